@@ -8,11 +8,11 @@
 //!    A round that is lost with fewer answers is repeated in 10 ms: its undo wakes others, and not its own call.
 //! 2. A round that is lost is undone where a node granted or did not answer. The undo stores the ticket again. A node
 //!    that answered with another ticket stores the call's.
-//! 3. A call asks when a quorum of nodes sent it a turn, or 2 ms after the first node did. It asks at most once in 10 ms
-//!    because of fewer nodes than a quorum. A subscription that is confirmed counts as a turn.
+//! 3. A call asks when a quorum of nodes sent it a turn, or 2 ms after the first node did. Because of fewer nodes than
+//!    a quorum it asks at most once in 10 ms. A subscription that is confirmed counts as a turn.
 //! 4. The entry behind the first one is the next one. A call that is next asks in 30 ms: the first one may have ended.
-//!    A refusal with one entry in front, by a node whose lock was free, makes its call the next one, too. A call that has
-//!    ended leaves a node that sends it a message of either kind.
+//!    A refusal with one entry in front, by a node whose lock was free, makes its call the next one, too. A call that
+//!    has ended leaves a node that sends it a message of either kind.
 //! 5. Without a message, a call asks once in `place_lease` and its rank in milliseconds.
 //! 6. A round challenges a head that the call saw for `place_lease` while the lock was free or changed hands
 //!    ([`HeadWatch`], one for each node).

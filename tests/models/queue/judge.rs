@@ -144,7 +144,7 @@ impl World {
     }
 
     /// No entry of a living program stays, and after a call that has no entry none of a program that was killed. A take
-    /// that arrives when its lock has been released may hold the lock until that ends: then an entry stays so long, too.
+    /// that arrives when its lock has been released may hold the lock until that ends: then an entry stays, too.
     fn is_clean(mut self, rule: Rule, scope: Scope) -> Result<(), Wrong> {
         let living = self.calls.iter().enumerate().filter(|(_, call)| call.life == Life::Alive);
         let living = living.fold(0, |calls, (c, _)| calls | bit(c));

@@ -2,14 +2,14 @@
 //!
 //! The rules are those by which waiting is to work for every kind of lock. The client's side of a call is [`call`], a
 //! state machine without a type of this model; the scripts are functions over a node's state, [`node`] for a mutex and
-//! [`shares`] for permits and read-write locks. [`world`] has what is under way, [`faults`] what may fail, and [`judge`]
-//! what must hold: the order of calls ([`order`]), no stall, progress, and no entry that stays.
+//! [`shares`] for permits and read-write locks. [`world`] has what is under way, [`faults`] what may fail,
+//! and [`judge`] what must hold: the order of calls ([`order`]), no stall, progress, and no entry that stays.
 //!
 //! The rules that look as good ([`rules`]) are searched by the same code. Each is refuted by the shortest trace.
 //!
 //! ```text
 //!   cargo test --release -p models --test queue -- --nocapture                               figures and traces
-//!   QUORUMLOCK_QUEUE_MODEL=full cargo test --release -p models --test queue -- --nocapture   every scope, about an hour
+//!   QUORUMLOCK_QUEUE_MODEL=full cargo test --release -p models --test queue -- --nocapture   every scope, an hour
 //! ```
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout, reason = "a test")]

@@ -57,13 +57,16 @@ impl Pipe {
             return;
         }
         let requests: Vec<Request> = self.iter().collect();
-        // A take is always among so many.
         let lost = if requests.len() == LENGTH { requests.iter().position(|request| request.takes()) } else { None };
         let kept = requests.iter().enumerate().filter(|&(index, _)| Some(index) != lost).map(|(_, &kept)| kept);
-        self.0 = kept.chain([request]).enumerate().fold(0, |bits, (index, request)| {
-            debug_assert!(index < LENGTH, "requests that all have to arrive");
-            bits | (request as u16 + 1) << (index * BITS)
-        });
+        let mut requests: Vec<Request> = kept.chain([request]).collect();
+        // Where the take between them is lost, two undo no more than one.
+        requests.dedup();
+        assert!(requests.len() <= LENGTH, "requests that all have to arrive");
+        self.0 = 0;
+        for (index, request) in requests.into_iter().enumerate() {
+            self.0 |= (request as u16 + 1) << (index * BITS);
+        }
     }
 
     /// Loses what asks, and keeps what is sent again on the next connection. Returns the last one that is lost.

@@ -1,13 +1,14 @@
 //! The world: nodes, calls, what is under way between them, and what can happen.
 //!
-//! It has no time: what is under way arrives at any time, and a timer of a few milliseconds ends at any time. A timer of
-//! `place_lease` ends only where no message could have woken the call ([`World::excused`]), or at the cost of a fault.
+//! It has no time: what is under way arrives at any time, and so does the end of a timer of a few milliseconds. A timer
+//! of `place_lease` ends only where no message could have woken the call ([`World::excused`]), or at the cost of a
+//! fault.
 //! 1. A node executes a request and the call receives the reply in one step. A reply that is too late is one that is
 //!    lost, and costs a fault.
 //! 2. A client's requests to a node are executed in their order. When their connection ends, a take is lost or executed
 //!    at any later time, and the others are sent again.
 //! 3. A round is decided as soon as it can be.
-//! 4. A program that is killed or stopped stays so. One that goes on is one that was slow. A node that is down stays so.
+//! 4. A program that is killed or stopped stays so. One that goes on was slow. A node that is down stays so.
 //! 5. Each call acquires the lock once.
 
 use crate::call::{HeadWatch, Message, Phase, QueuedCall, Reply, Setup, Verdict};
