@@ -9,7 +9,6 @@ use super::lock_key;
 use super::publish::{CHANNEL, Hint};
 use super::resp::{self, Reply};
 use super::script::Script;
-use super::script_error;
 use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::protocol_error::ProtocolError;
@@ -56,7 +55,7 @@ pub fn acquire_all_reply(reply: Reply<'_>) -> Result<Answer, ProtocolError> {
         Reply::Integer(0) => Ok(Answer::Vote(Vote::Refused)),
         Reply::Error(text) => Ok(match error_reply::cause(text) {
             Cause::NoPermission => Answer::WrongDialect(Cause::NoPermission),
-            cause if is_unknown(text) => Answer::WrongDialect(cause),
+            cause if error_reply::is_unknown(text) => Answer::WrongDialect(cause),
             _ => Answer::Vote(Vote::Fault(error_reply::fault(text, "MSETEX"))),
         }),
         _ => Err(ProtocolError::UnexpectedReply),
@@ -143,7 +142,7 @@ pub fn release_reply(reply: Reply<'_>) -> Result<Answer, ProtocolError> {
                 Answer::Vote(Vote::Refused)
             }
             Cause::NoPermission => Answer::WrongDialect(Cause::NoPermission),
-            cause if is_unknown(text) || cause == Cause::Server("NOSCRIPT") => Answer::WrongDialect(cause),
+            cause if error_reply::is_unknown(text) || cause == Cause::Server("NOSCRIPT") => Answer::WrongDialect(cause),
             cause => Answer::Vote(Vote::Fault(Fault::new(Phase::Reply, cause))),
         }),
         _ => Err(ProtocolError::UnexpectedReply),
@@ -204,23 +203,11 @@ pub fn info_reply(reply: Reply<'_>) -> Result<InfoReply<'_>, ProtocolError> {
         Reply::Bulk(Some(text)) => Ok(InfoReply::Text(text)),
         Reply::Error(text) => Ok(match error_reply::cause(text) {
             Cause::NoPermission => InfoReply::Withheld,
-            _ if is_unknown_command(text) => InfoReply::Withheld,
+            _ if error_reply::is_unknown_command(text) => InfoReply::Withheld,
             cause => InfoReply::Refused(cause),
         }),
         _ => Err(ProtocolError::UnexpectedReply),
     }
-}
-
-/// Whether the server does not have the command, or not one that its script calls: another way to ask may go without
-/// it.
-pub(super) fn is_unknown(text: &[u8]) -> bool {
-    is_unknown_command(text) || script_error::is_unknown_inside(text)
-}
-
-/// Servers have said `unknown command` and `unknown or unsupported command`, with and without quotes around the name. A
-/// Valkey that was built without Lua has an `EVAL` that can run nothing.
-pub(super) fn is_unknown_command(text: &[u8]) -> bool {
-    text.starts_with(b"ERR unknown ") || text.starts_with(b"ERR Could not find scripting engine")
 }
 
 #[cfg(test)]

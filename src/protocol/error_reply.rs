@@ -3,7 +3,7 @@
 //! Error replies are distinguished by beginnings that servers are known to use. Some of them echo a user's name, so
 //! nothing is looked for behind the beginning.
 
-use super::{command, script_error};
+use super::script_error;
 use crate::algorithm::detail::Detail;
 use crate::algorithm::fault::{Cause, Fault, Phase};
 
@@ -12,7 +12,7 @@ pub fn fault(text: &[u8], command: &'static str) -> Fault {
     let fault = Fault::new(Phase::Reply, cause(text));
     match fault.cause {
         Cause::NoPermission => fault.with(denial(text, command)),
-        Cause::Server("ERR") if command::is_unknown(text) => fault.with(Detail::Command(command)),
+        Cause::Server("ERR") if is_unknown(text) => fault.with(Detail::Command(command)),
         _ => fault,
     }
 }
@@ -81,6 +81,18 @@ pub fn denial(text: &[u8], command: &'static str) -> Detail {
         true => Detail::Key(command),
         false => Detail::Command(command),
     }
+}
+
+/// Whether the server does not have the command, or not one that its script calls: another way to ask may go without
+/// it.
+pub(super) fn is_unknown(text: &[u8]) -> bool {
+    is_unknown_command(text) || script_error::is_unknown_inside(text)
+}
+
+/// Servers have said `unknown command` and `unknown or unsupported command`, with and without quotes around the name. A
+/// Valkey that was built without Lua has an `EVAL` that can run nothing.
+pub(super) fn is_unknown_command(text: &[u8]) -> bool {
+    text.starts_with(b"ERR unknown ") || text.starts_with(b"ERR Could not find scripting engine")
 }
 
 #[cfg(test)]

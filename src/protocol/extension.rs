@@ -16,7 +16,6 @@
 //! the time to live to what it was asked for, even if that is less than was left. A holder that asks for less must rely
 //! on the shorter lease from then on, even if too few nodes answer: those that did not may have done it.
 
-use super::command;
 use super::dialect::{Answer, Dialect};
 use super::error_reply;
 use super::resp::{self, Reply};
@@ -61,7 +60,7 @@ pub fn extend_reply(dialect: Dialect, reply: Reply<'_>) -> Result<Answer, Protoc
 
 /// `SET` is known everywhere; to a server that does not know `IFEQ`, the word is a syntax error.
 fn is_unknown(by_set: bool, text: &[u8]) -> bool {
-    command::is_unknown(text) || by_set && text.starts_with(b"ERR syntax error")
+    error_reply::is_unknown(text) || by_set && text.starts_with(b"ERR syntax error")
 }
 
 #[cfg(test)]

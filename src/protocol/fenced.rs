@@ -17,9 +17,9 @@
 //! on a connection is called by the script's hash from then on, unless it keeps forgetting. A node without scripts, or
 //! one that does not let our user run them, cannot hold fenced locks: [`Cause::NoScripts`].
 
-use super::command::is_unknown_command;
 use super::dialect::{Answer, Dialect};
 use super::error_reply;
+use super::error_reply::is_unknown_command;
 use super::operation::Operation;
 use super::publish::CHANNEL;
 use super::resp::{self, Reply};

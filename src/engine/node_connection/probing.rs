@@ -39,7 +39,7 @@ impl NodeConnection {
         self.session.traffic.waiting_since().unwrap_or(self.opened_at).after(self.node_timeout / 2)
     }
 
-    /// Whether a connection that has ended so stays for a moment, because it is asked first whether the node speaks TLS.
+    /// Whether a connection that has ended so stays for a moment: the node is asked first whether it speaks TLS.
     pub(in crate::engine) fn asks_for_tls(&mut self, fault: Fault, now: Timestamp) -> bool {
         if let Some((_, until)) = self.ended {
             return now < until && self.probe.is_under_way();

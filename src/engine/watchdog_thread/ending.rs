@@ -1,8 +1,7 @@
 //! The end of a client, and of its watchdog's thread.
 
+use super::last_events::report_last_events;
 use super::{CLOCK_CHECK_INTERVAL, Schedule, WatchdogThread};
-use crate::engine::calls::Engine;
-use crate::events::report::Reporter;
 use crate::os::sync::{MutexGuard, is_current, lock};
 use std::sync::PoisonError;
 
@@ -47,11 +46,4 @@ impl WatchdogThread {
         }
         true
     }
-}
-
-/// Reports the events that are left when the client ends, for one node timeout at most: the client may wait as long
-/// again for its last releases.
-pub(super) fn report_last_events(report: &Reporter, engine: &Engine) {
-    let deadline = engine.now().after(engine.node_timeout());
-    report.deliver_last(|| engine.now() < deadline);
 }

@@ -25,6 +25,7 @@
 //!    time, and looks at the schedule after each.
 
 mod ending;
+mod last_events;
 pub(crate) mod watched;
 
 use crate::algorithm::fault::Fault;
@@ -39,7 +40,7 @@ use crate::events::report::Reporter;
 use crate::os::sync::{Condvar, JoinHandle, Mutex, MutexGuard, lock, spawn};
 use crate::protocol::lock_key::LockKey;
 use crate::protocol::session::Ticket;
-use ending::report_last_events;
+use last_events::report_last_events;
 use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, PoisonError};
