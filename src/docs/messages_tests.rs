@@ -222,7 +222,7 @@ fn errors() -> Vec<Error> {
         built(one().drift_factor(1.0)),
         built(one().retry_delay(Duration::ZERO, MINUTE)),
         built(one().max_ttl(Duration::ZERO)),
-        built(one().max_ttl(Duration::from_secs(4))),
+        built(one().ttl(MINUTE * 2)),
         built(one().fence_retention(Duration::MAX)),
         built(one().place_lease(Duration::MAX)),
         built(one().spin(MINUTE)),

@@ -61,8 +61,8 @@ use std::sync::Arc;
 ///
 /// * Return quickly. A slow observer delays the call that reports the event, by up to 34 times its own duration, and
 ///   the threads that wait behind that call for the same resource. The lease of a lock that was just acquired shrinks
-///   meanwhile; if it ends, the call fails as [`Unavailable`](crate::ErrorKind::Unavailable). On the watchdog thread a slow observer delays extensions, and locks may be lost. Send slow work to
-///   another thread, by a channel.
+///   meanwhile; if it ends, the call fails as [`Unavailable`](crate::ErrorKind::Unavailable). On the watchdog thread a
+///   slow observer delays extensions, and locks may be lost. Send slow work to another thread, by a channel.
 /// * Do not wait for a lock that the same thread holds or waits for: that is a deadlock. The same is true for any mutex
 ///   that the program may hold while it locks or unlocks.
 /// * The client owns its observers, so an observer that owns the client leaks both.

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 /// Longest that any setting may be: so long that it means "for ever", and still far from any overflow.
 const LONGEST_SETTING: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+/// Time to live of a lock that names none, by a client that names none.
+const DEFAULT_TTL: Duration = Duration::from_secs(10);
 const LONGEST_PLACE: Duration = Duration::from_secs(60 * 60);
 const LONGEST_SPIN: Duration = Duration::from_millis(10);
 
@@ -33,7 +35,24 @@ impl Builder {
         Ok(endpoints)
     }
 
+    pub(super) fn default_ttl(&self) -> Duration {
+        self.ttl.unwrap_or(DEFAULT_TTL.min(self.max_ttl))
+    }
+
+    /// The settings beside each other.
     pub(super) fn check(&self) -> Result<()> {
+        let [ttl, longest] = [self.default_ttl(), self.max_ttl].map(Human);
+        if ttl.0 > longest.0 {
+            return Err(config(format!(
+                "ttl ({ttl}) is longer than max_ttl ({longest}): lower ttl, or raise max_ttl in every client of these \
+                 nodes"
+            )));
+        }
+        self.check_each()
+    }
+
+    /// Each setting by itself.
+    pub(super) fn check_each(&self) -> Result<()> {
         let millisecond = Duration::from_millis(1);
         if !(millisecond..=LONGEST_SETTING).contains(&self.node_timeout) {
             return Err(config("node_timeout must be at least 1 ms"));
@@ -46,13 +65,6 @@ impl Builder {
         }
         if !(millisecond..=LONGEST_SETTING).contains(&self.max_ttl) {
             return Err(config("max_ttl must be between 1 ms and 366 days"));
-        }
-        if self.ttl > self.max_ttl {
-            let [ttl, longest] = [self.ttl, self.max_ttl].map(Human);
-            return Err(config(format!(
-                "ttl ({ttl}), which locks have that name none, is longer than max_ttl ({longest}): lower ttl, or raise \
-                 max_ttl in every client of these nodes"
-            )));
         }
         if self.fence_retention > LONGEST_SETTING {
             return Err(config("fence_retention must be at most 366 days"));

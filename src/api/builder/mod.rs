@@ -33,8 +33,6 @@ use std::time::Duration;
 const NODE_TIMEOUT: Duration = Duration::from_millis(100);
 /// Part of a time to live that clocks may disagree by, by default: one in a hundred.
 const DRIFT_FACTOR: f64 = 0.01;
-/// Time to live of a lock that names none.
-const DEFAULT_TTL: Duration = Duration::from_secs(10);
 const RETRY_MIN: Duration = Duration::from_millis(2);
 const RETRY_MAX: Duration = Duration::from_millis(250);
 /// Time to poll without sleeping, by default: about what servers on the same machine or in the same rack take.
@@ -93,7 +91,8 @@ pub struct Builder {
     retry_max: Duration,
     unavailable_after: Duration,
     max_ttl: Duration,
-    ttl: Duration,
+    /// None: the default.
+    ttl: Option<Duration>,
     label: Option<Label>,
     restart_policy: RestartPolicy,
     durable: bool,
@@ -125,7 +124,7 @@ impl Builder {
             retry_max: RETRY_MAX,
             unavailable_after: UNAVAILABLE_AFTER,
             max_ttl: MAX_TTL,
-            ttl: DEFAULT_TTL,
+            ttl: None,
             label: None,
             restart_policy: RestartPolicy::default(),
             durable: false,
@@ -212,16 +211,15 @@ impl Builder {
         self
     }
 
-    /// The time to live of locks that name none by [`Mutex::ttl`](crate::Mutex::ttl). Default: 10 s. No longer than
-    /// [`max_ttl`](Builder::max_ttl).
+    /// The time to live of locks that name none by [`Mutex::ttl`](crate::Mutex::ttl). Default: 10 s, or
+    /// [`max_ttl`](Builder::max_ttl) if that is shorter. One that is longer than `max_ttl` is refused.
     #[must_use]
     pub fn ttl(mut self, ttl: Duration) -> Builder {
-        self.ttl = ttl;
+        self.ttl = Some(ttl);
         self
     }
 
-    /// The longest time to live that a lock may ask for. Default: 60 s. At least 1 ms, at most 366 days, and no less than
-    /// [`ttl`](Builder::ttl).
+    /// The longest time to live that a lock may ask for. Default: 60 s. At least 1 ms, at most 366 days.
     ///
     /// **This is also how long a restarted node does not count** ([`restart_policy`](Builder::restart_policy)), so all
     /// clients of the nodes must set the same. A lock with a longer time to live fails at its first use, as
@@ -394,6 +392,7 @@ impl Builder {
             }
         };
         let records = endpoints.into_iter().zip(transports).zip(&durable).map(record).collect();
+        let ttl = self.default_ttl();
         let place_lease = self.place_lease.max(self.retry_max.saturating_mul(PLACE_RETRIES));
         let config = EngineConfig {
             spin: self.spin,
@@ -415,7 +414,7 @@ impl Builder {
                 backoff: Backoff::new(self.retry_min, self.retry_max),
                 unavailable_after: self.unavailable_after,
                 max_ttl: self.max_ttl,
-                ttl: self.ttl,
+                ttl,
                 label,
                 place_lease,
             },

@@ -27,11 +27,7 @@ fn unusable_settings_are_refused_by_name() {
         (one().retry_delay(RETRY_MIN, Duration::MAX), "retry_delay"),
         (one().max_ttl(Duration::ZERO), "max_ttl"),
         (one().max_ttl(Duration::MAX), "max_ttl"),
-        (
-            one().max_ttl(Duration::from_secs(4)),
-            "ttl (10 s), which locks have that name none, is longer than max_ttl (4 s)",
-        ),
-        (one().ttl(Duration::from_secs(61)), "is longer than max_ttl (60 s)"),
+        (one().ttl(Duration::from_secs(61)), "ttl (61 s) is longer than max_ttl (60 s)"),
         (one().label(""), "label must be"),
         (one().label("two words"), "label must be"),
         (one().label("l".repeat(65)), "label must be"),
@@ -41,6 +37,15 @@ fn unusable_settings_are_refused_by_name() {
     for (builder, words) in table {
         let message = refusal(builder);
         assert!(message.contains(words) && !message.contains("hunter2"), "{message}");
+    }
+}
+
+#[test]
+fn the_default_time_to_live_is_no_longer_than_the_longest() {
+    for (longest, ttl) in [(4, 4), (60, 10)] {
+        let builder = Builder::new().node("redis://203.0.113.1").max_ttl(Duration::from_secs(longest));
+        assert_eq!(builder.default_ttl(), Duration::from_secs(ttl));
+        assert!(builder.build().is_ok());
     }
 }
 

@@ -92,7 +92,7 @@ impl Builder {
     ///
     /// A duration is a number, with decimals if need be, and `us`, `ms`, `s`, `m`, `h` or `d`. A variable that is unset
     /// or empty leaves the default. Other variables are ignored; those about TLS are an error without the feature.
-    /// `TTL` is no longer than `MAX_TTL`, or its default. The builder can be changed further.
+    /// `TTL` is no longer than `MAX_TTL`. The builder can be changed further.
     ///
     /// ```no_run
     /// use quorumlock::Builder;
@@ -143,7 +143,7 @@ impl Builder {
             match setting {
                 Some((_, expected, set)) => {
                     builder = set(builder, value).ok_or_else(|| refused(expected))?;
-                    builder.check().map_err(|error| refused(&error.to_string()))?;
+                    builder.check_each().map_err(|error| refused(&error.to_string()))?;
                     has_ttl |= name == "TTL";
                 }
                 None => nodes = Some(value.to_owned()),
@@ -168,7 +168,7 @@ impl Builder {
 
     /// The time to live of a variable, against the other settings: what fails at the first lock would not name it.
     fn check_ttl(&self, prefix: &str) -> Result<()> {
-        let why = match Ttl::new(self.ttl, self.drift_factor, self.max_ttl) {
+        let why = match Ttl::new(self.default_ttl(), self.drift_factor, self.max_ttl) {
             Ok(_) => return Ok(()),
             Err(TtlError::TooShort) => "must be at least 1 ms".to_owned(),
             Err(TtlError::TooLong) => format!("is longer than {prefix}MAX_TTL ({})", Human(self.max_ttl)),
@@ -304,7 +304,7 @@ mod tests {
             (builder.retry_min, 1),
             (builder.retry_max, 50),
             (builder.spin, 0),
-            (builder.ttl, 7000),
+            (builder.default_ttl(), 7000),
             (builder.unavailable_after, 4000),
         ];
         for (time, millis) in millis {
@@ -315,7 +315,7 @@ mod tests {
     #[test]
     fn an_empty_variable_is_none() {
         let builder = Builder::from_variables("Q_", [("Q_NODES", "redis://a"), ("Q_TTL", "")]).unwrap();
-        assert_eq!(builder.ttl, Builder::new().ttl);
+        assert_eq!(builder.default_ttl(), Builder::new().default_ttl());
     }
 
     #[test]

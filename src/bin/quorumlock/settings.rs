@@ -15,8 +15,6 @@ use std::time::Duration;
 pub(crate) const PREFIX: &str = "QUORUMLOCK_";
 /// Permission of all other users to read a file.
 const OTHERS_READ: u32 = 0o004;
-/// The library's default for locks that name no time to live.
-const LIBRARY_TTL: Duration = Duration::from_secs(10);
 /// Longest file that is read. A longer one is something else.
 const LONGEST_FILE: u64 = 1 << 20;
 
@@ -115,13 +113,7 @@ pub(crate) struct Settings {
 
 impl Settings {
     pub(crate) fn builder(&self) -> Result<Builder, Failure> {
-        let builder = Builder::from_variables(PREFIX, &self.variables).map_err(|error| self.failure(error))?;
-        // Each command names the time to live of its locks: the default of the library contradicts no shorter limit.
-        let longest = self.text("MAX_TTL").and_then(quorumlock::duration);
-        Ok(match (self.text("TTL"), longest) {
-            (None, Some(longest)) if longest < LIBRARY_TTL => builder.ttl(longest),
-            _ => builder,
-        })
+        Builder::from_variables(PREFIX, &self.variables).map_err(|error| self.failure(error))
     }
 
     pub(crate) fn client(&self) -> Result<Redlock, Failure> {

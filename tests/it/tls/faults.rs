@@ -76,7 +76,7 @@ fn a_server_without_tls_is_said_to_have_none() {
     assert_eq!(cause(&url, authority.roots()), (Cause::NotTls, true), "it answers at once");
 }
 
-/// Redis closes such a connection without a byte. What it speaks is asked once, on a second connection, within the first
+/// Redis closes such a connection without a byte. What it speaks is asked once, on a second connection, in the first
 /// attempt.
 #[test]
 fn a_server_with_tls_is_said_to_have_it_where_the_url_has_not() {
@@ -99,7 +99,7 @@ fn a_server_with_tls_is_said_to_have_it_where_the_url_has_not() {
     assert_eq!(another.connect(SECOND).unwrap_err().causes()[0].cause(), Cause::Tls(TlsError::Required));
 }
 
-/// What answers nobody about TLS does not hold an attempt up for longer than half of the node timeout.
+/// A server that does not reply about TLS does not hold an attempt up for longer than half of the node timeout.
 #[test]
 fn a_server_that_closes_and_then_hangs_keeps_its_cause() {
     let fake = Fake::scripted(|connection, event| match event {
