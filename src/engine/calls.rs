@@ -404,6 +404,9 @@ impl Engine {
     /// close a connection before would answer the replies that are still to come with a reset, and that throws away
     /// what is not sent yet.
     pub(crate) fn end(&self) {
+        if self.waker.is_inherited() {
+            return;
+        }
         self.driver.close();
         let begun = self.now();
         let limit = begun.after(DROP_LIMIT.max(self.node_timeout));
@@ -425,8 +428,6 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        if !self.waker.is_inherited() {
-            self.end();
-        }
+        self.end();
     }
 }

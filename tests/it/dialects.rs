@@ -4,6 +4,7 @@
 //! `QUORUMLOCK_SERVERS` names further servers, separated by colons.
 
 use crate::clients::{calls, causes, client, client_of, gone_for_good, long_lock, take};
+use crate::support::capable::with_users;
 use crate::support::server::{Answer, Server, binaries};
 use quorumlock::protocol::script;
 use quorumlock::{Cause, Phase, Redlock, ReleaseOutcome};
@@ -109,7 +110,7 @@ fn a_server_that_forgets_its_scripts_gets_them_again_within_the_same_call() {
 
 #[test]
 fn a_user_without_evalsha_releases_by_the_text_of_the_script() {
-    for server in servers().into_iter().filter(|server| Best::of(server) == Best::Eval && has_users(server)) {
+    for server in with_users(servers()).filter(|server| Best::of(server) == Best::Eval) {
         let url = user(&server, &["~*", "+@all", "-evalsha"]);
         works(&client_of([url]), &server, 6);
         assert_eq!(calls(&server, "eval"), 6);
@@ -179,17 +180,12 @@ fn a_dialect_that_was_renamed_away_falls_back_to_another_one() {
 
 #[test]
 fn a_user_that_may_not_release_in_any_dialect_is_reported() {
-    for server in servers().into_iter().filter(has_users) {
+    for server in with_users(servers()) {
         let url = user(&server, &["~*", "+set", "+info"]);
         let guard = take(&long_lock(&client_of([url]), "k"));
         let error = guard.unlock().unwrap_err();
         assert_eq!(causes(&error), [(server.address(), Phase::Reply, Cause::NoPermission)]);
     }
-}
-
-/// Whether the server knows users: Redis 5.0 does not.
-fn has_users(server: &Server) -> bool {
-    !matches!(server.command(&["ACL", "WHOAMI"]).unwrap(), Answer::Error(_))
 }
 
 /// A user with these rights and no others, and the URL with which to log in.

@@ -4,6 +4,8 @@ use crate::clients::{
     NODE_TIMEOUT, SLACK, SOON, builder, causes, client, client_of, failure, gone_for_good, long_lock, promptly,
     promptly_from, short_timeout_client_of, take,
 };
+use crate::support::capable::has_slow_loading;
+use crate::support::capable::has_users;
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
 use quorumlock::{Cause, ErrorKind, Mutex, Phase, Redlock, ReleaseOutcome};
@@ -82,6 +84,9 @@ fn a_missing_password() {
 
 #[test]
 fn the_right_password() {
+    if !has_users() {
+        return;
+    }
     let server = Server::with(&["--requirepass", SECRET]).unwrap();
     for login in [format!(":{SECRET}"), format!("default:{SECRET}")] {
         let builder = Redlock::builder().node(with_login(&server, &login));
@@ -94,6 +99,9 @@ fn the_right_password() {
 
 #[test]
 fn a_user_that_may_not_set() {
+    if !has_users() {
+        return;
+    }
     let server = Server::start().unwrap();
     allow(&server, "reader", &["~*", "+info", "+get"]);
     is_named(&with_login(&server, &format!("reader:{SECRET}")), Phase::Reply, Cause::NoPermission);
@@ -103,6 +111,9 @@ fn a_user_that_may_not_set() {
 
 #[test]
 fn a_user_that_may_not_ask_for_info() {
+    if !has_users() {
+        return;
+    }
     let server = Server::start().unwrap();
     allow(&server, "locker", &["~*", "+set", "+eval", "+get", "+del"]);
     let client = client_of([with_login(&server, &format!("locker:{SECRET}"))]);
@@ -146,6 +157,9 @@ fn a_member_of_a_cluster() {
 
 #[test]
 fn a_server_that_is_loading() {
+    if !has_slow_loading() {
+        return;
+    }
     // Half a millisecond and 4 KiB for each key; connections are served after each 2 MiB, eight times until it is done.
     let mut server = Server::with(&["--key-load-delay", "500", "--rdbcompression", "no"]).unwrap();
     let fill = "for number = 1, 4000 do redis.call('SET', 'ballast' .. number, string.rep('x', 4096)) end";

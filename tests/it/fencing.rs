@@ -6,6 +6,7 @@
 use crate::clients::{
     LONG_TTL, SOON, builder, calls, causes, client, client_of, failure, left, long_lock, take, value,
 };
+use crate::support::capable::with_users;
 use crate::support::fake::{Act, Fake, healthy, say};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server, binaries};
@@ -272,7 +273,7 @@ fn nodes_without_scripts_say_so() {
             "a plain lock needs none to be taken"
         );
     }
-    for server in servers() {
+    for server in with_users(servers()) {
         let mutex = |rights: &[&str]| long_lock(&client_of([user(&server, rights)]), "k").fenced();
         let denied = |rights: &[&str]| causes(&failure(&mutex(rights)))[0].2;
         assert_eq!(denied(&["~*", "+@all", "-eval", "-evalsha"]), Cause::NoScripts);

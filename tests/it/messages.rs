@@ -4,6 +4,7 @@
 
 use crate::clients::{SOON, builder, client_of, failure, long_lock, take};
 use crate::faults::keeps_secrets;
+use crate::support::capable::{has_users, knows_users};
 use crate::support::fake::{Act, Event, Fake, is, say};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server, free_port};
@@ -12,11 +13,6 @@ use std::time::Duration;
 
 /// Stands in every password here, and must stand in no message.
 const SECRET: &str = "hunter2";
-
-/// Whether a server has users: Redis 6 and later.
-fn has_users(server: &Server) -> bool {
-    !matches!(server.command(&["ACL", "WHOAMI"]).unwrap(), Answer::Error(_))
-}
 
 /// That this is all that is said of the only node, also when it is tried again.
 #[track_caller]
@@ -39,7 +35,7 @@ fn logins_that_fail_are_distinguished() {
     alone_it_says(&url(&closed, &format!(":{SECRET}")), &closed.address(), wrong);
     let unset = "the URL has a password, and the server has none set";
     alone_it_says(&url(&open, &format!(":{SECRET}")), &open.address(), unset);
-    let user = match has_users(&open) {
+    let user = match knows_users(&open) {
         true => wrong,
         false => "the URL has a user, and the server supports passwords only (Redis before 6)",
     };
@@ -48,10 +44,10 @@ fn logins_that_fail_are_distinguished() {
 
 #[test]
 fn what_a_user_may_not_do_is_named() {
-    let server = Server::start().unwrap();
-    if !has_users(&server) {
+    if !has_users() {
         return;
     }
+    let server = Server::start().unwrap();
     let allow = |user: &str, rights: &[&str]| {
         let words = [&["ACL", "SETUSER", user, "reset", "on", ">hunter2"], rights].concat();
         assert_eq!(server.command(&words).unwrap(), Answer::Text("OK".into()));

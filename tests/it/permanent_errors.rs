@@ -1,6 +1,7 @@
 //! Waits that end before their time: for faults that time does not cure, and for a key that never expires.
 
 use crate::clients::{SOON, builder, value};
+use crate::support::capable::has_users;
 use crate::support::process::eventually;
 use crate::support::server::{Server, free_port};
 use quorumlock::event::Event;
@@ -45,11 +46,13 @@ fn permanent_faults_on_a_majority_end_every_wait() {
     let missing = servers.iter().map(|server| format!("{}/9999", server.url()));
     ended(&impatient().nodes(missing).node(healthy.url()).build().unwrap(), Cause::Database);
 
-    for server in &servers {
-        server.command(&["ACL", "SETUSER", "reader", "on", ">pw", "~*", "+@all", "-set"]).unwrap();
+    if has_users() {
+        for server in &servers {
+            server.command(&["ACL", "SETUSER", "reader", "on", ">pw", "~*", "+@all", "-set"]).unwrap();
+        }
+        let denied = servers.iter().map(|server| format!("redis://reader:pw@{}", server.address()));
+        ended(&impatient().nodes(denied).node(healthy.url()).build().unwrap(), Cause::NoPermission);
     }
-    let denied = servers.iter().map(|server| format!("redis://reader:pw@{}", server.address()));
-    ended(&impatient().nodes(denied).node(healthy.url()).build().unwrap(), Cause::NoPermission);
 
     for server in &servers {
         server.command(&["REPLICAOF", "127.0.0.1", &healthy.port().to_string()]).unwrap();

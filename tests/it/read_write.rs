@@ -10,6 +10,7 @@ mod sharing;
 mod under_faults;
 
 use crate::clients::{LONG_TTL, NODE_TIMEOUT, SOON, builder, causes, client, client_of, gone_for_good, left, value};
+use crate::support::capable::with_users;
 use crate::support::fake::{Act, Fake, healthy, say};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server, binaries};
@@ -345,7 +346,7 @@ fn nodes_without_scripts_say_so() {
             assert_eq!(causes(&error), [(server.address(), Phase::Reply, Cause::NoScripts)]);
         }
     }
-    for server in servers() {
+    for server in with_users(servers()) {
         let user = |rights: &[&str]| {
             let words = [&["ACL", "SETUSER", "locker", "reset", "on", ">secret"], rights].concat();
             assert_eq!(server.command(&words).unwrap(), Answer::Text("OK".into()));

@@ -7,6 +7,7 @@ mod node_status;
 mod replicas;
 
 use crate::clients::{SOON, builder, calls, causes, failure, gone_for_good, take, value};
+use crate::support::capable::has_slow_loading;
 use crate::support::fake::{Act, Event, Fake, healthy, say};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
@@ -168,6 +169,9 @@ fn a_durable_node_counts_at_once_and_has_its_keys() {
 /// While a server loads its append-only file, its `INFO` says `aof_enabled:0`.
 #[test]
 fn a_durable_node_that_is_met_while_it_loads_its_data_is_durable() {
+    if !has_slow_loading() {
+        return;
+    }
     let slowly = ["--appendonly", "yes", "--appendfsync", "always", "--key-load-delay", "300"];
     let mut server = Server::with(&slowly).unwrap();
     let fill = "for i = 1, 4000 do redis.call('SET', 'filler:' .. i, i) end";

@@ -71,13 +71,17 @@ fn a_guard_that_is_returned_is_valid_however_slow_an_observer_is() {
 }
 
 #[test]
-fn an_extension_that_returns_says_what_holds_then() {
+fn a_guard_that_took_an_extension_is_valid_too() {
     let servers = Server::several(3).unwrap();
     let slow = Slow::over(|event| matches!(event, Event::Extended(_)));
     let client = builder(&servers).observer(slow).build().unwrap();
-    let mut guard = take(&client.mutex(KEY).ttl(SOON));
-    assert_eq!(guard.extend(TTL).unwrap(), ExtendOutcome::Lost);
-    assert!(guard.remaining().is_zero());
+    let written = client.rw_mutex(KEY).ttl(TTL).write().unwrap();
+    assert_eq!(written.downgrade().expect_err("the lease has ended").kind(), ErrorKind::LeaseLost);
+    let reentrant = client.mutex(KEY).ttl(TTL).reentrant();
+    let outer = reentrant.lock().unwrap();
+    thread::sleep(TTL / 2);
+    assert_eq!(reentrant.lock().expect_err("the lease has ended").kind(), ErrorKind::LeaseLost);
+    assert!(outer.remaining().is_zero());
 }
 
 /// Stops in each extension until the test goes on.

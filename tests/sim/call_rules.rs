@@ -3,7 +3,7 @@
 //! A call and all its events are on one thread. So what was reported on a thread since its last call returned is about
 //! the call that returns now. The judge sees what the call returned, and compares.
 
-use crate::events::error::{ErrorKind, Result};
+use crate::events::error::{Error, ErrorKind, Result};
 use crate::events::event::GaveUpReason;
 use crate::world::World;
 
@@ -68,19 +68,27 @@ impl World {
     /// A call for a lock has returned. `is_joined`: with a guard of the lease of another thread.
     pub(crate) fn reported_call<T>(&mut self, what: &str, result: &Result<Option<T>>, is_joined: bool) {
         let client = self.current_client();
+        let call = self.reports.calls.remove(&self.current_task()).unwrap_or_default();
+        // The machine has stood still: the lock was acquired, and is lost.
+        let is_over = |error: &Error| error.to_string().contains("its lease ended before the call returned");
+        let has_acquired = result.as_ref().map_or_else(is_over, Option::is_some);
+        let is_joined = is_joined || result.is_err() && has_acquired && call.ends > 0 && call.attempts == 0;
+        if has_acquired && result.is_err() {
+            self.reported_lost_in_call();
+        }
         let ended = &mut self.clients[client].ended;
-        match result {
-            Ok(Some(_)) if is_joined => ended.joined += 1,
-            Ok(Some(_)) => ended.acquired += 1,
-            Ok(None) | Err(_) => ended.others += 1,
+        match has_acquired {
+            true if is_joined => ended.joined += 1,
+            true => ended.acquired += 1,
+            false => ended.others += 1,
         }
         const TRIED: &[GaveUpReason] = &[GaveUpReason::Held];
         const WAITED: &[GaveUpReason] = &[GaveUpReason::TimedOut];
-        let call = self.reports.calls.remove(&self.current_task()).unwrap_or_default();
         if !self.is_observed_now() {
             return;
         }
         let expected: Option<&[GaveUpReason]> = match result {
+            _ if has_acquired => None,
             Ok(Some(_)) => None,
             Ok(None) if what == "try_lock" => Some(TRIED),
             Ok(None) => Some(WAITED),

@@ -251,9 +251,14 @@ impl Listener {
 
     fn record_end(&self, resource: &ResourceName, end: End) {
         let mut wrong = None;
+        // A call may drop a lock whose lease ended before it returned.
+        let in_calls: Vec<usize> = with(|world| world.reports.latest.values().copied().collect());
+        let index = with(|world| world.reports.by_key.get(&address(&resource.key)).copied());
+        let is_in_call = end.1 && index.is_some_and(|index| in_calls.contains(&index));
         self.record_of(resource, |lock| {
             wrong = match (lock.left, lock.end.replace(end)) {
                 (_, Some(_)) => Some("the outcome of a release was reported twice"),
+                (None, None) if is_in_call => None,
                 (None, _) => Some("a release was reported, and the guard is there"),
                 (Some((_, was_dropped)), None) if was_dropped.is_some_and(|it| it != end.1) => {
                     Some("a drop and an unlock were mixed up")
@@ -303,6 +308,13 @@ impl World {
             self.misreport("a lock that was taken was not reported");
         }
         lock
+    }
+
+    /// A call for the lock fails, because the lease of the lock that it took has ended: it has dropped the lock.
+    pub(crate) fn reported_lost_in_call(&mut self) {
+        if let Some(lock) = self.reports.latest.remove(&self.current_task()) {
+            self.reports.locks[lock].left = Some((self.now, Some(true)));
+        }
     }
 
     /// A call for the lock returned without a guard.

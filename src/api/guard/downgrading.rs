@@ -34,6 +34,8 @@ impl MutexGuard {
         if let Some(watchdog) = watchdog {
             self.extend_automatically(watchdog, ttl)?;
         }
+        // The lease may have ended while an observer ran.
+        self.ensure(Duration::ZERO)?;
         Ok(self)
     }
 

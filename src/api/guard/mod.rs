@@ -141,7 +141,8 @@ impl MutexGuard {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// The outcome holds when the call returns: a lease that ended while an observer ran is `Lost`.
+    /// The outcome is that of the nodes. An observer that gets it may run for longer than a short lease lasts:
+    /// [`remaining`](MutexGuard::remaining) says what is left.
     ///
     /// A failed extension destroys nothing: what is left of the lease still holds, and another try may help. But a
     /// lease that has ended never comes back. A `ttl` that ends the lock sooner holds at once, whether or not a quorum
@@ -163,7 +164,7 @@ impl MutexGuard {
         let (hold, now) = (HoldId::of(&self.claim.token), self.client.engine().readings());
         self.client.queues().hold_until(self.key.each(), hold, self.lease().end(), now);
         let (report, key) = (self.client.report(), self.key.title());
-        let outcome = match found {
+        Ok(match found {
             ExtendResult::Extended(repaired) => {
                 report.extended(key, ttl.duration(), false, repaired);
                 ExtendOutcome::Extended
@@ -179,9 +180,7 @@ impl MutexGuard {
                 }
                 ExtendOutcome::Lost
             }
-        };
-        // The lease may have ended while an observer ran.
-        Ok(if self.remaining().is_zero() { ExtendOutcome::Lost } else { outcome })
+        })
     }
 
     /// A channel that brings one message when the lock is lost: because its lease ends and could not be extended, or

@@ -4,6 +4,7 @@ use super::deployment::{Deployment, run, wait};
 use crate::clients::{LONG_TTL, SOON, client};
 use crate::embedded_vs_real::fenced_values;
 use crate::read_write::as_embedded;
+use crate::support::capable::has_users;
 use crate::support::process::eventually;
 use crate::support::server::Answer;
 use nix::sys::signal::{Signal, kill};
@@ -150,6 +151,9 @@ fn scan_goes_through_more_keys_than_one_reply_has() {
 
 #[test]
 fn break_deletes_what_was_read_and_keeps_the_fence() {
+    if !has_users() {
+        return;
+    }
     let deployment = Deployment::of(3);
     let holder = hold(&deployment, &["--fenced", "a"]);
     let value = |node: usize| match deployment.servers[node].command(&["GET", "quorumlock-fence:a"]).unwrap() {
@@ -180,6 +184,9 @@ fn break_deletes_what_was_read_and_keeps_the_fence() {
 
 #[test]
 fn a_queue_is_shown_beside_its_lock() {
+    if !has_users() {
+        return;
+    }
     let deployment = Deployment::of(3);
     let clients: Vec<Redlock> = (0..3).map(|_| client(&deployment.servers)).collect();
     let fair = |client: &Redlock| -> Mutex { client.mutex("k").ttl(LONG_TTL).fair() };

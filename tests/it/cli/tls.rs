@@ -1,6 +1,7 @@
 //! The command line over TLS: every command reaches the nodes, and `doctor` names each fault.
 
 use super::deployment::{Ended, run, tool};
+use crate::support::capable::has_tls;
 use crate::support::server::Server;
 use crate::tls::certificates::{Authority, Particulars};
 
@@ -39,6 +40,9 @@ impl Secured {
 
 #[test]
 fn every_command_reaches_nodes_that_require_a_certificate() {
+    if !has_tls() {
+        return;
+    }
     let authority = Authority::new();
     authority.issue("node", Particulars::default()).issue("client", Particulars::default());
     let inner = ["--", env!("CARGO_BIN_EXE_quorumlock")];
@@ -74,6 +78,9 @@ fn every_command_reaches_nodes_that_require_a_certificate() {
 
 #[test]
 fn doctor_names_each_fault_of_tls() {
+    if !has_tls() {
+        return;
+    }
     let (authority, plain) = (Authority::new(), Particulars::default());
     authority.issue("good", plain).issue("node", plain);
     let sound: Vec<Server> = (0..2).map(|_| authority.server("good")).collect();
@@ -113,6 +120,9 @@ fn doctor_names_each_fault_of_tls() {
 
 #[test]
 fn a_name_that_the_nodes_share_is_checked_and_nothing_switches_the_check_off() {
+    if !has_tls() {
+        return;
+    }
     let authority = Authority::new();
     let names = Particulars { names: Some("DNS:redis.internal"), ..Particulars::default() };
     let server = authority.issue("node", names).server("node");

@@ -4,6 +4,7 @@ use super::faults::in_time;
 use super::hand_offs::{TOKEN, time_to_get};
 use super::{FENCED_QUEUE, QUEUE, no_place_stays, order_of, places};
 use crate::clients::{LONG_TTL, SOON, builder, calls, client, failure, long_lock, take, value};
+use crate::support::capable::has_users;
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
 use quorumlock::embedded::EmbeddedNode;
@@ -310,6 +311,9 @@ fn full_memory_does_not_keep_it_from_its_release() {
 
 #[test]
 fn a_user_needs_the_rights_that_are_listed() {
+    if !has_users() {
+        return;
+    }
     let server = Server::start().unwrap();
     let keys = "~quorumlock-fence:k ~quorumlock-queue:quorumlock-fence:k &quorumlock:quorumlock-fence:k";
     let user = format!("ACL SETUSER locker reset on >secret {keys} +@connection +eval +evalsha +get +set +del +pttl");

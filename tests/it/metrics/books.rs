@@ -90,6 +90,11 @@ fn work(client: &Redlock, seed: u64, until: Instant, cancels: &Mutex<Vec<CancelH
                 hold(client, guard, class, &mut random, &mut books);
             }
             Ok(None) => books.note(format!("{what} {class}")),
+            // The machine has held the thread up: it is acquired, lost and dropped.
+            Err(error) if error.to_string().contains("its lease ended before the call returned") => {
+                books.note(format!("acquired {class}"));
+                books.note(format!("dropped {class}"));
+            }
             Err(error) => books.note(format!("{} {class}", reason(&error))),
         }
         // The threads are to be neither always in a call nor in step.

@@ -132,6 +132,7 @@ fn nodes_are_shown_as_they_are() {
         .node(format!("redis://127.0.0.1:{unused}"))
         // The same server by another name.
         .node(format!("redis://localhost:{}", servers[1].port()))
+        .ttl(MAX_TTL)
         .max_ttl(MAX_TTL)
         .node_timeout(Duration::from_secs(1))
         .build()

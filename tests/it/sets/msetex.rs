@@ -126,7 +126,9 @@ fn the_embedded_node_answers_it_as_redis_does() {
         for request in requests {
             let [real, embedded] =
                 [servers[0].address(), node.address().to_string()].map(|address| say_once(&address, request));
-            assert_eq!(real, embedded, "{request:?}");
+            // Each version has its own quotation marks for what it does not know.
+            let is_unknown = [&real, &embedded].iter().all(|said| said.starts_with("-ERR unknown command"));
+            assert!(is_unknown || real == embedded, "{request:?}: {real} {embedded}");
         }
     }
 }

@@ -5,6 +5,7 @@
 // A tool is made whole even when today's tests use a part of it.
 #![allow(dead_code)]
 
+pub(crate) mod capable;
 pub(crate) mod child;
 pub(crate) mod exposition;
 pub(crate) mod fake;

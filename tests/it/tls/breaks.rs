@@ -3,6 +3,7 @@
 use super::certificates::{Authority, Particulars};
 use super::peer::{Cut, Peer};
 use crate::clients::{SOON, calls, gone_for_good};
+use crate::support::capable::has_tls;
 use crate::support::process::eventually;
 use crate::support::proxy::{Direction, Proxy};
 use crate::support::server::{Answer, Server};
@@ -54,6 +55,9 @@ fn handshake(authority: &Authority, server: &Server) -> u64 {
 
 #[test]
 fn connections_that_are_cut_anywhere_are_made_again() {
+    if !has_tls() {
+        return;
+    }
     let (authority, server, _) = node();
     let whole = handshake(&authority, &server);
     // Each byte of the first record's header, and then a sample up to the last reply.
@@ -75,6 +79,9 @@ fn connections_that_are_cut_anywhere_are_made_again() {
 
 #[test]
 fn a_reset_in_the_handshake_is_one() {
+    if !has_tls() {
+        return;
+    }
     let (authority, server, proxy) = node();
     for direction in [Direction::ToClient, Direction::ToServer] {
         let mutex = lock(&proxy.url(), &authority);
@@ -98,6 +105,9 @@ fn a_reset_in_the_handshake_is_one() {
 
 #[test]
 fn a_reset_behind_the_handshake_leaves_no_key() {
+    if !has_tls() {
+        return;
+    }
     let (authority, server, proxy) = node();
     let mutex = lock(&proxy.url(), &authority);
     works_again(&mutex, &server);
@@ -119,6 +129,9 @@ fn a_reset_behind_the_handshake_leaves_no_key() {
 /// TLS has taken the `SET`, and the kernel has it. It runs when the server goes on, behind a connection that is gone.
 #[test]
 fn a_set_in_the_buffer_of_a_stopped_server_leaves_no_key() {
+    if !has_tls() {
+        return;
+    }
     let (authority, server, proxy) = node();
     let mutex = lock(&proxy.url(), &authority);
     works_again(&mutex, &server);
@@ -136,6 +149,9 @@ fn a_set_in_the_buffer_of_a_stopped_server_leaves_no_key() {
 /// others are still inside TLS.
 #[test]
 fn sets_that_tls_has_sent_in_part_leave_no_key() {
+    if !has_tls() {
+        return;
+    }
     let (authority, server, proxy) = node();
     let url = proxy.url().replace("redis://", "rediss://");
     let builder = Redlock::builder().node(url).tls(authority.roots()).node_timeout(NODE_TIMEOUT);
@@ -164,6 +180,9 @@ fn sets_that_tls_has_sent_in_part_leave_no_key() {
 
 #[test]
 fn a_handshake_that_trickles_costs_the_node_timeout_and_no_other_node_anything() {
+    if !has_tls() {
+        return;
+    }
     let (authority, server, proxy) = node();
     proxy.trickle(Direction::ToClient, Duration::from_millis(5));
     assert_eq!(fault(&lock(&proxy.url(), &authority)), (Phase::Handshake, Cause::TimedOut));

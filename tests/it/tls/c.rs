@@ -3,6 +3,7 @@
 use super::certificates::{Authority, Particulars};
 use super::nodes::over_tls_in_c;
 use crate::capi::library::{LIMIT, Running, compile_against, library_with_tls};
+use crate::support::capable::has_tls;
 use crate::support::server::Server;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -22,6 +23,9 @@ fn says(program: &Path, arguments: &[&str], variables: &[(&str, String)]) -> Str
 
 #[test]
 fn each_fault_has_its_numbers() {
+    if !has_tls() {
+        return;
+    }
     let program = compile_against(library_with_tls(), "tls", "tests/it/capi/tls.c", &["-std=c99"]);
     let (authority, other) = (Authority::new(), Authority::new());
     let path = |authority: &Authority, name: &str| authority.path(name).display().to_string();
@@ -68,11 +72,17 @@ fn each_fault_has_its_numbers() {
 /// Interrupted all the time, without a handler of SIGPIPE, while it forks and servers hang and die; and under valgrind.
 #[test]
 fn a_host_of_any_habits_is_at_home() {
+    if !has_tls() {
+        return;
+    }
     over_tls_in_c(&["capi::programs::a_host_of_any_habits"]);
 }
 
 /// Under valgrind.
 #[test]
 fn programs_leave_not_a_byte() {
+    if !has_tls() {
+        return;
+    }
     over_tls_in_c(&["capi::programs::calls_in_any_order", "capi::programs::examples_leave"]);
 }

@@ -1,6 +1,7 @@
 //! Each fault of TLS by its cause, and nothing of certificates or keys in any output.
 
 use super::certificates::{Authority, Particulars};
+use crate::support::capable::has_tls;
 use crate::support::fake::{Act, Event, Fake};
 use crate::support::proxy::Proxy;
 use crate::support::server::Server;
@@ -35,6 +36,9 @@ fn cause(url: &str, tls: Tls) -> (Cause, bool) {
 
 #[test]
 fn each_fault_of_a_certificate_has_its_own_cause() {
+    if !has_tls() {
+        return;
+    }
     use CertificateError::*;
     let (authority, other) = (Authority::new(), Authority::new());
     let past = Some(("20200101000000Z", "20200201000000Z"));
@@ -80,6 +84,9 @@ fn a_server_without_tls_is_said_to_have_none() {
 /// attempt.
 #[test]
 fn a_server_with_tls_is_said_to_have_it_where_the_url_has_not() {
+    if !has_tls() {
+        return;
+    }
     let authority = Authority::new();
     let server = authority.issue("node", Particulars::default()).server("node");
     let proxy = Proxy::before(server.port());
@@ -148,6 +155,9 @@ fn a_server_that_closes_each_connection_is_not_said_to_have_tls() {
 /// It is only asked whether it speaks TLS, and its first connection is used when it goes on.
 #[test]
 fn a_server_that_is_late_in_the_handshake_is_not_said_to_have_no_tls() {
+    if !has_tls() {
+        return;
+    }
     let authority = Authority::new();
     let server = authority.issue("node", Particulars::default()).server("node");
     let builder = Redlock::builder().node(server.url()).tls(authority.roots());
@@ -161,6 +171,9 @@ fn a_server_that_is_late_in_the_handshake_is_not_said_to_have_no_tls() {
 
 #[test]
 fn a_client_certificate_that_is_missing_or_not_trusted_is_named() {
+    if !has_tls() {
+        return;
+    }
     let (authority, other) = (Authority::new(), Authority::new());
     authority.issue("node", Particulars::default());
     other.issue("client", Particulars::default());

@@ -2,6 +2,7 @@
 
 use super::certificates::{Authority, Particulars};
 use super::wire::Recorder;
+use crate::support::capable::has_tls;
 use crate::support::server::{Answer, Server};
 use quorumlock::{Builder, ErrorKind, ExtendOutcome, Node, NodeState, Redlock, ReleaseOutcome, Tls};
 use std::thread;
@@ -21,6 +22,9 @@ fn client(servers: &[Server], tls: Tls) -> Redlock {
 
 #[test]
 fn three_nodes_grant_and_release() {
+    if !has_tls() {
+        return;
+    }
     let authority = authority();
     let servers: Vec<Server> = (0..3).map(|_| authority.server("node")).collect();
     let redlock = client(&servers, authority.roots());
@@ -44,6 +48,9 @@ fn three_nodes_grant_and_release() {
 
 #[test]
 fn fenced_locks_and_extensions_work() {
+    if !has_tls() {
+        return;
+    }
     let authority = authority();
     let servers = [authority.server("node")];
     let redlock = client(&servers, authority.roots());
@@ -57,6 +64,9 @@ fn fenced_locks_and_extensions_work() {
 
 #[test]
 fn replies_of_many_threads_reach_their_requests() {
+    if !has_tls() {
+        return;
+    }
     let authority = authority();
     let servers: Vec<Server> = (0..3).map(|_| authority.server("node")).collect();
     let redlock = client(&servers, authority.roots());
@@ -75,6 +85,9 @@ fn replies_of_many_threads_reach_their_requests() {
 
 #[test]
 fn a_waiter_is_woken_by_a_release() {
+    if !has_tls() {
+        return;
+    }
     let authority = authority();
     let servers = [authority.server("node")];
     let minute = 60 * SECOND;
@@ -96,6 +109,9 @@ fn a_waiter_is_woken_by_a_release() {
 /// The first handshake is a full one; that of the subscription, and one after the connections were cut, resume.
 #[test]
 fn commands_and_subscriptions_share_sessions() {
+    if !has_tls() {
+        return;
+    }
     let authority = authority();
     for protocol in ["TLSv1.3", "TLSv1.2"] {
         let plan = authority.plan("node").arguments(&["--tls-auth-clients", "no", "--tls-protocols", protocol]);
@@ -119,6 +135,9 @@ fn commands_and_subscriptions_share_sessions() {
 
 #[test]
 fn a_client_certificate_lets_in() {
+    if !has_tls() {
+        return;
+    }
     let authority = authority();
     authority.issue("client", Particulars::default());
     for protocol in ["TLSv1.3", "TLSv1.2"] {
@@ -131,6 +150,9 @@ fn a_client_certificate_lets_in() {
 
 #[test]
 fn variables_name_files_of_certificates() {
+    if !has_tls() {
+        return;
+    }
     let authority = authority();
     authority.issue("client", Particulars::default());
     let server = authority.plan("node").start().unwrap();
@@ -156,6 +178,9 @@ fn variables_name_files_of_certificates() {
 
 #[test]
 fn a_name_counts_in_place_of_the_host() {
+    if !has_tls() {
+        return;
+    }
     let authority = Authority::new();
     authority.issue("node", Particulars { names: Some("DNS:redis-1.internal,IP:10.0.0.1"), ..Particulars::default() });
     let server = authority.server("node");

@@ -5,6 +5,7 @@
 //! stand before the servers, and stall, cut, trickle and reset records.
 
 use super::certificates::{Authority, Particulars};
+use crate::support::capable::has_tls;
 use crate::support::server::TLS_VARIABLE;
 use std::process::Command;
 
@@ -85,6 +86,9 @@ fn run(tests: &[&str], is_left_out: fn(&str) -> bool) {
 
 #[test]
 fn hung_killed_and_late_ones() {
+    if !has_tls() {
+        return;
+    }
     over_tls(&[
         "hung_nodes::",
         "late_replies::",
@@ -97,6 +101,9 @@ fn hung_killed_and_late_ones() {
 
 #[test]
 fn connections_that_break_stall_and_overflow() {
+    if !has_tls() {
+        return;
+    }
     over_tls(&[
         "backlog::",
         "cancelling::",
@@ -108,11 +115,17 @@ fn connections_that_break_stall_and_overflow() {
 
 #[test]
 fn children_of_fork() {
+    if !has_tls() {
+        return;
+    }
     over_tls(&["forking::", "descriptors::"]);
 }
 
 #[test]
 fn further_ones() {
+    if !has_tls() {
+        return;
+    }
     let tests = std::env::var(TESTS_VARIABLE);
     let tests = tests.as_deref().unwrap_or("faults::a_wrong faults::a_missing faults::the_right faults::a_member");
     over_tls(&tests.split_whitespace().collect::<Vec<_>>());

@@ -3,6 +3,7 @@
 
 use super::{ARRIVAL, LONG, PROMPT, listeners, patient, subscribers, time_to_wake};
 use crate::clients::{SOON, builder, client, gone_for_good, long_lock, take};
+use crate::support::capable::has_users;
 use crate::support::fake::{Act, Fake, healthy, say};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
@@ -167,6 +168,9 @@ fn what_was_released_while_the_connections_were_cut_is_noticed_when_they_are_bac
 
 #[test]
 fn a_user_that_may_not_subscribe_waits_by_the_clock_and_is_reported_once() {
+    if !has_users() {
+        return;
+    }
     let servers = Server::several(3).unwrap();
     for server in &servers {
         server.command(&["ACL", "SETUSER", "deaf", "on", ">secret", "~*", "&*", "+@all", "-subscribe"]).unwrap();
@@ -195,6 +199,9 @@ fn a_user_that_may_not_subscribe_waits_by_the_clock_and_is_reported_once() {
 
 #[test]
 fn a_user_that_may_not_publish_releases_as_well_and_is_reported_once() {
+    if !has_users() {
+        return;
+    }
     let servers = Server::several(3).unwrap();
     for server in &servers {
         server.command(&["ACL", "SETUSER", "mute", "on", ">secret", "~*", "resetchannels", "+@all"]).unwrap();

@@ -1,7 +1,7 @@
 //! Permits, and locks to read and to write, on one node: what their scripts do beside those of a mutex.
 //!
-//! A lock is *free* for a call if its entry would be granted now. Each script sends a turn to those that it has made the
-//! lock free for, and the other message to the first one behind them. The grant of a permit removes
+//! A lock is *free* for a call if its entry would be granted now. Each script sends a turn to those that it has made
+//! the lock free for, and the other message to the first one behind them. The grant of a permit removes
 //! its entry. A refusal only because of entries in front removes those of them that have no receiver.
 
 use crate::call::Reply;

@@ -93,6 +93,8 @@ impl SharedGuard {
         if is_short {
             self.guard.ensure(Duration::ZERO)?;
             self.extend_to(duration)?;
+            // The lease may have ended while an observer ran.
+            self.guard.ensure(Duration::ZERO)?;
         }
         self.extend_automatically(watchdog, ttl)
     }
