@@ -541,9 +541,9 @@ public:
     }
 
     // Waits until every node has run the releases that it is owed; throws when one has not in time. Closes nothing.
-    void close(std::chrono::milliseconds timeout) const
+    void flush_releases(std::chrono::milliseconds timeout) const
     {
-        detail::must(quorumlock_client_close, handle_.get(), static_cast<std::uint64_t>(timeout.count()));
+        detail::must(quorumlock_client_flush_releases, handle_.get(), static_cast<std::uint64_t>(timeout.count()));
     }
 
     quorumlock_client *get() const noexcept { return handle_.get(); }

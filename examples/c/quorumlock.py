@@ -132,7 +132,7 @@ _FUNCTIONS = {
     "quorumlock_counters_text": (c_int, _HANDLE, _WRITE, c_void_p),
     "quorumlock_counters_free": (None, _HANDLE),
     "quorumlock_client_new": (c_int, _HANDLE, _OUT, _OUT),
-    "quorumlock_client_close": (c_int, _HANDLE, c_uint64, _OUT),
+    "quorumlock_client_flush_releases": (c_int, _HANDLE, c_uint64, _OUT),
     "quorumlock_client_free": (None, _HANDLE),
     "quorumlock_client_attach": (c_int, _HANDLE, _HANDLE, _OUT, _OUT),
     "quorumlock_client_connect": (c_int, _HANDLE, c_uint64, _OUT, _OUT),
@@ -727,9 +727,9 @@ class Client(_Handle):
         """Goes on with a lock that is held already, with default settings. Uses the lease up."""
         return Guard(_made(_c.quorumlock_client_attach, self._handle, lease._handle))
 
-    def wait_for_releases(self, timeout):
+    def flush_releases(self, timeout):
         """Waits until every node has run the releases that it is owed, for so many seconds at most. Closes nothing."""
-        _must(_c.quorumlock_client_close, self._handle, max(0, int(timeout * 1000)))
+        _must(_c.quorumlock_client_flush_releases, self._handle, max(0, int(timeout * 1000)))
 
 
 class CancelHandle(_Handle):

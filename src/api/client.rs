@@ -153,7 +153,7 @@ impl Client {
     }
 
     /// Waits for the releases that nodes have not run.
-    pub(crate) fn close(&self, timeout: Duration) -> Result<()> {
+    pub(crate) fn flush_releases(&self, timeout: Duration) -> Result<()> {
         self.check_process()?;
         let unsettled = self.engine().settle(timeout);
         self.report().deliver_queued();

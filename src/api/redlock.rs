@@ -197,7 +197,7 @@ impl Redlock {
     /// use std::time::Duration;
     ///
     /// drop(redlock.mutex("orders/42").lock()?);
-    /// redlock.close(Duration::from_secs(1))?;
+    /// redlock.flush_releases(Duration::from_secs(1))?;
     /// assert!(node.keys().is_empty());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -206,8 +206,8 @@ impl Redlock {
     /// [`Unavailable`](ErrorKind::Unavailable) when a node has not run all of them in time; the causes name each such
     /// node. They are still sent as before. [`Forked`](ErrorKind::Forked) in a child of the process that built the
     /// client.
-    pub fn close(&self, timeout: Duration) -> Result<()> {
-        self.client.close(timeout)
+    pub fn flush_releases(&self, timeout: Duration) -> Result<()> {
+        self.client.flush_releases(timeout)
     }
 
     /// What counters show of the nodes.

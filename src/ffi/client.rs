@@ -38,13 +38,13 @@ extern "C" fn quorumlock_client_free(client: Returned<ClientHandle>) {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_client_close(
+extern "C" fn quorumlock_client_flush_releases(
     client: Borrowed<ClientHandle>,
     timeout_ms: u64,
     error: Output<*const ErrorObject>,
 ) -> Code {
     call_with_error(error, || {
-        client.required("client")?.redlock.close(Duration::from_millis(timeout_ms))?;
+        client.required("client")?.redlock.flush_releases(Duration::from_millis(timeout_ms))?;
         Ok(Code::Ok)
     })
 }

@@ -487,7 +487,7 @@ quorumlock_result quorumlock_client_new(
  * the client can be used afterwards. A program that ends by exit without freeing its clients calls this before:
  * releases that are not sent by then are lost, and those locks stay held for their time to live.
  * Gives QUORUMLOCK_UNAVAILABLE when a node has not run all of them in time, with that node among the causes. */
-quorumlock_result quorumlock_client_close(
+quorumlock_result quorumlock_client_flush_releases(
     const quorumlock_client *client, uint64_t timeout_ms, quorumlock_error **error);
 
 /* Frees a client. Its connections are closed, and its threads end, when its mutexes and guards are freed too. The last

@@ -183,7 +183,7 @@ fn a_program_that_exits_without_a_drop_can_wait_for_its_releases() {
         let program = Child::fork(End::Exit, |_| {
             let client = far_client(&proxies);
             drop(many(&client, 500));
-            client.close(SOON).unwrap();
+            client.flush_releases(SOON).unwrap();
             std::process::exit(0);
         });
         program.end(Duration::from_secs(60));
@@ -195,17 +195,17 @@ fn a_program_that_exits_without_a_drop_can_wait_for_its_releases() {
 fn a_client_that_is_closed_says_which_node_has_not_run_its_releases() {
     let servers = Server::several(3).unwrap();
     let client = builder(&servers).build().unwrap();
-    client.close(Duration::ZERO).unwrap();
+    client.flush_releases(Duration::ZERO).unwrap();
     let guard = take(&long_lock(&client, "k"));
-    client.close(SOON).unwrap();
+    client.flush_releases(SOON).unwrap();
     servers[1].pause().unwrap();
     drop(guard);
-    let error = client.close(Duration::from_millis(300)).unwrap_err();
+    let error = client.flush_releases(Duration::from_millis(300)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     let causes: Vec<_> = error.causes().iter().map(|node| (node.address().to_owned(), node.cause())).collect();
     assert_eq!(causes, [(servers[1].address(), Cause::TimedOut)]);
     servers[1].resume().unwrap();
-    client.close(SOON).unwrap();
+    client.flush_releases(SOON).unwrap();
     assert_eq!(keys(&servers), [0; 3]);
     assert_eq!(take(&long_lock(&client, "k")).unlock().unwrap(), ReleaseOutcome::Released, "it can be used on");
 }
@@ -224,7 +224,7 @@ fn a_client_that_is_closed_says_why_a_node_does_not_run_a_release() {
         });
         let client = Redlock::builder().node(fake.url()).release_notifications(false).build().unwrap();
         drop(take(&long_lock(&client, "k")));
-        let failed = client.close(Duration::from_millis(300)).expect_err(error);
+        let failed = client.flush_releases(Duration::from_millis(300)).expect_err(error);
         let causes: Vec<_> = failed.causes().iter().map(quorumlock::NodeFault::cause).collect();
         assert_eq!((failed.kind(), causes), (ErrorKind::Unavailable, vec![cause]), "{error}");
     }
@@ -236,7 +236,7 @@ fn an_unlock_does_not_wait_for_a_node_that_hangs() {
     let servers = Server::several(3).unwrap();
     let client = builder(&servers).node_timeout(Duration::from_secs(60)).build().unwrap();
     drop(take(&long_lock(&client, "before")));
-    client.close(SOON).unwrap();
+    client.flush_releases(SOON).unwrap();
     let guard = take(&long_lock(&client, "k"));
     servers[2].pause().unwrap();
     let begun = Instant::now();
@@ -253,7 +253,7 @@ fn a_node_that_hangs_on_an_open_connection_is_spared() {
     let mutex = long_lock(&client, "k");
     let pair = || mutex.try_lock().ok().flatten().is_some_and(|guard| guard.unlock().is_ok());
     assert!(eventually(SOON, || pair() && crate::clients::calls(&servers[2], "set") > 0));
-    client.close(SOON).unwrap();
+    client.flush_releases(SOON).unwrap();
     let before = crate::clients::calls(&servers[2], "set");
     servers[2].pause().unwrap();
     thread::sleep(Duration::from_millis(20));
@@ -262,7 +262,7 @@ fn a_node_that_hangs_on_an_open_connection_is_spared() {
     thread::sleep(Duration::from_millis(200));
     let done = (0..300).filter(|_| pair()).count();
     servers[2].resume().unwrap();
-    client.close(SOON).unwrap();
+    client.flush_releases(SOON).unwrap();
     let asked = crate::clients::calls(&servers[2], "set") - before;
     assert!(done > 250 && asked < 50, "{asked} SETs ran of {done} pairs");
 }

@@ -143,7 +143,7 @@ fn the_recorder_gets_what_the_counters_count() {
         assert!(client.mutex("orders/1").try_lock().unwrap().is_none());
         let _ = guard.unlock().unwrap();
         drop(take(&long_lock(&client, "orders/2")));
-        client.close(SOON).unwrap();
+        client.flush_releases(SOON).unwrap();
         servers[2].kill();
         let is = |series: &str, expected: f64| {
             recorder.update();

@@ -44,7 +44,7 @@ fn each_operation_counts_once() {
     is(&counters, "quorumlock_held", &[class], 1.0);
     let _ = guard.unlock().unwrap();
     gone_for_good(&servers, "app:orders/1");
-    client.close(SOON).unwrap();
+    client.flush_releases(SOON).unwrap();
     for (name, labels, expected) in [
         ("wait_seconds_count", [class, ("outcome", "acquired")], 2.0),
         ("wait_seconds_count", [class, ("outcome", "held")], 1.0),
@@ -89,7 +89,7 @@ fn calls_within_a_callback_are_counted() {
     let _ = client.set(built);
     let redlock = client.get().unwrap();
     let _ = take(&long_lock(redlock, "outer")).unlock().unwrap();
-    redlock.close(SOON).unwrap();
+    redlock.flush_releases(SOON).unwrap();
     is(&counters, "quorumlock_wait_seconds_count", &[("outcome", "acquired")], 2.0);
     is(&counters, "quorumlock_wait_seconds_count", &[("outcome", "held")], 1.0);
     assert!(eventually(SOON, || {

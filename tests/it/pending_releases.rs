@@ -94,7 +94,7 @@ fn a_release_that_is_never_run_is_sent_at_a_bounded_rate_and_holds_up_no_other()
     is_down.store(false, Ordering::SeqCst);
     let all = || (0..20).all(|number| releases(&fake, &format!("k{number}")) > 0);
     assert!(eventually(SOON, all), "those that are pending as well are held up");
-    client.close(SOON).unwrap();
+    client.flush_releases(SOON).unwrap();
     let sent = releases(&fake, "denied");
     assert!(sent <= 12, "sent {sent} times in {:?}", begun.elapsed());
 }
@@ -300,7 +300,7 @@ fn is_sent_on_the_next_good_connection(is_fenced: bool, refusal: &'static str, c
     let case = format!("fenced {is_fenced}, {refusal:?}, closes {closes}");
     assert!(eventually(SOON, || sent_on(good) > 0), "{case}: never on a good one of {}", fake.connections());
     assert!(REJECTED.map(sent_on).sum::<usize>() > 0, "{case}: none waited behind a handshake");
-    client.close(SOON).unwrap();
+    client.flush_releases(SOON).unwrap();
     assert_eq!((sent_on(good), fake.connections()), (1, good + 1), "{case}");
 }
 

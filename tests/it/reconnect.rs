@@ -270,7 +270,7 @@ fn a_connection_that_was_closed_a_moment_ago_costs_no_attempt_and_no_extension()
                 matches!(guard.extend(LONG), Ok(ExtendOutcome::Extended))
             };
             drop(guard);
-            client.close(SOON).unwrap();
+            client.flush_releases(SOON).unwrap();
             if closes_at == "EVAL" {
                 closed();
             }

@@ -89,7 +89,7 @@ fn a_place_that_is_left_does_not_make_a_node_one_that_votes() {
     let held = take(&long_lock(&other, "fair").fair());
     for _ in 0..3 {
         assert!(long_lock(&client, "fair").fair().lock_timeout(Duration::from_millis(50)).unwrap().is_none());
-        client.close(SOON).unwrap();
+        client.flush_releases(SOON).unwrap();
         // What the node has answered by now is read.
         client.connect(SOON).unwrap();
         assert_eq!(state(&client), NodeState::Rejected(Cause::OutOfMemory));
@@ -137,7 +137,7 @@ fn a_server_that_was_killed_is_not_shown_as_connected() {
     becomes(&client, NodeState::Voting);
     assert!(client.nodes().unwrap()[0].is_connected());
     // A server that is killed with a release unanswered is down.
-    client.close(SOON).unwrap();
+    client.flush_releases(SOON).unwrap();
     servers[0].kill();
     let is_gone = || !client.nodes().unwrap()[0].is_connected();
     assert!(eventually(SOON, is_gone), "{:?}", client.nodes());

@@ -150,7 +150,7 @@ fn an_uncrowded_permit_takes_one_round_trip_and_a_crowded_one_three_at_most() {
         assert!([0, 8].contains(&(after[1] - before[1])), "one question for each slot, once");
         assert_eq!(permit.release().unwrap(), ReleaseOutcome::Released);
         drop(others);
-        theirs.close(SOON).unwrap();
+        theirs.flush_releases(SOON).unwrap();
     }
     let trips = trips.0.lock().unwrap();
     assert!(trips.len() == 12 && trips.iter().all(|trips| [1, 3].contains(trips)) && trips.contains(&3), "{trips:?}");

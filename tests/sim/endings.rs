@@ -38,7 +38,7 @@ pub(crate) fn settled(client: &Client) {
         return;
     }
     let (redlock, time) = (Redlock::new(client.clone()), Duration::from_nanos(QUIET / 3));
-    let outcome = redlock.close(time);
+    let outcome = redlock.flush_releases(time);
     if client.engine().in_flight() > 0 {
         // No thread waits for the reply to a call that has left its place in a queue, nor for one to a question whose
         // time was up. They come before those to the next question.

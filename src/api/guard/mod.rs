@@ -37,7 +37,7 @@ use std::time::{Duration, SystemTime};
 ///
 /// Dropping a guard releases the lock without waiting for an answer. The release is on its way when `drop` returns, or
 /// waits, for 2 ms at most, for what other threads of the client have under way. A program that ends right after calls
-/// [`close`](crate::Redlock::close).
+/// [`flush_releases`](crate::Redlock::flush_releases).
 /// A short-lived thread sends what the connection did not take at once, and retries releases that a node could not run
 /// or that were lost with a connection, until the key has ended. [`unlock`](MutexGuard::unlock) waits for a quorum of
 /// answers and gives the outcome; for a dropped guard only the [`Observer`](crate::Observer) gets it. A guard may be

@@ -39,8 +39,8 @@ impl Mutex {
     ///
     /// Missing connections to nodes are begun to be made, and the call does not wait for them. If the guard is
     /// *dropped* before a connection is made, the release for that node goes out when it is. In a program that only
-    /// releases and then ends, use [`unlock`](MutexGuard::unlock) or [`Redlock::close`](crate::Redlock::close), which
-    /// wait.
+    /// releases and then ends, use [`unlock`](MutexGuard::unlock) or
+    /// [`Redlock::flush_releases`](crate::Redlock::flush_releases), which wait.
     ///
     /// # Errors
     /// [`LeaseLost`](ErrorKind::LeaseLost) when the lease has ended. [`Config`](ErrorKind::Config) when it is of

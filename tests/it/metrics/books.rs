@@ -211,7 +211,7 @@ fn the_counters_equal_the_books_of_the_program() {
         threads.into_iter().for_each(|thread| all.add(thread.join().unwrap()));
         is_over.store(true, Ordering::Relaxed);
     });
-    let _ = client.close(SOON);
+    let _ = client.flush_releases(SOON);
     drop(client);
     let shown = shown(&counters);
     let mut findings = Vec::new();

@@ -55,7 +55,7 @@ fn what_one_command_refuses_is_undone_nowhere() {
         client.connect(SOON).unwrap();
         servers.iter().for_each(|server| _ = server.command(&["SET", "b", "theirs"]).unwrap());
         assert!(set(&client, &KEYS).try_lock().unwrap().is_none());
-        client.close(SOON).unwrap();
+        client.flush_releases(SOON).unwrap();
         let releases = |server| ["eval", "evalsha", "delex", "delifeq"].map(|command| calls(server, command));
         assert!(servers.iter().filter(|server| releases(server) == [0; 4]).count() >= 2, "refused by two of three");
         assert!(servers.iter().all(|server| value(server, "a").is_none() && calls(server, "set") == 1));

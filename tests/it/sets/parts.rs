@@ -24,7 +24,7 @@ fn attempt_where(addresses: &[String], client: &Redlock, keys: &[&str], held: &[
     let guard = set(client, keys).try_lock().unwrap();
     assert_eq!(guard.is_some(), has_quorum, "{held:?}");
     drop(guard);
-    client.close(SOON).unwrap();
+    client.flush_releases(SOON).unwrap();
     for (address, &bits) in addresses.iter().zip(held) {
         for (index, key) in keys.iter().enumerate() {
             let expected = if bits & 1 << index != 0 { format!("$6\r\n{THEIRS}\r\n") } else { "$-1\r\n".to_owned() };
@@ -87,7 +87,7 @@ fn a_batch_that_is_cut_anywhere_leaves_nothing() {
                 lost += 1;
             }
         }
-        client.close(SOON).unwrap();
+        client.flush_releases(SOON).unwrap();
         for server in &servers {
             assert_eq!(server.command(&["KEYS", "*"]).unwrap(), Answer::List(Vec::new()), "cut after {bytes} bytes");
         }
@@ -119,12 +119,12 @@ fn multi_locks_of_node_redlock_exclude_sets_and_are_excluded_by_them() {
         assert_eq!(call(&servers, SET_ALL, theirs, &["5f1d7a84", "60000"]), [const { Answer::Number(0) }; 3]);
         assert_eq!(call(&servers, DELETE_OWN, &KEYS, &["5f1d7a84"]), [const { Answer::Number(0) }; 3]);
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-        client.close(SOON).unwrap();
+        client.flush_releases(SOON).unwrap();
 
         let count = Answer::Number(theirs.len() as i64);
         assert!(call(&servers, SET_ALL, theirs, &["5f1d7a84", "60000"]).iter().all(|answer| *answer == count));
         assert!(mutex.try_lock().unwrap().is_none());
-        client.close(SOON).unwrap();
+        client.flush_releases(SOON).unwrap();
         assert!(call(&servers, DELETE_OWN, theirs, &["5f1d7a84"]).iter().all(|answer| *answer == count));
         assert!(servers.iter().all(|server| server.command(&["DBSIZE"]).unwrap() == Answer::Number(0)));
     }

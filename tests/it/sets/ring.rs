@@ -152,7 +152,7 @@ fn work(order: &str) {
             thread::sleep(random.up_to(REST));
         }
     }
-    client.close(Duration::from_millis(100)).ok();
+    client.flush_releases(Duration::from_millis(100)).ok();
 }
 
 fn read(place: &Path) -> u64 {

@@ -39,7 +39,7 @@ fn exchange(cut: Cut, threads: usize) -> Peer {
             });
         }
     });
-    redlock.close(NODE_TIMEOUT).unwrap();
+    redlock.flush_releases(NODE_TIMEOUT).unwrap();
     assert_eq!(*peer.seen.errors.lock().unwrap(), [""; 0]);
     peer
 }
