@@ -40,7 +40,7 @@ fn many_locks(setting: &Setting, servers: &Servers, addresses: &[SocketAddr]) ->
     thread::scope(|scope| {
         for index in 0..number {
             let (mutex, unavailable) = (library::mutex(&mine, &name(index)), &unavailable);
-            let wait = Wait::forever().cancelled_by(&handle);
+            let wait = Wait::unlimited().cancelled_by(&handle);
             let waiting = thread::Builder::new().stack_size(256 * 1024).spawn_scoped(scope, move || {
                 let found = mutex.lock_with(&wait);
                 if found.is_err_and(|error| error.kind() == ErrorKind::Unavailable) {
@@ -78,7 +78,7 @@ fn fair_clients(setting: &Setting, servers: &Servers) -> Row {
     let mut busy = 0.0;
     thread::scope(|scope| {
         for _ in 0..number {
-            let wait = Wait::forever().cancelled_by(&handle);
+            let wait = Wait::unlimited().cancelled_by(&handle);
             let mutex = library::mutex(&client(&addresses), name).fair();
             let waiting = thread::Builder::new().stack_size(256 * 1024).spawn_scoped(scope, move || {
                 drop(mutex.lock_with(&wait));

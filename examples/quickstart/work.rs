@@ -17,7 +17,7 @@ type Outcome = Result<(), Box<dyn Error + Send + Sync>>;
 
 /// Adds 1 to the counter, again and again, each time under the lock.
 pub fn increment(mutex: &Mutex, counter: &Counter, record: &Record, stop: &CancelHandle) -> Outcome {
-    let wait = Wait::forever().cancelled_by(stop);
+    let wait = Wait::unlimited().cancelled_by(stop);
     while !stop.is_cancelled() {
         let Some(guard) = mutex.lock_with(&wait)? else { continue };
         let number = counter.read()?;
@@ -39,7 +39,7 @@ pub fn increment(mutex: &Mutex, counter: &Counter, record: &Record, stop: &Cance
 
 /// Takes and releases an uncontended lock, and measures how long it takes to get it.
 pub fn measure(mutex: &Mutex, record: &Record, stop: &CancelHandle) -> Outcome {
-    let wait = Wait::forever().cancelled_by(stop);
+    let wait = Wait::unlimited().cancelled_by(stop);
     while !stop.is_cancelled() {
         let asked = Instant::now();
         let guard = mutex.lock_with(&wait)?;

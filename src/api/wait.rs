@@ -51,9 +51,9 @@ enum CancelSource {
 }
 
 impl Wait {
-    /// Waits for as long as the resource is held; when no quorum of nodes answers, for
-    /// [`Builder::unavailable_after`](crate::Builder::unavailable_after).
-    pub fn forever() -> Wait {
+    /// Waits for as long as the resource is held: the call has no limit of its own. It fails when no quorum of nodes
+    /// has answered for [`Builder::unavailable_after`](crate::Builder::unavailable_after).
+    pub fn unlimited() -> Wait {
         Wait { limit: Limit::Never, cancel: CancelSource::Never }
     }
 
@@ -229,7 +229,7 @@ mod tests {
     fn a_handle_cancels_every_wait_it_was_given_to() {
         let handle = CancelHandle::new();
         let waits =
-            [Wait::forever().cancelled_by(&handle), Wait::timeout(Duration::ZERO).cancelled_by(&handle.clone())];
+            [Wait::unlimited().cancelled_by(&handle), Wait::timeout(Duration::ZERO).cancelled_by(&handle.clone())];
         assert!(waits.iter().all(|wait| !wait.is_cancelled() && !wait.sleep(&never(), Duration::ZERO)));
         handle.cancel();
         handle.cancel();
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn a_dropped_handle_cancels_nothing() {
-        let wait = Wait::forever().cancelled_by(&CancelHandle::new());
+        let wait = Wait::unlimited().cancelled_by(&CancelHandle::new());
         assert!(!wait.is_cancelled());
         assert!(!wait.sleep(&never(), Duration::from_millis(1)));
     }
@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn a_channel_cancels_by_a_message_or_by_its_end() {
         let (sender, receiver) = bounded(1);
-        let wait = Wait::forever().cancelled_by_channel(receiver);
+        let wait = Wait::unlimited().cancelled_by_channel(receiver);
         assert!(!wait.is_cancelled());
         sender.send(()).unwrap();
         assert!(wait.is_cancelled());
@@ -259,6 +259,6 @@ mod tests {
     fn a_wake_up_is_not_a_cancellation() {
         let (sender, wake) = bounded(1);
         sender.send(()).unwrap();
-        assert!(!Wait::forever().sleep(&wake, Duration::MAX));
+        assert!(!Wait::unlimited().sleep(&wake, Duration::MAX));
     }
 }

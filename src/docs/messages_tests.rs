@@ -261,7 +261,7 @@ fn errors() -> Vec<Error> {
     let full = std::io::Error::from_raw_os_error(24);
     let actions = ["open a descriptor", "register a fork handler", "start the watchdog's thread"];
     errors.extend(actions.map(|action| Error::system(action, &full)));
-    errors.push(order().lock_with(&Wait::forever().cancelled_by(&cancelled)).unwrap_err());
+    errors.push(order().lock_with(&Wait::unlimited().cancelled_by(&cancelled)).unwrap_err());
     errors.push(crate::api::forked::check(ForkEpoch::of_a_parent()).unwrap_err());
     errors
 }

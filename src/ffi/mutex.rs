@@ -292,7 +292,7 @@ extern "C" fn quorumlock_mutex_lock(
     error: Output<*const ErrorObject>,
 ) -> Code {
     call_with_error(error, || {
-        let (mutex, wait) = (mutex.required("mutex")?, ended_by(&cancel, Wait::forever()));
+        let (mutex, wait) = (mutex.required("mutex")?, ended_by(&cancel, Wait::unlimited()));
         let guard = guard.required("guard")?;
         loop {
             // Without a limit there is always a guard, or an error.

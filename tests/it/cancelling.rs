@@ -35,7 +35,7 @@ fn time_to_cancel(mutex: &Mutex, wait: &Wait, cancel: impl FnOnce()) -> Duration
 fn is_cancelled_within(limit: Duration, mutex: &Mutex) {
     let by_handle = || {
         let handle = CancelHandle::new();
-        let wait = Wait::forever().cancelled_by(&handle);
+        let wait = Wait::unlimited().cancelled_by(&handle);
         time_to_cancel(mutex, &wait, || handle.cancel())
     };
     let with_limit = || {
@@ -50,7 +50,7 @@ fn is_cancelled_within(limit: Duration, mutex: &Mutex) {
     };
     let by_end_of_channel = || {
         let (sender, receiver) = crossbeam_channel::bounded(1);
-        let wait = Wait::forever().cancelled_by_channel(receiver);
+        let wait = Wait::unlimited().cancelled_by_channel(receiver);
         time_to_cancel(mutex, &wait, || drop(sender))
     };
     let means: [(&str, &dyn Fn() -> Duration); 4] = [
@@ -172,7 +172,7 @@ fn the_first_in_line_makes_way_for_the_second() {
     let mutex = long_lock(&mine, "k");
     let handle = CancelHandle::new();
     thread::scope(|scope| {
-        let first = scope.spawn(|| mutex.lock_with(&Wait::forever().cancelled_by(&handle)));
+        let first = scope.spawn(|| mutex.lock_with(&Wait::unlimited().cancelled_by(&handle)));
         thread::sleep(MOMENT);
         let second = scope.spawn(|| mutex.lock());
         thread::sleep(MOMENT);
@@ -207,7 +207,7 @@ fn before_it_began() {
     let before = calls(&server, "set");
     let handle = CancelHandle::new();
     handle.cancel();
-    let error = mutex.lock_with(&Wait::forever().cancelled_by(&handle)).unwrap_err();
+    let error = mutex.lock_with(&Wait::unlimited().cancelled_by(&handle)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Cancelled);
     assert_eq!((calls(&server, "set"), value(&server, "k")), (before, None), "nothing was asked");
 }
@@ -216,7 +216,7 @@ fn before_it_began() {
 fn a_handle_without_a_wait_cancels_nothing() {
     let server = Server::start().unwrap();
     let mutex = long_lock(&client([&server]), "k");
-    let wait = Wait::forever().cancelled_by(&CancelHandle::new());
+    let wait = Wait::unlimited().cancelled_by(&CancelHandle::new());
     for _ in 0..3 {
         assert_eq!(mutex.lock_with(&wait).unwrap().unwrap().unlock().unwrap(), ReleaseOutcome::Released);
     }

@@ -288,7 +288,7 @@ fn waits_that_end_without_the_lock_leave_no_place() {
     let all_have = |count: usize| eventually(SOON, || servers.iter().all(|server| places(server) == count));
     let cancel = CancelHandle::new();
     thread::scope(|scope| {
-        let waiting = scope.spawn(|| fair(&mine).lock_with(&Wait::forever().cancelled_by(&cancel)));
+        let waiting = scope.spawn(|| fair(&mine).lock_with(&Wait::unlimited().cancelled_by(&cancel)));
         assert!(all_have(1), "it has its place");
         cancel.cancel();
         assert_eq!(waiting.join().unwrap().unwrap_err().kind(), ErrorKind::Cancelled);

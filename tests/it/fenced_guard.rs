@@ -27,7 +27,7 @@ fn every_way_to_lock_gives_a_greater_number() {
         &|| mutex.try_lock().unwrap().unwrap(),
         &|| mutex.lock_timeout(SOON).unwrap().unwrap(),
         &|| mutex.lock_deadline(Instant::now() + SOON).unwrap().unwrap(),
-        &|| mutex.lock_with(&Wait::forever()).unwrap().unwrap(),
+        &|| mutex.lock_with(&Wait::unlimited()).unwrap().unwrap(),
         &|| mutex.lock_cancellable(&cancel).unwrap(),
         &|| mutex.attach(mutex.lock().unwrap().detach()).unwrap(),
     ];

@@ -48,7 +48,7 @@ fn is_refused_everywhere(client: &Redlock, guard: &mut MutexGuard) {
         refused(mutex.lock()),
         refused(mutex.lock_timeout(SOON)),
         refused(mutex.lock_deadline(Instant::now() + SOON)),
-        refused(mutex.lock_with(&Wait::forever().cancelled_by(&CancelHandle::new()))),
+        refused(mutex.lock_with(&Wait::unlimited().cancelled_by(&CancelHandle::new()))),
         refused(mutex.lock_cancellable(&CancelHandle::new())),
         refused(guard.extend(LONG_TTL)),
         refused(guard.ensure(Duration::ZERO)),
@@ -91,7 +91,7 @@ fn a_child_is_refused_and_the_parent_is_not_disturbed() {
                 assert_eq!(refused(own.attach(second.take().unwrap().detach())), ErrorKind::LeaseLost);
                 // What the parent cancels by is the parent's as well, and no wait of the child's.
                 assert_eq!(
-                    refused(own.mutex(KEY).lock_with(&Wait::forever().cancelled_by(&cancel))),
+                    refused(own.mutex(KEY).lock_with(&Wait::unlimited().cancelled_by(&cancel))),
                     ErrorKind::Forked
                 );
                 cancel.cancel();
@@ -279,7 +279,7 @@ fn children_and_their_children_lock_with_clients_of_their_own() {
             assert_eq!(mine.unlock().unwrap(), ReleaseOutcome::Released);
             // A wait of the child's own, which the parent's lock holds up and the child ends.
             let cancel = CancelHandle::new();
-            let (mutex, wait) = (long_lock(&own, KEY), Wait::forever().cancelled_by(&cancel));
+            let (mutex, wait) = (long_lock(&own, KEY), Wait::unlimited().cancelled_by(&cancel));
             let waiting = thread::spawn(move || refused(mutex.lock_with(&wait)));
             thread::sleep(TTL / 6);
             cancel.cancel();

@@ -62,7 +62,7 @@ fn an_owner_is_a_thread_or_an_object_and_excludes_all_others() {
     }
     assert_eq!(mine.unlock().unwrap(), RELEASED);
 
-    let first = mutex.lock_as(&request, &Wait::forever()).unwrap().unwrap();
+    let first = mutex.lock_as(&request, &Wait::unlimited()).unwrap().unwrap();
     assert!(mutex.try_lock().unwrap().is_none() && mutex.try_lock_as(&other).unwrap().is_none());
     let (request, second) = thread::scope(|threads| {
         let taken = threads.spawn(|| {

@@ -123,7 +123,7 @@ fn what_looks_at_a_shared_lock_does_not_wait_for_an_extension() {
     let readers = client.rw_mutex(KEY).ttl(SOON);
     let (one, other): (RwReadGuard, RwReadGuard) = (readers.read().unwrap(), readers.read().unwrap());
     let (owner, reentrant) = (Owner::new(), long_lock(&client, "reentrant").reentrant());
-    let level = || reentrant.lock_as(&owner, &Wait::forever()).unwrap().unwrap();
+    let level = || reentrant.lock_as(&owner, &Wait::unlimited()).unwrap().unwrap();
     let (outer, inner) = (level(), level());
     let extensions: [Box<dyn Fn() -> ExtendOutcome + Send>; 2] =
         [Box::new(move || one.extend(SOON * 2).unwrap()), Box::new(move || outer.extend(SOON * 10).unwrap())];

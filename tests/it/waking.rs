@@ -176,8 +176,8 @@ fn a_wait_is_cancelled_while_it_listens() {
     let handle = CancelHandle::new();
     let (sender, receiver) = crossbeam_channel::bounded(1);
     let cancel: [(Wait, &dyn Fn()); 2] = [
-        (Wait::forever().cancelled_by(&handle), &|| handle.cancel()),
-        (Wait::forever().cancelled_by_channel(receiver), &|| sender.send(()).unwrap()),
+        (Wait::unlimited().cancelled_by(&handle), &|| handle.cancel()),
+        (Wait::unlimited().cancelled_by_channel(receiver), &|| sender.send(()).unwrap()),
     ];
     for (wait, cancel) in cancel {
         thread::scope(|scope| {

@@ -202,7 +202,7 @@ impl Builder {
         self
     }
 
-    /// For how long [`Mutex::lock`](crate::Mutex::lock) and [`Wait::forever`](crate::Wait::forever) go on when no
+    /// For how long [`Mutex::lock`](crate::Mutex::lock) and [`Wait::unlimited`](crate::Wait::unlimited) go on when no
     /// quorum of nodes answers. Default: 3 s. Waits with a limit of their own go on until that, unless so many nodes
     /// have [permanent](crate::Cause::is_permanent) faults for this time that no quorum is possible.
     #[must_use]

@@ -34,7 +34,7 @@ impl Mutex {
     /// [`Cancelled`](crate::ErrorKind::Cancelled) when the wait was cancelled, also before it began; then nothing is
     /// held, and no key is left behind. Otherwise as [`lock`](Mutex::lock).
     pub fn lock_cancellable(&self, cancel: &CancelHandle) -> Result<MutexGuard> {
-        self.lock_without_limit(&Wait::forever().cancelled_by(cancel))
+        self.lock_without_limit(&Wait::unlimited().cancelled_by(cancel))
     }
 
     /// Waits until there is a guard, or an error.

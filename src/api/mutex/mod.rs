@@ -176,7 +176,7 @@ impl Mutex {
     /// name or time to live; [`Entropy`](ErrorKind::Entropy) when the system has no random bytes;
     /// [`Forked`](ErrorKind::Forked) in a child of the process that built the client.
     pub fn lock(&self) -> Result<MutexGuard> {
-        self.lock_without_limit(&Wait::forever())
+        self.lock_without_limit(&Wait::unlimited())
     }
 
     /// Makes exactly one attempt, and never waits for a holder or in a queue: at most the node timeout passes, one more
@@ -202,7 +202,7 @@ impl Mutex {
         let mut account = CallAccount::open(&self.client, self.key.title(), called_at);
         let call = self.call(WaitLimit::Once, called_at);
         let result = call.and_then(|call| {
-            let wait = Wait::forever();
+            let wait = Wait::unlimited();
             let won = Attempts::new(call, None, &wait, &mut account).run()?;
             Ok(won.map(|won| won.guard))
         });

@@ -27,7 +27,7 @@ impl Mutex {
         let prepare = |limit| self.call(limit, called_at).map(|call| LockCall { permits: Some(permits), ..call });
         let result = match wait {
             None => prepare(WaitLimit::Once)
-                .and_then(|call| Attempts::new(call, None, &Wait::forever(), &mut account).run_for_permit()),
+                .and_then(|call| Attempts::new(call, None, &Wait::unlimited(), &mut account).run_for_permit()),
             Some(wait) => wait.check_process().and_then(|()| {
                 let call = prepare(self.wait_limit(wait, called_at))?;
                 self.take_permit_in_turn(call, permits, wait, &mut account)

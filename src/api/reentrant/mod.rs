@@ -88,7 +88,7 @@ impl ReentrantMutex {
     /// [`Config`](crate::ErrorKind::Config) in a callback that an extension of the same lock calls, or when its
     /// watchdog cannot be started because the guard's loss is watched already.
     pub fn lock(&self) -> Result<ReentrantGuard> {
-        self.lock_without_limit(&Wait::forever())
+        self.lock_without_limit(&Wait::unlimited())
     }
 
     /// Makes exactly one attempt, as [`Mutex::try_lock`], or takes the lock again.
@@ -128,7 +128,7 @@ impl ReentrantMutex {
     /// # Errors
     /// As [`Mutex::lock_cancellable`] and [`lock`](ReentrantMutex::lock).
     pub fn lock_cancellable(&self, cancel: &CancelHandle) -> Result<ReentrantGuard> {
-        self.lock_without_limit(&Wait::forever().cancelled_by(cancel))
+        self.lock_without_limit(&Wait::unlimited().cancelled_by(cancel))
     }
 
     /// Takes the lock for an owner that is not a thread, or takes it again. The guard may be sent to another thread.

@@ -21,7 +21,7 @@ use std::sync::Arc;
 ///
 /// let order = redlock.mutex("orders/42").reentrant();
 /// let request = Owner::new();
-/// let guard = order.lock_as(&request, &Wait::forever())?.expect("there is no limit");
+/// let guard = order.lock_as(&request, &Wait::unlimited())?.expect("there is no limit");
 ///
 /// // The next step of the request runs on another thread.
 /// thread::spawn({

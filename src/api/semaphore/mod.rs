@@ -128,7 +128,7 @@ impl Semaphore {
     /// As [`Mutex::lock`](crate::Mutex::lock). [`Config`](ErrorKind::Config) also for a number of permits that is not 1
     /// to 256.
     pub fn acquire(&self) -> Result<Permit> {
-        self.acquire_without_limit(&Wait::forever())
+        self.acquire_without_limit(&Wait::unlimited())
     }
 
     /// [`acquire`](Semaphore::acquire), until another thread cancels the wait.
@@ -136,7 +136,7 @@ impl Semaphore {
     /// # Errors
     /// As [`Mutex::lock_cancellable`](crate::Mutex::lock_cancellable).
     pub fn acquire_cancellable(&self, cancel: &CancelHandle) -> Result<Permit> {
-        self.acquire_without_limit(&Wait::forever().cancelled_by(cancel))
+        self.acquire_without_limit(&Wait::unlimited().cancelled_by(cancel))
     }
 
     /// Makes one attempt, of three round trips at most, and waits for no holder and in no queue: at most three node

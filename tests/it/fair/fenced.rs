@@ -130,7 +130,7 @@ fn waits_that_end_without_the_lock_leave_no_place() {
     let has_place = || eventually(SOON, || servers.iter().all(|server| places(server) == 1));
     let cancel = CancelHandle::new();
     thread::scope(|scope| {
-        let waiting = scope.spawn(|| fair(&mine).lock_with(&Wait::forever().cancelled_by(&cancel)));
+        let waiting = scope.spawn(|| fair(&mine).lock_with(&Wait::unlimited().cancelled_by(&cancel)));
         assert!(has_place());
         cancel.cancel();
         assert_eq!(waiting.join().unwrap().unwrap_err().kind(), ErrorKind::Cancelled);

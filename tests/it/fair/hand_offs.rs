@@ -146,7 +146,7 @@ fn a_call_that_gives_up_behind_a_plain_client_tells_the_next_one() {
         let cancel = CancelHandle::new();
         let held = take(&long_lock(&client(&servers), "k"));
         let took = thread::scope(|scope| {
-            let front = scope.spawn(|| fair(&front).lock_with(&Wait::forever().cancelled_by(&cancel)).map(drop));
+            let front = scope.spawn(|| fair(&front).lock_with(&Wait::unlimited().cancelled_by(&cancel)).map(drop));
             all_have(1);
             let next = scope.spawn(|| fair(&next).lock_timeout(SOON * 6).unwrap().is_some().then(Instant::now));
             all_have(2);
@@ -249,7 +249,7 @@ fn a_place_that_is_left_to_a_thread_that_gives_up_goes() {
     let scene = scene();
     let cancel = CancelHandle::new();
     let (result, order) = scene.play(
-        |client| fair(client).lock_with(&Wait::forever().cancelled_by(&cancel)).map(drop).unwrap_err().kind(),
+        |client| fair(client).lock_with(&Wait::unlimited().cancelled_by(&cancel)).map(drop).unwrap_err().kind(),
         |servers| {
             cancel.cancel();
             let is_alone = || servers.iter().all(|server| is_awaited(server, "k", 1));
@@ -278,7 +278,7 @@ fn a_thread_that_has_a_place_and_gets_the_lock_at_once_ends_the_subscription() {
         });
         assert!(eventually(SOON, || is_awaited(1)));
         let second = scope.spawn(|| drop(fair(ours).lock().unwrap().unlock()));
-        let other = scope.spawn(|| fair(&theirs).lock_with(&Wait::forever().cancelled_by(&cancel)).map(drop));
+        let other = scope.spawn(|| fair(&theirs).lock_with(&Wait::unlimited().cancelled_by(&cancel)).map(drop));
         assert!(eventually(SOON, || servers.iter().all(|server| places(server) == 2)));
         thread::sleep(Duration::from_millis(100));
         drop(held.unlock());

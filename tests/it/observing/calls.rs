@@ -76,7 +76,7 @@ fn a_call_that_gives_up_says_why() {
     assert!(mutex.lock_timeout(PATIENCE).unwrap().is_none());
     let cancelled = CancelHandle::new();
     cancelled.cancel();
-    assert!(mutex.lock_with(&Wait::forever().cancelled_by(&cancelled)).is_err());
+    assert!(mutex.lock_with(&Wait::unlimited().cancelled_by(&cancelled)).is_err());
     assert_eq!(mutex.clone().ttl(Duration::ZERO).lock().unwrap_err().kind(), ErrorKind::Config);
     let _ = guard.unlock().unwrap();
     servers[1].kill();

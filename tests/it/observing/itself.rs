@@ -178,7 +178,7 @@ fn a_wait_for_another_holder_is_not_reported_as_one_for_the_same_thread() {
 
     // Owners that one thread serves in turn, and a re-entry, which does not wait.
     let (reentrant, owners) = (mutex.clone().reentrant(), [Owner::new(), Owner::new()]);
-    let level = reentrant.lock_as(&owners[0], &Wait::forever()).unwrap();
+    let level = reentrant.lock_as(&owners[0], &Wait::unlimited()).unwrap();
     assert_eq!(setting.own(|wait| reentrant.lock_as(&owners[1], wait)), NOTHING);
     assert_eq!(setting.own(|wait| mutex.lock_with(wait)), NOTHING);
     drop(level);

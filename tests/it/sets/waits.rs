@@ -65,7 +65,7 @@ fn a_wait_for_a_set_ends_in_time_and_when_it_is_cancelled() {
     assert!(mutex.lock_deadline(Instant::now() + ARRIVAL).unwrap().is_none());
     let cancel = CancelHandle::new();
     thread::scope(|threads| {
-        let waits = [Wait::forever(), Wait::timeout(SOON * 10)].map(|wait| wait.cancelled_by(&cancel));
+        let waits = [Wait::unlimited(), Wait::timeout(SOON * 10)].map(|wait| wait.cancelled_by(&cancel));
         let waiting = waits.map(|wait| threads.spawn(|| mutex.clone().lock_with(&{ wait }).unwrap_err().kind()));
         thread::sleep(ARRIVAL);
         cancel.cancel();

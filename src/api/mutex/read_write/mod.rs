@@ -114,7 +114,7 @@ impl RwMutex {
     /// # Errors
     /// As [`Mutex::lock`].
     pub fn read(&self) -> Result<RwReadGuard> {
-        self.read_without_limit(&Wait::forever())
+        self.read_without_limit(&Wait::unlimited())
     }
 
     /// Makes exactly one attempt to lock to read, as [`Mutex::try_lock`]. `None` when a writer has the lock or waits
@@ -178,7 +178,7 @@ impl RwMutex {
     /// # Errors
     /// As [`Mutex::lock_cancellable`].
     pub fn read_cancellable(&self, cancel: &CancelHandle) -> Result<RwReadGuard> {
-        self.read_without_limit(&Wait::forever().cancelled_by(cancel))
+        self.read_without_limit(&Wait::unlimited().cancelled_by(cancel))
     }
 
     /// Locks to write; blocks while the lock is held. Otherwise as [`Mutex::lock`].

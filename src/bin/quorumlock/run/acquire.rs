@@ -119,10 +119,10 @@ fn take(
 ) -> quorumlock::Result<Acquired> {
     let patience = options.patience;
     let wait = match patience {
-        Patience::Forever => Wait::forever(),
+        Patience::Forever => Wait::unlimited(),
         Patience::None => Wait::timeout(Duration::ZERO),
         // Far times are as good as none.
-        Patience::For(time) => Instant::now().checked_add(time).map_or_else(Wait::forever, Wait::deadline),
+        Patience::For(time) => Instant::now().checked_add(time).map_or_else(Wait::unlimited, Wait::deadline),
     };
     let wait = wait.cancelled_by(cancel);
     let naming_time = deployment.settings.duration("NODE_TIMEOUT", NODE_TIMEOUT).saturating_mul(NAMING_TIMEOUTS);
