@@ -67,7 +67,7 @@ pub struct FencingToken(u64);
 
 impl FencingToken {
     /// The greatest: what a server counts in is exact up to here. To 2⁵³ it could add one in vain.
-    pub const GREATEST: FencingToken = FencingToken((1 << 53) - 1);
+    pub const MAX: FencingToken = FencingToken((1 << 53) - 1);
 
     /// The number.
     pub const fn get(self) -> u64 {
@@ -77,7 +77,7 @@ impl FencingToken {
     /// The token of this number, or the greatest if it is beyond that.
     #[doc(hidden)]
     pub fn saturating(number: u64) -> FencingToken {
-        FencingToken(number).min(FencingToken::GREATEST)
+        FencingToken(number).min(FencingToken::MAX)
     }
 
     /// Whether this is further beyond an attempt's floor than a clock explains.
@@ -98,7 +98,7 @@ impl TryFrom<u64> for FencingToken {
     type Error = FenceOutOfRange;
 
     fn try_from(number: u64) -> Result<FencingToken, FenceOutOfRange> {
-        Some(FencingToken(number)).filter(|token| *token <= FencingToken::GREATEST).ok_or(FenceOutOfRange(()))
+        Some(FencingToken(number)).filter(|token| *token <= FencingToken::MAX).ok_or(FenceOutOfRange(()))
     }
 }
 
@@ -132,13 +132,13 @@ impl fmt::Display for FencingToken {
     }
 }
 
-/// A number that is no fencing token: it is negative, or greater than [`FencingToken::GREATEST`].
+/// A number that is no fencing token: it is negative, or greater than [`FencingToken::MAX`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FenceOutOfRange(());
 
 impl fmt::Display for FenceOutOfRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a fencing token is a number from 0 to {}", FencingToken::GREATEST)
+        write!(f, "a fencing token is a number from 0 to {}", FencingToken::MAX)
     }
 }
 
@@ -268,22 +268,19 @@ mod tests {
     #[test]
     fn more_than_a_day_beyond_the_floor_is_too_far_ahead() {
         let floor = FencingToken(1_700_000_000_000_000);
-        for (fence, is_ahead) in [
-            (1, false),
-            (floor.0 + LEAD_LIMIT, false),
-            (floor.0 + LEAD_LIMIT + 1, true),
-            (FencingToken::GREATEST.0, true),
-        ] {
+        for (fence, is_ahead) in
+            [(1, false), (floor.0 + LEAD_LIMIT, false), (floor.0 + LEAD_LIMIT + 1, true), (FencingToken::MAX.0, true)]
+        {
             assert_eq!(FencingToken(fence).is_ahead_of(floor), is_ahead, "{fence}");
         }
-        assert!(!FencingToken::GREATEST.is_ahead_of(FencingToken(u64::MAX)));
+        assert!(!FencingToken::MAX.is_ahead_of(FencingToken(u64::MAX)));
     }
 
     #[test]
     fn a_token_is_a_number_to_everybody_else() {
         let token = FencingToken::try_from(42_u64).unwrap();
         assert_eq!((u64::from(token), token.to_string(), format!("{token:>4}")), (42, "42".into(), "  42".into()));
-        assert_eq!([token, FencingToken::GREATEST].map(i64::from), [42, (1 << 53) - 1]);
+        assert_eq!([token, FencingToken::MAX].map(i64::from), [42, (1 << 53) - 1]);
     }
 
     #[test]
@@ -299,7 +296,7 @@ mod tests {
         for number in [most + 1, u64::MAX] {
             let error = FencingToken::try_from(number).unwrap_err();
             assert_eq!(error.to_string(), "a fencing token is a number from 0 to 9007199254740991");
-            assert_eq!(FencingToken::saturating(number), FencingToken::GREATEST);
+            assert_eq!(FencingToken::saturating(number), FencingToken::MAX);
         }
     }
 }

@@ -135,8 +135,7 @@ mod tests {
     const PLACE: PlaceRequest = PlaceRequest { id: ID, ticket: Some(12), lasts_millis: Some(1000) };
     const TAKE: FairOperation =
         FairOperation::Take { ttl_millis: 30_000, place: PLACE, hint: None, prefix: 6, fence: None };
-    const FENCE: Option<FenceRequest> =
-        Some(FenceRequest { least: FencingToken::GREATEST, retention_millis: 86_400_000 });
+    const FENCE: Option<FenceRequest> = Some(FenceRequest { least: FencingToken::MAX, retention_millis: 86_400_000 });
 
     fn sent(operation: FairOperation) -> String {
         let mut out = Vec::new();

@@ -78,7 +78,7 @@ pub fn reply(dialect: Dialect, operation: Operation, reply: Reply<'_>) -> Result
         return Ok(refusal(dialect, text, operation.commands()));
     }
     if let Operation::Acquire { fence, .. } = operation {
-        return acquire_reply(fence.map_or(FencingToken::GREATEST, |fence| fence.least), reply);
+        return acquire_reply(fence.map_or(FencingToken::MAX, |fence| fence.least), reply);
     }
     Ok(match (operation, reply) {
         // A greater number says how many subscribers the hint reached.
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
     use crate::algorithm::fence::LEAD_LIMIT;
 
-    const FENCE: Option<FenceRequest> = Some(fence(FencingToken::GREATEST));
+    const FENCE: Option<FenceRequest> = Some(fence(FencingToken::MAX));
     const ACQUIRE: Operation = Operation::Acquire { ttl_millis: 30_000, fence: FENCE };
     const EXTEND: Operation = Operation::Extend { ttl_millis: 30_000, fence: FENCE };
     const RELEASE: Operation = Operation::Release { hint: None, fence: FENCE };

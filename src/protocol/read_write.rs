@@ -154,7 +154,7 @@ mod tests {
     const RAISE: ReadWriteOperation = ReadWriteOperation::Raise(FENCE);
     const RELEASE: ReadWriteOperation = ReadWriteOperation::Release { hint: Some(Hint { crowd: 3, has_waited: true }) };
     const UNDO: ReadWriteOperation = ReadWriteOperation::Release { hint: None };
-    const FENCE: FenceRequest = FenceRequest { least: FencingToken::GREATEST, retention_millis: 86_400_000 };
+    const FENCE: FenceRequest = FenceRequest { least: FencingToken::MAX, retention_millis: 86_400_000 };
 
     const fn acquire(fence: Option<FenceRequest>) -> ReadWriteOperation {
         ReadWriteOperation::Acquire { access: Access::Write, ttl_millis: 30_000, mark_millis: 1000, fence }

@@ -100,7 +100,7 @@ fn queues_are_the_same(is_fenced: bool) {
     let (server, node) = (Server::start().unwrap(), EmbeddedNode::start().unwrap());
     let mut both = [server.address(), node.address().to_string()].map(|address| Raw::connect(&address));
     let queue = String::from_utf8(fair::queue_key(b"locks/k", 6)).unwrap();
-    let ahead = format!("{} 0 ", FencingToken::GREATEST);
+    let ahead = format!("{} 0 ", FencingToken::MAX);
     let mut choice = Choice(7);
     let (mut granted, mut queued, mut unread, mut most) = (0, 0, 0, 0);
     for step in 0..4000 {
@@ -229,7 +229,7 @@ fn fenced_operations<'t>(
     let extend = Operation::Extend { ttl_millis: TTL, fence: fence(1) };
     let raise =
         |fence: u64| Operation::Raise(FenceRequest { least: FencingToken::saturating(fence), retention_millis: TTL });
-    let most = FencingToken::GREATEST.get();
+    let most = FencingToken::MAX.get();
     let f = b"f".as_slice();
     let mut deeds = vec![
         (f, ours, extend),

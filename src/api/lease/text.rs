@@ -353,7 +353,7 @@ mod tests {
         let kinds = [
             LockKind::Plain,
             LockKind::Fenced(FencingToken::saturating(1)),
-            LockKind::Fenced(FencingToken::GREATEST),
+            LockKind::Fenced(FencingToken::MAX),
             LockKind::ReadWrite { access: Access::Read, fence: None },
             LockKind::ReadWrite { access: Access::Write, fence: None },
             LockKind::ReadWrite { access: Access::Write, fence: Some(FencingToken::saturating(1)) },

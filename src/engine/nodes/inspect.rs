@@ -25,7 +25,7 @@ impl Nodes {
         notify: &mut WaitSlots,
     ) -> Ticket {
         let ask = |node: &mut NodeConnection, ticket| node.session.inspect(ticket, key, is_fenced, now);
-        let kind = if is_fenced { LockKind::Fenced(FencingToken::GREATEST) } else { LockKind::Plain };
+        let kind = if is_fenced { LockKind::Fenced(FencingToken::MAX) } else { LockKind::Plain };
         self.inquire(Purpose::Inspect, (key, kind), ask, now, notify)
     }
 

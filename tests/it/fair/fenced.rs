@@ -275,7 +275,7 @@ fn what_cannot_be_read_or_is_far_ahead_is_a_fault_of_that_node() {
     assert_eq!(error.causes()[0].cause(), Cause::NoScripts);
     let server = Server::start().unwrap();
     let client = client([&server]);
-    let ahead = format!("{} 0 ", FencingToken::GREATEST);
+    let ahead = format!("{} 0 ", FencingToken::MAX);
     for (words, cause, is_of_queue) in [
         (&["SET", FENCED_QUEUE, "something else"][..], Cause::UnexpectedValue, true),
         (&["LPUSH", FENCED_QUEUE, "x"], Cause::UnexpectedValue, true),
@@ -296,7 +296,7 @@ fn what_cannot_be_read_or_is_far_ahead_is_a_fault_of_that_node() {
     let servers = Server::several(3).unwrap();
     servers[1].command(&["SET", KEY, &ahead]).unwrap();
     let guard = take(&fair(&super::client(&servers)));
-    assert!(token(&guard) < FencingToken::GREATEST);
+    assert!(token(&guard) < FencingToken::MAX);
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
 }
 

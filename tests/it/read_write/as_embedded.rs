@@ -248,7 +248,7 @@ fn operations<'t>(
         (theirs, fenced(3, TTL)),
         (theirs, write),
         (ours, extend_fenced),
-        (ours, raise(FencingToken::GREATEST.get())),
+        (ours, raise(FencingToken::MAX.get())),
         (ours, raise(2)),
         (ours, fenced(7, 0)),
         (ours, publish),
