@@ -632,7 +632,7 @@ public:
 
     std::string name() const { return text(quorumlock_mutex_name(handle_.get())); }
     mutex &ttl(milliseconds ttl) { return set(quorumlock_mutex_set_ttl_ms, detail::count(ttl)); }
-    mutex &at_least(milliseconds time) { return set(quorumlock_mutex_set_at_least_ms, detail::count(time)); }
+    mutex &min_hold(milliseconds time) { return set(quorumlock_mutex_set_min_hold_ms, detail::count(time)); }
     mutex &fair(bool enabled = true) { return set(quorumlock_mutex_set_fair, static_cast<int>(enabled)); }
     mutex &fenced(bool enabled = true) { return set(quorumlock_mutex_set_fenced, static_cast<int>(enabled)); }
 

@@ -143,7 +143,7 @@ _FUNCTIONS = {
     "quorumlock_mutex_free": (None, _HANDLE),
     "quorumlock_mutex_name": (_Text, _HANDLE),
     "quorumlock_mutex_set_ttl_ms": (c_int, _HANDLE, c_uint64),
-    "quorumlock_mutex_set_at_least_ms": (c_int, _HANDLE, c_uint64),
+    "quorumlock_mutex_set_min_hold_ms": (c_int, _HANDLE, c_uint64),
     "quorumlock_mutex_set_watchdog": (c_int, _HANDLE, c_int),
     "quorumlock_mutex_set_watchdog_period_ms": (c_int, _HANDLE, c_uint64),
     "quorumlock_mutex_set_watchdog_notify_before_ms": (c_int, _HANDLE, c_uint64),
@@ -792,7 +792,7 @@ class Mutex(_Handle):
         name,
         *,
         ttl=None,
-        at_least=None,
+        min_hold=None,
         fenced=False,
         fair=False,
         reentrant=False,
@@ -817,8 +817,8 @@ class Mutex(_Handle):
         self._handle = made
         if ttl is not None:
             _check(_c.quorumlock_mutex_set_ttl_ms(made, _millis(ttl)))
-        if at_least is not None:
-            _check(_c.quorumlock_mutex_set_at_least_ms(made, _millis(at_least)))
+        if min_hold is not None:
+            _check(_c.quorumlock_mutex_set_min_hold_ms(made, _millis(min_hold)))
         if fenced:
             _check(_c.quorumlock_mutex_set_fenced(made, 1))
         if fair:

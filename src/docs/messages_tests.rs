@@ -235,7 +235,7 @@ fn errors() -> Vec<Error> {
         refused(of_set(2).fenced().into()),
         of_set(2).holder().unwrap_err(),
         client.semaphore("calls", 0).try_acquire().unwrap_err(),
-        refused(order().at_least(MINUTE * 90)),
+        refused(order().min_hold(MINUTE * 90)),
         refused(order().ttl(Duration::ZERO)),
         refused(order().ttl(Duration::from_millis(2))),
         refused(order().ttl(MINUTE * 90)),

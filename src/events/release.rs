@@ -20,7 +20,7 @@ pub enum ReleaseOutcome {
     /// not answer, `unlock` then fails as [`Unavailable`](crate::ErrorKind::Unavailable).
     Expired,
     /// The lock was held until the release, and a quorum of nodes has deleted it; or, if it was to stand
-    /// [for longer](crate::Mutex::at_least), has set its end to that time.
+    /// [for longer](crate::Mutex::min_hold), has set its end to that time.
     Released,
 }
 

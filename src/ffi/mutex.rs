@@ -221,9 +221,9 @@ extern "C" fn quorumlock_mutex_set_ttl_ms(mutex: Borrowed<MutexHandle>, ttl_ms: 
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_mutex_set_at_least_ms(mutex: Borrowed<MutexHandle>, time_ms: u64) -> Code {
+extern "C" fn quorumlock_mutex_set_min_hold_ms(mutex: Borrowed<MutexHandle>, time_ms: u64) -> Code {
     let time = Duration::from_millis(time_ms);
-    change(&mutex, |settings| Settings { plain: settings.plain.at_least(time), stands: time_ms > 0, ..settings })
+    change(&mutex, |settings| Settings { plain: settings.plain.min_hold(time), stands: time_ms > 0, ..settings })
 }
 
 #[unsafe(no_mangle)]

@@ -560,7 +560,7 @@ quorumlock_result quorumlock_mutex_set_watchdog_max_duration_ms(quorumlock_mutex
 /* How long the lock stands at least, from when it was taken, however early its guard is unlocked or freed: then a
  * release does not free it but sets its end to that time. For a short job that several machines start at nearly the
  * same time. Default: 0. At most the longest time to live of the configuration. */
-quorumlock_result quorumlock_mutex_set_at_least_ms(quorumlock_mutex *mutex, uint64_t time_ms);
+quorumlock_result quorumlock_mutex_set_min_hold_ms(quorumlock_mutex *mutex, uint64_t time_ms);
 
 /* Whether each acquisition gets a number that is greater than those of all before; not if `enabled` is 0. Default: 0.
  * See quorumlock_guard_fencing_token. A FENCED AND A PLAIN LOCK OF THE SAME NAME ARE TWO DIFFERENT LOCKS: all programs

@@ -203,7 +203,7 @@ fn a_permit_is_a_guard() {
     assert_eq!(permit.release().unwrap(), ReleaseOutcome::Expired);
 
     // Two in a time, however short they work.
-    let rate = client.semaphore("rate", 2).ttl(LONG_TTL).at_least(Duration::from_secs(30));
+    let rate = client.semaphore("rate", 2).ttl(LONG_TTL).min_hold(Duration::from_secs(30));
     (0..2).for_each(|_| drop(take(&rate)));
     assert!(rate.try_acquire().unwrap().is_none());
 }

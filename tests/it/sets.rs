@@ -143,7 +143,7 @@ fn a_watchdog_extends_all_keys_together() {
 fn a_set_stands_for_as_long_as_it_is_to_stand_at_least() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
-    let mutex = set(&client, &["a", "b"]).at_least(LONG_TTL / 4);
+    let mutex = set(&client, &["a", "b"]).min_hold(LONG_TTL / 4);
     assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
     for server in &servers {
         assert!(["a", "b"].iter().all(|key| eventually(SOON, || left(server, key).unwrap() <= LONG_TTL / 4)));

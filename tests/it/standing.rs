@@ -15,7 +15,7 @@ const DRIFT: Duration = Duration::from_millis(22);
 
 /// Both kinds of lock, with the key of each.
 fn kinds(client: &Redlock) -> [(Mutex, &'static str); 2] {
-    let plain = long_lock(client, "k").at_least(D);
+    let plain = long_lock(client, "k").min_hold(D);
     [(plain.clone(), "k"), (plain.fenced().into(), "quorumlock-fence:k")]
 }
 
@@ -54,15 +54,15 @@ fn a_release_before_its_time_shortens_the_lock_and_does_not_free_it() {
 fn a_release_after_its_time_frees_the_lock() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
-    let mutex = long_lock(&client, "k").at_least(Duration::from_millis(20));
+    let mutex = long_lock(&client, "k").min_hold(Duration::from_millis(20));
     let guard = take(&mutex);
     thread::sleep(Duration::from_millis(21));
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     assert!(eventually(SOON, || servers.iter().all(|server| value(server, "k").is_none())));
-    assert_eq!(take(&long_lock(&client, "other").at_least(Duration::ZERO)).unlock().unwrap(), ReleaseOutcome::Released);
-    let error = client.mutex("k").at_least(LONG_TTL * 3).try_lock().unwrap_err();
+    assert_eq!(take(&long_lock(&client, "other").min_hold(Duration::ZERO)).unlock().unwrap(), ReleaseOutcome::Released);
+    let error = client.mutex("k").min_hold(LONG_TTL * 3).try_lock().unwrap_err();
     let says =
-        "at_least of 3 min is longer than max_ttl (2 min): raise max_ttl to 3 min in every client of these nodes";
+        "min_hold of 3 min is longer than max_ttl (2 min): raise max_ttl to 3 min in every client of these nodes";
     assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::Config, says));
 }
 
@@ -71,7 +71,7 @@ fn a_short_ttl_is_made_longer_and_no_watchdog_extends_what_stands() {
     let server = Server::start().unwrap();
     let client = client([&server]);
     let ttl = Duration::from_millis(300);
-    let mutex = client.mutex("k").ttl(ttl).watchdog(Watchdog::new()).at_least(D);
+    let mutex = client.mutex("k").ttl(ttl).watchdog(Watchdog::new()).min_hold(D);
     assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
     let first = left(&server, "k").expect("it ends");
     assert!(first > ttl && first <= D, "{first:?}");
@@ -84,7 +84,7 @@ fn a_release_that_a_node_does_not_get_deletes_nothing_later() {
     let mut servers = vec![Server::with(&["--appendonly", "yes", "--appendfsync", "always"]).unwrap()];
     servers.extend(Server::several(2).unwrap());
     let client = client(&servers);
-    let guard = take(&long_lock(&client, "k").at_least(D * 20));
+    let guard = take(&long_lock(&client, "k").min_hold(D * 20));
     assert!(eventually(SOON, || value(&servers[0], "k").is_some()));
     servers[0].kill();
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
@@ -104,7 +104,7 @@ fn twenty_clients_that_start_a_short_job_at_once_run_it_once() {
             let (barrier, runs, held) = (&barrier, &runs, &held);
             scope.spawn(move || {
                 client.connect(SOON).unwrap();
-                let mutex = client.mutex("nightly").at_least(Duration::from_secs(30));
+                let mutex = client.mutex("nightly").min_hold(Duration::from_secs(30));
                 barrier.wait();
                 // Clocks that are up to 40 ms apart. Votes may split among those that start together.
                 thread::sleep(Duration::from_millis(10 * (index % 5)));

@@ -369,7 +369,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
                 client.watchdog_thread().watch(key, &record, validity, Some(extension))
             });
             MutexGuard::new(client.clone(), key.clone(), record, (validity, ttl), watched)
-                .standing_at_least(call.at_least)
+                .standing_at_least(call.min_hold)
         });
         let waited = self.now.steady.since(called_at.steady);
         let tries = (self.machine.attempts(), self.round_trips);

@@ -28,7 +28,7 @@ pub(super) struct LockCall<'m> {
     pub(super) is_fair: bool,
     /// What is asked for of a read-write lock, if it is one.
     pub(super) access: Option<Access>,
-    pub(super) at_least: Duration,
+    pub(super) min_hold: Duration,
     pub(super) limit: WaitLimit,
     pub(super) called_at: Readings,
     /// The time from which the wait for an available quorum counts.

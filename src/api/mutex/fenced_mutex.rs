@@ -37,10 +37,10 @@ impl FencedMutex {
         FencedMutex(self.0.watchdog(watchdog))
     }
 
-    /// As [`Mutex::at_least`].
+    /// As [`Mutex::min_hold`].
     #[must_use]
-    pub fn at_least(self, time: Duration) -> FencedMutex {
-        FencedMutex(self.0.at_least(time))
+    pub fn min_hold(self, time: Duration) -> FencedMutex {
+        FencedMutex(self.0.min_hold(time))
     }
 
     /// As [`Mutex::fair`]. The key is still that of a fenced lock, so those that are fenced and not fair are excluded,

@@ -59,7 +59,7 @@ pub struct Mutex {
     is_fair: bool,
     /// What it locks of a read-write lock, if it is one.
     access: Option<Access>,
-    at_least: Duration,
+    min_hold: Duration,
 }
 
 impl Mutex {
@@ -78,7 +78,7 @@ impl Mutex {
             is_fenced: false,
             is_fair: false,
             access: None,
-            at_least: Duration::ZERO,
+            min_hold: Duration::ZERO,
         }
     }
 
@@ -136,15 +136,15 @@ impl Mutex {
     /// use std::time::Duration;
     ///
     /// // Each machine of several runs this at midnight by its own clock.
-    /// let nightly = redlock.mutex("nightly/2024-02-29").at_least(Duration::from_secs(30));
+    /// let nightly = redlock.mutex("nightly/2024-02-29").min_hold(Duration::from_secs(30));
     /// let guard = nightly.try_lock()?.expect("this machine is the first");
     /// let _ = guard.unlock()?;
     /// assert!(nightly.try_lock()?.is_none(), "the job is done, and no other machine does it again");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
-    pub fn at_least(mut self, time: Duration) -> Mutex {
-        self.at_least = time;
+    pub fn min_hold(mut self, time: Duration) -> Mutex {
+        self.min_hold = time;
         self
     }
 
@@ -350,7 +350,7 @@ impl Mutex {
 
     fn call(&self, limit: WaitLimit, called_at: Readings) -> Result<LockCall<'_>> {
         let ttl = self.prepare()?;
-        let &Mutex { ref client, ref key, ref watchdog, is_fenced, is_fair, access, at_least, .. } = self;
+        let &Mutex { ref client, ref key, ref watchdog, is_fenced, is_fair, access, min_hold, .. } = self;
         let (watchdog, started) = (watchdog.as_ref(), called_at.steady);
         let (is_handed_on, permits) = (false, None);
         Ok(LockCall {
@@ -361,7 +361,7 @@ impl Mutex {
             is_fenced,
             is_fair,
             access,
-            at_least,
+            min_hold,
             limit,
             called_at,
             started,
@@ -396,10 +396,10 @@ impl Mutex {
     pub(crate) fn prepare(&self) -> Result<Ttl> {
         self.check_name()?;
         let ttl = self.client.checked_ttl(self.ttl)?;
-        if self.at_least > self.client.settings().max_ttl {
-            let [time, longest] = [self.at_least, self.client.settings().max_ttl].map(Human);
+        if self.min_hold > self.client.settings().max_ttl {
+            let [time, longest] = [self.min_hold, self.client.settings().max_ttl].map(Human);
             let message = format!(
-                "at_least of {time} is longer than max_ttl ({longest}): raise max_ttl to {time} in every client of \
+                "min_hold of {time} is longer than max_ttl ({longest}): raise max_ttl to {time} in every client of \
                  these nodes"
             );
             return Err(Error::new(ErrorKind::Config, message));

@@ -73,10 +73,10 @@ impl MutexSet {
         MutexSet { mutex: self.into_mutex().watchdog(watchdog) }
     }
 
-    /// As [`Mutex::at_least`], for each of the resources.
+    /// As [`Mutex::min_hold`], for each of the resources.
     #[must_use]
-    pub fn at_least(self, time: Duration) -> MutexSet {
-        MutexSet { mutex: self.into_mutex().at_least(time) }
+    pub fn min_hold(self, time: Duration) -> MutexSet {
+        MutexSet { mutex: self.into_mutex().min_hold(time) }
     }
 
     /// The names of the resources, without the prefix: sorted, and each once.

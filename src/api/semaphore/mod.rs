@@ -92,10 +92,10 @@ impl Semaphore {
     }
 
     /// Lets a permit stand for at least this long from when it was acquired, however early it is released, as
-    /// [`Mutex::at_least`](crate::Mutex::at_least): so many permits at most are given out in that time. Default: zero.
+    /// [`Mutex::min_hold`](crate::Mutex::min_hold): so many permits at most are given out in that time. Default: zero.
     #[must_use]
-    pub fn at_least(mut self, time: Duration) -> Semaphore {
-        self.mutex = self.mutex.at_least(time);
+    pub fn min_hold(mut self, time: Duration) -> Semaphore {
+        self.mutex = self.mutex.min_hold(time);
         self
     }
 

@@ -28,7 +28,7 @@ pub(crate) const TOPICS: [Topic; 10] = [
   --ttl D              time to live, extended while COMMAND runs (30s)
   --no-extend          do not extend; COMMAND is ended before its time to live is over
   --grace D            how long before the end of a lost lease COMMAND gets SIGTERM (5s, or a sixth of the ttl)
-  --at-least D         keep the lock for D, also if COMMAND ends before; a shorter ttl is raised to D
+  --min-hold D         keep the lock for D, also if COMMAND ends before; a shorter ttl is raised to D
   --fair               programs that all say --fair get the lock in the order in which they came to wait
   --fenced             give COMMAND, as QUORUMLOCK_FENCE, a number that grows with every acquisition
   -E, --held-exit-code CODE

@@ -173,7 +173,7 @@ static void holders(const quorumlock::client &client, const char *url)
     quorumlock::mutex mutex(client, "holders");
     CHECK(!mutex.holder());
     quorumlock::mutex standing(client, "standing");
-    CHECK(standing.at_least(30s).lock().unlock() && standing.holder() && !standing.try_lock());
+    CHECK(standing.min_hold(30s).lock().unlock() && standing.holder() && !standing.try_lock());
     {
         auto guard = mutex.lock();
         auto holder = mutex.holder();

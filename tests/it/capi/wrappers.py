@@ -248,7 +248,7 @@ def moving(client):
 def holders(client, url):
     mutex = quorumlock.Mutex(client, "holders")
     assert mutex.holder() is None
-    standing = quorumlock.Mutex(client, "standing", at_least=30)
+    standing = quorumlock.Mutex(client, "standing", min_hold=30)
     assert standing.lock().unlock() and standing.holder() and standing.try_lock() is None
     with mutex.lock():
         holder = mutex.holder()

@@ -87,7 +87,7 @@ fn messages_name_options() {
              name a shorter one: the lock is extended while the command runs",
         ),
         (&["--ttl", "2ms"], "--ttl of 2 ms is no longer than the allowance for clock drift (--drift-factor and 2 ms)"),
-        (&["--at-least", "2h"], "--at-least is longer than --max-ttl (60 s)"),
+        (&["--min-hold", "2h"], "--min-hold is longer than --max-ttl (60 s)"),
     ];
     for (words, expected) in table {
         assert_eq!(message(words), format!("quorumlock: {expected}\n"));
@@ -117,7 +117,7 @@ fn a_job_that_is_over_at_once_runs_on_one_machine() {
     let at_least = Duration::from_secs(2);
     let is_judged = (0..10).any(|round| {
         let name = format!("nightly-{round}");
-        let job = ["run", "--at-least", "2s", "--no-wait", &name, "--", "echo", "done"];
+        let job = ["run", "--min-hold", "2s", "--no-wait", &name, "--", "echo", "done"];
         let begun = Instant::now();
         let started: Vec<_> = (0..20).map(|_| deployment.tool(&job).spawn().unwrap()).collect();
         let ended: Vec<Ended> = started.into_iter().map(wait).collect();
@@ -136,24 +136,24 @@ fn a_job_that_is_over_at_once_runs_on_one_machine() {
         true
     });
     assert!(is_judged, "the machine stands still all the time");
-    assert_eq!(code(&deployment, &["run", "--at-least", "100ms", "short", "--", "true"]), Some(0));
+    assert_eq!(code(&deployment, &["run", "--min-hold", "100ms", "short", "--", "true"]), Some(0));
     let exists = || deployment.servers[0].command(&["EXISTS", "short"]).unwrap() == Answer::Number(1);
     assert!(eventually(Duration::from_secs(5), || !exists()), "far sooner than its time to live");
-    assert_eq!(code(&deployment, &["run", "--at-least", "61s", "a", "--", "true"]), Some(78));
+    assert_eq!(code(&deployment, &["run", "--min-hold", "61s", "a", "--", "true"]), Some(78));
 }
 
 #[test]
 fn a_job_that_was_not_started_leaves_no_lock_and_one_that_has_run_leaves_it_long_enough() {
     let deployment = Deployment::of(3);
     let keys = || deployment.servers[0].command(&["KEYS", "*"]).unwrap();
-    let at_least = |words: &[&str]| code(&deployment, &[&["run", "-n", "--at-least", "50s"], words].concat());
+    let at_least = |words: &[&str]| code(&deployment, &[&["run", "-n", "--min-hold", "50s"], words].concat());
     let held = deployment.tool(&["run", "held", "--", "sleep", "99"]).spawn().unwrap();
     assert!(eventually(Duration::from_secs(10), || deployment.keys() == 3));
     // The first lock is taken, and the second one is not.
     assert_eq!(at_least(&["free", "held", "--", "true"]), Some(75));
     assert!(eventually(Duration::from_secs(5), || deployment.keys() == 3), "{:?}", keys());
     // A machine that fails while the command runs leaves the lock no shorter.
-    let running = deployment.tool(&["run", "--ttl", "1s", "--at-least", "50s", "a", "--", "sleep", "99"]);
+    let running = deployment.tool(&["run", "--ttl", "1s", "--min-hold", "50s", "a", "--", "sleep", "99"]);
     let mut running = { running }.spawn().unwrap();
     assert!(eventually(Duration::from_secs(10), || deployment.keys() == 6));
     running.kill().unwrap();

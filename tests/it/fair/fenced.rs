@@ -253,7 +253,7 @@ fn it_is_extended_watched_handed_over_and_stands_as_any_lock() {
         let third = waiting.join().unwrap();
         grow(&[second, token(&third)]);
     });
-    let standing = mine.mutex("k").ttl(LONG_TTL).at_least(Duration::from_secs(2)).fenced().fair();
+    let standing = mine.mutex("k").ttl(LONG_TTL).min_hold(Duration::from_secs(2)).fenced().fair();
     let begun = Instant::now();
     assert!(standing.lock().unwrap().unlock().is_ok());
     drop(fair(&theirs).lock().unwrap());

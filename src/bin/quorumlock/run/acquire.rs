@@ -39,7 +39,7 @@ pub(super) enum Acquired {
 
 /// The locks under which the command runs.
 ///
-/// A command that has run ends them by [`release`](super::release::release), and then they stand for `--at-least`. A
+/// A command that has run ends them by [`release`](super::release::release), and then they stand for `--min-hold`. A
 /// drop releases what is left at once: no command has run, and another machine may begin.
 pub(super) struct Held {
     pub(super) guards: Vec<MutexGuard>,
@@ -76,7 +76,7 @@ pub(super) fn acquire(
     let watchdog = Watchdog::new().notify_before(grace);
     let watchdog = if options.is_extended { watchdog } else { watchdog.max_extensions(0) };
     let mutex = |name: &String| {
-        let mutex = redlock.mutex(name).ttl(ttl).watchdog(watchdog.clone()).at_least(options.at_least);
+        let mutex = redlock.mutex(name).ttl(ttl).watchdog(watchdog.clone()).min_hold(options.min_hold);
         let mutex = if options.is_fair { mutex.fair() } else { mutex };
         if options.is_fenced { mutex.fenced().into() } else { mutex }
     };

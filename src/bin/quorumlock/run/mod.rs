@@ -5,7 +5,7 @@
 //! 3. The process of the command is started and waits at a gate: [`group`], [`exec_step`].
 //! 4. The gate opens unless a signal has arrived or the lock was lost: nothing starts afterwards.
 //! 5. Until nothing of its group is left, signals go to it, and it ends before the lease does: [`supervise`].
-//! 6. The locks are released, or left for `--at-least`, and the exit code says what happened: [`release`].
+//! 6. The locks are released, or left for `--min-hold`, and the exit code says what happened: [`release`].
 //!
 //! None of these steps waits for a reader of what this program writes: [`output`].
 
@@ -43,7 +43,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<Exit, Failure> {
     let mut options = Options::parse(arguments)?;
     let settings = std::mem::take(&mut options.settings).settings()?;
     let times = options.times(&settings);
-    options.check_at_least(&settings)?;
+    options.check_min_hold(&settings)?;
     let signals = Signals::block().map_err(|error| Failure::system("block signals", error))?;
     let events = Arc::new(Events::open(&options)?);
     let exit = with_lock(&options, settings, times, &signals, &events).unwrap_or_else(|failure| {

@@ -34,7 +34,7 @@ pub(super) struct Options {
     ttl: Option<Duration>,
     grace: Option<Duration>,
     /// How long each lock stands at least, from when it was taken.
-    pub(super) at_least: Duration,
+    pub(super) min_hold: Duration,
     pub(super) is_extended: bool,
     pub(super) is_fenced: bool,
     pub(super) is_fair: bool,
@@ -56,7 +56,7 @@ impl Options {
             patience: Patience::Forever,
             ttl: None,
             grace: None,
-            at_least: Duration::ZERO,
+            min_hold: Duration::ZERO,
             is_extended: true,
             is_fenced: false,
             is_fair: false,
@@ -89,7 +89,7 @@ impl Options {
             "--ttl" => self.ttl = Some(arguments.duration(flag)?),
             "--no-extend" => self.is_extended = false,
             "--grace" => self.grace = Some(arguments.duration(flag)?),
-            "--at-least" => self.at_least = arguments.duration(flag)?,
+            "--min-hold" => self.min_hold = arguments.duration(flag)?,
             "--fenced" => self.is_fenced = true,
             "--fair" => self.is_fair = true,
             "-E" | "--held-exit-code" => self.held_code = Exit::code(arguments.number(flag)?),
@@ -124,19 +124,19 @@ impl Options {
     }
 
     /// Refuses what no lock lasts for.
-    pub(super) fn check_at_least(&self, settings: &settings::Settings) -> Result<(), Failure> {
+    pub(super) fn check_min_hold(&self, settings: &settings::Settings) -> Result<(), Failure> {
         let max_ttl = settings.duration("MAX_TTL", MAX_TTL);
-        if self.at_least > max_ttl {
-            let message = format!("--at-least is longer than --max-ttl ({})", quorumlock::Human(max_ttl));
+        if self.min_hold > max_ttl {
+            let message = format!("--min-hold is longer than --max-ttl ({})", quorumlock::Human(max_ttl));
             return Err(Failure::new(Exit::CONFIG, message));
         }
         Ok(())
     }
 
     /// The time to live, and how long before its end the command is asked to stop. A lock whose release reaches no node
-    /// stands for its time to live, so that is no shorter than `--at-least`.
+    /// stands for its time to live, so that is no shorter than `--min-hold`.
     pub(super) fn times(&self, settings: &settings::Settings) -> (Duration, Duration) {
-        let ttl = self.ttl.unwrap_or_else(|| settings.duration("TTL", TTL)).max(self.at_least);
+        let ttl = self.ttl.unwrap_or_else(|| settings.duration("TTL", TTL)).max(self.min_hold);
         (ttl, self.grace.unwrap_or(GRACE.min(ttl / GRACE_PART)))
     }
 }

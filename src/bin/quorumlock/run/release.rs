@@ -4,7 +4,7 @@ use super::acquire::Held;
 use super::events::Events;
 use quorumlock::ReleaseOutcome;
 
-/// Releases the locks, the last first. Each of them stands for as long as `--at-least` asks for. Whether one was lost.
+/// Releases the locks, the last first. Each of them stands for as long as `--min-hold` asks for. Whether one was lost.
 pub(super) fn release(events: &Events, mut held: Held) -> bool {
     let mut is_lost = false;
     for guard in std::mem::take(&mut held.guards).into_iter().rev() {
