@@ -94,12 +94,13 @@ fn a_waiter_finds_out_which_key_it_waits_for_and_a_node_that_lost_one_key_is_rep
             }
             waiting.join().unwrap()
         });
-        assert!(eventually(SOON, || servers.iter().all(|server| value(server, "c").is_some())));
+        // At a node where "c" was released last, its key may be missing from the start.
         servers[0].command(&["DEL", "c"]).unwrap();
         // An extension does not wait for a node that the machine holds up.
         assert!(eventually(SOON, || {
             assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
-            value(&servers[0], "c") == value(&servers[1], "c")
+            let values: Vec<_> = servers.iter().map(|server| value(server, "c")).collect();
+            values[0].is_some() && values.iter().all(|value| *value == values[0])
         }));
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
         KEYS.iter().for_each(|key| gone_for_good(&servers, key));
