@@ -47,6 +47,17 @@ fn every_test_that_has_its_own_turn_exists() {
     none(named.filter(is_absent).map(|name| format!("there is no test of this name: {name}")).collect());
 }
 
+#[test]
+fn each_package_of_tests_is_run() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let [script, manifest] = ["tests/run", "Cargo.toml"].map(|file| fs::read_to_string(root.join(file)).unwrap());
+    let members = manifest.lines().find(|line| line.starts_with("members = ")).unwrap();
+    let members: Vec<&str> = members.split('"').filter(|member| member.starts_with("tests/")).collect();
+    assert!(members.len() > 3, "no longer recognised: {members:?}");
+    let words: Vec<&str> = script.split([' ', ')', '\n']).collect();
+    none(members.iter().filter(|member| !words.contains(member)).map(|member| format!("not run: {member}")).collect());
+}
+
 /// The commands of a page that run tests.
 fn commands(page: &str) -> Vec<Command<'_>> {
     page.split(['\n', '`']).filter_map(command).collect()
