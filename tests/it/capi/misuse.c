@@ -342,8 +342,11 @@ static void waits_end_when_they_should(void)
     quorumlock_client_free(client);
 }
 
+static pthread_barrier_t both_are_here;
+
 static void *wait_for_what_is_freed(void *output)
 {
+    pthread_barrier_wait(&both_are_here);
     MUST(quorumlock_mutex_lock(waited_for, NULL, output, &error));
     return NULL;
 }
@@ -355,12 +358,16 @@ static void handles_outlive_the_calls_that_use_them(void)
     pthread_t thread;
     waited_for = mutex_of(client, "outlive");
     guard = take(waited_for);
+    CHECK(pthread_barrier_init(&both_are_here, NULL, 2) == 0);
     CHECK(pthread_create(&thread, NULL, wait_for_what_is_freed, &other) == 0);
-    sleep_ms(30);
+    pthread_barrier_wait(&both_are_here);
+    /* The call has begun when the handles go, on a busy machine as well. */
+    sleep_ms(300);
     quorumlock_mutex_free(waited_for);
     quorumlock_client_free(client);
     quorumlock_guard_free(guard);
     pthread_join(thread, NULL);
+    pthread_barrier_destroy(&both_are_here);
     CHECK(quorumlock_guard_remaining_ms(other) > 0);
     quorumlock_guard_free(other);
 }
