@@ -316,9 +316,11 @@ fn a_user_needs_the_rights_that_are_listed() {
     }
     let server = Server::start().unwrap();
     let keys = "~quorumlock-fence:k ~quorumlock-queue:quorumlock-fence:k &quorumlock:quorumlock-fence:k";
-    let user = format!("ACL SETUSER locker reset on >secret {keys} +@connection +eval +evalsha +get +set +del +pttl");
+    let user = format!(
+        "ACL SETUSER locker reset resetchannels on >secret {keys} +@connection +eval +evalsha +get +set +del +pttl"
+    );
     let words: Vec<&str> = user.split(' ').chain(["+time", "+publish", "+subscribe", "+unsubscribe"]).collect();
-    server.command(&words).unwrap();
+    assert_eq!(server.command(&words).unwrap(), Answer::Text("OK".into()));
     let url = format!("redis://locker:secret@{}", server.address());
     let [one, other] = [(), ()].map(|()| Redlock::builder().node(&url).build().unwrap());
     let held = take(&fair(&one));
