@@ -433,10 +433,7 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the last handle does not wait for answers",
         file: "engine/calls.rs",
-        edits: &[(
-            "        if !self.waker.is_inherited() {\n            self.end();\n",
-            "        if !self.waker.is_inherited() {\n            self.driver.close();\n",
-        )],
+        edits: &[("        self.end();\n", "        self.driver.close();\n")],
     },
     Mutant {
         name: "a release that did not run is forgotten",
