@@ -136,7 +136,8 @@ impl MutexGuard {
     /// match guard.extend(Duration::from_secs(60))? {
     ///     ExtendOutcome::Extended => assert!(guard.remaining() > Duration::from_secs(50)),
     ///     ExtendOutcome::Failed(causes) => println!("still ours for {:?}: {causes:?}", guard.remaining()),
-    ///     ExtendOutcome::Lost => println!("stop: another client may hold it"),
+    ///     // Lost.
+    ///     _ => println!("stop: another client may hold it"),
     /// }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
