@@ -3,7 +3,6 @@
 use super::{files, none};
 use std::fs;
 use std::path::Path;
-use std::process;
 
 /// Options of cargo that take a value.
 const WITH_VALUE: [&str; 4] = ["--features", "--profile", "--test", "-p"];
@@ -41,7 +40,7 @@ fn every_test_that_has_its_own_turn_exists() {
     let [script, alone] = ["tests/run", "tests/it/alone"].map(|file| fs::read_to_string(root.join(file)).unwrap());
     let first = script.lines().find_map(|line| line.strip_prefix("BUILDING=")).unwrap();
     let named = first.trim_matches('"').split(' ').chain(alone.lines().filter(|line| !line.starts_with('#')));
-    let listed = process::Command::new(std::env::current_exe().unwrap()).arg("--list").output().unwrap().stdout;
+    let listed = std::process::Command::new(std::env::current_exe().unwrap()).arg("--list").output().unwrap().stdout;
     let listed = String::from_utf8(listed).unwrap();
     let is_absent = |name: &&str| name.is_empty() || !listed.lines().any(|test| test.contains(name));
     none(named.filter(is_absent).map(|name| format!("there is no test of this name: {name}")).collect());
