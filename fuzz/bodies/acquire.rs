@@ -71,6 +71,7 @@ struct Model {
     /// When the cluster was last seen to be there.
     seen_at: u64,
     was_held: bool,
+    has_failed: bool,
     attempts: u32,
     /// The nodes on which the key of the last attempt may be. One more attempt is one more token.
     left_behind: [bool; MOST_NODES],
@@ -120,6 +121,7 @@ impl Run {
             started: now,
             seen_at: now,
             was_held: false,
+            has_failed: false,
             attempts: 0,
             left_behind: [false; MOST_NODES],
             expects: Expected::Attempt,
@@ -294,11 +296,15 @@ impl Model {
         let is_held = granted + undecided < self.quorum() && refused > 0 && self.nodes - failed >= self.quorum();
         // The caller's deadline left less than a node may take.
         let is_cut = self.deadline().is_some_and(|deadline| deadline < t0.saturating_add(self.budget));
+        // In less than a millisecond no node is expected to answer.
+        let left = self.deadline().map_or(u64::MAX, |deadline| deadline.saturating_sub(t0));
+        let has_timed_out = !self.has_failed && left < MILLI && now.saturating_sub(t0) >= left;
         let verdict = match granted >= self.quorum() {
             true => Verdict::TooLate,
-            false if is_held || is_cut && self.was_held => Verdict::Held,
+            false if is_held || is_cut && (self.was_held || has_timed_out) => Verdict::Held,
             false => Verdict::Unavailable,
         };
+        self.has_failed = (self.has_failed || verdict == Verdict::Unavailable && !is_cut) && !is_held;
         let was_held = std::mem::replace(&mut self.was_held, verdict == Verdict::Held);
         if self.was_held {
             self.seen_at = now;
