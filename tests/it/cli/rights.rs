@@ -1,6 +1,7 @@
 //! The user of the manual, with a right to some keys alone: what `doctor`, `nodes` and `ls` find with it.
 
 use super::deployment::{Deployment, Ended, run};
+use crate::support::capable::has_users;
 use crate::support::server::{Answer, Server};
 use std::fs;
 use std::path::Path;
@@ -40,6 +41,9 @@ impl Users {
 
 #[test]
 fn doctor_finds_the_user_of_the_manual_fine() {
+    if !has_users() {
+        return;
+    }
     let users = Users(Deployment::of(1));
     users.with(&[], "");
     let fine = users.asks(&["doctor", "--names", "orders/"]);
@@ -56,6 +60,9 @@ fn doctor_finds_the_user_of_the_manual_fine() {
 
 #[test]
 fn doctor_advises_the_right_that_is_missing_and_no_more_than_the_manual() {
+    if !has_users() {
+        return;
+    }
     let rule = rule();
     let rights: Vec<&String> = rule.iter().filter(|word| word.starts_with(['~', '&', '+'])).collect();
     let advises = |users: &Users, lacking: &String| {
@@ -82,6 +89,9 @@ fn doctor_advises_the_right_that_is_missing_and_no_more_than_the_manual() {
 
 #[test]
 fn doctor_says_what_it_does_not_see_without_info() {
+    if !has_users() {
+        return;
+    }
     let users = Users(Deployment::of(1));
     users.with(&[], "+info");
     let found = users.asks(&["doctor", "--names", "orders/", "--durable"]);
@@ -94,6 +104,9 @@ fn doctor_says_what_it_does_not_see_without_info() {
 
 #[test]
 fn ls_and_scan_need_scan_and_leave_out_the_keys_of_others() {
+    if !has_users() {
+        return;
+    }
     let users = Users(Deployment::of(3));
     for server in &users.0.servers {
         server.command(&["SET", "orders/1", &"1".repeat(40), "PX", "50000"]).unwrap();
@@ -119,6 +132,9 @@ fn ls_and_scan_need_scan_and_leave_out_the_keys_of_others() {
 
 #[test]
 fn a_probe_tries_a_lock_of_a_name_that_the_user_has_a_right_to() {
+    if !has_users() {
+        return;
+    }
     let users = Users(Deployment::of(3));
     users.with(&[], "");
     assert_eq!(users.asks(&["nodes", "--names", "orders/"]).code, Some(0));
