@@ -295,7 +295,7 @@ impl Model {
         }
         let is_held = granted + undecided < self.quorum() && refused > 0 && self.nodes - failed >= self.quorum();
         // The caller's deadline left less than a node may take.
-        let is_cut = self.deadline().is_some_and(|deadline| deadline < t0.saturating_add(self.budget));
+        let is_cut = self.deadline().is_some_and(|deadline| deadline.saturating_sub(t0) < self.budget);
         // In less than a millisecond no node is expected to answer.
         let left = self.deadline().map_or(u64::MAX, |deadline| deadline.saturating_sub(t0));
         let has_timed_out = !self.has_failed && left < MILLI && now.saturating_sub(t0) >= left;

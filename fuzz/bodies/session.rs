@@ -420,7 +420,7 @@ impl Run {
                 vote(Vote::Fault(fault))
             }
             (Said::Withheld, _) if again.is_some() => Meaning::WrongDialect(ticket, again.unwrap_or(request)),
-            (Said::NotRun(_), HandshakeState::Rejected(fault)) if is_release => {
+            (Said::NotRun(_) | Said::Withheld, HandshakeState::Rejected(fault)) if is_release => {
                 Meaning::Event(SessionEvent::NotRun(ticket, fault))
             }
             (Said::NotRun(cause), _) if is_release => {
@@ -529,7 +529,7 @@ fn said(request: Request, reply: &Tree) -> Option<Said> {
             _ if is_withheld(text) => Said::Withheld,
             (Request::Release(..), _) if first_word(text) == b"NOSCRIPT" => Said::Withheld,
             (Request::Extend(_, _, false), _) if text.starts_with(b"ERR syntax error") => Said::Withheld,
-            _ if is_not_run(text) => Said::NotRun(error_reply::cause(text)),
+            (Request::Release(..), _) if is_not_run(text) => Said::NotRun(error_reply::cause(text)),
             _ => Said::Fault,
         },
         _ => return None,
@@ -538,9 +538,7 @@ fn said(request: Request, reply: &Tree) -> Option<Said> {
 
 /// Whether a server that says this to a release has not run it, and may run it later.
 fn is_not_run(text: &[u8]) -> bool {
-    let passing = ["BUSY", "MASTERDOWN", "MISCONF", "NOREPLICAS"].map(Cause::Server);
-    let cause = error_reply::cause(text);
-    passing.contains(&cause) || [Cause::Auth, Cause::Loading, Cause::OutOfMemory, Cause::ReadOnly].contains(&cause)
+    !matches!(error_reply::cause(text), Cause::FenceAhead | Cause::Server("WRONGTYPE") | Cause::UnexpectedValue)
 }
 
 /// Another token for each request, so that it shows when one is sent for another.
