@@ -336,6 +336,9 @@ impl Run {
                 (Meaning::Fault(ticket), Ok(Some(SessionEvent::Answered(got, Vote::Fault(fault))))) => {
                     return assert_eq!((got, fault.phase), (ticket, Phase::Reply));
                 }
+                (Meaning::NotRun(ticket), Ok(Some(SessionEvent::NotRun(got, fault)))) => {
+                    return assert_eq!((got, fault.phase), (ticket, Phase::Reply));
+                }
                 (Meaning::Rejected, Ok(Some(SessionEvent::Rejected(fault)))) => {
                     self.standing = HandshakeState::Rejected(fault);
                     return assert_eq!(fault.phase, Phase::Handshake);
@@ -427,6 +430,8 @@ impl Run {
                 Meaning::Event(SessionEvent::NotRun(ticket, Fault::new(Phase::Reply, cause)))
             }
             (_, HandshakeState::Rejected(fault)) => vote(Vote::Fault(fault)),
+            // No way to ask is left.
+            (Said::Withheld, _) if is_release => Meaning::NotRun(ticket),
             (Said::Fault | Said::NotRun(_) | Said::Withheld, _) => Meaning::Fault(ticket),
             (Said::Refused, _) if matches!(request, Request::Acquire(_)) && said.len() > 1 => {
                 let refused = (0..).zip(said).filter(|(_, said)| matches!(said, Said::Refused));
@@ -480,6 +485,7 @@ impl Run {
 enum Meaning {
     Event(SessionEvent),
     Fault(Ticket),
+    NotRun(Ticket),
     Nothing,
     Rejected,
     WrongDialect(Ticket, Request),
