@@ -76,7 +76,7 @@ impl MutexGuard {
     /// For how long the lock may still be relied on, by the clock as it is now. Zero once it may not.
     ///
     /// It counts from before the first byte of the winning attempt was sent, less the allowance for clock drift, and
-    /// goes on while the machine sleeps. The call waits for nothing: no node, no callback, no other thread.
+    /// continues while the machine sleeps. The call waits for nothing: no node, no callback, no other thread.
     pub fn remaining(&self) -> Duration {
         if self.client.is_inherited() {
             return Duration::ZERO;
@@ -142,8 +142,8 @@ impl MutexGuard {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// The outcome is that of the nodes. An observer that gets it may run for longer than a short lease lasts:
-    /// [`remaining`](MutexGuard::remaining) says what is left.
+    /// The outcome is what the nodes replied. An observer that receives it may run for longer than a short lease lasts:
+    /// [`remaining`](MutexGuard::remaining) returns what is left.
     ///
     /// A failed extension destroys nothing: what is left of the lease still holds, and another try may help. But a
     /// lease that has ended never comes back. A `ttl` that ends the lock sooner holds at once, whether or not a quorum
