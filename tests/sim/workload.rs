@@ -414,7 +414,9 @@ impl Worker {
                 Ok(ExtendOutcome::Lost) => world.saw("an extension by hand that finds the lock lost"),
                 Err(error) => world.violate("errors", format!("extend: {error}")),
             }
-            let allowed = world.plan.node_timeout;
+            // The extensions of a lease that threads share go one after the other.
+            let sharing = if matches!(guard, Guard::Read(_)) { world.plan.clients[client].threads as u64 } else { 1 };
+            let allowed = world.plan.node_timeout * sharing;
             world.took_time("extend", begun, allowed, pauses);
         });
         if let (Ok(ExtendOutcome::Lost), Some(old_end)) = (&outcome, old_end)

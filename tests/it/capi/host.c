@@ -2,7 +2,8 @@
  * A program that embeds the library: it handles no SIGPIPE, a timer interrupts it all the time, it forks, and its
  * servers hang and end meanwhile.
  *
- *     host URL...      says "ready", waits for a line, which comes when a server hangs and another is dead, and goes on
+ *     host PAIRS URL...    says "ready", waits for a line, which comes when a server hangs and another is dead, and
+ *                          goes on; each of its threads locks and unlocks PAIRS times in each of four parts
  */
 #define _GNU_SOURCE
 
@@ -14,10 +15,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PAIRS = 300, THREADS = 4 };
+enum { THREADS = 4 };
 
 static char **urls;
-static int url_count;
+static int url_count, pairs;
 static volatile sig_atomic_t interruptions;
 
 static void interrupted(int number)
@@ -52,7 +53,7 @@ static void *lock_and_unlock(void *client)
 {
     quorumlock_mutex *mutex = mutex_of(client, "host");
     int pair;
-    for (pair = 0; pair < PAIRS; pair++) {
+    for (pair = 0; pair < pairs; pair++) {
         quorumlock_guard *guard = NULL;
         MUST(quorumlock_mutex_lock(mutex, NULL, &guard, &error));
         MUST(quorumlock_guard_unlock(guard, &error));
@@ -210,8 +211,10 @@ int main(int count, char **arguments)
 {
     char line[8];
     quorumlock_client *client;
-    urls = arguments + 1;
-    url_count = count - 1;
+    CHECK(count > 2);
+    pairs = atoi(arguments[1]);
+    urls = arguments + 2;
+    url_count = count - 2;
     children_are_refused();
     client = client_of(urls, url_count);
     interrupt(SA_RESTART);

@@ -60,21 +60,21 @@ const LEFT_OUT: [&str; 36] = [
     "watchdog::the_thread_is_started",
 ];
 
-/// Runs these tests in a process of servers with TLS, one after the other.
+/// Runs these tests in a process of servers with TLS. They sleep for most of their time, so several run at once.
 fn over_tls(tests: &[&str]) {
-    run(tests, |_| true);
+    run(tests, "4", |_| true);
 }
 
 /// The same with tests of programs in C, whose library has TLS as well.
 pub(super) fn over_tls_in_c(tests: &[&str]) {
-    run(tests, |test| test != "capi::");
+    run(tests, "1", |test| test != "capi::");
 }
 
-fn run(tests: &[&str], is_left_out: fn(&str) -> bool) {
+fn run(tests: &[&str], threads: &str, is_left_out: fn(&str) -> bool) {
     let authority = Authority::new();
     authority.issue("node", Particulars { names: Some("IP:127.0.0.1,DNS:localhost"), ..Particulars::default() });
     let mut command = Command::new(std::env::current_exe().expect("the path of this test binary"));
-    command.args(tests).arg("--test-threads=1");
+    command.args(tests).args(["--test-threads", threads]);
     let left_out = LEFT_OUT.iter().filter(|test| is_left_out(test));
     command.args(left_out.flat_map(|test| ["--skip", test]));
     command.env(TLS_VARIABLE, authority.directory()).env("SSL_CERT_FILE", authority.path("ca.crt"));

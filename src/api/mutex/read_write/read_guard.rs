@@ -58,7 +58,9 @@ impl RwReadGuard {
 
     /// Makes the lock last for at least `ttl` from now on, as [`MutexGuard::extend`](crate::MutexGuard::extend), also
     /// while a writer waits. What would end it sooner changes nothing and sends nothing, because another thread may
-    /// rely on the longer lease.
+    /// rely on the longer lease. Threads that share the lease extend it one after the other: each waits for those
+    /// before it, up to a node timeout for each and what an observer takes, and sends nothing if the lease is long
+    /// enough by then.
     ///
     /// # Errors
     /// [`Config`](crate::ErrorKind::Config) for an unusable time to live, or in a callback that an extension of the
