@@ -105,7 +105,8 @@ fn a_reply_without_a_request_is_not_taken_for_a_grant() {
     });
     let client = client_of([fake.url()]);
     let _held = take(&long_lock(&client, "a"));
-    thread::sleep(Duration::from_millis(50));
+    // One that comes after the next SET was written looks like its reply.
+    thread::sleep(Duration::from_millis(500));
     let attempt = long_lock(&client, "b").try_lock();
     assert!(!matches!(attempt, Ok(Some(_))), "{attempt:?}");
 }

@@ -227,6 +227,7 @@ fn ctrl_z_and_fg_in_a_shell_stop_and_continue_a_job() {
         let mut tool = Command::new("setsid");
         tool.args(["--ctty", "bash", "--norc", "--noprofile", "-i"]).env("QUORUMLOCK_NODES", deployment.urls());
         let slave = || terminal.slave.try_clone().unwrap();
+        let mut tool = with_signals(&tool);
         tool.stdin(slave()).stdout(slave()).stderr(slave());
         let shell = Running::start(tool);
         let mut shown = master.try_clone().unwrap();
