@@ -206,11 +206,6 @@ impl Run {
             }
             4 => {
                 if let Some((again, request, keys)) = self.misunderstood.pop_front() {
-                    match request {
-                        Request::Acquire(_) => self.at_once = false,
-                        Request::Extend(_, _, by_script) => self.by_script = by_script,
-                        _ => {}
-                    }
                     let (_, now) = self.ask(keys, |_| request);
                     self.session.ask_again(again, key(keys).as_bytes(), &token(again.ticket()), now);
                 }
@@ -392,6 +387,13 @@ impl Run {
                     return Some(Meaning::Nothing);
                 }
                 let said = std::mem::take(&mut self.said);
+                let is_withheld_command = matches!(worst(&said), Some(Said::Withheld));
+                // What is refused is remembered at once: the request may not be made again.
+                match request {
+                    Request::AcquireAll(_) if is_withheld_command => self.at_once = false,
+                    Request::Extend(_, 1, by_script) if is_withheld_command => self.by_script = !by_script,
+                    _ => {}
+                }
                 self.answer(request, &said)?
             }
         })
@@ -399,8 +401,7 @@ impl Run {
 
     /// What the replies to all parts of a lock's request mean: the worst of them, or the first of the worst.
     fn answer(&self, request: Request, said: &[Said]) -> Option<Meaning> {
-        let worst = said.iter().rev().max_by_key(|said| said.weight());
-        let (worst, standing) = (*worst?, self.standing);
+        let (worst, standing) = (worst(said)?, self.standing);
         let (ticket, again) = match request {
             Request::Acquire(ticket) => (ticket, None),
             Request::AcquireAll(ticket) => (ticket, Some(Request::Acquire(ticket))),
@@ -502,6 +503,11 @@ enum Said {
     Refused,
     /// The user may not, or the server does not know how.
     Withheld,
+}
+
+/// The worst of the replies to all parts of a request, or the first of the worst.
+fn worst(said: &[Said]) -> Option<Said> {
+    said.iter().rev().max_by_key(|said| said.weight()).copied()
 }
 
 impl Said {

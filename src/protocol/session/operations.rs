@@ -29,14 +29,7 @@ impl Session {
 
     /// Queues an operation once more, in a dialect it has not been sent in.
     pub fn ask_again(&mut self, again: SentOperation, key: &[u8], token: &OwnerToken, now: Timestamp) {
-        let operation = again.operation;
-        let tried = again.tried.again(self.preferred(&operation, key), operation.dialects());
-        match operation {
-            Operation::Acquire { fence: None, .. } => self.set_dialect = tried.last(),
-            Operation::Extend { fence: None, .. } => self.extension_dialect = tried.last(),
-            Operation::Release { fence: None, .. } => self.release_dialect = tried.last(),
-            _ => {}
-        }
+        let tried = again.tried.again(self.preferred(&again.operation, key), again.operation.dialects());
         self.send(SentOperation { tried, ..again }, (key, token), now, &mut EncodedOperation::default());
     }
 
@@ -84,6 +77,18 @@ impl Session {
         }
     }
 
+    /// Prefers a dialect that an operation has not been sent in, from its answer on: it may not be sent again, and a
+    /// node whose answers come late would refuse each one that follows it.
+    fn prefer_another(&mut self, sent: &SentOperation) {
+        let preferred = match sent.operation {
+            Operation::Acquire { fence: None, .. } => &mut self.set_dialect,
+            Operation::Extend { fence: None, .. } => &mut self.extension_dialect,
+            Operation::Release { fence: None, .. } => &mut self.release_dialect,
+            _ => return,
+        };
+        *preferred = sent.tried.again(*preferred, sent.operation.dialects()).last();
+    }
+
     /// The event in the answer to an operation. `outcome` is what became of its hint, if its script has published one.
     pub(super) fn answered(
         &mut self,
@@ -100,6 +105,9 @@ impl Session {
             && let Some(fault) = sent.tried.refused(cause, sent.operation.dialects(), sent.operation.commands())
         {
             *answer = Answer::Vote(Vote::Fault(fault));
+        }
+        if let Answer::WrongDialect(_) = *answer {
+            self.prefer_another(sent);
         }
         let is_duplicate = self.standing.is_duplicate();
         match (&*answer, &self.standing) {

@@ -195,9 +195,11 @@ mod tests {
         queue(&mut session);
         let reported = events(&mut session, "-NOPERM no permissions to run 'msetex'\r\n");
         let [SessionEvent::WrongDialect(again)] = reported[..] else { panic!("{reported:?}") };
-        session.ask_again(again, about.0, about.1, Timestamp::ORIGIN);
+        assert_eq!(queue(&mut session).matches("NX\r\n").count(), 2, "remembered, though it is not asked again");
         assert_eq!(events(&mut session, "+OK\r\n+OK\r\n"), [SessionEvent::Answered(TICKET, Vote::Granted)]);
-        assert_eq!(queue(&mut session).matches("NX\r\n").count(), 2, "it is remembered");
+        session.traffic.sent(session.traffic.unsent().len());
+        session.ask_again(again, about.0, about.1, Timestamp::ORIGIN);
+        assert_eq!(String::from_utf8_lossy(session.traffic.unsent()).matches("NX\r\n").count(), 2);
         events(&mut session, "+OK\r\n+OK\r\n");
         session.ask_for_held_keys(TICKET, key.as_bytes(), Timestamp::ORIGIN);
         assert_eq!(session.traffic.backlog(), 0, "the replies to SET say it");
