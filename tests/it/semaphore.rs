@@ -51,7 +51,7 @@ fn permits_are_slots_and_a_slot_is_an_ordinary_lock() {
     for permit in &permits {
         let key = format!("{NAME}#{}", permit.slot());
         assert_eq!(permit.resource(), key);
-        assert!(servers.iter().all(|server| value(server, &key).is_some()));
+        assert!(servers.iter().all(|server| eventually(SOON, || value(server, &key).is_some())));
         assert!(long_lock(&mine, &key).try_lock().unwrap().is_none());
     }
     assert!(servers.iter().all(|server| value(server, NAME).is_none()));

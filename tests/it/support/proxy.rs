@@ -330,7 +330,9 @@ fn accept(listener: &TcpListener, server: u16, shared: &Arc<Shared>) {
             is_lost: AtomicBool::new(false),
             writing: Mutex::default(),
         });
-        let delay = shared.state().delay;
+        // Until the connection is known, its pumps pass nothing: a disturbance reaches all that have passed anything.
+        let mut state = shared.state();
+        let delay = state.delay;
         let pumps = [(Direction::ToClient, "proxy to client"), (Direction::ToServer, "proxy to server")]
             .map(|(direction, name)| {
                 let (wire, shared) = (Arc::clone(&wire), Arc::clone(shared));
@@ -340,7 +342,6 @@ fn accept(listener: &TcpListener, server: u16, shared: &Arc<Shared>) {
                 })
             })
             .into();
-        let mut state = shared.state();
         state.connections.retain(Connection::is_open);
         state.connections.push(Connection { wire: Arc::downgrade(&wire), pumps });
     }
