@@ -36,14 +36,6 @@ impl Backoff {
         self.previous
     }
 
-    /// A delay from the longer half, for a waiter that is notified of a release.
-    pub fn long_delay(&mut self, random: u64) -> Duration {
-        let half = (self.max / 2).max(self.min);
-        let delay = Backoff { min: half, max: self.max, previous: self.max }.next_delay(random);
-        self.previous = self.max;
-        delay
-    }
-
     /// Goes on with delays that are spread over this time at least: attempts that collide take so long.
     pub fn widen(&mut self, time: Duration) {
         self.previous = self.previous.max(time.min(self.max));

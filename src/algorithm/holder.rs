@@ -23,12 +23,6 @@ impl HolderTag {
         hasher.write(value);
         HolderTag(hasher.finish())
     }
-
-    /// The holder that most of the nodes name.
-    pub fn of_most(tags: &[HolderTag]) -> Option<HolderTag> {
-        let count = |tag: &HolderTag| tags.iter().filter(|other| *other == tag).count();
-        tags.iter().copied().find(|tag| count(tag) * 2 > tags.len())
-    }
 }
 
 #[cfg(test)]
@@ -44,14 +38,5 @@ mod tests {
         let [plain, labelled] = [token.clone(), format!("{token} host7")].map(|value| HolderTag::of(value.as_bytes()));
         assert!(plain.is_some() && labelled.is_some() && plain != labelled);
         assert!(!format!("{first:?}").contains("0123456789"));
-    }
-
-    #[test]
-    fn most_nodes_name_the_holder() {
-        let [first, second] = [HolderTag(1), HolderTag(2)];
-        assert_eq!(HolderTag::of_most(&[]), None);
-        assert_eq!(HolderTag::of_most(&[first]), Some(first));
-        assert_eq!(HolderTag::of_most(&[second, first, first]), Some(first));
-        assert_eq!(HolderTag::of_most(&[second, first]), None);
     }
 }

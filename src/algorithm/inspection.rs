@@ -32,6 +32,7 @@ pub struct Occupant {
 #[derive(Clone, Debug, Default)]
 pub struct Inspection {
     found: Vec<(NodeId, Found)>,
+    waiting: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -64,6 +65,8 @@ pub struct Holding {
     pub end: Timestamp,
     /// The nodes that have it, as far as they have answered.
     pub nodes: NodeSet,
+    /// How many calls wait for it, by the node that has most of those that have answered.
+    pub waiting: u64,
 }
 
 impl Inspection {
@@ -74,6 +77,11 @@ impl Inspection {
             let end = left.map_or(Timestamp::NEVER, |left| now.after(left));
             self.found.push((node, Found { tag, label, end }));
         }
+    }
+
+    /// So many calls wait for the lock on a node.
+    pub fn record_waiting(&mut self, count: u64) {
+        self.waiting = self.waiting.max(count);
     }
 
     /// Whether further answers change nothing.
@@ -92,7 +100,8 @@ impl Inspection {
             let mut ends: Vec<Timestamp> = having(occupant.tag).map(|(_, occupant)| occupant.end).collect();
             ends.sort_unstable_by_key(|&end| Reverse(end));
             let nodes = having(occupant.tag).map(|(node, _)| *node).collect();
-            return InspectionVerdict::Held(Holding { label: occupant.label.clone(), end: ends[quorum - 1], nodes });
+            let (label, end, waiting) = (occupant.label.clone(), ends[quorum - 1], self.waiting);
+            return InspectionVerdict::Held(Holding { label, end, nodes, waiting });
         }
         let (undecided, faulted) = (tally.undecided().len(), tally.faulted().len());
         match () {
@@ -179,6 +188,19 @@ mod tests {
                 "{nodes}"
             );
         }
+    }
+
+    #[test]
+    fn the_greatest_number_of_a_node_waits() {
+        let (mut inspection, mut tally) = (Inspection::default(), Tally::new(3));
+        for (index, waiting) in [2, 7, 0].into_iter().enumerate() {
+            let occupant = Occupant { tag: HolderTag::exact(b"a"), label: HolderLabel::NONE, left: None };
+            inspection.record(NodeId::new(index), occupant, at(0));
+            inspection.record_waiting(waiting);
+            tally.record(NodeId::new(index), Vote::Granted);
+        }
+        let InspectionVerdict::Held(holding) = inspection.verdict(&tally) else { panic!() };
+        assert_eq!(holding.waiting, 7);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What kind of lock a key is of, and what an attempt or a holder has of it.
 
 use super::fence::FencingToken;
+use super::queue::EntryKind;
 
 /// What the client of a read-write lock asks for, or has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,15 +15,10 @@ pub enum Access {
 /// The kind of a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockKind {
-    /// One that programs get in their order.
-    Fair {
-        /// So many bytes of its key are the prefix of all keys.
-        prefix: u32,
-        /// As of [`Fenced`](LockKind::Fenced), if it gives numbers.
-        fence: Option<FencingToken>,
-    },
     /// One that gives numbers: its fence, or while that is not known yet, the floor.
     Fenced(FencingToken),
+    /// A slot of a semaphore with so many permits.
+    Permit(u16),
     /// One that is alone in its key, and has nothing besides its token.
     Plain,
     /// One of readers and writers.
@@ -38,9 +34,9 @@ impl LockKind {
     /// The fence or the floor, of a fenced lock.
     pub fn fence(self) -> Option<FencingToken> {
         match self {
-            LockKind::Fair { fence, .. } | LockKind::ReadWrite { fence, .. } => fence,
+            LockKind::ReadWrite { fence, .. } => fence,
             LockKind::Fenced(fence) => Some(fence),
-            LockKind::Plain => None,
+            LockKind::Permit(_) | LockKind::Plain => None,
         }
     }
 
@@ -48,7 +44,6 @@ impl LockKind {
     #[must_use]
     pub fn with_fence(self, fence: FencingToken) -> LockKind {
         match self {
-            LockKind::Fair { prefix, .. } => LockKind::Fair { prefix, fence: Some(fence) },
             LockKind::ReadWrite { access, .. } => LockKind::ReadWrite { access, fence: Some(fence) },
             _ => LockKind::Fenced(fence),
         }
@@ -57,6 +52,17 @@ impl LockKind {
     /// What it has of a read-write lock, if it is one.
     pub fn access(self) -> Option<Access> {
         if let LockKind::ReadWrite { access, .. } = self { Some(access) } else { None }
+    }
+
+    /// What a call for it has in its queue.
+    pub fn entry_kind(self) -> EntryKind {
+        match self {
+            LockKind::Fenced(_) => EntryKind::Fenced,
+            LockKind::Permit(permits) => EntryKind::Permit(permits),
+            LockKind::Plain => EntryKind::Mutex,
+            LockKind::ReadWrite { access: Access::Read, .. } => EntryKind::Read,
+            LockKind::ReadWrite { access: Access::Write, .. } => EntryKind::Write,
+        }
     }
 
     /// Whether it gives numbers.

@@ -32,9 +32,9 @@
 //!    2.7): [`Acquire::attempted`](acquire::Acquire::attempted) decides which, [`Output::Undo`](acquire::Output::Undo)
 //!    names them.
 //! 10. **Retry.** The next attempt follows after a random delay, [`Backoff::next_delay`](backoff::Backoff::next_delay),
-//!     or when a release was announced, [`Acquire::released`](acquire::Acquire::released) (rule 3.3). The order among
-//!     programs is a [`WakeOrder`](turns::WakeOrder). [`EarlyEnd`](early_end::EarlyEnd) ends waits that cannot succeed
-//!     (rule 3.1).
+//!     (rule 3.3), or when the nodes have told the call that the lock may be free,
+//!     [`Acquire::on_message`](acquire::Acquire::on_message): [`queue`] has the order among programs.
+//!     [`EarlyEnd`](early_end::EarlyEnd) ends waits that cannot succeed (rule 3.1).
 //! 11. **Extension.** [`Renewals`](renewal::Renewals) says when to extend which lease.
 //!     [`Tally::extension`](vote::Tally::extension) decides, and only within the old validity (rule 4.5).
 //! 12. **Release.** Compare-and-delete on all nodes; [`Tally::release`](vote::Tally::release) decides (rule 4.3).
@@ -68,6 +68,8 @@
 //!     wait_limit: WaitLimit::Until(at(500).steady),
 //!     backoff: Backoff::new(Duration::from_millis(2), Duration::from_millis(250)),
 //!     permanent_fault_limit: Duration::from_secs(3),
+//!     queues: false,
+//!     queues_first: false,
 //! };
 //! let mut machine = Acquire::new(config, at(0).steady);
 //!
@@ -125,7 +127,6 @@
 pub mod acquire;
 pub mod backoff;
 pub mod detail;
-mod distrust;
 pub mod early_end;
 pub mod fault;
 pub mod fault_counts;
@@ -139,13 +140,11 @@ pub mod lease;
 pub mod lock_kind;
 pub mod node;
 pub mod pending_release;
-pub mod place;
 pub mod protocol_error;
 pub mod quarantine;
+pub mod queue;
 pub mod renewal;
 pub mod run_id;
-pub mod slot_survey;
 pub mod time;
 pub mod tls_error;
-pub mod turns;
 pub mod vote;

@@ -3,6 +3,7 @@
 //! In a child made by `fork`, none of it may be touched ([`forked`](crate::api::forked)).
 
 use crate::algorithm::backoff::Backoff;
+use crate::algorithm::detail::Detail;
 use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::label::HolderLabel;
 use crate::algorithm::lease::{Ttl, TtlError};
@@ -16,7 +17,7 @@ use crate::engine::watchdog_thread::WatchdogThread;
 use crate::events::error::{Error, ErrorKind, NodeFault, Result};
 use crate::events::report::Reporter;
 use crate::os::fork::ForkEpoch;
-use crate::protocol::resource;
+use crate::protocol::key_space;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -50,7 +51,7 @@ pub(crate) struct Settings {
     /// That of a lock that names none.
     pub(crate) ttl: Duration,
     pub(crate) label: HolderLabel,
-    /// How long a place in the queue of a fair lock counts.
+    /// How long an entry in front of a queue may let others wait.
     pub(crate) place_lease: Duration,
 }
 
@@ -136,7 +137,7 @@ impl Client {
 
     /// The name of the resource that a key is of.
     pub(crate) fn resource<'k>(&self, key: &'k str) -> &'k str {
-        resource::of(&key[self.settings().prefix.len()..])
+        key_space::name(key, self.settings().prefix.len())
     }
 
     /// The faults of a count, with the addresses of their nodes.
@@ -212,8 +213,24 @@ impl Client {
             endless.len(),
             addresses.len()
         );
-        let fault = Fault::new(Phase::Reply, Cause::NoExpiry);
-        let causes = endless.iter().map(|node| NodeFault::new(addresses[node.index()].clone(), fault)).collect();
+        self.with_fault(message, endless, Fault::new(Phase::Reply, Cause::NoExpiry))
+    }
+
+    /// The error of a fair lock whose order needs messages that these nodes do not permit.
+    pub(crate) fn not_told(&self, resource: &str, denied: NodeSet) -> Error {
+        let message = format!(
+            "cannot lock {resource:?} in order: the user may not subscribe to its channel on {} of {} nodes; permit \
+             SUBSCRIBE and the channels quorumlock:*, or use a lock that is not fair",
+            denied.len(),
+            self.settings().nodes.len()
+        );
+        let fault = Fault::new(Phase::Reply, Cause::NoPermission).with(Detail::Command("SUBSCRIBE"));
+        self.with_fault(message, denied, fault)
+    }
+
+    fn with_fault(&self, message: String, nodes: NodeSet, fault: Fault) -> Error {
+        let addresses = &self.settings().nodes;
+        let causes = nodes.iter().map(|node| NodeFault::new(addresses[node.index()].clone(), fault)).collect();
         Error::new(ErrorKind::Unavailable, message).with_causes_of(addresses.len(), causes)
     }
 }

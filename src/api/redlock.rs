@@ -11,7 +11,7 @@ use crate::api::node_status::NodeStatus;
 use crate::api::semaphore::Semaphore;
 use crate::events::error::{Error, ErrorKind, Result};
 use crate::events::metrics::nodes::NodeSample;
-use crate::protocol::fenced;
+use crate::protocol::key_space::KeyKind;
 use crate::protocol::lock_key::LockKey;
 use std::fmt;
 use std::sync::Arc;
@@ -101,14 +101,15 @@ impl Redlock {
             let message = "the lease of a read-write lock: attach it with the read-write mutex of the same name";
             return Err(Error::new(ErrorKind::Config, message));
         }
-        let Some(name) = lease.key().strip_prefix(&self.client.settings().prefix) else {
+        let is_fenced = lease.fencing_token().is_some();
+        let marker = if is_fenced { KeyKind::Fenced } else { KeyKind::Plain }.marker();
+        let full_name = lease.key().strip_prefix(marker);
+        let Some(name) = full_name.and_then(|name| name.strip_prefix(&self.client.settings().prefix)) else {
             let message = format!("the lease of {:?} does not have the prefix of this client", lease.key());
             return Err(Error::new(ErrorKind::Config, message));
         };
-        let mutex = match lease.fencing_token() {
-            Some(_) => self.mutex(fenced::resource(name)).fenced().into(),
-            None => self.mutex(name),
-        };
+        let mutex = self.mutex(name);
+        let mutex = if is_fenced { mutex.fenced().into() } else { mutex };
         mutex.ttl(lease.ttl()).attach(lease)
     }
 

@@ -34,6 +34,11 @@ pub(super) enum Command {
     Subscribe,
     Time,
     Unsubscribe,
+    Zadd,
+    Zcard,
+    Zrange,
+    Zrem,
+    Zscore,
 }
 
 impl Command {
@@ -68,6 +73,11 @@ impl Command {
             b"SUBSCRIBE" => Command::Subscribe,
             b"TIME" => Command::Time,
             b"UNSUBSCRIBE" => Command::Unsubscribe,
+            b"ZADD" => Command::Zadd,
+            b"ZCARD" => Command::Zcard,
+            b"ZRANGE" => Command::Zrange,
+            b"ZREM" => Command::Zrem,
+            b"ZSCORE" => Command::Zscore,
             _ => return None,
         })
     }
@@ -78,13 +88,13 @@ impl Command {
             Command::Dbsize | Command::Role | Command::Time => 1..=1,
             Command::Ping => 1..=2,
             Command::Flushall | Command::Info | Command::Unsubscribe => 1..=usize::MAX,
-            Command::Echo | Command::Get | Command::Pttl | Command::Select => 2..=2,
+            Command::Echo | Command::Get | Command::Pttl | Command::Select | Command::Zcard => 2..=2,
             Command::Auth | Command::Del | Command::Exists | Command::Subscribe => 2..=usize::MAX,
             Command::Delex => 2..=4,
             Command::Getrange => 4..=4,
-            Command::Delifeq | Command::Publish => 3..=3,
-            Command::Eval | Command::Evalsha | Command::Pexpire | Command::Set => 3..=usize::MAX,
-            Command::Msetex => 4..=usize::MAX,
+            Command::Delifeq | Command::Publish | Command::Zscore => 3..=3,
+            Command::Eval | Command::Evalsha | Command::Pexpire | Command::Set | Command::Zrem => 3..=usize::MAX,
+            Command::Msetex | Command::Zadd | Command::Zrange => 4..=usize::MAX,
         }
     }
 
@@ -99,12 +109,14 @@ impl Command {
                 | Command::Msetex
                 | Command::Pexpire
                 | Command::Set
+                | Command::Zadd
+                | Command::Zrem
         )
     }
 
     /// Whether a server refuses it when its memory is full.
     pub(super) fn needs_memory(self) -> bool {
-        matches!(self, Command::Msetex | Command::Set)
+        matches!(self, Command::Msetex | Command::Set | Command::Zadd)
     }
 
     /// Whether a server answers it while it loads its data set. `PING` it does not.

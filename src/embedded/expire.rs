@@ -20,6 +20,15 @@ pub(super) fn expire(
     Ok(database.expire(key, deadline.max(0).unsigned_abs(), now))
 }
 
+/// What `PTTL` replies: -2 without a key, -1 for a key that has no end.
+pub(super) fn remaining(database: &Keyspace, key: &[u8], now: Millis) -> i64 {
+    match database.deadline(key, now) {
+        None => -2,
+        Some(None) => -1,
+        Some(Some(deadline)) => signed(deadline.saturating_sub(now)),
+    }
+}
+
 /// A number as servers accept it: an optional minus and digits without leading zeros, within 64 bits.
 pub(super) fn integer(text: &[u8]) -> Option<i64> {
     let digits = text.strip_prefix(b"-").unwrap_or(text);

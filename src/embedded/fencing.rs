@@ -1,183 +1,130 @@
-//! The key of a fenced lock as the script [`FENCE`](crate::protocol::script::FENCE) leaves it, written out in Rust, and
-//! what other scripts do with such a key.
+//! A fenced lock, as the script [`FENCED`](crate::protocol::script::FENCED) leaves it, written out in Rust. Its key is
+//! [`FencedKey`], the part about the queue [`queue`].
 //!
 //! Step for step what the script does, in its order, so that the two can be read side by side.
 
-use super::config::Condition;
+use super::calls::{Arguments, Calls};
 use super::failure::ScriptFailure;
-use super::keyspace::{Keyspace, Millis};
-use super::reply::{NO_ARGUMENT, OUT_OF_MEMORY, READ_ONLY, ScriptValue};
-use crate::protocol::script::FENCE;
+use super::fenced_key::FencedKey;
+use super::numbers::{is_ahead, returned};
+use super::queue::{self, Lock, LockKind, QUEUE};
+use super::reply::ScriptValue;
 
-/// The greatest number that a server counts exactly.
-const MOST: u64 = (1 << 53) - 1;
-/// A minute, in microseconds: how far before a server's clock a floor may be.
-const MINUTE: u64 = 60_000_000;
-/// A day, in microseconds: how far beyond the latest floor a fence may be.
-const DAY: u64 = 86_400_000_000;
-
-/// Bytes of an owner token.
+/// Bytes of an owner token, at the beginning of a signature.
 const TOKEN: usize = 40;
-/// Bytes of the longest label, with the space before it.
-const LONGEST_LABEL: usize = 65;
 
-/// The key of a fenced lock, as its scripts read and write it. The label begins with its space.
-#[derive(Clone, Default)]
-pub(super) struct FencedKey {
-    pub(super) fence: u64,
-    pub(super) deadline: Millis,
-    pub(super) owner: Vec<u8>,
-    label: Vec<u8>,
-}
-
-impl FencedKey {
-    /// What stands under the key. None: no fenced lock.
-    pub(super) fn read(database: &Keyspace, key: &[u8], now: Millis) -> Option<FencedKey> {
-        database.value(key, now).map_or_else(|| Some(FencedKey::default()), FencedKey::parse)
-    }
-
-    /// The value that was written so, if there is one.
-    fn parse(bytes: &[u8]) -> Option<FencedKey> {
-        let mut fields = bytes.splitn(3, |&byte| byte == b' ');
-        let fence = number(fields.next()?).filter(|fence| *fence > 0)?;
-        let deadline = number(fields.next()?)?;
-        let rest = fields.next()?;
-        let (owner, label) = rest.split_at(rest.iter().position(|&byte| byte == b' ').unwrap_or(rest.len()));
-        let is_token = owner.len() == TOKEN && owner.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-        let is_label = (2..=LONGEST_LABEL).contains(&label.len()) && label[1..].iter().all(u8::is_ascii_graphic);
-        let is_valid = (owner.is_empty() || is_token) && (label.is_empty() || is_label);
-        is_valid.then(|| FencedKey { fence, deadline, owner: owner.to_vec(), label: label.to_vec() })
-    }
-
-    /// Whether the owner is the one of this signature: a token, and perhaps a label.
-    pub(super) fn is_of(&self, signature: &[u8]) -> bool {
-        self.owner == signature[..signature.len().min(TOKEN)]
-    }
-
-    /// For how long it is held, and zero if it is free.
-    pub(super) fn left(&self, now: Millis) -> Millis {
-        if self.owner.is_empty() { 0 } else { (self.deadline + 1).saturating_sub(now) }
-    }
-
-    /// Gives the key to the owner of this signature, with a new fence that is no less than this one, if no clock says
-    /// that it is too far ahead.
-    pub(super) fn acquire(
-        mut self,
-        storing: Storing<'_>,
-        signature: &[u8],
-        ttl: Millis,
-        least: u64,
-    ) -> Result<ScriptValue, ScriptFailure> {
-        self.fence = (self.fence + 1).max(least.min(latest_floor(storing.now)));
-        if is_ahead(self.fence, storing.now) {
-            return Ok(ScriptValue::Integer(-3));
-        }
-        let (token, label) = signature.split_at(signature.len().min(TOKEN));
-        (self.deadline, self.owner, self.label) = (storing.now + ttl, token.to_vec(), label.to_vec());
-        self.store(storing).map(|()| ScriptValue::Fence(self.fence))
-    }
-
-    /// Frees the key.
-    pub(super) fn release(mut self, storing: Storing<'_>) -> Result<(), ScriptFailure> {
-        (self.deadline, self.owner) = (0, Vec::new());
-        self.rewrite(storing)
-    }
-
-    /// Stores what a key that is held holds now.
-    fn rewrite(&self, storing: Storing<'_>) -> Result<(), ScriptFailure> {
-        // It writes something first that needs no memory.
-        let condition =
-            if storing.condition == Condition::OutOfMemory { Condition::Serving } else { storing.condition };
-        self.store(Storing { condition, ..storing })
-    }
-
-    fn store(&self, storing: Storing<'_>) -> Result<(), ScriptFailure> {
-        let Storing { database, key, retention, script, condition, now } = storing;
-        let refusal = match condition {
-            Condition::OutOfMemory => Some(OUT_OF_MEMORY),
-            Condition::Replica => Some(READ_ONLY),
-            Condition::Loading | Condition::Serving => None,
-        };
-        if let Some(error) = refusal {
-            return Err(ScriptFailure::of_call(error, script, "redis.pcall('SET', KEYS[1]"));
-        }
-        let lasts = number(retention).filter(|time| *time > 0).and_then(|time| now.checked_add(time));
-        let mut value = format!("{} {} ", self.fence, self.deadline).into_bytes();
-        value.extend_from_slice(&self.owner);
-        value.extend_from_slice(&self.label);
-        database.set(key, &value, Some(lasts.ok_or(NO_ARGUMENT)?), now);
-        Ok(())
-    }
-}
-
-/// What it takes to store a key: for how long from now on, in which script, and what keeps the node from it.
-pub(super) struct Storing<'s> {
-    pub(super) database: &'s mut Keyspace,
-    pub(super) key: &'s [u8],
-    pub(super) retention: &'s [u8],
-    pub(super) script: &'static str,
-    pub(super) condition: Condition,
-    pub(super) now: Millis,
-}
-
-/// The latest floor that counts.
-pub(super) fn latest_floor(now: Millis) -> u64 {
-    now * 1000 + MINUTE
-}
-
-/// Whether a fence is too far ahead of the clock to be given out.
-pub(super) fn is_ahead(fence: u64, now: Millis) -> bool {
-    fence > (latest_floor(now) + DAY).min(MOST)
+struct Fenced<'a> {
+    key: &'a [u8],
+    arguments: Arguments<'a>,
+    /// None: the value cannot be read.
+    stored: Option<FencedKey>,
+    /// For how long it is held.
+    left: u64,
 }
 
 /// Runs the script.
 ///
 /// # Errors
 /// What keeps it from an answer.
-pub(super) fn run(
-    database: &mut Keyspace,
-    key: &[u8],
-    values: &[&[u8]],
-    condition: Condition,
-    now: Millis,
-) -> Result<ScriptValue, ScriptFailure> {
-    let [what, signature, retention, rest @ ..] = values else { return Err(NO_ARGUMENT.into()) };
-    let Some(mut stored) = FencedKey::read(database, key, now) else { return Ok(ScriptValue::Integer(-2)) };
-    let argument = |index: usize| rest.get(index).and_then(|text| number(text)).ok_or(NO_ARGUMENT);
-    let is_ours = stored.is_of(signature);
-    let storing = Storing { database, key, retention, script: FENCE, condition, now };
-    match *what {
-        b"release" | b"raise" if !is_ours => {
-            return Ok(ScriptValue::Integer(if stored.owner.is_empty() { 0 } else { -1 }));
-        }
-        b"release" => return stored.release(storing).map(|()| ScriptValue::Integer(1)),
-        b"raise" => {
-            stored.fence = stored.fence.max(argument(0)?);
-            if is_ahead(stored.fence, now) {
-                return Ok(ScriptValue::Integer(-3));
+pub(super) fn run(calls: &mut Calls<'_>, key: &[u8], arguments: Arguments<'_>) -> Result<ScriptValue, ScriptFailure> {
+    let mut stored = FencedKey::read(calls, key);
+    let (verb, signature) = (arguments.or_empty(1), arguments.or_empty(2));
+    let queue = [QUEUE, key].concat();
+    let is_owner = |stored: &FencedKey| stored.owner == signature[..signature.len().min(TOKEN)];
+    let mut ours = verb != b"leave" && stored.as_ref().is_some_and(is_owner);
+    match (verb, &mut stored) {
+        (b"release", stored) => {
+            if let Some(stored) = stored
+                && ours
+            {
+                stored.release(calls, key, arguments.or_empty(5))?;
+            }
+            if arguments.or_empty(3).is_empty() && !calls.exists(&queue) {
+                return Ok(ScriptValue::Integer(i64::from(ours)));
             }
         }
-        _ => {
-            let left = stored.left(now);
-            let is_acquire = *what == b"acquire";
-            if left > 0 && !is_ours {
-                let left = i64::try_from(left - 1).unwrap_or(i64::MAX - 4);
-                return Ok(ScriptValue::Integer(if is_acquire { -4 - left } else { -1 }));
-            }
-            match (is_acquire, left) {
-                (true, 0) => return stored.acquire(storing, signature, argument(0)?, argument(1)?),
-                (true, _) => return Ok(ScriptValue::Fence(stored.fence)),
-                (false, 0) => return Ok(ScriptValue::Integer(0)),
-                (false, _) => stored.deadline = now + argument(0)?,
-            }
-        }
+        (b"leave", _) => {}
+        (_, None) => return Ok(ScriptValue::Integer(-2)),
+        (b"acquire", Some(stored)) => return acquire(calls, key, arguments, stored, ours),
+        (b"raise" | b"extend", Some(stored)) => return renew(calls, key, arguments, stored, ours),
+        (_, Some(_)) => {}
     }
-    stored.rewrite(storing).map(|()| ScriptValue::Integer(1))
+    let left = stored.as_ref().map_or(0, |stored| stored.left(calls.now));
+    ours = ours && (verb == b"release" || left > 0);
+    let holder = stored.as_ref().filter(|stored| stored.left(calls.now) > 0);
+    let holder = holder.map(|stored| stored.owner.clone()).unwrap_or_default();
+    let kind = Fenced { key, arguments, stored, left };
+    queue::run(calls, kind, Lock { key, queue: &queue, ours, holder }, arguments)
 }
 
-/// A number that counts exactly, written without leading zeros.
-pub(super) fn number(text: &[u8]) -> Option<u64> {
-    let is_canonical = matches!(text, [b'1'..=b'9', ..] | b"0") && text.iter().all(u8::is_ascii_digit);
-    let number = std::str::from_utf8(text).ok().filter(|_| is_canonical)?.parse().ok()?;
-    (number <= MOST).then_some(number)
+/// The verb that takes the lock if it is free.
+fn acquire(
+    calls: &mut Calls<'_>,
+    key: &[u8],
+    arguments: Arguments<'_>,
+    stored: &mut FencedKey,
+    ours: bool,
+) -> Result<ScriptValue, ScriptFailure> {
+    match stored.left(calls.now) {
+        0 => {
+            let (ttl, least) = (arguments.number(3)?, arguments.number(5)?);
+            stored.acquire(calls, key, arguments.or_empty(2), ttl, least, arguments.or_empty(4))
+        }
+        _ if ours => Ok(stored.fence()),
+        left => Ok(ScriptValue::Integer(-3 - returned(left).min(i64::MAX - 3))),
+    }
+}
+
+/// The verbs of a holder: to hold the lock for longer, and to raise its fence.
+fn renew(
+    calls: &mut Calls<'_>,
+    key: &[u8],
+    arguments: Arguments<'_>,
+    stored: &mut FencedKey,
+    ours: bool,
+) -> Result<ScriptValue, ScriptFailure> {
+    let (is_raise, left) = (arguments.at(1) == Some(b"raise"), stored.left(calls.now));
+    if !ours {
+        let is_held = !stored.owner.is_empty() && (is_raise || left > 0);
+        return Ok(ScriptValue::Integer(-i64::from(is_held)));
+    }
+    if is_raise {
+        stored.fence = stored.fence.max(arguments.number(3)?);
+        if is_ahead(stored.fence, calls.clock()) {
+            return Ok(ScriptValue::Integer(-3));
+        }
+    } else if left == 0 {
+        return Ok(ScriptValue::Integer(0));
+    } else {
+        stored.deadline = calls.now.saturating_add(arguments.number(3)?);
+    }
+    stored.rewrite(calls, key, arguments.or_empty(4))?;
+    Ok(ScriptValue::Integer(1))
+}
+
+impl LockKind for Fenced<'_> {
+    type Entry = ();
+
+    fn asked(&self) {}
+
+    fn kind_of(&self, _: &[u8]) {}
+
+    fn fits(&mut self, _: &Calls<'_>, (): (), rank: usize, _: Option<()>) -> bool {
+        self.stored.is_some() && self.left == 0 && rank == 0
+    }
+
+    fn has_key(&self) -> ScriptValue {
+        self.stored.as_ref().map_or(ScriptValue::Integer(-2), FencedKey::fence)
+    }
+
+    fn grant(&mut self, calls: &mut Calls<'_>) -> Result<Option<ScriptValue>, ScriptFailure> {
+        let Some(stored) = &mut self.stored else { return Ok(None) };
+        let (ttl, least) = (self.arguments.number(3)?, self.arguments.number(9)?);
+        let (signature, retention) = (self.arguments.or_empty(2), self.arguments.or_empty(8));
+        stored.acquire(calls, self.key, signature, ttl, least, retention).map(Some)
+    }
+
+    fn held_for(&self, _: &Calls<'_>) -> i64 {
+        returned(self.left)
+    }
 }

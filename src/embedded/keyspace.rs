@@ -1,4 +1,4 @@
-//! One database: keys, their values, and when they end.
+//! One database: keys, their values, and when they end. A value is a string or a sorted set.
 //!
 //! A key whose end has come is gone for every reader from that moment on, whether or not its memory has been given
 //! back. Memory is given back by a sweep over the whole database whenever it has doubled since the last one, so that
@@ -10,6 +10,8 @@
 //!
 //! The map is ordered, so that two runs of a simulation see the same thing.
 
+use super::reply::WRONG_TYPE;
+use super::sorted_set::{Member, SortedSet};
 use std::collections::BTreeMap;
 
 /// Below this many keys a sweep is not worth its while.
@@ -28,15 +30,69 @@ pub(super) struct Keyspace {
 
 #[derive(Clone)]
 struct Entry {
-    value: Box<[u8]>,
+    value: Value,
     /// The last millisecond of the key's life; `None` lives for ever.
     deadline: Option<Millis>,
 }
 
+#[derive(Clone)]
+enum Value {
+    Set(SortedSet),
+    String(Box<[u8]>),
+}
+
 impl Keyspace {
-    /// The key's value.
-    pub(super) fn value(&self, key: &[u8], now: Millis) -> Option<&[u8]> {
-        self.live(key, now).map(|entry| &*entry.value)
+    /// Whether there is such a key.
+    pub(super) fn exists(&self, key: &[u8], now: Millis) -> bool {
+        self.live(key, now).is_some()
+    }
+
+    /// The string under the key.
+    ///
+    /// # Errors
+    /// The key holds something else.
+    pub(super) fn string(&self, key: &[u8], now: Millis) -> Result<Option<&[u8]>, &'static str> {
+        match self.live(key, now).map(|entry| &entry.value) {
+            None => Ok(None),
+            Some(Value::String(value)) => Ok(Some(value)),
+            Some(Value::Set(_)) => Err(WRONG_TYPE),
+        }
+    }
+
+    /// The members of the sorted set under the key; none without a key.
+    ///
+    /// # Errors
+    /// The key holds something else.
+    pub(super) fn members(&self, key: &[u8], now: Millis) -> Result<&[Member], &'static str> {
+        match self.live(key, now).map(|entry| &entry.value) {
+            None => Ok(&[]),
+            Some(Value::Set(set)) => Ok(set.members()),
+            Some(Value::String(_)) => Err(WRONG_TYPE),
+        }
+    }
+
+    /// Changes the sorted set under the key. Without a key it is empty, and if it is empty afterwards there is no key.
+    ///
+    /// # Errors
+    /// The key holds something else.
+    pub(super) fn change_set<T>(
+        &mut self,
+        key: &[u8],
+        now: Millis,
+        change: impl FnOnce(&mut SortedSet) -> T,
+    ) -> Result<T, &'static str> {
+        self.make_room(now);
+        let fresh = || Entry { value: Value::Set(SortedSet::default()), deadline: None };
+        let entry = self.entries.entry(key.into()).or_insert_with(fresh);
+        if !entry.is_live(now) {
+            *entry = fresh();
+        }
+        let Value::Set(set) = &mut entry.value else { return Err(WRONG_TYPE) };
+        let result = change(set);
+        if set.members().is_empty() {
+            self.entries.remove(key);
+        }
+        Ok(result)
     }
 
     /// The key's last millisecond: `None` without a key, `Some(None)` for a key that lives for ever.
@@ -47,20 +103,16 @@ impl Keyspace {
     /// Sets the key, whatever it held before.
     pub(super) fn set(&mut self, key: &[u8], value: &[u8], deadline: Option<Millis>, now: Millis) {
         if let Some(entry) = self.entries.get_mut(key) {
-            // A lock's key gets a new token of the same length again and again: keep the allocation if it fits.
-            if entry.value.len() == value.len() {
-                entry.value.copy_from_slice(value);
-            } else {
-                entry.value = value.into();
+            match &mut entry.value {
+                // A lock's key gets a new token of the same length again and again: keep the allocation if it fits.
+                Value::String(present) if present.len() == value.len() => present.copy_from_slice(value),
+                other => *other = Value::String(value.into()),
             }
             entry.deadline = deadline;
             return;
         }
-        if self.entries.len() >= self.sweep_at.max(SMALLEST_SWEEP) {
-            self.entries.retain(|_, entry| entry.is_live(now));
-            self.sweep_at = self.entries.len() * 2;
-        }
-        self.entries.insert(key.into(), Entry { value: value.into(), deadline });
+        self.make_room(now);
+        self.entries.insert(key.into(), Entry { value: Value::String(value.into()), deadline });
     }
 
     /// Moves the key's end; false without a key. An end that is not in the future deletes it.
@@ -92,6 +144,14 @@ impl Keyspace {
         *self = Keyspace::default();
     }
 
+    /// Sweeps, if it is time to.
+    fn make_room(&mut self, now: Millis) {
+        if self.entries.len() >= self.sweep_at.max(SMALLEST_SWEEP) {
+            self.entries.retain(|_, entry| entry.is_live(now));
+            self.sweep_at = self.entries.len() * 2;
+        }
+    }
+
     fn live(&self, key: &[u8], now: Millis) -> Option<&Entry> {
         self.entries.get(key).filter(|entry| entry.is_live(now))
     }
@@ -111,8 +171,8 @@ mod tests {
     fn a_key_lives_through_the_millisecond_of_its_deadline() {
         let mut keyspace = Keyspace::default();
         keyspace.set(b"k", b"v", Some(10), 0);
-        assert_eq!(keyspace.value(b"k", 10), Some(b"v".as_slice()));
-        assert_eq!(keyspace.value(b"k", 11), None);
+        assert_eq!(keyspace.string(b"k", 10), Ok(Some(b"v".as_slice())));
+        assert_eq!(keyspace.string(b"k", 11), Ok(None));
         assert_eq!((keyspace.keys(10).count(), keyspace.keys(11).count()), (1, 0));
         assert!(!keyspace.expire(b"k", 50, 11), "a dead key is not brought back");
         assert!(!keyspace.remove(b"k", 11));
@@ -123,7 +183,24 @@ mod tests {
         let mut keyspace = Keyspace::default();
         keyspace.set(b"k", b"v", None, 5);
         assert!(keyspace.expire(b"k", 5, 5));
-        assert_eq!(keyspace.value(b"k", 5), None);
+        assert!(!keyspace.exists(b"k", 5));
+    }
+
+    #[test]
+    fn a_key_has_a_value_of_one_kind() {
+        let mut keyspace = Keyspace::default();
+        assert_eq!(keyspace.change_set(b"k", 0, |set| set.remove(b"m")), Ok(false));
+        assert!(!keyspace.exists(b"k", 0), "a set without members is none");
+        assert_eq!(keyspace.change_set(b"k", 0, |set| set.add(b"m", 1.0)), Ok(true));
+        assert_eq!(keyspace.string(b"k", 0), Err(WRONG_TYPE));
+        assert_eq!(keyspace.members(b"k", 0).map(<[_]>::len), Ok(1));
+        assert!(keyspace.expire(b"k", 5, 0));
+        assert_eq!(keyspace.change_set(b"k", 6, |set| set.add(b"n", 1.0)), Ok(true), "the other one has ended");
+        assert_eq!((keyspace.members(b"k", 6).map(<[_]>::len), keyspace.deadline(b"k", 6)), (Ok(1), Some(None)));
+        keyspace.set(b"k", b"v", None, 6);
+        assert_eq!(keyspace.members(b"k", 6), Err(WRONG_TYPE));
+        assert_eq!(keyspace.change_set(b"k", 6, |set| set.add(b"m", 1.0)), Err(WRONG_TYPE));
+        assert_eq!(keyspace.string(b"k", 6), Ok(Some(b"v".as_slice())));
     }
 
     #[test]

@@ -8,8 +8,9 @@
 //! into a replica, which takes a process and some patience with a real server.
 //!
 //! One thread per node, ended and joined when the node is dropped. Its parts: `store` is the node without sockets,
-//! `keyspace` its databases, `command` what it knows by name, `scripts` what it knows by text, `failure` how scripts
-//! fail, `info` what it says about itself, `pubsub` the subscriptions, `reply` how it writes; `server` is the thread,
+//! `keyspace` its databases, `command` what it knows by name, `scripts` what it knows by text, `calls` the commands
+//! inside a script, `queue` what all scripts have in common, `failure` how they fail, `info` what it says about itself,
+//! `pubsub` the subscriptions, `reply` how it writes; `server` is the thread,
 //! `connection` one client of it, `wire` its bytes, `certificate` what it shows by TLS.
 //!
 //! ```
@@ -27,6 +28,7 @@
 //! # }
 //! ```
 
+mod calls;
 #[cfg(feature = "embedded-tls")]
 mod certificate;
 mod command;
@@ -34,21 +36,27 @@ mod config;
 mod connection;
 mod expire;
 mod failure;
-mod fair_key;
+mod fenced_key;
 mod fencing;
 mod info;
 mod keyspace;
+mod numbers;
+mod permit;
+mod plain;
 mod pubsub;
-mod queueing;
+mod queue;
 mod range;
 mod read_write;
+mod read_write_key;
 mod reply;
 mod scripts;
 mod server;
 mod set;
+mod sorted_set;
 #[doc(hidden)]
 pub mod store;
 mod wire;
+mod zset;
 
 use crate::os::waker::Waker;
 use std::fmt;
@@ -179,7 +187,7 @@ impl EmbeddedNode {
         self.shared.store().keys(now).map(|key| String::from_utf8_lossy(key).into_owned()).collect()
     }
 
-    /// The value of a key of database 0, if it is alive now.
+    /// The value of a key of database 0, if it is alive now and a string.
     pub fn value(&self, key: impl AsRef<[u8]>) -> Option<Vec<u8>> {
         let now = self.shared.clock.now();
         self.shared.store().value(key.as_ref(), now).map(<[u8]>::to_vec)

@@ -8,7 +8,10 @@ pub(super) fn get_range(database: &Keyspace, key: &[u8], bounds: [&[u8]; 2], now
     let [Some(start), Some(end)] = bounds.map(integer) else {
         return reply::error(out, NOT_AN_INTEGER);
     };
-    let value = database.value(key, now).unwrap_or_default();
+    let value = match database.string(key, now) {
+        Ok(value) => value.unwrap_or_default(),
+        Err(error) => return reply::error(out, error),
+    };
     let length = i64::try_from(value.len()).unwrap_or(i64::MAX);
     let is_backward = start < 0 && end < 0 && start > end;
     let place = |index: i64| if index < 0 { index.saturating_add(length).max(0) } else { index };

@@ -1,209 +1,227 @@
-//! The key of a read-write lock as the script [`READ_WRITE`](crate::protocol::script::READ_WRITE) leaves it, written
-//! out in Rust.
+//! A read-write lock, as the script [`READ_WRITE`](crate::protocol::script::READ_WRITE) leaves it, written out in Rust.
+//! Its key is [`ReadWriteKey`], the part about the queue [`queue`].
 //!
 //! Step for step what the script does, in its order, so that the two can be read side by side.
 
-use super::config::Condition;
+use super::calls::{Arguments, Calls};
 use super::failure::ScriptFailure;
-use super::fencing::{is_ahead, latest_floor, number};
-use super::keyspace::{Keyspace, Millis};
-use super::reply::{NO_ARGUMENT, OUT_OF_MEMORY, READ_ONLY, ScriptValue};
-use crate::protocol::script::READ_WRITE;
+use super::keyspace::Millis;
+use super::numbers::{is_ahead, latest_floor, number, returned};
+use super::queue::{self, CHANNEL, CLIENT, ENTRY_SIZES, Lock, LockKind, QUEUE};
+use super::read_write_key::{Hold, ReadWriteKey};
+use super::reply::{NO_ARGUMENT, ScriptValue};
 
-/// Most entries of a key.
+/// Most holds of a key.
 const ROOM: usize = 64;
-/// Bytes of an owner token.
-const TOKEN: usize = 40;
 
-/// What a key says.
-#[derive(Default)]
-struct Value {
-    is_write: bool,
-    entries: Vec<Entry>,
-    /// Until when a writer that waits keeps new readers out; 0 if none waits.
-    mark: Millis,
-    /// The last number that was given to a writer, and until when it is kept; 0 if there is none.
-    fence: u64,
-    kept: Millis,
-}
-
-struct Entry {
-    deadline: Millis,
-    token: Vec<u8>,
-}
-
-impl Value {
-    /// The value that was written so, if there is one.
-    fn read(bytes: &[u8]) -> Option<Value> {
-        let mut words: Vec<&[u8]> = bytes.split(|&byte| byte == b' ').collect();
-        let [mut fence, mut kept, mut mark] = [0; 3];
-        if let [b"f", last, deadline, ..] = words[..] {
-            (fence, kept) = (number(last).filter(|fence| *fence > 0)?, number(deadline)?);
-            words.drain(..3);
-        }
-        if let [.., b"q", deadline] = words[..] {
-            mark = number(deadline).filter(|mark| *mark > 0)?;
-            words.truncate(words.len() - 2);
-        }
-        let entry = |deadline: &[u8], token: &[u8]| {
-            let is_token = token.len() == TOKEN && token.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-            is_token.then_some(Entry { deadline: number(deadline)?, token: token.to_vec() })
-        };
-        let (is_write, entries) = match words[..] {
-            [] if mark > 0 || fence > 0 => (false, Vec::new()),
-            [b"w", deadline, token] => (true, vec![entry(deadline, token)?]),
-            [b"r", ref readers @ ..] if !readers.is_empty() => {
-                let read = |word: &&[u8]| {
-                    let at = word.iter().position(|&byte| byte == b':')?;
-                    entry(&word[..at], &word[at + 1..])
-                };
-                (false, readers.iter().map(read).collect::<Option<_>>()?)
-            }
-            _ => return None,
-        };
-        Some(Value { is_write, entries, mark, fence, kept })
-    }
-
-    fn written(&self) -> Vec<u8> {
-        let mut words = Vec::new();
-        let separator = if self.is_write { ' ' } else { ':' };
-        if self.fence > 0 {
-            words.push(format!("f {} {}", self.fence, self.kept));
-        }
-        if !self.entries.is_empty() {
-            words.push(if self.is_write { "w" } else { "r" }.to_owned());
-        }
-        for Entry { deadline, token } in &self.entries {
-            words.push(format!("{deadline}{separator}{}", String::from_utf8_lossy(token)));
-        }
-        if self.mark > 0 {
-            words.push(format!("q {}", self.mark));
-        }
-        words.join(" ").into_bytes()
-    }
-
-    /// The end of what lasts longest, or zero.
-    fn latest(&self) -> Millis {
-        let entries = self.entries.iter().map(|entry| entry.deadline);
-        entries.chain([self.mark, self.kept]).max().unwrap_or(0)
-    }
-
-    /// Writes the value, or deletes the key if nothing is left of it.
-    fn store(&self, database: &mut Keyspace, key: &[u8], now: Millis) {
-        let latest = self.latest();
-        if latest == 0 {
-            database.remove(key, now);
-        } else {
-            database.set(key, &self.written(), Some(latest + 1), now);
-        }
-    }
+struct ReadWrite<'a> {
+    key: &'a [u8],
+    arguments: Arguments<'a>,
+    stored: ReadWriteKey,
+    /// The index of the caller's hold.
+    own: Option<usize>,
+    /// Whether the entry that the caller has or would have is a writer's.
+    asks_to_write: bool,
 }
 
 /// Runs the script.
 ///
 /// # Errors
 /// What keeps it from an answer.
-pub(super) fn run(
-    database: &mut Keyspace,
-    key: &[u8],
-    values: &[&[u8]],
-    condition: Condition,
-    now: Millis,
-) -> Result<ScriptValue, ScriptFailure> {
-    let [what, token, rest @ ..] = values else { return Err(NO_ARGUMENT.into()) };
-    let mut value = match database.value(key, now).map(Value::read) {
-        None => Value::default(),
-        Some(None) => return Ok(ScriptValue::Integer(-2)),
-        Some(Some(value)) => value,
+pub(super) fn run(calls: &mut Calls<'_>, key: &[u8], arguments: Arguments<'_>) -> Result<ScriptValue, ScriptFailure> {
+    let verb = arguments.or_empty(1);
+    let stored = match calls.get(key) {
+        Ok(None) => Some(ReadWriteKey::default()),
+        Ok(Some(value)) => ReadWriteKey::parse(value),
+        Err(_) => None,
     };
-    value.entries.retain(|entry| entry.deadline >= now);
-    if value.entries.is_empty() {
-        value.is_write = false;
-    }
-    if value.mark < now {
-        value.mark = 0;
-    }
-    if value.kept < now {
-        (value.fence, value.kept) = (0, 0);
-    }
-    let entries_before = value.entries.len();
-    let own = value.entries.iter().position(|entry| entry.token == *token);
-    let asks_to_write = rest.first() == Some(&&b"w"[..]);
-    let argument = |index: usize| rest.get(index).and_then(|text| number(text)).ok_or(NO_ARGUMENT);
-    let refusal = match condition {
-        // What is not granted anew writes something first that needs no memory.
-        Condition::OutOfMemory if *what == b"acquire" => Some(OUT_OF_MEMORY),
-        Condition::Replica => Some(READ_ONLY),
-        Condition::Loading | Condition::OutOfMemory | Condition::Serving => None,
+    let Some(mut stored) = stored else {
+        return Ok(ScriptValue::Integer(if verb == b"release" { 0 } else { -2 }));
     };
-    if *what == b"acquire" {
-        let ends = || value.entries.iter().map(|entry| entry.deadline);
-        let (first, last) = (ends().min().unwrap_or(0), ends().max().unwrap_or(0));
-        let mut refused_until = 0;
+    stored.expire(calls.now);
+    let is_own = |hold: &Hold| verb != b"leave" && Some(&*hold.token) == arguments.at(2);
+    let own = stored.holds.iter().rposition(is_own);
+    let asks_to_write = verb == b"take" && arguments.at(8) == Some(b"w");
+    let mut lock = ReadWrite { key, arguments, stored, own, asks_to_write };
+    match verb {
+        b"acquire" => return lock.acquire(calls),
+        b"extend" => return lock.extend(calls),
+        _ => {}
+    }
+    // A reader that holds the lock asks again for another thread, as a new one.
+    let ours = own.is_some() && (verb != b"take" || asks_to_write && lock.stored.is_write);
+    let queue = [QUEUE, key].concat();
+    if verb == b"release" {
+        if let Some(own) = own {
+            lock.stored.holds.remove(own);
+            lock.own = None;
+            lock.store(calls)?;
+        }
+        if arguments.or_empty(3).is_empty() && !calls.exists(&queue) {
+            return Ok(ScriptValue::Integer(i64::from(ours)));
+        }
+    }
+    let holder = lock.stored.holds.first().map(|hold| hold.token.clone()).unwrap_or_default();
+    queue::run(calls, lock, Lock { key, queue: &queue, ours, holder }, arguments)
+}
+
+impl ReadWrite<'_> {
+    /// The verb that takes the lock if no hold is in the way.
+    fn acquire(&mut self, calls: &mut Calls<'_>) -> Result<ScriptValue, ScriptFailure> {
+        let asks_to_write = self.arguments.at(4) == Some(b"w");
+        match self.refused_for(asks_to_write, calls.now) {
+            0 => self.hold(calls, asks_to_write, 5),
+            left => Ok(ScriptValue::Integer(-3 - returned(left).min(i64::MAX - 3))),
+        }
+    }
+
+    /// The verb that lets a hold last longer.
+    fn extend(&mut self, calls: &mut Calls<'_>) -> Result<ScriptValue, ScriptFailure> {
+        let asks_to_write = self.arguments.at(4) == Some(b"w");
+        let ReadWriteKey { is_write, holds, .. } = &self.stored;
+        if self.own.is_none() {
+            let may_be_acquired = holds.is_empty() || !is_write && self.arguments.at(4) == Some(b"r");
+            return Ok(ScriptValue::Integer(-i64::from(!may_be_acquired)));
+        }
+        if !is_write && asks_to_write {
+            return Ok(ScriptValue::Integer(-1));
+        }
+        self.hold(calls, asks_to_write, 5)
+    }
+
+    /// For how long another hold keeps the caller from the lock.
+    fn refused_for(&self, asks_to_write: bool, now: Millis) -> Millis {
+        let ReadWriteKey { is_write, holds, .. } = &self.stored;
+        let left = |end: Option<Millis>| end.map_or(0, |end| end.saturating_add(1) - now);
+        let is_writer = self.own.is_some() && *is_write;
         if asks_to_write {
-            if !(value.entries.is_empty() || own.is_some() && value.is_write) {
-                refused_until = last;
-                let mark = argument(2)?;
-                if mark > 0 {
-                    value.mark = value.mark.max(now + mark);
-                    if refusal.is_none() {
-                        value.store(database, key, now);
-                    }
-                }
-            } else if own.is_none() {
-                value.mark = 0;
+            return if is_writer { 0 } else { left(self.stored.ends().max()) };
+        }
+        match self.own {
+            Some(_) => 0,
+            None if *is_write => left(self.stored.ends().max()),
+            None if holds.len() >= ROOM => left(self.stored.ends().min()),
+            None => 0,
+        }
+    }
+
+    /// Grants the lock or lets the hold last longer. `ARGV[retention]` and the one after it are those of the number.
+    fn hold(&mut self, calls: &mut Calls<'_>, is_write: bool, retention: usize) -> Result<ScriptValue, ScriptFailure> {
+        let (now, clock, stored) = (calls.now, calls.clock(), &mut self.stored);
+        let is_extension = self.arguments.at(1) == Some(b"extend");
+        let mut answer = ScriptValue::Integer(1);
+        if self.arguments.at(retention).is_some() {
+            let least = self.arguments.at(retention + 1);
+            let floor = least.map_or(Some(0), number).ok_or(NO_ARGUMENT)?;
+            if is_extension {
+                stored.fence = stored.fence.max(floor);
+            } else if self.own.is_none() || stored.fence == 0 {
+                stored.fence = stored.fence.saturating_add(1).max(floor.min(latest_floor(clock)));
             }
-        } else {
-            if value.is_write && own.is_none() {
-                refused_until = last;
-            } else if value.entries.len() >= ROOM && own.is_none() {
-                refused_until = first;
+            if least.is_some() && is_ahead(stored.fence, clock) {
+                return Ok(ScriptValue::Integer(-3));
             }
-            refused_until = refused_until.max(value.mark);
-        }
-        if refused_until > 0 {
-            let left = i64::try_from(refused_until - now).unwrap_or(i64::MAX - 4);
-            return Ok(ScriptValue::Integer(-4 - left));
-        }
-    } else if own.is_none() {
-        let may_be_acquired = value.entries.is_empty() || !value.is_write && !asks_to_write;
-        return Ok(ScriptValue::Integer(if *what == b"release" || may_be_acquired { 0 } else { -1 }));
-    } else if *what == b"extend" && !value.is_write && asks_to_write {
-        return Ok(ScriptValue::Integer(-1));
-    }
-    if rest.len() > 4 {
-        let least = argument(4)?;
-        if *what == b"extend" {
-            value.fence = value.fence.max(least);
-        } else if own.is_none() || value.fence == 0 {
-            value.fence = (value.fence + 1).max(least.min(latest_floor(now)));
-        }
-        if is_ahead(value.fence, now) {
-            return Ok(ScriptValue::Integer(-3));
-        }
-    }
-    if rest.len() > 3 && value.fence > 0 {
-        value.kept = value.kept.max(now + argument(3)?);
-    }
-    match own {
-        Some(own) if *what == b"release" => _ = value.entries.remove(own),
-        _ => {
-            value.is_write = asks_to_write;
-            let deadline = now + argument(1)?;
-            match own {
-                Some(own) => value.entries[own].deadline = value.entries[own].deadline.max(deadline),
-                None => value.entries.push(Entry { deadline, token: token.to_vec() }),
+            let kept = now.saturating_add(self.arguments.number(retention)?);
+            stored.kept = if stored.fence > 0 { stored.kept.max(kept) } else { 0 };
+            if !is_extension {
+                answer = ScriptValue::Bulk(stored.fence.to_string().into_bytes());
             }
         }
+        let deadline = now.saturating_add(self.arguments.number(3)?);
+        let own = self.own.unwrap_or_else(|| {
+            stored.holds.push(Hold { deadline: 0, token: self.arguments.or_empty(2).to_vec() });
+            stored.holds.len() - 1
+        });
+        self.own = Some(own);
+        stored.is_write = is_write;
+        stored.holds[own].deadline = stored.holds[own].deadline.max(deadline);
+        self.store(calls)?;
+        Ok(answer)
     }
-    if let Some(error) = refusal {
-        let call = if value.latest() == 0 { "redis.pcall('DEL'" } else { "redis.pcall('SET'" };
-        return Err(ScriptFailure::of_call(error, READ_WRITE, call));
+
+    /// Writes the value, or deletes the key if nothing is left of it.
+    fn store(&self, calls: &mut Calls<'_>) -> Result<(), ScriptFailure> {
+        let latest = self.stored.latest();
+        if latest == 0 {
+            return calls.del(self.key).map(|_| ());
+        }
+        let left = (latest.saturating_add(1) - calls.now).to_string();
+        let value = self.stored.written();
+        let done = calls.set(self.key, &value, left.as_bytes());
+        let needs_no_memory = matches!(self.arguments.at(1), Some(b"extend" | b"release"));
+        if done.is_err() && needs_no_memory && calls.pexpire(self.key, left.as_bytes()) == Ok(true) {
+            return calls.set(self.key, &value, left.as_bytes());
+        }
+        done
     }
-    value.store(database, key, now);
-    if *what == b"acquire" && rest.len() > 4 {
-        return Ok(ScriptValue::Fence(value.fence));
+}
+
+impl LockKind for ReadWrite<'_> {
+    /// Whether it is a writer's.
+    type Entry = bool;
+
+    fn asked(&self) -> bool {
+        self.asks_to_write
     }
-    let may_be_awaited = value.entries.is_empty() || entries_before >= ROOM;
-    Ok(if may_be_awaited { ScriptValue::Integer(1) } else { ScriptValue::Unpublished(1) })
+
+    fn kind_of(&self, member: &[u8]) -> bool {
+        member.get(CLIENT) == Some(&b'w')
+    }
+
+    fn fits(&mut self, _: &Calls<'_>, is_writer: bool, rank: usize, first: Option<bool>) -> bool {
+        let ReadWriteKey { is_write, holds, .. } = &self.stored;
+        if is_writer {
+            return rank == 0 && holds.is_empty();
+        }
+        let is_written = *is_write && !holds.is_empty();
+        first != Some(true) && !is_written && holds.len() - usize::from(self.own.is_some()) + rank < ROOM
+    }
+
+    fn blocker(&self, calls: &mut Calls<'_>, queue: &[u8], rank: usize) -> Option<bool> {
+        if self.asks_to_write || rank == 0 {
+            return None;
+        }
+        let members = calls.members(queue).unwrap_or_default();
+        let members: Vec<_> = members.iter().take(rank).map(|member| member.name.clone()).collect();
+        let mut in_front = self.stored.holds.len();
+        for member in members {
+            if !self.kind_of(&member) {
+                in_front += 1;
+                continue;
+            }
+            let (client, entry) = member.split_at(member.len().min(CLIENT));
+            // The first one may have the lock, if no call holds it.
+            let is_turn = in_front == 0 && self.arguments.at(6) != Some(b"n");
+            let message = if is_turn { [entry, b" ", self.key].concat() } else { b".".to_vec() };
+            let is_entry = ENTRY_SIZES.contains(&member.len());
+            if is_entry && calls.publish([CHANNEL, client].concat(), &message) != 0 {
+                return Some(true);
+            }
+            let _ = calls.zrem(queue, &member);
+        }
+        None
+    }
+
+    fn has_key(&self) -> ScriptValue {
+        match self.arguments.at(9) {
+            Some(_) => ScriptValue::Bulk(self.stored.fence.to_string().into_bytes()),
+            None => ScriptValue::Integer(1),
+        }
+    }
+
+    fn grant(&mut self, calls: &mut Calls<'_>) -> Result<Option<ScriptValue>, ScriptFailure> {
+        self.hold(calls, self.asks_to_write, 9).map(Some)
+    }
+
+    fn keeps_entry(&self) -> bool {
+        self.asks_to_write
+    }
+
+    fn has_one_holder(&self) -> bool {
+        false
+    }
+
+    fn held_for(&self, calls: &Calls<'_>) -> i64 {
+        returned(self.refused_for(self.asks_to_write, calls.now))
+    }
 }

@@ -20,20 +20,15 @@ pub(super) const READ_ONLY: &str = "READONLY You can't write against a read only
 
 /// The error for options that make no sense.
 pub(super) const SYNTAX: &str = "ERR syntax error";
+/// The error for a command that is for values of another kind.
+pub(super) const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
+
 /// What a script returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ScriptValue {
     /// As a bulk string.
-    Fence(u64),
+    Bulk(Vec<u8>),
     Integer(i64),
-    /// The place of a fair lock was left, and this call is the next, if the lock is free: a hint is for it.
-    Left(Option<Vec<u8>>),
-    /// As a bulk string. A hint is for this call, which is the first of a fair lock that is free.
-    Queued(String, Option<Vec<u8>>),
-    /// A fair lock was released, and this call is the first.
-    Released(Option<Vec<u8>>),
-    /// As an integer, and no hint is published.
-    Unpublished(i64),
 }
 
 /// `+text`.

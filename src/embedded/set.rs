@@ -44,24 +44,37 @@ impl<'o> SetOptions<'o> {
 
     /// When the key is to expire, if it is.
     fn deadline(&self, now: Millis, bad: &'static str) -> Result<Option<Millis>, &'static str> {
-        let Some((unit, number)) = self.expire else { return Ok(None) };
-        let delay = integer(number).ok_or(NOT_AN_INTEGER)?.checked_mul(unit).filter(|&delay| delay > 0);
-        let deadline = delay.and_then(|delay| signed(now).checked_add(delay)).ok_or(bad)?;
-        Ok(Some(deadline.unsigned_abs()))
+        self.expire.map(|(unit, number)| deadline(unit, number, now, bad)).transpose()
     }
 
     /// Whether they let all of these keys be set.
     fn permit_all(&self, pairs: &[&[u8]], database: &Keyspace, now: Millis) -> bool {
-        pairs.chunks_exact(2).all(|pair| self.permit(database.value(pair[0], now)))
+        let permits = |key| self.permit(key, database, now);
+        pairs.chunks_exact(2).all(|pair| permits(pair[0]) == Ok(true))
     }
 
-    /// Whether they let a key be set that has this value at present.
-    fn permit(&self, present: Option<&[u8]>) -> bool {
-        match self.only_equal {
-            Some(_) => present == self.only_equal,
-            None => !(self.only_new || self.only_old) || present.is_some() == self.only_old,
+    /// Whether they let a key be set. Not every value can be compared.
+    fn permit(&self, key: &[u8], database: &Keyspace, now: Millis) -> Result<bool, &'static str> {
+        if self.only_equal.is_some() {
+            return Ok(database.string(key, now)? == self.only_equal);
         }
+        Ok(!(self.only_new || self.only_old) || database.exists(key, now) == self.only_old)
     }
+}
+
+/// The end of a number of units from now on, a unit being so many milliseconds.
+fn deadline(unit: i64, number: &[u8], now: Millis, bad: &'static str) -> Result<Millis, &'static str> {
+    let delay = integer(number).ok_or(NOT_AN_INTEGER)?.checked_mul(unit).filter(|&delay| delay > 0);
+    let deadline = delay.and_then(|delay| signed(now).checked_add(delay)).ok_or(bad)?;
+    Ok(deadline.unsigned_abs())
+}
+
+/// The end of a key that is set for a number of milliseconds from now on.
+///
+/// # Errors
+/// What a server replies to a number that it cannot use.
+pub(super) fn deadline_of_set(milliseconds: &[u8], now: Millis) -> Result<Millis, &'static str> {
+    deadline(1, milliseconds, now, BAD_EXPIRE_IN_SET)
 }
 
 /// `SET key value [NX | XX | IFEQ value] [PX ms | EX s]`, the options in any order. All of them are read before the
@@ -76,10 +89,11 @@ pub(super) fn set(
     out: &mut Vec<u8>,
 ) {
     let Some(options) = SetOptions::parse(options, can_compare) else { return reply::error(out, SYNTAX) };
-    match options.deadline(now, BAD_EXPIRE_IN_SET) {
+    let deadline = options.deadline(now, BAD_EXPIRE_IN_SET);
+    match deadline.and_then(|deadline| Ok((deadline, options.permit(key, database, now)?))) {
         Err(error) => reply::error(out, error),
-        Ok(_) if !options.permit(database.value(key, now)) => reply::null(out),
-        Ok(deadline) => {
+        Ok((_, false)) => reply::null(out),
+        Ok((deadline, true)) => {
             database.set(key, value, deadline, now);
             reply::simple(out, "OK");
         }

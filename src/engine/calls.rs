@@ -6,31 +6,31 @@
 use super::channel_watch::ChannelWatch;
 use super::driver::{Driver, WaitSlots};
 use super::interrupt::Interrupt;
-use super::listener::Listener;
 use super::node_connection::NodeConnection;
 pub(crate) use super::nodes::EngineConfig;
 use super::nodes::Nodes;
-use super::nodes::commands::Attempt;
+pub(crate) use super::nodes::commands::{Attempt, InTurn};
 use super::nodes::status::NodeStatusSnapshot;
 pub(crate) use super::nodes::submission::{AttemptRecord, KeyOrigin, LeaseRequest, Release, ReleaseScope};
 use super::nodes::submission::{Posting, Submission};
 pub(crate) use super::rounds::RoundResult;
+use super::seat::Seat;
 use crate::algorithm::fault::Fault;
 use crate::algorithm::fence::Agreement;
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::lock_kind::LockKind;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::pending_release::Settled;
-use crate::algorithm::place::{PlaceId, PlaceRequest};
 use crate::algorithm::quarantine::Quarantine;
+use crate::algorithm::queue::Entry;
 use crate::algorithm::time::{Clock, LeaseTime, Readings, Timestamp};
 use crate::events::event_queue::ReleaseContext;
 use crate::os::transport::TransportConfig;
 use crate::os::waker::Waker;
 use crate::protocol::endpoint::Endpoint;
 use crate::protocol::lock_key::LockKey;
+use crate::protocol::operation::Departure;
 use crate::protocol::session::Ticket;
-use crate::protocol::subscription::Key;
 use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -79,8 +79,10 @@ pub(crate) struct Engine {
     clock: Arc<dyn Clock>,
     node_timeout: Duration,
     waker: Arc<Waker>,
-    /// Whether other programs wait for any lock that was released here lately.
-    is_crowded: Arc<AtomicBool>,
+    /// Whether any release woke another client lately.
+    has_woken: Arc<AtomicBool>,
+    /// Whether the client subscribes to its channel when a call waits.
+    has_messages: bool,
     /// The waits that a channel may cancel.
     pub(crate) channel_watch: Arc<ChannelWatch>,
 }
@@ -102,10 +104,11 @@ impl Engine {
             .enumerate()
             .map(|(index, node)| NodeConnection::new(NodeId::new(index), node, node_timeout, Arc::clone(&waker)))
             .collect();
+        let has_messages = config.release_notifications;
         let nodes = Nodes::new(connections, Arc::clone(&clock), Arc::clone(&waker), config);
-        let is_crowded = nodes.is_crowded();
+        let has_woken = nodes.has_woken();
         let driver = Driver::new(nodes);
-        Ok(Engine { driver, clock, node_timeout, waker, is_crowded, channel_watch: Arc::default() })
+        Ok(Engine { driver, clock, node_timeout, waker, has_woken, has_messages, channel_watch: Arc::default() })
     }
 
     /// The present time by the steady clock.
@@ -129,31 +132,28 @@ impl Engine {
     }
 
     /// Makes one attempt on all nodes. `deadline` says how long to wait for votes, given the start of the attempt and
-    /// whether it has to connect to nodes first. The attempt of a waiter finds out about all that it was notified of
-    /// before.
+    /// whether it has to connect to nodes first. With a seat, the call waits in the queue of the lock: the attempt
+    /// finds out about all that has arrived before, and has time for nodes that may refuse it.
     pub(crate) fn acquire(
         &self,
         key: &LockKey,
-        (token, ttl_millis, kind, place): (OwnerToken, u64, LockKind, Option<PlaceRequest>),
-        listener: Option<&Listener<'_>>,
+        (token, ttl_millis, kind): (OwnerToken, u64, LockKind),
+        (attempt, seat): (Attempt, Option<&Seat<'_>>),
         mut deadline: impl FnMut(Timestamp, bool) -> Timestamp,
     ) -> (AttemptRecord, RoundResult) {
         let t0 = self.readings();
         let mut deadline = |has_to_connect| deadline(t0.steady, has_to_connect);
-        let result = match listener {
+        let result = match seat {
             None => {
                 let (key, token) = (key.clone(), token.clone());
-                let submission = Submission::Acquire { key, token, ttl_millis, kind, place };
+                let submission = Submission::Acquire { key, token, ttl_millis, kind, attempt };
                 self.driver.submit(submission, t0.steady, deadline, || ())
             }
-            Some(listener) => {
+            Some(seat) => {
                 let mut until = t0.steady;
                 let begin = |nodes: &mut Nodes, now, notify: &mut WaitSlots| {
-                    nodes.wait_registry().look_into(listener.key_of(key.as_bytes()));
+                    nodes.wait_registry().look_into(seat.entry().number);
                     let request = LeaseRequest { key: key.as_bytes(), token: &token, ttl_millis, kind };
-                    // A node that grants no fair lock says in any case for how long it is held.
-                    let asks_for_holder = listener.asks_for_holder().filter(|_| place.is_none()).map(|key| &**key);
-                    let attempt = Attempt { asks_for_holder, leaves_mark: true, place };
                     let ticket = nodes.acquire(&request, attempt, now, notify);
                     until = deadline(nodes.has_to_connect(now));
                     (ticket, until)
@@ -170,65 +170,45 @@ impl Engine {
                 })
             }
         };
-        let (reached, origin, has_waited) = (result.reached, KeyOrigin::Here, listener.is_some());
+        let (reached, origin, departure) = (result.reached, KeyOrigin::Here, None);
         let kind = result.agreement.as_ref().map_or(kind, |agreement| kind.with_fence(agreement.fence()));
-        (AttemptRecord { token, t0, reached, origin, has_waited, kind }, result)
+        (AttemptRecord { token, t0, reached, origin, departure, kind }, result)
     }
 
-    /// Registers a waiter for releases of a lock, or of any of several. `subscribes`: it waits for long enough to be
-    /// notified of them.
-    pub(crate) fn listen(&self, keys: &[Arc<str>], subscribes: bool) -> Listener<'_> {
-        let keys: Box<[Key]> = keys.iter().map(|key| Key::from(key.as_bytes())).collect();
-        self.driver.enter(|nodes, now, _| nodes.listen(&keys, subscribes, now));
-        Listener {
-            driver: &self.driver,
-            keys,
-            interrupt: Arc::new(Interrupt::new(&self.waker)),
-            released: None,
-            has_won: false,
-            successor: None,
-        }
+    /// Lets a call wait in the queue of the lock with this key. `random` names the client if it has no name yet.
+    pub(crate) fn sit(&self, key: &Arc<str>, kind: LockKind, random: u64) -> Seat<'_> {
+        let interrupt = Arc::new(Interrupt::new(&self.waker));
+        let (client, number) = self.driver.enter(|nodes, now, _| nodes.enter_queue(&interrupt, random, now));
+        let entry = Entry { client, kind: kind.entry_kind(), number };
+        let (driver, key) = (&*self.driver, Arc::clone(key));
+        Seat { driver, key, kind, entry, interrupt, may_have: NodeSet::EMPTY, has_won: false }
     }
 
-    /// Asks every node how long each of these keys lives, and waits until it is known whether one of them is free on a
-    /// quorum, as long as an attempt waits. It has reached no node with a key.
-    pub(crate) fn survey(
-        &self,
-        keys: &[Arc<str>],
-        mut deadline: impl FnMut(Timestamp, bool) -> Timestamp,
-    ) -> (AttemptRecord, RoundResult) {
-        let t0 = self.readings();
-        let result = self.driver.run(
-            |nodes, now, notify| {
-                let ticket = nodes.survey(keys, now, notify);
-                (ticket, deadline(t0.steady, nodes.has_to_connect(now)))
-            },
-            |nodes, ticket| nodes.rounds().conclude(ticket),
-        );
-        let token = OwnerToken::from_entropy([0; OwnerToken::ENTROPY]);
-        let (reached, origin, kind) = (NodeSet::EMPTY, KeyOrigin::Here, LockKind::Plain);
-        (AttemptRecord { token, t0, reached, origin, has_waited: false, kind }, result)
+    /// Whether calls are told when a lock may be free.
+    pub(crate) fn has_messages(&self) -> bool {
+        self.has_messages
     }
 
-    /// Whether a thread of this client waits for the key, and is notified of releases.
-    pub(crate) fn listens_to(&self, key: &str) -> bool {
-        self.driver.enter(|nodes, _, _| nodes.wait_registry().is_subscribed(key.as_bytes()))
+    /// Whether a release of this client woke another one lately, which may be about to take a lock with one of these
+    /// keys.
+    pub(crate) fn woke_another(&self, keys: &[Arc<str>]) -> bool {
+        self.has_woken.load(Ordering::Relaxed)
+            && self
+                .driver
+                .enter(|nodes, now, _| keys.iter().any(|key| nodes.wait_registry().woke_another(key.as_bytes(), now)))
     }
 
-    /// How many other programs a caller that has not waited for a lock should let go first that have.
-    pub(crate) fn defers_to(&self, key: &LockKey, is_handed_on: bool) -> u8 {
-        if !self.is_crowded.load(Ordering::Relaxed) {
-            return 0;
-        }
-        self.driver.enter(|nodes, now, _| {
-            let others = key.each().iter().map(|key| nodes.defers_to(key.as_bytes(), is_handed_on, now));
-            others.max().unwrap_or_default()
-        })
+    /// Stores a call's ticket on these nodes, and does not wait for that.
+    pub(crate) fn store(&self, key: &[u8], kind: LockKind, entry: (Entry, u64), nodes: NodeSet) {
+        self.driver.enter(|all, now, _| all.store((key, kind), entry, nodes, now));
     }
 
-    /// Leaves a lock to other programs: the threads of this client have passed it on for long enough.
-    pub(crate) fn end_run(&self, key: &LockKey) {
-        self.driver.enter(|nodes, _, _| nodes.wait_registry().end_run(key.as_bytes()));
+    /// Removes a call's entry on these nodes, or without one tells those that wait, and does not wait for that.
+    pub(crate) fn leave(&self, key: &[u8], kind: LockKind, entry: Option<Entry>, nodes: NodeSet) {
+        self.driver.enter(|all, now, _| {
+            entry.into_iter().for_each(|entry| all.wait_registry().leave(entry.number));
+            all.leave((key, kind), entry, nodes, now);
+        });
     }
 
     /// Raises the fence on the nodes that are behind, and waits for the verdict, until the deadline at most.
@@ -376,9 +356,15 @@ impl Engine {
     }
 
     /// Undoes a lost attempt, whose key lives for so long at most, on the nodes that it reached, in the background.
-    /// `place`: of a fair lock, the call.
-    pub(crate) fn undo(&self, key: &LockKey, attempt: AttemptRecord, place: Option<PlaceId>, key_lasts: Duration) {
-        let release = Release { key: key.clone(), attempt, scope: ReleaseScope::Reached { place }, key_lasts };
+    /// `departure`: what becomes of the call's entry, if it has one.
+    pub(crate) fn undo(
+        &self,
+        key: &LockKey,
+        attempt: AttemptRecord,
+        departure: Option<Departure>,
+        key_lasts: Duration,
+    ) {
+        let release = Release { key: key.clone(), attempt, scope: ReleaseScope::Reached { departure }, key_lasts };
         self.driver.post(Posting { release, report: None });
     }
 

@@ -1,9 +1,9 @@
 //! Ends waits that a channel may cancel.
 //!
 //! A thread that waits for sockets cannot wait for a channel as well. While such threads wait, one more thread of the
-//! client waits for the channels of all of them, and sets the interrupt of each wait whose channel has brought a message
-//! or has ended. It takes no message: the thread that waits does, so that one message ends one wait. It ends with the
-//! last wait.
+//! client waits for the channels of all of them, and sets the interrupt of each wait whose channel has brought a
+//! message or has ended. It takes no message: the thread that waits does, so that one message ends one wait. It ends
+//! with the last wait.
 
 use super::interrupt::Interrupt;
 use crate::os::sync::{Mutex, lock, spawn};

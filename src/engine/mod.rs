@@ -1,5 +1,5 @@
-//! Shared connections, requests in flight, and the thread that polls; the local queue, the watchdog and release
-//! notifications.
+//! Shared connections, requests in flight, and the thread that polls; the local queue, the watchdog, and calls that
+//! wait for other programs.
 //!
 //! # The path of one attempt
 //!
@@ -32,10 +32,24 @@
 //! | 22 | Validity is checked, in `conclude`, and the nodes that an undo is for are noted | `Acquire::attempted` | `algorithm/acquire/mod.rs` |
 //! | 23 | The caller gets a guard, or the lost attempt is undone | `Attempts::acquired`, or `Attempts::undo` | `api/mutex/attempts.rs` |
 //!
-//! A call for a permit makes steps 4 to 21 for one slot, then asks which slots are free, and makes them for one of
-//! those (`api/mutex/search.rs`).
+//! A call for a permit makes steps 4 to 21 for one slot, and if the nodes reply that another one is free, for that one
+//! (`api/mutex/search.rs`).
 //!
 //! An undo, and the release of a lock, take the same path from step 5 on, by `Engine::undo` and `Engine::release`.
+//!
+//! # The path of a wait
+//!
+//! | | What happens | Function | File |
+//! |---|---|---|---|
+//! | 1 | A refused call that may wait gets an entry, and its client subscribes to its channel | [`Engine::sit`](calls::Engine::sit) | `engine/calls.rs` |
+//! | 2 | The call is registered by its number | [`WaitRegistry::enter`](wait_registry::WaitRegistry::enter) | `engine/wait_registry.rs` |
+//! | 3 | It asks in its turn, as the state machine says: the nodes store the entry, or grant | `Attempts::in_turn` | `api/mutex/attempts/waiting.rs` |
+//! | 4 | What the nodes reply about the queue is collected with the votes | [`Rounds::record_queue_reply`](rounds::Rounds::record_queue_reply) | `engine/rounds/queueing.rs` |
+//! | 5 | The ticket is fixed, and the time to ask without a message | `QueuedCall::lost` | `algorithm/queue/mod.rs` |
+//! | 6 | The thread sleeps, or drives | [`Seat::wait`](seat::Seat::wait) | `engine/seat.rs` |
+//! | 7 | A message is read from a subscriber connection, and wakes the call | `Subscribers::read` | `engine/nodes/subscribers.rs` |
+//! | 8 | The state machine says when to ask because of it | `QueuedCall::due` | `algorithm/queue/mod.rs` |
+//! | 9 | The entry is removed by the release, or when the call gives up | [`Nodes::leave`](nodes::Nodes::leave) | `engine/nodes/queueing.rs` |
 //!
 //! # The path of a release that a node has not run
 //!
@@ -56,12 +70,11 @@ pub(crate) mod calls;
 pub(crate) mod channel_watch;
 pub(crate) mod driver;
 pub(crate) mod interrupt;
-pub(crate) mod listener;
 pub(crate) mod local_queue;
 pub(crate) mod node_connection;
 pub(crate) mod nodes;
-mod places;
 pub(crate) mod rounds;
+pub(crate) mod seat;
 mod socket_state;
 mod subscriber;
 mod trial;

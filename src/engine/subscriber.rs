@@ -1,4 +1,4 @@
-//! One node's subscriber connection: made when a thread waits, closed when none does.
+//! One node's subscriber connection: made when a call waits, closed when none has for a while.
 //!
 //! It leads to where the node's ordered connection leads, and is made only while that one is open: a node that cannot
 //! be asked publishes nothing. A failure of it makes wake-ups later and has no other effect, so it is closed then, and
@@ -14,7 +14,7 @@ use crate::algorithm::time::Timestamp;
 use crate::os::stream::{self, Stream};
 use crate::os::transport::TransportConfig;
 use crate::os::watch::Interest;
-use crate::protocol::subscription::{Key, Subscription, SubscriptionEvent};
+use crate::protocol::subscription::{Subscription, SubscriptionEvent};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,21 +45,21 @@ impl Subscriber {
             node,
             socket: SocketState::Closed,
             transport: TransportConfig::default(),
-            subscription: Subscription::open(&Default::default(), Timestamp::ORIGIN),
+            subscription: Subscription::open(&Default::default(), 0, Timestamp::ORIGIN),
             health: Health::new(),
             opened_at: Timestamp::ORIGIN,
             not_before: Timestamp::ORIGIN,
         }
     }
 
-    /// Makes the connection if it is missing and may be made, and subscribes to all of these keys. Closes one that
+    /// The node.
+    pub(super) fn node(&self) -> NodeId {
+        self.node
+    }
+
+    /// Makes the connection if it is missing and may be made, and subscribes to the client's channel. Closes one that
     /// exceeded a limit: true when that happened.
-    pub(super) fn maintain<'k>(
-        &mut self,
-        node: &NodeConnection,
-        keys: impl Iterator<Item = &'k Key>,
-        now: Timestamp,
-    ) -> bool {
+    pub(super) fn maintain(&mut self, node: &NodeConnection, client: u64, now: Timestamp) -> bool {
         let is_late = match self.socket {
             SocketState::Closed => false,
             SocketState::Open(_) => {
@@ -78,8 +78,7 @@ impl Subscriber {
                     self.socket = SocketState::Connecting(Arc::new(stream));
                     self.transport = node.transport().clone();
                     self.opened_at = now;
-                    self.subscription = Subscription::open(node.handshake(), now);
-                    keys.for_each(|key| self.subscription.subscribe(key, now));
+                    self.subscription = Subscription::open(node.handshake(), client, now);
                     self.advance(now);
                 }
             }
@@ -92,22 +91,6 @@ impl Subscriber {
         match self.socket {
             SocketState::Closed if node.is_open() => self.not_before.max(self.health.not_before()),
             _ => Timestamp::NEVER,
-        }
-    }
-
-    /// Subscribes to a key, if there is a connection.
-    pub(super) fn subscribe(&mut self, key: &Key, now: Timestamp) {
-        if !matches!(self.socket, SocketState::Closed) {
-            self.subscription.subscribe(key, now);
-            self.flush();
-        }
-    }
-
-    /// Unsubscribes from a key.
-    pub(super) fn unsubscribe(&mut self, key: &[u8], now: Timestamp) {
-        if !matches!(self.socket, SocketState::Closed) {
-            self.subscription.unsubscribe(key, now);
-            self.flush();
         }
     }
 

@@ -18,8 +18,8 @@ const OUTLIER: u32 = 4;
 pub(super) struct Trial {
     /// How many times are counted in a period.
     length: u32,
-    /// The one way is used where it takes at most so many hundredths of the time of the other one: it may cost something
-    /// else, or save it.
+    /// The one way is used where it takes at most so many hundredths of the time of the other one: it may cost
+    /// something else, or save it.
     most: u32,
     period: u32,
     count: u32,

@@ -1,100 +1,96 @@
-//! Which threads wait for which key, and what the nodes have announced about it.
+//! Which calls of this client wait in the queues of locks, and what has arrived for them on the client's channel.
 //!
 //! Invariants:
-//! 1. No announcement is lost between two waits. One that comes while no thread sleeps ends the next wait at once,
-//!    unless an attempt has begun since, which finds out by itself.
-//! 2. A release is one reason to wake, however many nodes announce it; [`turns`](crate::algorithm::turns) has the
-//!    rules.
-//! 3. A waiter is woken when so many nodes have confirmed its subscription that no release by a quorum can escape it.
-//!    It is woken again when a node confirms that was lost before: what that node announced meanwhile did not arrive.
-//! 4. A thread that waits for any of several keys sleeps for each. The releases of each of them count towards its turn.
+//! 1. No message is lost between two waits. One that arrives while its call does not sleep ends the next wait at once,
+//!    unless a round has begun since, which finds out by itself.
+//! 2. A call that neither waits nor holds leaves the queue of a node that sends it a message: its entry would keep
+//!    others waiting.
 
 use super::interrupt::Interrupt;
 use crate::algorithm::node::{NodeId, NodeSet};
-use crate::algorithm::place::PlaceId;
+use crate::algorithm::queue::Message;
 use crate::algorithm::time::Timestamp;
-use crate::algorithm::turns::{AnnouncedReleases, Contention, Line, WakeOrder};
-use crate::protocol::publish::Hint;
 use crate::protocol::session::Ticket;
-use crate::protocol::subscription::Key;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// For how long it counts that a release was not announced.
+/// For how long a program whose release woke another one asks in its turn.
+const WOKEN_LASTS: Duration = Duration::from_secs(1);
+/// For how long it counts that a lock changed hands without a message.
 const MISSED_LASTS: Duration = Duration::from_secs(10);
-/// Most locks of which that is known. It bounds the memory.
-const MISSED_LOCKS: usize = 1024;
+/// Most locks of which either is known. It bounds the memory.
+const MOST_LOCKS: usize = 1024;
+
+/// A message for a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Note {
+    pub(crate) node: NodeId,
+    pub(crate) message: Message,
+    pub(crate) at: Timestamp,
+}
 
 /// What has ended a wait before its time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WakeReason {
+#[derive(Debug, Default)]
+pub(crate) struct Wakening {
+    pub(crate) notes: Vec<Note>,
     /// The interrupt was set.
-    Interrupted,
-    /// The lock was released.
-    Released(WakeOrder),
-    /// From now on no release can escape.
-    Subscribed,
-    /// From now on a release can escape, or the nodes are gone.
-    Unsubscribed,
+    pub(crate) is_interrupted: bool,
+    /// From now on a release can go unnoticed.
+    pub(crate) is_inattentive: bool,
 }
 
-/// The waiters of one client, by key.
+impl Wakening {
+    /// Whether it was not the deadline alone.
+    pub(crate) fn is_any(&self) -> bool {
+        !self.notes.is_empty() || self.is_interrupted || self.is_inattentive
+    }
+}
+
+/// What to do about a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reaction {
+    /// Nothing.
+    None,
+    /// The call has ended: its entry is to be removed on that node.
+    Leave,
+    /// The call sleeps on this.
+    Wake(Ticket),
+}
+
+/// The calls of one client that wait, by their numbers.
 pub(crate) struct WaitRegistry {
-    /// Whether releases are published and subscribed to.
+    /// Whether the client subscribes to its channel.
     pub(crate) is_on: bool,
     nodes: usize,
+    /// What names the client's channel, once a call has waited.
+    client: Option<u64>,
+    last_call: u64,
     /// In order, so that a simulated run can be repeated.
-    pub(crate) waiters_by_key: BTreeMap<Key, KeyWaiters>,
-    /// How many threads sleep.
+    calls: BTreeMap<u64, Call>,
     sleepers: usize,
-    contention: Contention,
-    /// When locks were last seen to have changed hands without an announcement.
-    missed: BTreeMap<Key, Timestamp>,
-    /// Whether any lock is contended. It is read without the lock of the engine.
-    pub(crate) is_crowded: Arc<AtomicBool>,
-}
-
-/// A key that at least one thread waits for.
-#[derive(Default)]
-pub(crate) struct KeyWaiters {
-    /// How many wait. Usually one: only the head of a program's queue waits for other programs.
-    listeners: u32,
-    /// Whether one of them has subscribed.
-    is_subscribed: bool,
-    /// Those that sleep: at most one for each listener.
-    pub(crate) sleepers: Vec<Waiter>,
     /// The nodes that have confirmed the subscription.
-    pub(crate) live: NodeSet,
-    /// The nodes that were lost since, and whose announcements may have been missed.
-    missed: NodeSet,
-    releases: AnnouncedReleases,
-    /// Of a fair lock: the place of the call that waits, and whether it was the first when it last asked.
-    place: Option<(PlaceId, bool)>,
-    /// Whether the last announcement named that call.
-    is_named: bool,
-    /// The call before it, if that has left it the place.
-    predecessor: Option<PlaceId>,
-    /// Whether a release has named a call of another program.
-    has_heard_of_others: bool,
-    /// The key whose line of programs is that of this key as well, if it is another one.
-    group: Option<Key>,
-    /// A reason to wake that no waiter has taken.
-    reason: Option<WakeReason>,
+    live: NodeSet,
+    /// When a release last woke another client, by the lock's key.
+    woken: BTreeMap<Arc<[u8]>, Timestamp>,
+    /// When locks were last seen to have changed hands without a message.
+    missed: BTreeMap<Arc<[u8]>, Timestamp>,
+    /// Whether any release woke another client. It is read without the lock of the engine.
+    pub(crate) has_woken: Arc<AtomicBool>,
 }
 
-/// One thread that sleeps.
-pub(crate) struct Waiter {
-    pub(crate) ticket: Ticket,
-    pub(crate) interrupt: Arc<Interrupt>,
-    reason: Option<WakeReason>,
+enum Call {
+    /// Its lease ends then, unless it is extended.
+    Holding(Timestamp),
+    Waiting(Waiter),
 }
 
-impl Waiter {
-    pub(crate) fn new(ticket: Ticket, interrupt: &Arc<Interrupt>) -> Waiter {
-        Waiter { ticket, interrupt: Arc::clone(interrupt), reason: None }
-    }
+struct Waiter {
+    interrupt: Arc<Interrupt>,
+    sleeps_on: Option<Ticket>,
+    notes: Vec<Note>,
+    is_inattentive: bool,
 }
 
 impl WaitRegistry {
@@ -102,12 +98,45 @@ impl WaitRegistry {
         WaitRegistry {
             is_on,
             nodes,
-            waiters_by_key: BTreeMap::new(),
+            client: None,
+            last_call: 0,
+            calls: BTreeMap::new(),
             sleepers: 0,
-            contention: Contention::default(),
+            live: NodeSet::EMPTY,
+            woken: BTreeMap::new(),
             missed: BTreeMap::new(),
-            is_crowded: Arc::default(),
+            has_woken: Arc::default(),
         }
+    }
+
+    /// Registers a call that is about to wait; `random` names the client if it has no name yet. Returns the client's
+    /// name and the call's number.
+    pub(crate) fn enter(&mut self, interrupt: &Arc<Interrupt>, random: u64) -> (u64, u64) {
+        self.last_call += 1;
+        let interrupt = Arc::clone(interrupt);
+        let waiter = Waiter { interrupt, sleeps_on: None, notes: Vec::new(), is_inattentive: false };
+        self.calls.insert(self.last_call, Call::Waiting(waiter));
+        (*self.client.get_or_insert(random), self.last_call)
+    }
+
+    /// The client's name, once a call has waited.
+    pub(crate) fn client(&self) -> Option<u64> {
+        self.client
+    }
+
+    /// The call has the lock until then, unless it is extended.
+    pub(crate) fn hold(&mut self, call: u64, until: Timestamp) {
+        self.calls.insert(call, Call::Holding(until));
+    }
+
+    /// The call has ended.
+    pub(crate) fn leave(&mut self, call: u64) {
+        self.calls.remove(&call);
+    }
+
+    /// Whether any call waits.
+    pub(crate) fn has_waiters(&self) -> bool {
+        self.calls.values().any(|call| matches!(call, Call::Waiting(_)))
     }
 
     /// Whether any thread sleeps.
@@ -115,310 +144,223 @@ impl WaitRegistry {
         self.sleepers > 0
     }
 
-    /// Registers a thread that is about to wait for a key; true when that has to be subscribed to.
-    pub(crate) fn enter(&mut self, key: &Key, subscribes: bool) -> bool {
-        let waiters = self.waiters_by_key.entry(Arc::clone(key)).or_default();
-        waiters.listeners += 1;
-        subscribes && !std::mem::replace(&mut waiters.is_subscribed, true)
-    }
-
-    /// Gives these keys one line of programs: each waits for any of them.
-    pub(crate) fn group(&mut self, keys: &[Key]) {
-        let Some((first, others)) = keys.split_first() else { return };
-        // A thread that waits for any of several may get one from its own program.
-        if others.is_empty() {
-            self.end_run(first);
-        }
-        for key in others {
-            if let Some(waiters) = self.waiters_by_key.get_mut(key) {
-                waiters.group = Some(Arc::clone(first));
-            }
+    /// A call begins a round, which finds out about all that has arrived so far.
+    pub(crate) fn look_into(&mut self, call: u64) {
+        if let Some(waiter) = self.waiter(call) {
+            waiter.notes.clear();
+            waiter.is_inattentive = false;
         }
     }
 
-    /// A thread of this client leaves a key to other programs.
-    pub(crate) fn end_run(&mut self, key: &[u8]) {
-        self.contention.note_wait(key);
-    }
-
-    /// Unregisters a thread, which `has_won` the lock or not. If it was the last for the key, gives whether that was
-    /// subscribed to. With a successor, that stays as it is, and what is announced meanwhile is kept for that call.
-    pub(crate) fn leave(
-        &mut self,
-        key: &Key,
-        (has_won, successor): (bool, Option<PlaceId>),
-        now: Timestamp,
-    ) -> Option<bool> {
-        let others = self.releases(key, |releases| releases.others())?;
-        if has_won {
-            if others > 0 {
-                self.contention.note_others(key, others, now);
-            }
-            self.releases(key, AnnouncedReleases::had_turn);
-        }
-        let waiters = self.waiters_by_key.get_mut(key)?;
-        waiters.listeners -= 1;
-        if waiters.listeners > 0 {
-            return None;
-        }
-        if let (Some(successor), true) = (successor, waiters.is_subscribed) {
-            let predecessor = waiters.place.map(|(id, _)| id);
-            let KeyWaiters { live, missed, .. } = *waiters;
-            let place = Some((successor, true));
-            *waiters = KeyWaiters { live, missed, place, predecessor, is_subscribed: true, ..KeyWaiters::default() };
-            return None;
-        }
-        self.waiters_by_key.remove(key).map(|waiters| waiters.is_subscribed)
-    }
-
-    /// No thread will wait with the place that was left to it. Gives whether the key was subscribed to for that.
-    pub(crate) fn forget_successor(&mut self, key: &Key) -> bool {
-        let is_left = self.waiters_by_key.get(key).is_some_and(|waiters| waiters.listeners == 0);
-        is_left && self.waiters_by_key.remove(key).is_some_and(|waiters| waiters.is_subscribed)
-    }
-
-    /// The keys that are subscribed to.
-    pub(crate) fn subscribed(&self) -> impl Iterator<Item = &Key> {
-        self.waiters_by_key.iter().filter(|(_, waiters)| waiters.is_subscribed).map(|(key, _)| key)
-    }
-
-    /// A registered thread goes to sleep; false when there is a reason to wake already.
-    pub(crate) fn sleep(&mut self, key: &Key, mut waiter: Waiter) -> bool {
-        let Some(waiters) = self.waiters_by_key.get_mut(key) else { return false };
-        waiter.reason = waiters.reason.take();
-        let is_quiet = waiter.reason.is_none() && !waiter.interrupt.is_set();
-        waiters.sleepers.push(waiter);
+    /// A call goes to sleep; false when there is a reason to wake already.
+    pub(crate) fn sleep(&mut self, call: u64, ticket: Ticket) -> bool {
         self.sleepers += 1;
-        is_quiet
+        let Some(waiter) = self.waiter(call) else { return false };
+        waiter.sleeps_on = Some(ticket);
+        waiter.notes.is_empty() && !waiter.is_inattentive && !waiter.interrupt.is_set()
     }
 
-    /// A thread is awake. Gives the reason, if it was not its deadline.
-    pub(crate) fn wake(&mut self, key: &Key, ticket: Ticket) -> Option<WakeReason> {
-        let waiters = self.waiters_by_key.get_mut(key)?;
-        let index = waiters.sleepers.iter().position(|waiter| waiter.ticket == ticket)?;
-        let waiter = waiters.sleepers.swap_remove(index);
+    /// A call is awake. Returns what has arrived for it.
+    pub(crate) fn wake(&mut self, call: u64) -> Wakening {
         self.sleepers -= 1;
-        let was_interrupted = waiter.interrupt.take();
-        waiter.reason.or(was_interrupted.then_some(WakeReason::Interrupted))
+        let Some(waiter) = self.waiter(call) else { return Wakening::default() };
+        waiter.sleeps_on = None;
+        let is_inattentive = std::mem::take(&mut waiter.is_inattentive);
+        Wakening { notes: std::mem::take(&mut waiter.notes), is_interrupted: waiter.interrupt.take(), is_inattentive }
     }
 
-    /// A thread is awake that slept for each of these keys. Gives the reason, and the place of its key. Of several, a
-    /// release counts. Another one that was announced meanwhile ends the next wait.
-    pub(crate) fn wake_of(&mut self, keys: &[Key], ticket: Ticket) -> Option<(WakeReason, usize)> {
-        let mut found = None;
-        for (place, key) in keys.iter().enumerate() {
-            let Some(reason) = self.wake(key, ticket) else { continue };
-            match (found, reason) {
-                (Some((WakeReason::Released(_), _)), WakeReason::Released(_)) => {
-                    if let Some(waiters) =
-                        self.waiters_by_key.get_mut(key).filter(|waiters| waiters.sleepers.is_empty())
-                    {
-                        waiters.reason = Some(reason);
-                    }
-                }
-                (Some((WakeReason::Released(_), _)), _) => {}
-                _ => found = Some((reason, place)),
+    /// The calls that sleep and whose interrupt was set.
+    pub(crate) fn interrupted(&self) -> impl Iterator<Item = Ticket> {
+        self.waiters().filter(|waiter| waiter.interrupt.is_set()).filter_map(|waiter| waiter.sleeps_on)
+    }
+
+    /// A node sent a message for a call.
+    pub(crate) fn on_message(&mut self, call: u64, note: Note) -> Reaction {
+        match self.calls.get_mut(&call) {
+            Some(Call::Waiting(waiter)) => {
+                waiter.note(note);
+                waiter.sleeps_on.map_or(Reaction::None, Reaction::Wake)
             }
-        }
-        found
-    }
-
-    /// Whether a thread waits for a key, and its releases are subscribed to.
-    pub(crate) fn is_subscribed(&self, key: &[u8]) -> bool {
-        self.waiters_by_key.get(key).is_some_and(|waiters| waiters.is_subscribed)
-    }
-
-    /// A registered thread begins an attempt: it finds out about all that was announced so far.
-    pub(crate) fn look_into(&mut self, key: &[u8]) {
-        if let Some(waiters) = self.waiters_by_key.get_mut(key) {
-            waiters.reason = None;
+            Some(Call::Holding(until)) if note.at <= *until => Reaction::None,
+            Some(Call::Holding(_)) | None => Reaction::Leave,
         }
     }
 
-    /// A node has confirmed a subscription. Gives the waiters to wake, if any.
-    pub(crate) fn confirmed(&mut self, key: &Key, node: NodeId) -> Option<&KeyWaiters> {
-        let enough = self.enough();
-        let waiters = self.waiters_by_key.get_mut(key)?;
-        let was_missed = waiters.missed.contains(node);
-        waiters.missed = waiters.missed.without(NodeSet::from_iter([node]));
-        let is_reason = waiters.live.insert(node) && (was_missed || waiters.live.len() == enough);
-        is_reason.then(|| waiters.note(WakeReason::Subscribed))
+    /// A node has confirmed the subscription: each call that waits asks once. Returns those that sleep.
+    pub(crate) fn on_confirmed(&mut self, node: NodeId, now: Timestamp) -> Vec<Ticket> {
+        self.live.insert(node);
+        let note = Note { node, message: Message::Confirmed, at: now };
+        self.with_waiters(|waiter| waiter.note(note))
     }
 
-    /// A node has announced a release. Gives the waiters to wake, if any.
-    pub(crate) fn announced(&mut self, key: &Key, node: NodeId, hint: Hint, now: Timestamp) -> Option<&KeyWaiters> {
-        self.waiters_by_key.get_mut(key).into_iter().for_each(|waiters| waiters.is_named = false);
-        self.take_announcement(key, node, hint, now)
-    }
-
-    fn take_announcement(&mut self, key: &Key, node: NodeId, hint: Hint, now: Timestamp) -> Option<&KeyWaiters> {
-        let quorum = self.quorum();
-        self.contention.note_release(key);
-        let hint = (hint.crowd, hint.has_waited);
-        let order = match self.waiters_by_key.get(key)?.place {
-            None => self.releases(key, |releases| releases.announced(node, hint, quorum, now))??,
-            // It may not say whose turn it is: a plain client has released the lock, or the queue is lost there.
-            Some((_, true)) => {
-                let waiters = self.waiters_by_key.get_mut(key)?;
-                waiters.releases.due(node, waiters.is_named, quorum, now)?
-            }
-            Some((_, false)) => return None,
-        };
-        let waiters = self.waiters_by_key.get_mut(key)?;
-        Some(waiters.note(WakeReason::Released(order)))
-    }
-
-    /// A node has announced a release of a fair lock, and which call is the first there. Gives the waiters to wake, if
-    /// any.
-    pub(crate) fn passed(
-        &mut self,
-        key: &Key,
-        node: NodeId,
-        (hint, first): (Hint, PlaceId),
-        now: Timestamp,
-    ) -> Option<&KeyWaiters> {
-        let waiters = self.waiters_by_key.get_mut(key)?;
-        match waiters.place.as_mut() {
-            Some((own, is_first)) if *own == first => (*is_first, waiters.is_named) = (true, true),
-            // A node that is late names the call that has had the lock since.
-            Some(_) => {
-                waiters.has_heard_of_others |= waiters.predecessor != Some(first);
-                return None;
-            }
-            None => {}
+    /// The subscription at a node is lost. Returns the calls that sleep and that a release can escape now.
+    pub(crate) fn on_lost(&mut self, node: NodeId) -> Vec<Ticket> {
+        let was_attentive = self.is_attentive();
+        self.live = self.live.without(NodeSet::from_iter([node]));
+        if !was_attentive || self.is_attentive() {
+            return Vec::new();
         }
-        self.take_announcement(key, node, hint, now)
+        self.with_waiters(|waiter| waiter.is_inattentive = true)
     }
 
-    /// Notes the place of a call that waits for a fair lock, and whether it is the first.
-    pub(crate) fn set_place(&mut self, key: &Key, place: (PlaceId, bool)) {
-        self.waiters_by_key.get_mut(key).into_iter().for_each(|waiters| waiters.place = Some(place));
+    /// Whether no release by a quorum goes unnoticed.
+    pub(crate) fn is_attentive(&self) -> bool {
+        self.is_attentive_without(NodeSet::EMPTY)
     }
 
-    /// Whether a release of a fair lock has named a call of another program, since the present call has its place.
-    pub(crate) fn has_heard_of_others(&self, key: &Key) -> bool {
-        self.waiters_by_key.get(key).is_some_and(|waiters| waiters.has_heard_of_others)
+    /// The same for a call that has no entry on these nodes.
+    pub(crate) fn is_attentive_without(&self, unstored: NodeSet) -> bool {
+        let quorum = self.nodes / 2 + 1;
+        self.live.without(unstored).len() > self.nodes - quorum
     }
 
-    /// A node has passed on how many wait for the key.
-    pub(crate) fn counted(&mut self, key: &Key, waiting: u8) {
-        self.releases(key, |releases| releases.counted(waiting));
+    /// A release of the lock with this key woke another client.
+    pub(crate) fn note_woken(&mut self, key: &[u8], now: Timestamp) {
+        self.has_woken.store(true, Ordering::Relaxed);
+        note(&mut self.woken, key, now);
     }
 
-    /// As [`AnnouncedReleases::followed`].
-    pub(crate) fn followed(&mut self, key: &Key, is_refused: bool, now: Timestamp) -> bool {
-        let quorum = self.quorum();
-        // The call for a fair lock that a release names asks before a quorum has announced it, and often too early.
-        let is_named = self.waiters_by_key.get(key).is_some_and(|waiters| waiters.is_named);
-        !is_named && self.releases(key, |releases| releases.followed(is_refused, quorum, now)).unwrap_or(false)
+    /// Whether a release of this client woke another one within the last second, which may be about to take the lock.
+    pub(crate) fn woke_another(&mut self, key: &[u8], now: Timestamp) -> bool {
+        self.woken.retain(|_, woken| now.since(*woken) < WOKEN_LASTS);
+        self.has_woken.store(!self.woken.is_empty(), Ordering::Relaxed);
+        self.woken.contains_key(key)
     }
 
-    /// The subscriptions at a node are lost. Gives the waiters to wake: those that a release can escape now.
-    pub(crate) fn lost(&mut self, node: NodeId) -> Vec<&KeyWaiters> {
-        let enough = self.enough();
-        let mut woken = Vec::new();
-        for waiters in self.waiters_by_key.values_mut().filter(|waiters| waiters.live.contains(node)) {
-            waiters.live = waiters.live.without(NodeSet::from_iter([node]));
-            waiters.missed.insert(node);
-            if waiters.live.len() + 1 == enough {
-                woken.push(waiters.note(WakeReason::Unsubscribed));
-            }
+    /// The lock with this key has changed hands without a message.
+    pub(crate) fn note_missed(&mut self, key: &[u8], now: Timestamp) {
+        note(&mut self.missed, key, now);
+    }
+
+    /// Whether it has lately.
+    pub(crate) fn misses_messages(&self, key: &[u8], now: Timestamp) -> bool {
+        self.missed.get(key).is_some_and(|&missed| now.since(missed) < MISSED_LASTS)
+    }
+
+    fn waiter(&mut self, call: u64) -> Option<&mut Waiter> {
+        match self.calls.get_mut(&call)? {
+            Call::Waiting(waiter) => Some(waiter),
+            Call::Holding(_) => None,
         }
-        woken
     }
 
-    /// Whether no release of the key by a quorum can escape.
-    pub(crate) fn is_attentive(&self, key: &Key) -> bool {
-        self.waiters_by_key.get(key).is_some_and(|waiters| waiters.live.len() >= self.enough())
+    fn waiters(&self) -> impl Iterator<Item = &Waiter> {
+        self.calls.values().filter_map(|call| if let Call::Waiting(waiter) = call { Some(waiter) } else { None })
     }
 
-    /// Whether a release by a quorum may be announced by a single node, and ignored.
-    pub(crate) fn may_ignore(&self, key: &Key, now: Timestamp) -> bool {
-        let is_alone = |waiters: &&KeyWaiters| waiters.live.len() <= self.enough();
-        let waiters = self.waiters_by_key.get(key).filter(is_alone);
-        waiters.is_some_and(|waiters| waiters.releases.distrusts(self.quorum(), now))
-    }
-
-    /// Notes that the lock has changed hands, and no release was announced.
-    pub(crate) fn note_missed(&mut self, key: &Key, now: Timestamp) {
-        if self.missed.len() >= MISSED_LOCKS {
-            self.missed.clear();
-        }
-        self.missed.insert(Arc::clone(key), now);
-    }
-
-    /// Whether releases of the lock were not announced lately.
-    pub(crate) fn misses_releases(&self, key: &Key, now: Timestamp) -> bool {
-        self.missed.get(key).is_some_and(|&missed_at| now.since(missed_at) < MISSED_LASTS)
-    }
-
-    /// Notes how many programs received the announcement of a release by this client. Gives whether that are many more
-    /// than it announced.
-    pub(crate) fn note_crowd(&mut self, key: &[u8], waiters: u8, now: Timestamp) -> bool {
-        self.is_crowded.store(true, Ordering::Relaxed);
-        self.contention.note_waiters(key, waiters, now)
-    }
-
-    /// How many programs waited for the key when this client last released it.
-    pub(crate) fn crowd(&self, key: &[u8], now: Timestamp) -> u8 {
-        self.contention.waiters(key, now)
-    }
-
-    /// As [`Contention::defers_to`].
-    pub(crate) fn defers_to(&mut self, key: &[u8], is_handed_on: bool, now: Timestamp) -> u8 {
-        let others = self.contention.defers_to(key, is_handed_on, now);
-        self.is_crowded.store(!self.contention.is_empty(), Ordering::Relaxed);
-        others
-    }
-
-    /// Does something with the announced releases of a key, and the line of all keys that it is grouped with.
-    fn releases<R>(&mut self, key: &Key, act: impl FnOnce(&mut AnnouncedReleases) -> R) -> Option<R> {
-        let group = self.waiters_by_key.get(key)?.group.clone();
-        let mut line = Line::default();
-        let mut swap_line = |waiters: Option<&mut KeyWaiters>| {
-            waiters.into_iter().for_each(|waiters| waiters.releases.swap_line(&mut line));
-        };
-        // Another waiter for this key alone may be left, without the group.
-        let group = group.filter(|group| self.waiters_by_key.contains_key(group));
-        let Some(group) = group else {
-            return self.waiters_by_key.get_mut(key).map(|waiters| act(&mut waiters.releases));
-        };
-        swap_line(self.waiters_by_key.get_mut(&group));
-        swap_line(self.waiters_by_key.get_mut(key));
-        let result = self.waiters_by_key.get_mut(key).map(|waiters| act(&mut waiters.releases));
-        swap_line(self.waiters_by_key.get_mut(key));
-        swap_line(self.waiters_by_key.get_mut(&group));
-        result
-    }
-
-    fn quorum(&self) -> usize {
-        self.nodes / 2 + 1
-    }
-
-    /// How many nodes must have confirmed, so that no release by a quorum escapes.
-    fn enough(&self) -> usize {
-        self.nodes + 1 - self.quorum()
+    /// Does something with each call that waits. Returns those that sleep.
+    fn with_waiters(&mut self, act: impl Fn(&mut Waiter)) -> Vec<Ticket> {
+        let waiters = self.calls.values_mut().filter_map(|call| match call {
+            Call::Waiting(waiter) => Some(waiter),
+            Call::Holding(_) => None,
+        });
+        let each = waiters.filter_map(|waiter| {
+            act(waiter);
+            waiter.sleeps_on
+        });
+        each.collect()
     }
 }
 
-impl KeyWaiters {
-    /// Keeps a reason for the threads that sleep, or for the first that will. A release outweighs a confirmation. Of a
-    /// fair lock, that a quorum has announced it outweighs what another node announces behind that.
-    fn note(&mut self, reason: WakeReason) -> &KeyWaiters {
-        let is_early = self.place.is_some() && reason == WakeReason::Released(WakeOrder::Early);
-        let keep = |kept: &mut Option<WakeReason>| {
-            let is_behind = is_early && matches!(kept, Some(WakeReason::Released(_)));
-            if kept.is_none() || matches!(reason, WakeReason::Released(_)) && !is_behind {
-                *kept = Some(reason);
-            }
-        };
-        match &mut self.sleepers[..] {
-            [] => keep(&mut self.reason),
-            sleepers => sleepers.iter_mut().for_each(|waiter| keep(&mut waiter.reason)),
+impl Waiter {
+    /// Keeps a message, unless the same one of that node is kept: it bounds the memory.
+    fn note(&mut self, note: Note) {
+        let is_same = |other: &Note| other.node == note.node && other.message == note.message;
+        if !self.notes.iter().any(is_same) {
+            self.notes.push(note);
         }
-        self
+    }
+}
+
+fn note(times: &mut BTreeMap<Arc<[u8]>, Timestamp>, key: &[u8], now: Timestamp) {
+    if times.len() >= MOST_LOCKS {
+        times.clear();
+    }
+    match times.get_mut(key) {
+        Some(time) => *time = now,
+        None => _ = times.insert(key.into(), now),
     }
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use crate::os::waker::Waker;
+
+    const NOW: Timestamp = Timestamp::ORIGIN;
+
+    fn later(millis: u64) -> Timestamp {
+        NOW.after(Duration::from_millis(millis))
+    }
+
+    fn registry(nodes: usize) -> (WaitRegistry, Arc<Interrupt>) {
+        let waker = Arc::new(Waker::new().unwrap());
+        (WaitRegistry::new(nodes, true), Arc::new(Interrupt::new(&waker)))
+    }
+
+    fn ticket(slot: u32) -> Ticket {
+        Ticket { slot, generation: 0 }
+    }
+
+    fn turn(node: usize) -> Note {
+        Note { node: NodeId::new(node), message: Message::Turn(None), at: NOW }
+    }
+
+    #[test]
+    fn a_message_that_arrives_between_two_waits_ends_the_next_one() {
+        let (mut registry, interrupt) = registry(3);
+        let (client, call) = registry.enter(&interrupt, 7);
+        assert_eq!((client, registry.enter(&interrupt, 8).0), (7, 7), "a client keeps its name");
+        assert_eq!(registry.on_message(call, turn(0)), Reaction::None, "no call sleeps");
+        assert!(!registry.sleep(call, ticket(1)));
+        assert_eq!(registry.wake(call).notes, [turn(0)]);
+        registry.on_message(call, turn(0));
+        registry.look_into(call);
+        assert!(registry.sleep(call, ticket(2)), "the round has found out");
+        assert_eq!(registry.on_message(call, turn(1)), Reaction::Wake(ticket(2)));
+        registry.on_message(call, turn(1));
+        assert_eq!(registry.wake(call).notes, [turn(1)], "once");
+    }
+
+    #[test]
+    fn a_call_that_has_ended_leaves_and_one_that_holds_does_not() {
+        let (mut registry, interrupt) = registry(1);
+        let (_, call) = registry.enter(&interrupt, 7);
+        registry.hold(call, later(100));
+        assert_eq!(registry.on_message(call, turn(0)), Reaction::None);
+        assert_eq!(registry.on_message(call, Note { at: later(101), ..turn(0) }), Reaction::Leave);
+        registry.leave(call);
+        assert_eq!(registry.on_message(call, turn(0)), Reaction::Leave);
+        assert!(!registry.has_waiters());
+    }
+
+    #[test]
+    fn waiters_learn_when_a_release_can_escape_them() {
+        let (mut registry, interrupt) = registry(3);
+        let (_, call) = registry.enter(&interrupt, 7);
+        assert!(registry.on_confirmed(NodeId::new(0), NOW).is_empty() && !registry.is_attentive());
+        registry.look_into(call);
+        assert!(registry.sleep(call, ticket(1)));
+        assert_eq!(registry.on_confirmed(NodeId::new(2), NOW), [ticket(1)]);
+        assert!(registry.is_attentive(), "of every quorum, one node sends it a message");
+        let note = Note { node: NodeId::new(2), message: Message::Confirmed, at: NOW };
+        assert_eq!(registry.wake(call).notes, [note]);
+        assert!(registry.sleep(call, ticket(2)));
+        assert_eq!(registry.on_lost(NodeId::new(0)), [ticket(2)]);
+        assert!(registry.wake(call).is_inattentive && registry.on_lost(NodeId::new(2)).is_empty());
+    }
+
+    #[test]
+    fn what_is_known_of_a_lock_ends() {
+        let (mut registry, _) = registry(1);
+        registry.note_woken(b"k", NOW);
+        assert!(registry.woke_another(b"k", later(999)) && registry.has_woken.load(Ordering::Relaxed));
+        assert!(!registry.woke_another(b"k", later(1000)) && !registry.has_woken.load(Ordering::Relaxed));
+        registry.note_missed(b"k", NOW);
+        assert!(registry.misses_messages(b"k", later(9_999)) && !registry.misses_messages(b"k", later(10_000)));
+        for number in 0..2000u32 {
+            registry.note_missed(&number.to_be_bytes(), NOW);
+        }
+        assert!(registry.missed.len() <= MOST_LOCKS);
+    }
+}

@@ -10,6 +10,7 @@
 
 use crate::algorithm::fault::Fault;
 use crate::algorithm::node::{NodeId, NodeSet};
+use crate::algorithm::queue::AskedBecause;
 use crate::algorithm::vote::{ReleaseVerdict, Tally};
 use crate::events::error::NodeFault;
 use crate::events::event::{
@@ -165,12 +166,21 @@ impl Reporter {
         key: &Arc<str>,
         waited: Duration,
         ((attempts, round_trips), position): ((u32, u32), Option<u32>),
+        because: AskedBecause,
         has_waited: bool,
     ) {
-        self.count(key, |counters, class| counters.acquired(class, waited, has_waited));
+        self.count(key, |counters, class| counters.acquired(class, waited, because, has_waited));
         self.report(|to| {
             let resource = to.resource(key);
-            to.call(&Event::Acquired(Acquired { resource, waited, attempts, round_trips, has_waited, position }));
+            to.call(&Event::Acquired(Acquired {
+                resource,
+                waited,
+                attempts,
+                round_trips,
+                has_waited,
+                position,
+                because,
+            }));
         });
     }
 
@@ -178,8 +188,15 @@ impl Reporter {
     pub(crate) fn joined(&self, key: &Arc<str>, waited: Duration) {
         self.count(key, |counters, class| counters.joined(class, waited));
         self.report_alone(|to| {
-            let (resource, attempts, round_trips, has_waited, position) = (to.resource(key), 0, 0, true, None);
-            to.call(&Event::Acquired(Acquired { resource, waited, attempts, round_trips, has_waited, position }));
+            to.call(&Event::Acquired(Acquired {
+                resource: to.resource(key),
+                waited,
+                attempts: 0,
+                round_trips: 0,
+                has_waited: true,
+                position: None,
+                because: AskedBecause::default(),
+            }));
         });
     }
 

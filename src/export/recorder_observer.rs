@@ -4,7 +4,7 @@
 //! that is not delivered leaves no error behind. Histograms have no such memory: a time is recorded with its event.
 
 use crate::events::event::Event;
-use crate::events::metrics::class::{ATTEMPTS, Class, ENDS, EXTENSIONS, LOSSES, RELEASES, end_of};
+use crate::events::metrics::class::{ATTEMPTS, Class, ENDS, EXTENSIONS, LOSSES, REASONS, RELEASES, end_of};
 use crate::events::metrics::classes::ClassId;
 use crate::events::metrics::counters::Counters;
 use crate::events::metrics::families::{self, Family, Kind};
@@ -131,6 +131,7 @@ struct ClassHandles {
     waiting: Gauge,
     held: Gauge,
     attempts: [Counter; ATTEMPTS.len()],
+    reasons: [Counter; REASONS.len()],
     losses: [Counter; LOSSES.len()],
     extensions: [[Counter; 2]; EXTENSIONS.len()],
     releases: [[Counter; 2]; RELEASES.len()],
@@ -151,6 +152,7 @@ impl ClassHandles {
             waiting: metrics::gauge!(families::WAITING.name, labels(&[])),
             held: metrics::gauge!(families::HELD.name, labels(&[])),
             attempts: ATTEMPTS.map(|result| counter(&families::ATTEMPTS, &[("result", result)])),
+            reasons: REASONS.map(|because| counter(&families::ASKED, &[("because", because)])),
             losses: LOSSES.map(|reason| counter(&families::LOST, &[("reason", reason)])),
             extensions: EXTENSIONS.map(|result| flagged(&families::EXTENSIONS, ("result", result), "automatic")),
             releases: RELEASES.map(|outcome| flagged(&families::RELEASES, ("outcome", outcome), "dropped")),
@@ -164,18 +166,20 @@ impl ClassHandles {
         let single = self.attempts.iter().zip(&class.attempts).chain(self.losses.iter().zip(&class.losses));
         let extensions = self.extensions.iter().flatten().zip(class.extensions.iter().flatten());
         let releases = self.releases.iter().flatten().zip(class.releases.iter().flatten());
-        for (handle, counter) in single.chain(extensions).chain(releases) {
+        let reasons = self.reasons.iter().zip(&class.reasons);
+        for (handle, counter) in single.chain(reasons).chain(extensions).chain(releases) {
             handle.absolute(counter.load(Ordering::Relaxed));
         }
     }
 }
 
-const ALL: [Family; 16] = [
+const ALL: [Family; 17] = [
     families::WAIT,
     families::HOLD,
     families::WAITING,
     families::HELD,
     families::ATTEMPTS,
+    families::ASKED,
     families::LOST,
     families::EXTENSIONS,
     families::RELEASES,

@@ -396,8 +396,8 @@ typedef enum quorumlock_restart_policy {
 quorumlock_result quorumlock_config_set_restart_policy(quorumlock_config *config, int policy);
 
 /* Whether the client publishes release notifications, and is notified of the releases of other programs while a thread
- * waits; not if `enabled` is 0. It takes a second connection to each node during waits, and a user that may publish
- * and subscribe. Default: 1. */
+ * waits; not if `enabled` is 0. It takes a second connection to each node from a first wait on, and a user that may
+ * publish and subscribe. Default: 1. */
 quorumlock_result quorumlock_config_set_release_notifications(quorumlock_config *config, int enabled);
 
 /* How long nodes keep the key of a fenced lock, and with it the last number, after its last use; of a read-write lock,
@@ -405,10 +405,8 @@ quorumlock_result quorumlock_config_set_release_notifications(quorumlock_config 
  * more. Must be the same in all clients. */
 quorumlock_result quorumlock_config_set_fence_retention_ms(quorumlock_config *config, uint64_t time_ms);
 
-/* How long a place in the queue of a fair lock counts, unless it is renewed, which a program that waits does within a
- * third of it: what a program costs that has ended while it was the next. Also how long a writer of a read-write lock
- * that waits, or has waited, keeps new readers out. Default: 1000, and never less than four times the longest retry
- * delay. At most 3600000. A place counts for twice as long as its call's last attempt took, where that is longer. */
+/* How long a program that is first in the queue of a lock may let the others wait, for example because it is stopped;
+ * and how often a call that waits asks the nodes without a message. Default: 1000. From 1 to 3600000. */
 quorumlock_result quorumlock_config_set_place_lease_ms(quorumlock_config *config, uint64_t time_ms);
 
 /* How long a thread that is alone with its client polls before it sleeps, in microseconds, where that is faster; 0
@@ -568,9 +566,10 @@ quorumlock_result quorumlock_mutex_set_min_hold_ms(quorumlock_mutex *mutex, uint
  * and readers none; there it is the same lock with numbers and without. */
 quorumlock_result quorumlock_mutex_set_fenced(quorumlock_mutex *mutex, int enabled);
 
-/* Whether programs get the lock in the order in which they came to wait; not if `enabled` is 0. Default: 0. It excludes
- * plain locks of the same name, which do not queue up; or if it is fenced as well, fenced locks. Nodes need scripts for
- * it. See quorumlock_config_set_place_lease_ms and quorumlock_event_position. */
+/* Whether programs get the lock in the order in which they began to wait, without exception; not if `enabled` is 0.
+ * Default: 0, as a rule: a call tries once before it waits. It excludes plain locks of the same name, and takes turns
+ * with them; or if it is fenced as well, with fenced locks. Nodes need scripts for it, and the user the right to the
+ * queue and to its channel. See quorumlock_config_set_place_lease_ms and quorumlock_event_position. */
 quorumlock_result quorumlock_mutex_set_fair(quorumlock_mutex *mutex, int enabled);
 
 /* What a lock of a mutex is taken for. */
@@ -585,10 +584,10 @@ typedef enum quorumlock_access {
 
 /* Makes it a mutex of the read-write lock of its name: each of its calls locks to read, or to write; one of
  * quorumlock_access. Two mutexes of one name serve both. Threads of a client that read share one lease, and a writer
- * that waits keeps new readers out; a thread must not lock to read what it has locked to read. A READ-WRITE LOCK AND A
- * PLAIN LOCK OF THE SAME NAME ARE TWO DIFFERENT LOCKS. Nodes need scripts for it. It can be fenced, but not fair or
- * reentrant, and does not stand for some time at least: to lock it then gives QUORUMLOCK_CONFIG, as
- * quorumlock_mutex_holder does.
+ * that waits is in front of readers that come later; a thread must not lock to read what it has locked to read.
+ * A READ-WRITE LOCK AND A PLAIN LOCK OF THE SAME NAME ARE TWO DIFFERENT LOCKS. Nodes need scripts for it. It can be
+ * fenced, but not fair or reentrant, and does not stand for some time at least: to lock it then gives
+ * QUORUMLOCK_CONFIG, as quorumlock_mutex_holder does.
  * Gives QUORUMLOCK_INVALID_ARGUMENT for another number. */
 quorumlock_result quorumlock_mutex_set_access(quorumlock_mutex *mutex, int access);
 
@@ -779,7 +778,8 @@ quorumlock_result quorumlock_guard_detach(quorumlock_guard *guard, quorumlock_le
  * expires. */
 void quorumlock_lease_free(quorumlock_lease *lease);
 
-/* The lock's key on the nodes: the client's prefix and the name of the resource; of a set, the first of its keys. */
+/* The lock's key on the nodes: the marker of a fenced or read-write lock ("quorumlock-fence:", "quorumlock-rw:"), the
+ * client's prefix and the name of the resource; of a set, the first of its keys. */
 quorumlock_str quorumlock_lease_key(const quorumlock_lease *lease);
 
 /* The time to live that was last asked for. */
@@ -1062,8 +1062,8 @@ uint32_t quorumlock_event_attempts(const quorumlock_event *event);
  * number. */
 uint32_t quorumlock_event_round_trips(const quorumlock_event *event);
 
-/* The position among the programs that waited for a fair lock, when the call took its place: 1 was the next. 0 for a
- * lock that is not fair, or that was free. */
+/* The position in the queue of the lock when the call began to wait there: 1 was the next. 0 for a lock that was
+ * free. */
 uint32_t quorumlock_event_position(const quorumlock_event *event);
 
 /* How many nodes granted the lock. */

@@ -6,9 +6,8 @@
 use super::dialect::{Answer, Dialect};
 use super::error_reply;
 use super::lock_key;
-use super::publish::{CHANNEL, Hint};
 use super::resp::{self, Reply};
-use super::script::Script;
+use super::wake;
 use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::protocol_error::ProtocolError;
@@ -102,38 +101,22 @@ pub fn remaining_reply(reply: Reply<'_>) -> Result<Lifetime, ProtocolError> {
     }
 }
 
-/// Frees the lock if it is ours: compare and delete. With a hint, the node publishes it on the key's
-/// [channel](CHANNEL): within the script, or, in a dialect that [publishes apart](Dialect::publishes_apart), by a
-/// command with a reply of its own.
-pub fn release(out: &mut Vec<u8>, dialect: Dialect, key: &[u8], token: &OwnerToken, hint: Option<Hint>) {
-    let mut space = [0; 20];
-    let token = &token.value();
-    let hint = hint.map(|hint| hint.text(&mut space));
+/// Frees the lock if it is ours, by a command and not by a script: compare and delete.
+pub fn release(out: &mut Vec<u8>, dialect: Dialect, key: &[u8], token: &OwnerToken) {
     match dialect {
-        Dialect::Delex => resp::encode(out, &[b"DELEX", key, b"IFEQ", token]),
-        Dialect::Delifeq => resp::encode(out, &[b"DELIFEQ", key, token]),
-        _ => {
-            let [command, script] = Script::Release.call(dialect);
-            match hint {
-                Some(hint) => resp::encode(out, &[command, script, b"1", key, token, CHANNEL, hint]),
-                None => resp::encode(out, &[command, script, b"1", key, token]),
-            }
-        }
-    }
-    if let (Some(hint), true) = (hint, dialect.publishes_apart()) {
-        resp::encode_joined(out, b"PUBLISH", (CHANNEL, key), &[hint]);
+        Dialect::Delex => resp::encode(out, &[b"DELEX", key, b"IFEQ", &token.value()]),
+        _ => resp::encode(out, &[b"DELIFEQ", key, &token.value()]),
     }
 }
 
-/// The meaning of a reply to [`release`].
+/// The meaning of a reply to [`release`], and to the release of a plain lock by its script.
 ///
 /// # Errors
-/// A reply that none of the dialects gives.
+/// A reply that none of the dialects returns.
 #[inline]
 pub fn release_reply(reply: Reply<'_>) -> Result<Answer, ProtocolError> {
     match reply {
-        Reply::Integer(1..) => Ok(Answer::Vote(Vote::Granted)),
-        Reply::Integer(0) => Ok(Answer::Vote(Vote::Refused)),
+        Reply::Integer(_) => wake::departed(reply),
         Reply::Error(text) => Ok(match error_reply::cause(text) {
             // A list or a hash stands under our key: whatever it is, it is not our token. `DELEX` has words of its own
             // for that.
@@ -212,10 +195,7 @@ pub fn info_reply(reply: Reply<'_>) -> Result<InfoReply<'_>, ProtocolError> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::script;
     use super::*;
-
-    const HINT: Option<Hint> = Some(Hint { crowd: 7, has_waited: true });
 
     fn token() -> OwnerToken {
         OwnerToken::from_entropy([0xab; 20])
@@ -235,20 +215,12 @@ mod tests {
             format!("*6 $3 SET $9 orders/42 $40 {digits} $2 NX $2 PX $5 30000 ")
         );
         assert_eq!(
-            sent(|out| release(out, Dialect::Delifeq, b"k", &token(), None)),
+            sent(|out| release(out, Dialect::Delifeq, b"k", &token())),
             format!("*3 $7 DELIFEQ $1 k $40 {digits} ")
         );
         assert_eq!(
-            sent(|out| release(out, Dialect::Delex, b"k", &token(), None)),
+            sent(|out| release(out, Dialect::Delex, b"k", &token())),
             format!("*4 $5 DELEX $1 k $4 IFEQ $40 {digits} ")
-        );
-        assert_eq!(
-            sent(|out| release(out, Dialect::Eval, b"k", &token(), None)),
-            format!("*5 $4 EVAL ${} {} $1 1 $1 k $40 {digits} ", script::RELEASE.len(), script::RELEASE)
-        );
-        assert_eq!(
-            sent(|out| release(out, Dialect::Evalsha, b"k", &token(), None)),
-            format!("*5 $7 EVALSHA $40 {} $1 1 $1 k $40 {digits} ", script::RELEASE_SHA1)
         );
         assert_eq!(sent(|out| remaining(out, b"k")), "*2 $4 PTTL $1 k ");
         assert_eq!(sent(|out| auth(out, None, "pw")), "*2 $4 AUTH $2 pw ");
@@ -282,32 +254,6 @@ mod tests {
     }
 
     #[test]
-    fn a_release_publishes_within_its_script_or_by_a_command_behind_it() {
-        let digits = "ab".repeat(20);
-        let publish = "*3 $7 PUBLISH $12 quorumlock:k $2 7w ";
-        assert_eq!(
-            sent(|out| release(out, Dialect::Delifeq, b"k", &token(), HINT)),
-            format!("*3 $7 DELIFEQ $1 k $40 {digits} {publish}")
-        );
-        assert_eq!(
-            sent(|out| release(out, Dialect::Delex, b"k", &token(), HINT)),
-            format!("*4 $5 DELEX $1 k $4 IFEQ $40 {digits} {publish}")
-        );
-        assert_eq!(
-            sent(|out| release(out, Dialect::Eval, b"k", &token(), HINT)),
-            format!(
-                "*7 $4 EVAL ${} {} $1 1 $1 k $40 {digits} $11 quorumlock: $2 7w ",
-                script::RELEASE.len(),
-                script::RELEASE
-            )
-        );
-        assert_eq!(
-            sent(|out| release(out, Dialect::Evalsha, b"k", &token(), HINT)),
-            format!("*7 $7 EVALSHA $40 {} $1 1 $1 k $40 {digits} $11 quorumlock: $2 7w ", script::RELEASE_SHA1)
-        );
-    }
-
-    #[test]
     fn only_ok_is_a_grant_and_only_null_a_refusal() {
         let fault = |cause| Ok(Vote::Fault(Fault::new(Phase::Reply, cause)));
         let table: [(Reply<'_>, Result<Vote, ProtocolError>); 13] = [
@@ -333,7 +279,7 @@ mod tests {
     #[test]
     fn a_release_tells_deleted_from_not_ours_from_wrong_dialect() {
         let vote = |vote| Ok(Answer::Vote(vote));
-        let table: [(Reply<'_>, Result<Answer, ProtocolError>); 13] = [
+        let table: [(Reply<'_>, Result<Answer, ProtocolError>); 14] = [
             (Reply::Integer(1), vote(Vote::Granted)),
             (Reply::Integer(0), vote(Vote::Refused)),
             (Reply::Error(b"WRONGTYPE Operation against a key holding the wrong kind of value"), vote(Vote::Refused)),
@@ -351,8 +297,9 @@ mod tests {
                 Ok(Answer::WrongDialect(Cause::NoPermission)),
             ),
             (Reply::Error(b"READONLY no"), vote(Vote::Fault(Fault::new(Phase::Reply, Cause::ReadOnly)))),
-            (Reply::Integer(2), vote(Vote::Granted)),
-            (Reply::Integer(9), vote(Vote::Granted)),
+            (Reply::Integer(4), vote(Vote::Granted)),
+            (Reply::Integer(-4), vote(Vote::Refused)),
+            (Reply::Integer(5), Err(ProtocolError::UnexpectedReply)),
             (Reply::Integer(-1), Err(ProtocolError::UnexpectedReply)),
             (Reply::Simple(b"OK"), Err(ProtocolError::UnexpectedReply)),
             (Reply::Bulk(None), Err(ProtocolError::UnexpectedReply)),

@@ -11,7 +11,7 @@
 use crate::algorithm::detail::Detail;
 use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::fence::FencingToken;
-use crate::algorithm::place::QueueReply;
+use crate::algorithm::queue::QueueReply;
 use crate::algorithm::vote::Vote;
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub enum Dialect {
     Evalsha,
     /// `MSETEX count key token … NX PX ttl`, of a set: Redis 8.4 and later, Valkey 9.1 and later. Never the only one.
     Msetex,
-    /// `SET key token NX PX ttl`, of a set once for each key.
+    /// `SET key token NX PX ttl`, for a set once for each key.
     Set,
     /// `SET key token IFEQ token PX ttl`: Valkey 8.1 and later, Redis 8.4 and later.
     SetIfeq,
@@ -40,11 +40,8 @@ impl Dialect {
     pub const FOR_EXTENSION: [Dialect; 2] = [Dialect::Eval, Dialect::SetIfeq];
     /// The dialects of a release, the likeliest first.
     pub const FOR_RELEASE: [Dialect; 3] = [Dialect::Eval, Dialect::Delifeq, Dialect::Delex];
-
-    /// Whether the hint of a release goes out as a command of its own.
-    pub fn publishes_apart(self) -> bool {
-        matches!(self, Dialect::Delex | Dialect::Delifeq)
-    }
+    /// The dialects of an attempt that is made in turn: without scripts there is no queue.
+    pub const FOR_TAKE: [Dialect; 2] = [Dialect::Eval, Dialect::Set];
 }
 
 /// The meaning of a reply to an operation in one dialect.
@@ -56,7 +53,7 @@ pub enum Answer {
     Held(Duration),
     /// Of a set: other tokens hold these of its keys, a bit for each.
     RefusedFor(Vote, u64),
-    /// It is not granted, and the place in the queue of a fair lock is this.
+    /// It is not granted, and the call's entry in the queue is this.
     Queued(QueueReply),
     /// Yes, no, or an error that another dialect would meet as well.
     Vote(Vote),

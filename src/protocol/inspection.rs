@@ -1,17 +1,17 @@
 //! Which holder has a lock: how a node is asked, and what its replies mean.
 //!
 //! ```text
-//!    a plain lock    GET key, PTTL key    "token", or "token label"; another library has values of its own
-//!    a fenced lock   GET key, TIME        "fence deadline token", or "fence deadline token label"
+//!    a plain lock    GET key, ZCARD queue, PTTL key    "token", or "token label"; or of another library
+//!    a fenced lock   GET key, ZCARD queue, TIME        "fence deadline token", or "fence deadline token label"
 //! ```
 //!
 //! The expiry of a fenced lock's key is that of its fence: the lock ends at the deadline, by the node's clock. Nothing
 //! of a token leaves this file but its hash.
 //!
-//! Of several locks at once, the slots of a semaphore, it is only asked how long each key lives: `PTTL` for each.
 
 use super::command::{self, Lifetime};
 use super::error_reply;
+use super::key_space;
 use super::resp::{self, Reply};
 use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::holder::HolderTag;
@@ -37,14 +37,31 @@ pub(super) enum Stored {
 #[derive(Default)]
 pub(super) struct Inspected {
     stored: Option<Stored>,
+    waiting: u64,
     occupant: Option<Occupant>,
-    slots: Vec<Lifetime>,
-    slot_fault: Option<Fault>,
 }
 
 impl Inspected {
     pub(super) fn note_value(&mut self, stored: Stored) {
-        self.stored = Some(stored);
+        (self.stored, self.waiting) = (Some(stored), 0);
+    }
+
+    /// Takes the reply to `ZCARD`. A user may have no right to it, and a server may not know it: then no call counts.
+    ///
+    /// # Errors
+    /// A reply that it never gives.
+    pub(super) fn note_waiting(&mut self, reply: Reply<'_>) -> Result<(), ProtocolError> {
+        self.waiting = match reply {
+            Reply::Integer(count) => u64::try_from(count).map_err(|_| ProtocolError::UnexpectedReply)?,
+            Reply::Error(_) => 0,
+            _ => return Err(ProtocolError::UnexpectedReply),
+        };
+        Ok(())
+    }
+
+    /// How many calls wait in the lock's queue.
+    pub(super) fn take_waiting(&mut self) -> u64 {
+        std::mem::take(&mut self.waiting)
     }
 
     pub(super) fn note_end(&mut self, reply: Reply<'_>, is_fenced: bool) -> Result<Vote, ProtocolError> {
@@ -57,31 +74,12 @@ impl Inspected {
     pub(super) fn take_occupant(&mut self) -> Option<Occupant> {
         self.occupant.take()
     }
-
-    /// Takes the reply for one slot. Gives the node's vote with the last one.
-    pub(super) fn note_slot(&mut self, reply: Reply<'_>, is_last: bool) -> Result<Option<Vote>, ProtocolError> {
-        match reply {
-            Reply::Error(text) => self.slot_fault = Some(error_reply::fault(text, "PTTL")),
-            reply => self.slots.push(command::remaining_reply(reply)?),
-        }
-        if !is_last {
-            return Ok(None);
-        }
-        let fault = self.slot_fault.take();
-        if fault.is_some() {
-            self.slots.clear();
-        }
-        Ok(Some(fault.map_or(Vote::Granted, Vote::Fault)))
-    }
-
-    pub(super) fn take_slots(&mut self) -> Vec<Lifetime> {
-        std::mem::take(&mut self.slots)
-    }
 }
 
-/// Writes both questions.
+/// Writes the three questions.
 pub(super) fn ask(out: &mut Vec<u8>, key: &[u8], is_fenced: bool) {
     resp::encode(out, &[b"GET", key]);
+    resp::encode(out, &[b"ZCARD", &[key_space::QUEUE.as_bytes(), key].concat()]);
     match is_fenced {
         false => command::remaining(out, key),
         true => resp::encode(out, &[b"TIME"]),
@@ -215,6 +213,23 @@ mod tests {
         assert_eq!(answer(&bulk(&token), ":-2\r\n", false), Ok((Vote::Absent, None)));
         let (_, endless) = answer(&bulk(&token), ":-1\r\n", false).unwrap();
         assert_eq!(endless.unwrap().left, None);
+    }
+
+    #[test]
+    fn a_queue_that_cannot_be_asked_for_has_no_calls() {
+        let waiting = |text: &str| {
+            let mut inspected = Inspected::default();
+            inspected.note_value(Stored::Nothing);
+            parsed(text, |reply| inspected.note_waiting(reply)).map(|()| inspected.take_waiting())
+        };
+        assert_eq!((waiting(":0\r\n"), waiting(":3\r\n")), (Ok(0), Ok(3)));
+        assert_eq!(waiting(&format!(":{}\r\n", i64::MAX)), Ok(i64::MAX.unsigned_abs()));
+        for refusal in ["-NOPERM this user has no\r\n", "-WRONGTYPE no\r\n", "-ERR unknown command\r\n"] {
+            assert_eq!(waiting(refusal), Ok(0), "{refusal}");
+        }
+        for other in [":-1\r\n", "+OK\r\n", "$1\r\n1\r\n"] {
+            assert_eq!(waiting(other), Err(ProtocolError::UnexpectedReply), "{other}");
+        }
     }
 
     #[test]

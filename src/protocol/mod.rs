@@ -4,31 +4,30 @@
 //!
 //! # The path of one command
 //!
-//! 1. The engine describes what every node is asked as an [`Operation`](operation::Operation): acquire, extend, raise
-//!    or release, with a fence if the lock has one; a [`FairOperation`](fair_operation::FairOperation); or a
-//!    [`ReadWriteOperation`](operation::ReadWriteOperation).
+//! 1. The engine describes what every node is asked as an [`Operation`](operation::Operation): a verb, such as take or
+//!    release, and the kind of the lock.
 //! 2. [`Session::queue`](session::Session::queue) chooses the [`Dialect`](dialect::Dialect) that this server is asked
 //!    in. A script that the server has run goes by its hash ([`script`]).
-//! 3. [`command`], [`extension`], [`fair`], [`fenced`] or [`read_write`] writes the command at the end of the
-//!    connection's [`Traffic`](traffic::Traffic). In front of it goes the question whether the server is still a
-//!    master, if the last answer to that is old. Behind a release goes its hint ([`publish`]).
+//! 3. [`command`], [`extension`] or [`queue`] writes the command at the end of the connection's
+//!    [`Traffic`](traffic::Traffic). In front of it is sent the question whether the server is still a master, if the
+//!    last reply to that is old.
 //! 4. The session notes the request in its queue of expected replies. The engine writes the bytes and reads replies.
 //! 5. [`resp::Decoder`] finds the next reply. It belongs to the oldest request, always.
-//! 6. The same file that wrote the command gives the reply its meaning, an [`Answer`](dialect::Answer). [`error_reply`]
-//!    classifies errors.
+//! 6. [`command`], [`extension`], [`queue`], [`fenced`] or [`read_write`] parses the reply to an
+//!    [`Answer`](dialect::Answer). [`error_reply`] classifies errors.
 //! 7. [`Session::next_event`](session::Session::next_event) hands out a [`SessionEvent`](session::SessionEvent): a
 //!    vote, unless the node may not vote, or that another dialect is worth trying. The engine then calls
 //!    [`Session::ask_again`](session::Session::ask_again).
 //!
 //! [`endpoint`] reads URLs, [`handshake`] and [`server_info`] open a connection, [`subscription`] is the connection
-//! that hints arrive on.
+//! that messages to waiting calls arrive on.
 //!
 //! # What a new command may touch
 //!
 //! - A file of its own beside [`command`]: a function that writes it, one that parses its reply, a table of replies as
-//!   a test. For a fenced lock: `fenced::ask` and `fenced::reply`.
-//! - For an operation on a key: [`Operation`](operation::Operation) with `fence`, `dialects`, `commands` and
-//!   `cached_script`; [`dialect`]; in `sent_operation.rs`, the two matches of
+//!   a test. For a verb of the scripts: `queue::ask`, and `reply` of the kind.
+//! - For an operation on a key: [`Verb`](operation::Verb) and [`Operation`](operation::Operation) with `dialects`,
+//!   `commands` and `script`; [`dialect`]; in `sent_operation.rs`, the two matches of
 //!   [`SentOperation`](session::SentOperation), and `From<&Operation> for Abandoned`; in `session/operations.rs`,
 //!   `Session::preferred` and [`Session::ask_again`](session::Session::ask_again).
 //! - For a question: one variant of the session's `Request` and of [`SessionEvent`](session::SessionEvent), and a
@@ -50,18 +49,15 @@ pub mod dialect;
 pub mod endpoint;
 pub mod error_reply;
 pub mod extension;
-pub mod fair;
-pub mod fair_operation;
 mod fence_request;
 pub mod fenced;
 pub mod handshake;
-pub mod holder;
 mod inspection;
+pub mod key_space;
 pub mod lock_key;
 pub mod operation;
-pub mod publish;
+pub mod queue;
 pub mod read_write;
-pub mod resource;
 pub mod resp;
 pub mod script;
 mod script_error;
@@ -70,3 +66,4 @@ pub mod server_info;
 pub mod session;
 pub mod subscription;
 pub mod traffic;
+mod wake;

@@ -1,173 +1,148 @@
-//! The operations on the key of a lock, plain, fenced or read-write, which every node of a round is asked alike.
+//! The operations on the key of a lock, which every node of a round is asked alike: a verb, and the kind of the lock.
 
 use super::dialect::Dialect;
-use super::fair_operation::FairOperation;
 pub use super::fence_request::FenceRequest;
-use super::publish::Hint;
 use super::script::Script;
 use crate::algorithm::lock_kind::Access;
+use crate::algorithm::queue::{Entry, TakeRequest};
 
-/// One operation. With a fence, the key is that of a fenced lock.
+/// One operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
-    /// Sets the key, unless another token stands there. The node gives a fenced lock a token of `fence.least` or more.
+pub struct Operation {
+    /// What is asked.
+    pub verb: Verb,
+    /// Of which lock.
+    pub kind: Kind,
+}
+
+/// What is asked of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    /// Takes the lock if it is free, whichever calls wait. Times to live count by the node's clock, from when it
+    /// executes the command.
     Acquire {
-        /// Counted by the node's clock from when it runs the command.
+        /// The time to live.
         ttl_millis: u64,
-        /// Of a fenced lock.
-        fence: Option<FenceRequest>,
     },
-    /// Gives the key a new time to live, if it holds our token.
+    /// Lets the hold last longer, if it is ours.
     Extend {
-        /// Counted by the node's clock from when it runs the command.
+        /// The time to live from then on.
         ttl_millis: u64,
-        /// Of a fenced lock.
-        fence: Option<FenceRequest>,
     },
-    /// What is asked about a fair lock.
-    Fair(FairOperation),
-    /// Raises the fencing token to `least`, if the key holds our token.
-    Raise(FenceRequest),
-    /// One on the key of a read-write lock.
-    ReadWrite(ReadWriteOperation),
-    /// Deletes the key, if it holds our token. That of a fenced lock stays and is marked as free.
-    Release {
-        /// What to publish with it, if anything.
-        hint: Option<Hint>,
-        /// Of a fenced lock.
-        fence: Option<FenceRequest>,
+    /// Removes the entry of a call that neither holds the lock nor asks for it. Without one, those that wait are told.
+    Leave(Option<Entry>),
+    /// Raises the fence to `least`, if the hold is ours.
+    Raise,
+    /// Ends the hold, if it is ours.
+    Release(Option<Departure>),
+    /// Takes the lock if it is free and no other call is first, or stores the call's entry.
+    Take {
+        /// The time to live.
+        ttl_millis: u64,
+        /// How the call asks.
+        request: TakeRequest,
     },
 }
 
-/// An operation on the key of a read-write lock: on the entry of our token, and no other.
+/// What becomes of the entry of a call whose hold or attempt ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReadWriteOperation {
-    /// Sets the entry, unless the entries of others exclude it. A reader that has one is asked for as a new reader.
-    Acquire {
-        /// What it is an entry of.
-        access: Access,
-        /// Counted by the node's clock from when it runs the command.
-        ttl_millis: u64,
-        /// For how long a writer that is refused keeps new readers out; zero is not at all.
-        mark_millis: u64,
-        /// Of a writer that is given a number.
-        fence: Option<FenceRequest>,
-    },
-    /// Lets the entry last for so long at least, if there is one, and makes a writer a reader.
-    Extend {
-        /// What it is an entry of from then on.
-        access: Access,
-        /// Counted by the node's clock from when it runs the command.
-        ttl_millis: u64,
-        /// Of a writer that has a number.
-        fence: Option<FenceRequest>,
-    },
-    /// Raises the number to `least`, if the entry is there and is a writer's.
-    Raise(FenceRequest),
-    /// Removes the entry.
-    Release {
-        /// What to publish when the lock is free, if anything.
-        hint: Option<Hint>,
-    },
+pub struct Departure {
+    /// The call's.
+    pub entry: Entry,
+    /// It is stored with this ticket; none: it is removed.
+    pub ticket: Option<u64>,
+    /// Of a set: in the queue of which of its keys it is.
+    pub key: u8,
 }
 
-impl ReadWriteOperation {
-    /// What makes it one of a writer with a number. A release keeps the number, and says nothing of it.
-    pub(super) fn fence(self) -> Option<FenceRequest> {
+/// The kind of the lock, as far as its commands depend on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A fenced lock.
+    Fenced(FenceRequest),
+    /// A slot of a semaphore with so many permits.
+    Permit(u16),
+    /// A plain lock.
+    Plain,
+    /// A read-write lock; with a number for writers that want one.
+    ReadWrite(Access, Option<FenceRequest>),
+}
+
+impl Kind {
+    /// What makes it a lock with numbers.
+    pub fn fence(self) -> Option<FenceRequest> {
         match self {
-            ReadWriteOperation::Acquire { fence, .. } | ReadWriteOperation::Extend { fence, .. } => fence,
-            ReadWriteOperation::Raise(fence) => Some(fence),
-            ReadWriteOperation::Release { .. } => None,
+            Kind::Fenced(fence) => Some(fence),
+            Kind::Permit(_) | Kind::Plain => None,
+            Kind::ReadWrite(_, fence) => fence,
+        }
+    }
+
+    /// Whether its key holds nothing but a token: any library understands it.
+    pub(super) fn is_token_only(self) -> bool {
+        matches!(self, Kind::Permit(_) | Kind::Plain)
+    }
+
+    pub(super) fn script(self) -> Script {
+        match self {
+            Kind::Fenced(_) => Script::Fenced,
+            Kind::Permit(_) => Script::Permit,
+            Kind::Plain => Script::Plain,
+            Kind::ReadWrite(..) => Script::ReadWrite,
         }
     }
 }
 
 impl Operation {
-    /// What makes it one on a fenced lock.
+    /// What makes it one on a lock with numbers.
     pub fn fence(self) -> Option<FenceRequest> {
-        match self {
-            Operation::Acquire { fence, .. } | Operation::Extend { fence, .. } | Operation::Release { fence, .. } => {
-                fence
-            }
-            Operation::Raise(fence) => Some(fence),
-            Operation::Fair(fair) => fair.fence(),
-            Operation::ReadWrite(operation) => operation.fence(),
-        }
+        self.kind.fence()
     }
 
-    /// Whether it begins a lock.
+    /// Whether it may begin a lock.
     pub fn acquires(self) -> bool {
-        matches!(
-            self,
-            Operation::Acquire { .. }
-                | Operation::Fair(FairOperation::Take { .. })
-                | Operation::ReadWrite(ReadWriteOperation::Acquire { .. })
-        )
+        match self.verb {
+            Verb::Acquire { .. } => true,
+            Verb::Take { request, .. } => !request.stores_only,
+            Verb::Extend { .. } | Verb::Leave(_) | Verb::Raise | Verb::Release(_) => false,
+        }
     }
 
     /// Whether it ends a lock.
     pub fn is_release(self) -> bool {
-        matches!(
-            self,
-            Operation::Release { .. }
-                | Operation::Fair(FairOperation::Release { .. })
-                | Operation::ReadWrite(ReadWriteOperation::Release { .. })
-        )
+        matches!(self.verb, Verb::Release(_))
     }
 
-    /// Whether the node is to publish a hint.
-    pub(super) fn publishes(self) -> bool {
-        matches!(
-            self,
-            Operation::Release { hint: Some(_), .. }
-                | Operation::Fair(FairOperation::Release { hint: Some(_), .. })
-                | Operation::ReadWrite(ReadWriteOperation::Release { hint: Some(_) })
-        )
-    }
-
-    /// The same without a hint.
-    #[must_use]
-    pub(super) fn unpublished(self) -> Operation {
-        match self {
-            Operation::Release { fence, .. } => Operation::Release { hint: None, fence },
-            Operation::Fair(fair) => Operation::Fair(fair.unpublished()),
-            Operation::ReadWrite(ReadWriteOperation::Release { .. }) => {
-                Operation::ReadWrite(ReadWriteOperation::Release { hint: None })
-            }
-            other => other,
-        }
+    /// Whether it is asked by the script of its kind.
+    pub(super) fn script(self) -> Option<Script> {
+        let is_by_command = matches!(self.verb, Verb::Acquire { .. } | Verb::Extend { .. });
+        (!(is_by_command && self.kind.is_token_only())).then(|| self.kind.script())
     }
 
     /// The dialects that it can be asked in, the likeliest first.
     pub(super) fn dialects(self) -> &'static [Dialect] {
-        match self {
-            Operation::Acquire { fence: None, .. } => &[Dialect::Set],
-            Operation::Extend { fence: None, .. } => &Dialect::FOR_EXTENSION,
-            Operation::Release { fence: None, .. } => &Dialect::FOR_RELEASE,
-            _ => &[Dialect::Eval],
+        match self.verb {
+            _ if !self.kind.is_token_only() => &[Dialect::Eval],
+            Verb::Acquire { .. } => &[Dialect::Set],
+            Verb::Extend { .. } => &Dialect::FOR_EXTENSION,
+            Verb::Release(_) => &Dialect::FOR_RELEASE,
+            // Without scripts there is no queue.
+            Verb::Take { request, .. } if !request.stores_only && !request.must_queue => &Dialect::FOR_TAKE,
+            Verb::Take { .. } | Verb::Leave(_) | Verb::Raise => &[Dialect::Eval],
         }
     }
 
     /// The commands that a user needs for one of the dialects, for a message.
     pub(super) fn commands(self) -> &'static str {
-        match self {
-            Operation::Acquire { fence: None, .. } => "SET",
-            Operation::Extend { fence: None, .. } => "EVAL with GET and PEXPIRE, or SET",
-            Operation::Release { fence: None, .. } => "EVAL with GET and DEL, DELIFEQ or DELEX",
-            Operation::Fair(_) => "EVAL with GET, SET, DEL, PTTL and TIME",
-            Operation::ReadWrite(_) => "EVAL with GET, SET, DEL, PEXPIRE and TIME",
+        match (self.kind, self.verb) {
+            (Kind::Permit(_) | Kind::Plain, Verb::Acquire { .. }) => "SET",
+            (Kind::Permit(_) | Kind::Plain, Verb::Extend { .. }) => "EVAL with GET and PEXPIRE, or SET",
+            (Kind::Permit(_) | Kind::Plain, Verb::Release(_)) => "EVAL with GET and DEL, DELIFEQ or DELEX",
+            (_, Verb::Take { .. } | Verb::Leave(_)) => {
+                "EVAL with GET, SET, DEL, EXISTS, PTTL, TIME and the commands of queues"
+            }
+            (Kind::ReadWrite(..), _) => "EVAL with GET, SET, DEL, PEXPIRE and TIME",
             _ => "EVAL with GET, SET and TIME",
-        }
-    }
-
-    /// The script whose hash the server may be sent in place of the text.
-    pub(super) fn cached_script(self) -> Option<Script> {
-        match self {
-            Operation::Release { fence: None, .. } => Some(Script::Release),
-            Operation::Fair(fair) if fair.fence().is_some() => Some(Script::FencedFair),
-            Operation::Fair(_) => Some(Script::Fair),
-            Operation::ReadWrite(_) => Some(Script::ReadWrite),
-            _ => self.fence().map(|_| Script::Fence),
         }
     }
 }

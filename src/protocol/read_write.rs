@@ -1,22 +1,22 @@
 //! What a node is asked about the key of a read-write lock, and what its reply means (rules, section 14).
 //!
 //! ```text
-//!    the key has          acquire, read    acquire, write   extend           raise       release  its reply is
-//!    no entry             Granted          Granted          Absent           Refused     Refused  :1; :0
-//!    readers, not us      Granted          Held             Absent, Refused  Refused     Refused  :1; :-4 - n; :0, :-1
-//!    64 readers, not us   Held             Held             Absent, Refused  Refused     Refused  :-4 - n; :0, :-1
-//!    a writer, not us     Held             Held             Refused          Refused     Refused  :-4 - n; :-1; :0
-//!    us, as a reader      Granted          Held             Granted as such  Refused     Granted  :1, or more; :-1
-//!    us, as the writer    Granted          Granted          Granted          Granted     Granted  :1, or more
-//!    no read-write lock   UnexpectedValue  UnexpectedValue  UnexpectedValue  as before   Refused  :-2
-//!    a number ahead       as above         FenceAhead       as above         FenceAhead  as above :-3
-//!    a writer that waits  Held             as above         as above         as above    as above :-4 - n
+//!    the key has          acquire, read    acquire, write   extend           raise       its reply is
+//!    no hold              Granted          Granted          Absent           Refused     :1; :0
+//!    readers, not us      Granted          Held             Absent, Refused  Refused     :1; :-4 - n; :0, :-1
+//!    64 readers, not us   Held             Held             Absent, Refused  Refused     :-4 - n; :0, :-1
+//!    a writer, not us     Held             Held             Refused          Refused     :-4 - n; :-1; :0
+//!    us, as a reader      Granted          Held             Granted as such  Refused     :1; :-1
+//!    us, as the writer    Granted          Granted          Granted          Granted     :1
+//!    no read-write lock   UnexpectedValue  UnexpectedValue  UnexpectedValue  as before   :-2
+//!    a number ahead       as above         FenceAhead       as above         FenceAhead  :-3
 //! ```
 //!
 //! A writer that asks for a number is answered that, in place of `:1`; one that does not is never answered `:-3`. An
-//! extension that asks for a writer's entry is refused for one that is a reader's: it was sent before the downgrade. A
-//! raise is such an extension, by no time and to a number. `:1` or more counts the subscribers that a release was
-//! published to. `:-4 - n` says that the node refuses for n milliseconds more.
+//! extension that asks for a writer's hold is refused for one that is a reader's: it was sent before the downgrade. A
+//! raise is such an extension, by no time and to a number. `:-4 - n` reports that the node refuses for n milliseconds
+//! more. Calls take the lock in turn, by [`queue`](super::queue): what is granted is the same, where no entry is in
+//! front that excludes it. Only a repair acquires, whichever calls wait.
 //!
 //! # Why a writer is alone
 //!
@@ -53,198 +53,41 @@
 
 use super::dialect::{Answer, Dialect};
 use super::fenced::{acquire_reply, fault, refusal};
-use super::operation::{Operation, ReadWriteOperation};
-use super::publish::CHANNEL;
-use super::resp::{self, Reply};
-use super::script::Script;
+use super::operation::{Operation, Verb};
+use super::resp::Reply;
+use super::wake;
 use crate::algorithm::fault::Cause;
-use crate::algorithm::lease::OwnerToken;
-use crate::algorithm::lock_kind::Access;
 use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::vote::Vote;
 use std::time::Duration;
 
-/// What stands between the prefix and the resource in the key of a read-write lock. No name of a plain lock begins with
-/// it.
-pub const READ_WRITE_KEY_PREFIX: &str = "quorumlock-rw:";
-
-/// The name of the resource in what follows the prefix in a lock's key.
-pub fn resource(name: &str) -> &str {
-    name.strip_prefix(READ_WRITE_KEY_PREFIX).unwrap_or(name)
-}
-
-/// Writes an operation on a read-write lock: by the script's text, or by its hash in [`Dialect::Evalsha`].
-pub fn ask(out: &mut Vec<u8>, dialect: Dialect, key: &[u8], token: &OwnerToken, operation: ReadWriteOperation) {
-    let [command, script] = Script::ReadWrite.call(dialect);
-    let [mut first, mut second, mut third, mut fourth] = [[0; 20]; 4];
-    // Labels stay out of the key: they would count against its room.
-    let token = &token.digits();
-    let mut send = |verb: &[u8], more: &[&[u8]]| {
-        let mut words = [&[][..]; 11];
-        let count = 6 + more.len();
-        words[..6].copy_from_slice(&[command, script, b"1", key, verb, token]);
-        words[6..count].copy_from_slice(more);
-        resp::encode(out, &words[..count]);
-    };
-    let (least, retention) = operation.fence().map_or((0, 0), |fence| (fence.least.get(), fence.retention_millis));
-    let (least, retention) = (resp::decimal(least, &mut first), resp::decimal(retention, &mut second));
-    match operation {
-        ReadWriteOperation::Acquire { access, ttl_millis, mark_millis, fence } => {
-            let (ttl, mark) = (resp::decimal(ttl_millis, &mut third), resp::decimal(mark_millis, &mut fourth));
-            let count = if fence.is_some() { 5 } else { 3 };
-            send(b"acquire", &[word(access), ttl, mark, retention, least][..count]);
-        }
-        ReadWriteOperation::Extend { access, ttl_millis, fence } => {
-            let (ttl, count) = (resp::decimal(ttl_millis, &mut third), if fence.is_some() { 4 } else { 2 });
-            send(b"extend", &[word(access), ttl, b"0", retention][..count]);
-        }
-        // An extension that adds no time.
-        ReadWriteOperation::Raise(_) => send(b"extend", &[word(Access::Write), b"0", b"0", retention, least]),
-        ReadWriteOperation::Release { hint: None } => send(b"release", &[]),
-        ReadWriteOperation::Release { hint: Some(hint) } => send(b"release", &[CHANNEL, hint.text(&mut third)]),
-    }
-}
-
-fn word(access: Access) -> &'static [u8] {
-    match access {
-        Access::Read => b"r",
-        Access::Write => b"w",
-    }
-}
-
-/// The meaning of a reply to [`ask`] in this dialect.
+/// The meaning of a reply to an operation by the script.
 ///
 /// # Errors
-/// A reply that the script never gives.
-pub fn reply(dialect: Dialect, operation: ReadWriteOperation, reply: Reply<'_>) -> Result<Answer, ProtocolError> {
-    use ReadWriteOperation::{Acquire, Extend, Raise, Release};
-    if let (Acquire { fence: Some(fence), .. }, Reply::Bulk(_) | Reply::Integer(_)) = (operation, reply) {
+/// A reply that the script never returns.
+pub(super) fn reply(dialect: Dialect, operation: Operation, reply: Reply<'_>) -> Result<Answer, ProtocolError> {
+    if let (Verb::Acquire { .. }, Some(fence), Reply::Bulk(_) | Reply::Integer(_)) =
+        (operation.verb, operation.fence(), reply)
+    {
         return acquire_reply(fence.least, reply);
     }
-    Ok(match (operation, reply) {
-        (_, Reply::Error(text)) => refusal(dialect, text, Operation::ReadWrite(operation).commands()),
-        (_, Reply::Integer(1)) | (Release { hint: Some(_) }, Reply::Integer(2..)) => Answer::Vote(Vote::Granted),
+    Ok(match (operation.verb, reply) {
+        (_, Reply::Error(text)) => refusal(dialect, text, operation.commands()),
+        (Verb::Release(_), _) => return wake::departed(reply),
+        (_, Reply::Integer(1)) => Answer::Vote(Vote::Granted),
         // It is refused through the last millisecond.
-        (Acquire { .. }, Reply::Integer(left @ ..=-4)) => Answer::Held(Duration::from_millis(left.unsigned_abs() - 3)),
-        (Extend { .. }, Reply::Integer(0)) => Answer::Vote(Vote::Absent),
-        (Extend { .. }, Reply::Integer(-1))
-        | (Raise(_), Reply::Integer(0 | -1))
-        | (Release { .. }, Reply::Integer(0 | -2)) => Answer::Vote(Vote::Refused),
-        (Raise(_), Reply::Integer(-3)) => fault(Cause::FenceAhead),
+        (Verb::Acquire { .. }, Reply::Integer(left @ ..=-4)) => {
+            Answer::Held(Duration::from_millis(left.unsigned_abs() - 3))
+        }
+        (Verb::Extend { .. }, Reply::Integer(0)) => Answer::Vote(Vote::Absent),
+        (Verb::Extend { .. }, Reply::Integer(-1)) | (Verb::Raise, Reply::Integer(0 | -1)) => {
+            Answer::Vote(Vote::Refused)
+        }
+        (Verb::Raise, Reply::Integer(-3)) => fault(Cause::FenceAhead),
         (_, Reply::Integer(-2)) => fault(Cause::UnexpectedValue),
         _ => return Err(ProtocolError::UnexpectedReply),
     })
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::operation::FenceRequest;
-    use super::super::publish::Hint;
-    use super::super::script;
-    use super::*;
-    use crate::algorithm::fault::{Fault, Phase};
-    use crate::algorithm::fence::{FencingToken, LEAD_LIMIT};
-
-    const ACQUIRE: ReadWriteOperation = acquire(None);
-    const FENCED: ReadWriteOperation = acquire(Some(FENCE));
-    const EXTEND: ReadWriteOperation =
-        ReadWriteOperation::Extend { access: Access::Read, ttl_millis: 30_000, fence: None };
-    const EXTEND_FENCED: ReadWriteOperation =
-        ReadWriteOperation::Extend { access: Access::Write, ttl_millis: 30_000, fence: Some(FENCE) };
-    const RAISE: ReadWriteOperation = ReadWriteOperation::Raise(FENCE);
-    const RELEASE: ReadWriteOperation = ReadWriteOperation::Release { hint: Some(Hint { crowd: 3, has_waited: true }) };
-    const UNDO: ReadWriteOperation = ReadWriteOperation::Release { hint: None };
-    const FENCE: FenceRequest = FenceRequest { least: FencingToken::MAX, retention_millis: 86_400_000 };
-
-    const fn acquire(fence: Option<FenceRequest>) -> ReadWriteOperation {
-        ReadWriteOperation::Acquire { access: Access::Write, ttl_millis: 30_000, mark_millis: 1000, fence }
-    }
-
-    #[test]
-    fn requests_go_out_as_the_script_expects_them() {
-        let digits = "ab".repeat(20);
-        let sent = |dialect, operation| {
-            let mut out = Vec::new();
-            ask(&mut out, dialect, b"k", &OwnerToken::from_entropy([0xab; 20]), operation);
-            String::from_utf8(out).unwrap().replace("\r\n", " ")
-        };
-        let hash = script::READ_WRITE_SHA1;
-        assert_eq!(
-            sent(Dialect::Evalsha, ACQUIRE),
-            format!("*9 $7 EVALSHA $40 {hash} $1 1 $1 k $7 acquire $40 {digits} $1 w $5 30000 $4 1000 ")
-        );
-        assert_eq!(
-            sent(Dialect::Evalsha, EXTEND),
-            format!("*8 $7 EVALSHA $40 {hash} $1 1 $1 k $6 extend $40 {digits} $1 r $5 30000 ")
-        );
-        assert_eq!(
-            sent(Dialect::Evalsha, RELEASE),
-            format!("*8 $7 EVALSHA $40 {hash} $1 1 $1 k $7 release $40 {digits} $11 quorumlock: $2 3w ")
-        );
-        let number = "$8 86400000 $16 9007199254740991";
-        assert_eq!(
-            sent(Dialect::Evalsha, FENCED),
-            format!("*11 $7 EVALSHA $40 {hash} $1 1 $1 k $7 acquire $40 {digits} $1 w $5 30000 $4 1000 {number} ")
-        );
-        assert_eq!(
-            sent(Dialect::Evalsha, EXTEND_FENCED),
-            format!("*10 $7 EVALSHA $40 {hash} $1 1 $1 k $6 extend $40 {digits} $1 w $5 30000 $1 0 $8 86400000 ")
-        );
-        assert_eq!(
-            sent(Dialect::Evalsha, RAISE),
-            format!("*11 $7 EVALSHA $40 {hash} $1 1 $1 k $6 extend $40 {digits} $1 w $1 0 $1 0 {number} ")
-        );
-        let (length, text) = (script::READ_WRITE.len(), script::READ_WRITE.replace("\r\n", " "));
-        assert_eq!(
-            sent(Dialect::Eval, UNDO),
-            format!("*6 $4 EVAL ${length} {text} $1 1 $1 k $7 release $40 {digits} ")
-        );
-    }
-
-    #[test]
-    fn a_reply_means_what_its_operation_makes_of_it() {
-        const UNEXPECTED: Result<Answer, ProtocolError> = Err(ProtocolError::UnexpectedReply);
-        let vote = |vote| Ok(Answer::Vote(vote));
-        let failed = |cause| Ok(Answer::Vote(Vote::Fault(Fault::new(Phase::Reply, cause))));
-        let [granted, refused, absent] = [Vote::Granted, Vote::Refused, Vote::Absent].map(vote);
-        let [foreign, no_scripts] = [Cause::UnexpectedValue, Cause::NoScripts].map(failed);
-        let (held, ahead) = (Ok(Answer::Held(Duration::from_millis(1))), failed(Cause::FenceAhead));
-        let number = Ok(Answer::Fence(FencingToken::saturating(1_700_000_000_000_000)));
-        let eval = b"NOPERM this user has no permissions to run the 'eval' command".as_slice();
-        let all = |meaning| [meaning; 6];
-        let table: [(Reply<'_>, [Result<Answer, ProtocolError>; 6]); 12] = [
-            (Reply::Integer(1), [granted, UNEXPECTED, granted, granted, granted, granted]),
-            (Reply::Integer(0), [UNEXPECTED, UNEXPECTED, absent, refused, refused, refused]),
-            (Reply::Integer(-1), [UNEXPECTED, UNEXPECTED, refused, refused, UNEXPECTED, UNEXPECTED]),
-            (Reply::Integer(-2), [foreign, foreign, foreign, foreign, refused, refused]),
-            (Reply::Integer(-3), [UNEXPECTED, ahead, UNEXPECTED, ahead, UNEXPECTED, UNEXPECTED]),
-            (Reply::Integer(-4), [held, held, UNEXPECTED, UNEXPECTED, UNEXPECTED, UNEXPECTED]),
-            (Reply::Integer(5), [UNEXPECTED, UNEXPECTED, UNEXPECTED, UNEXPECTED, granted, UNEXPECTED]),
-            (Reply::Bulk(None), all(UNEXPECTED)),
-            (
-                Reply::Bulk(Some(b"1700000000000000")),
-                [UNEXPECTED, number, UNEXPECTED, UNEXPECTED, UNEXPECTED, UNEXPECTED],
-            ),
-            (
-                Reply::Bulk(Some(b"9007199254740992")),
-                [UNEXPECTED, foreign, UNEXPECTED, UNEXPECTED, UNEXPECTED, UNEXPECTED],
-            ),
-            (Reply::Error(eval), all(no_scripts)),
-            (Reply::Error(b"OOM command not allowed"), all(failed(Cause::OutOfMemory))),
-        ];
-        for (bytes, meanings) in table {
-            for (operation, meaning) in [ACQUIRE, FENCED, EXTEND, RAISE, RELEASE, UNDO].into_iter().zip(meanings) {
-                assert_eq!(reply(Dialect::Eval, operation, bytes), meaning, "{bytes:?} to {operation:?}");
-            }
-        }
-        let after = |floor: u64| {
-            let fence = FenceRequest { least: FencingToken::saturating(floor), ..FENCE };
-            reply(Dialect::Eval, acquire(Some(fence)), Reply::Bulk(Some(b"1700000000000000")))
-        };
-        assert_eq!([1_700_000_000_000_000 - LEAD_LIMIT, 1].map(after), [number, ahead]);
-        assert_eq!(
-            reply(Dialect::Evalsha, ACQUIRE, Reply::Error(b"NOSCRIPT No matching script.")),
-            Ok(Answer::WrongDialect(Cause::Server("NOSCRIPT")))
-        );
-    }
-}
+mod tests;

@@ -22,30 +22,25 @@ macro_rules! script {
 
 /// Compare and extend: `EVAL EXTEND 1 key token ttl_ms` → `:1` extended, `:0` no such key, `:-1` another token.
 pub const EXTEND: &str = script!("lua/extend.lua");
-/// All of a fair lock: `EVAL FAIR 2 key queue what …`, see [`fair`](super::fair).
-pub const FAIR: &str = script!("lua/fair.lua", "lua/queue.lua");
-/// All of a fenced lock: `EVAL FENCE 1 key what token retention_ms …`, see [`fenced`](super::fenced).
-pub const FENCE: &str = script!("lua/fence_key.lua", "lua/fence.lua");
-/// The queue of a lock that is fenced and fair, all else of which is [`FENCE`]: `EVAL FENCED_FAIR 2 key queue what …`,
-/// see [`fair`](super::fair).
-pub const FENCED_FAIR: &str = script!("lua/fence_key.lua", "lua/fenced_fair.lua", "lua/queue.lua");
-/// All of a read-write lock: `EVAL READ_WRITE 1 key what token …`, see [`read_write`](super::read_write).
-pub const READ_WRITE: &str = script!("lua/read_write.lua");
-/// Compare and delete, for servers that have no command for it: `EVAL RELEASE 1 key token [channel number]` → `:1` or
-/// `:0`; `:2` when it was done and publishing is not permitted, `:2` and the number of subscribers otherwise.
-pub const RELEASE: &str = script!("lua/release.lua");
+/// All of a fenced lock: `EVAL FENCED 1 key verb token …`, see [`fenced`](super::fenced) and [`queue`](super::queue).
+pub const FENCED: &str = script!("lua/fence_key.lua", "lua/fenced.lua", "lua/mutex.lua", "lua/queue.lua");
+/// A permit of a semaphore: `EVAL PERMIT 1 key verb token …`, see [`queue`](super::queue).
+pub const PERMIT: &str = script!("lua/permit.lua", "lua/queue.lua");
+/// A plain lock, but for `SET NX PX` and [`EXTEND`]: `EVAL PLAIN 1 key verb token …`, see [`queue`](super::queue).
+pub const PLAIN: &str = script!("lua/plain.lua", "lua/mutex.lua", "lua/queue.lua");
+/// All of a read-write lock: `EVAL READ_WRITE 1 key verb token …`, see [`read_write`](super::read_write) and
+/// [`queue`](super::queue).
+pub const READ_WRITE: &str = script!("lua/read_write.lua", "lua/queue.lua");
 
-/// What servers call [`FAIR`] once they have run it, as [`RELEASE_SHA1`].
-pub const FAIR_SHA1: &str = "07023b094c82c79a82ffd9c7b695422a1ffbf409";
-/// What servers call [`FENCE`] once they have run it, as [`RELEASE_SHA1`].
-pub const FENCE_SHA1: &str = "5ce4f849b2ec3e60d78543eba65df4a1ee7228cf";
-/// What servers call [`FENCED_FAIR`] once they have run it, as [`RELEASE_SHA1`].
-pub const FENCED_FAIR_SHA1: &str = "d62e6741ec91d7e617533c3bf1ed0cde9ea2cfd9";
-/// What servers call [`READ_WRITE`] once they have run it, as [`RELEASE_SHA1`].
-pub const READ_WRITE_SHA1: &str = "9e5859914f6eaa1ed1b8c2adfbc97f78e196da3a";
-/// What servers call [`RELEASE`] once they have run it: the SHA-1 of its text, as `SCRIPT LOAD` answers. A test asks a
+/// What servers call [`FENCED`] once they have run it, as [`PLAIN_SHA1`].
+pub const FENCED_SHA1: &str = "167865ecfbdd38f4e8d81a93f1e0027e61fc4d78";
+/// What servers call [`PERMIT`] once they have run it, as [`PLAIN_SHA1`].
+pub const PERMIT_SHA1: &str = "f63bfaf21786eaa23b0a01049f74129cb94be77d";
+/// What servers call [`PLAIN`] once they have run it: the SHA-1 of its text, as `SCRIPT LOAD` answers. A test asks a
 /// server whether it still is.
-pub const RELEASE_SHA1: &str = "dd12ea445da65aeeca6ce92e29939c3267883e1b";
+pub const PLAIN_SHA1: &str = "ddc6d1740a958a1fba1b14063f96ee9cecb27913";
+/// What servers call [`READ_WRITE`] once they have run it, as [`PLAIN_SHA1`].
+pub const READ_WRITE_SHA1: &str = "d3ef938cdb2d4b47c3623a430df67361fd72133f";
 
 /// How often on one connection a server may not know a script that it has run. To flush its scripts is rare. A server
 /// that forbids the hash, or forgets scripts all the time, does so for good.
@@ -54,27 +49,24 @@ const HASH_REFUSALS: u8 = 3;
 /// A script that is run often enough to go by its hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Script {
-    /// [`FAIR`].
-    Fair,
-    /// [`FENCE`].
-    Fence,
-    /// [`FENCED_FAIR`].
-    FencedFair,
+    /// [`FENCED`].
+    Fenced,
+    /// [`PERMIT`].
+    Permit,
+    /// [`PLAIN`].
+    Plain,
     /// [`READ_WRITE`].
     ReadWrite,
-    /// [`RELEASE`].
-    Release,
 }
 
 impl Script {
     /// The command and the script in it: by the text, unless the dialect is [`Dialect::Evalsha`].
     pub(super) fn call(self, dialect: Dialect) -> [&'static [u8]; 2] {
         let (text, hash) = match self {
-            Script::Fair => (FAIR, FAIR_SHA1),
-            Script::Fence => (FENCE, FENCE_SHA1),
-            Script::FencedFair => (FENCED_FAIR, FENCED_FAIR_SHA1),
+            Script::Fenced => (FENCED, FENCED_SHA1),
+            Script::Permit => (PERMIT, PERMIT_SHA1),
+            Script::Plain => (PLAIN, PLAIN_SHA1),
             Script::ReadWrite => (READ_WRITE, READ_WRITE_SHA1),
-            Script::Release => (RELEASE, RELEASE_SHA1),
         };
         if dialect == Dialect::Evalsha { [b"EVALSHA", hash.as_bytes()] } else { [b"EVAL", text.as_bytes()] }
     }
@@ -83,7 +75,7 @@ impl Script {
 /// Which scripts a server knows by their hashes, on one connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ScriptCache {
-    scripts: [CacheEntry; 5],
+    scripts: [CacheEntry; 4],
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -118,7 +110,11 @@ impl ScriptCache {
 const fn code<const LENGTH: usize>(files: &str) -> ([u8; LENGTH], usize) {
     let (files, mut code, mut length, mut index) = (files.as_bytes(), [0; LENGTH], 0, 0);
     while index < files.len() {
-        let is_code = !(files[index] == b'-' && files[index + 1] == b'-');
+        let mut start = index;
+        while files[start] == b' ' {
+            start += 1;
+        }
+        let is_code = !(files[start] == b'-' && files[start + 1] == b'-');
         let mut is_line = true;
         while is_line {
             is_line = files[index] != b'\n';
@@ -140,33 +136,29 @@ mod tests {
     fn the_wire_gets_code_without_comments() {
         assert!(EXTEND.starts_with("local owner = redis.pcall('GET', KEYS[1])\n"), "{EXTEND}");
         assert!(EXTEND.ends_with("return redis.pcall('PEXPIRE', KEYS[1], ARGV[2])\n"));
-        assert!(RELEASE.starts_with("if redis.call('GET', KEYS[1]) ~= ARGV[1]"), "{RELEASE}");
-        assert!(RELEASE.ends_with("or gone\n"));
-        assert!(FENCE.starts_with("local value = redis.pcall('GET', KEYS[1])\n"), "{FENCE}");
-        assert!(FENCE.ends_with("or 1\n"));
+        assert!(FENCED.starts_with("local value = redis.pcall('GET', KEYS[1])\n"), "{FENCED}");
+        assert!(PERMIT.starts_with("local key = KEYS[1]\n"), "{PERMIT}");
+        assert!(PLAIN.starts_with("local key = KEYS[1]\n"), "{PLAIN}");
         assert!(READ_WRITE.starts_with("local room = 64\n"), "{READ_WRITE}");
-        assert!(READ_WRITE.ends_with("or 1\n"));
-        assert!(FAIR.starts_with("local what = ARGV[1]\n") && FAIR.contains("\nend\nlocal queue = redis."), "{FAIR}");
-        assert!(FAIR.ends_with("position, lasts, next_id)\n"));
-        assert!(FENCED_FAIR.starts_with("local value = redis.pcall('GET', KEYS[1])\n"), "{FENCED_FAIR}");
-        assert!(FENCED_FAIR.ends_with("position, lasts, next_id)\n"));
-        assert!([EXTEND, FAIR, FENCE, FENCED_FAIR, READ_WRITE, RELEASE].iter().all(|script| !script.contains("--")));
+        for script in [FENCED, PERMIT, PLAIN, READ_WRITE] {
+            assert!(script.ends_with("first_entry() or '')\n") && !script.contains("--"), "{script}");
+        }
     }
 
     #[test]
     fn a_script_that_was_run_goes_by_its_hash_unless_the_server_keeps_forgetting() {
         let mut cache = ScriptCache::default();
-        assert!(!cache.knows(Script::Fence));
+        assert!(!cache.knows(Script::Fenced));
         for round in 0..HASH_REFUSALS {
-            cache.note_run(Script::Fence);
-            assert!(cache.knows(Script::Fence) && !cache.knows(Script::Release), "{round}");
-            cache.note_refusal(Script::Fence);
-            cache.note_refusal(Script::Fence);
-            assert!(!cache.knows(Script::Fence), "{round}");
+            cache.note_run(Script::Fenced);
+            assert!(cache.knows(Script::Fenced) && !cache.knows(Script::Plain), "{round}");
+            cache.note_refusal(Script::Fenced);
+            cache.note_refusal(Script::Fenced);
+            assert!(!cache.knows(Script::Fenced), "{round}");
         }
-        cache.note_run(Script::Fence);
-        assert!(!cache.knows(Script::Fence), "it forgets all the time");
-        cache.note_run(Script::Release);
-        assert!(cache.knows(Script::Release));
+        cache.note_run(Script::Fenced);
+        assert!(!cache.knows(Script::Fenced), "it forgets all the time");
+        cache.note_run(Script::Plain);
+        assert!(cache.knows(Script::Plain));
     }
 }

@@ -44,7 +44,7 @@ pub(super) fn is_unknown_inside(text: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::dialect::{Answer, Dialect};
-    use super::super::operation::{FenceRequest, Operation};
+    use super::super::operation::{FenceRequest, Kind, Operation, Verb};
     use super::super::resp::Reply;
     use super::super::{command, extension, fenced};
     use super::*;
@@ -86,12 +86,8 @@ mod tests {
         let extend = |dialect| of_answer(extension::extend_reply(dialect, reply).unwrap());
         let fenced = |dialect, operation| of_answer(fenced::reply(dialect, operation, reply).unwrap());
         let fence = FenceRequest { least: FencingToken::saturating(1), retention_millis: 1 };
-        let operations = [
-            Operation::Acquire { ttl_millis: 1, fence: Some(fence) },
-            Operation::Extend { ttl_millis: 1, fence: Some(fence) },
-            Operation::Raise(fence),
-            Operation::Release { hint: None, fence: Some(fence) },
-        ];
+        let verbs = [Verb::Acquire { ttl_millis: 1 }, Verb::Extend { ttl_millis: 1 }, Verb::Raise, Verb::Release(None)];
+        let operations = verbs.map(|verb| Operation { verb, kind: Kind::Fenced(fence) });
         match request {
             "acquire" => vec![of_vote(command::acquire_vote(reply).unwrap())],
             "set-ifeq" => vec![extend(Dialect::SetIfeq)],

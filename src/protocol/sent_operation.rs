@@ -2,11 +2,11 @@
 //! whether votes count.
 
 use super::dialect::{Answer, Dialect, TriedDialects};
-use super::fair_operation::FairOperation;
-use super::operation::{Operation, ReadWriteOperation};
+use super::operation::{Kind, Operation, Verb};
 use super::resp::Reply;
 use super::script::Script;
-use super::{command, extension, fair, fenced, lock_key, read_write};
+use super::wake::Wake;
+use super::{command, extension, fenced, lock_key, queue, read_write};
 use crate::algorithm::fault::{Cause, Fault};
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::protocol_error::ProtocolError;
@@ -30,17 +30,15 @@ pub struct SentOperation {
     pub(super) part: u8,
     /// Of the operation, which is large: looked at for each node and each reply.
     pub(super) is_release: bool,
-    pub(super) publishes: bool,
     pub(super) script: Option<Script>,
 }
 
 impl SentOperation {
     /// An operation that is to be sent to the nodes of a round.
     pub fn new(ticket: Ticket, operation: Operation) -> SentOperation {
-        let (is_release, publishes, script) =
-            (operation.is_release(), operation.publishes(), operation.cached_script());
+        let (is_release, script) = (operation.is_release(), operation.script());
         let tried = TriedDialects::first(Dialect::Eval);
-        SentOperation { ticket, operation, tried, part: 0, is_release, publishes, script }
+        SentOperation { ticket, operation, tried, part: 0, is_release, script }
     }
 
     /// The round it belongs to.
@@ -62,23 +60,38 @@ impl SentOperation {
     #[inline(never)]
     fn write(&self, out: &mut Vec<u8>, key: &[u8], token: &OwnerToken) {
         match (self.operation, self.tried.last()) {
-            (Operation::Acquire { ttl_millis, .. }, Dialect::Msetex) => {
+            (Operation { verb: Verb::Acquire { ttl_millis }, .. }, Dialect::Msetex) => {
                 command::acquire_all(out, key, token, ttl_millis);
             }
-            _ => lock_key::each(key).for_each(|key| self.write_one(out, key, token)),
+            _ => lock_key::each(key).zip(0..).for_each(|(key, part)| self.write_one(out, (key, part), token)),
         }
     }
 
-    fn write_one(&self, out: &mut Vec<u8>, key: &[u8], token: &OwnerToken) {
-        let dialect = self.tried.last();
-        match self.operation {
-            Operation::Acquire { ttl_millis, fence: None } => command::acquire(out, key, token, ttl_millis),
-            Operation::Extend { ttl_millis, fence: None } => extension::extend(out, dialect, key, token, ttl_millis),
-            Operation::Release { hint, fence: None } => command::release(out, dialect, key, token, hint),
-            Operation::Fair(operation) => fair::ask(out, dialect, key, token, operation),
-            Operation::ReadWrite(operation) => read_write::ask(out, dialect, key, token, operation),
-            fenced => fenced::ask(out, dialect, key, token, fenced),
+    /// `part`: which key of a set it is.
+    fn write_one(&self, out: &mut Vec<u8>, (key, part): (&[u8], u8), token: &OwnerToken) {
+        let (dialect, Operation { verb, kind }) = (self.tried.last(), self.operation);
+        match verb {
+            Verb::Acquire { ttl_millis } if kind.is_token_only() => command::acquire(out, key, token, ttl_millis),
+            Verb::Take { ttl_millis, .. } if dialect == Dialect::Set => command::acquire(out, key, token, ttl_millis),
+            Verb::Extend { ttl_millis } if kind.is_token_only() => {
+                extension::extend(out, dialect, key, token, ttl_millis);
+            }
+            Verb::Release(_) if matches!(dialect, Dialect::Delex | Dialect::Delifeq) => {
+                command::release(out, dialect, key, token);
+            }
+            // The entry of a call that wants a set is in the queue of one of its keys.
+            Verb::Release(Some(departure)) if departure.key != part => {
+                queue::ask(out, dialect, key, token, Operation { verb: Verb::Release(None), kind });
+            }
+            _ => queue::ask(out, dialect, key, token, self.operation),
         }
+    }
+
+    /// What the reply reports of the queue.
+    pub(super) fn wake(&self, reply: Reply<'_>) -> Wake {
+        let is_script = matches!(self.tried.last(), Dialect::Eval | Dialect::Evalsha);
+        let looks = is_script && matches!(self.operation.verb, Verb::Release(_) | Verb::Leave(_));
+        if looks { Wake::by(reply) } else { Wake::Nobody }
     }
 
     /// The meaning of the reply, in the dialect that it was sent in last.
@@ -87,15 +100,15 @@ impl SentOperation {
     /// A reply that this operation never has.
     #[inline]
     pub(super) fn parse_reply(&self, reply: Reply<'_>) -> Result<Answer, ProtocolError> {
-        let dialect = self.tried.last();
-        match self.operation {
-            Operation::Acquire { fence: None, .. } if dialect == Dialect::Msetex => command::acquire_all_reply(reply),
-            Operation::Acquire { fence: None, .. } => command::acquire_vote(reply).map(Answer::Vote),
-            Operation::Extend { fence: None, .. } => extension::extend_reply(dialect, reply),
-            Operation::Release { fence: None, .. } => command::release_reply(reply),
-            Operation::Fair(operation) => fair::reply(dialect, operation, reply),
-            Operation::ReadWrite(operation) => read_write::reply(dialect, operation, reply),
-            fenced => fenced::reply(dialect, fenced, reply),
+        let (dialect, Operation { verb, kind }) = (self.tried.last(), self.operation);
+        match (verb, kind) {
+            (Verb::Take { .. } | Verb::Leave(_), _) => queue::reply(dialect, self.operation, reply),
+            (_, Kind::ReadWrite(..)) => read_write::reply(dialect, self.operation, reply),
+            (_, Kind::Fenced(_)) => fenced::reply(dialect, self.operation, reply),
+            (Verb::Acquire { .. }, _) if dialect == Dialect::Msetex => command::acquire_all_reply(reply),
+            (Verb::Acquire { .. }, _) => command::acquire_vote(reply).map(Answer::Vote),
+            (Verb::Extend { .. } | Verb::Raise, _) => extension::extend_reply(dialect, reply),
+            (Verb::Release(_), _) => command::release_reply(reply),
         }
     }
 }
@@ -104,9 +117,8 @@ impl SentOperation {
 /// dialect.
 #[derive(Default)]
 pub struct EncodedOperation {
-    /// What the bytes are of: the ticket names one operation, key and token, which are written in this dialect, and
-    /// with a hint or without.
-    form: Option<(Ticket, Dialect, bool)>,
+    /// What the bytes are of: the ticket names one operation, key and token, which are written in this dialect.
+    form: Option<(Ticket, Dialect)>,
     bytes: Vec<u8>,
 }
 
@@ -120,7 +132,7 @@ impl EncodedOperation {
     /// Writes the command.
     #[inline]
     pub(super) fn write(&mut self, sent: &SentOperation, out: &mut Vec<u8>, key: &[u8], token: &OwnerToken) {
-        let form = Some((sent.ticket, sent.tried.last(), sent.publishes));
+        let form = Some((sent.ticket, sent.tried.last()));
         if self.form != form {
             self.clear();
             sent.write(&mut self.bytes, key, token);
@@ -138,7 +150,7 @@ pub enum Abandoned {
     /// It was only a question.
     Check,
     /// It may make our key live longer or raise its fence, now or later. Nothing is owed: the release of the lock ends
-    /// it wherever it is. Or it may not have deleted a place in a queue, which ends by itself.
+    /// it wherever it is. Or it may not have removed an entry from a queue, whose client is told and removes it then.
     Extend,
     /// It may not have deleted the key, and must be sent again.
     Release,
@@ -158,19 +170,10 @@ impl Abandoned {
 
 impl From<&Operation> for Abandoned {
     fn from(operation: &Operation) -> Abandoned {
-        match operation {
-            Operation::Acquire { .. }
-            | Operation::Fair(FairOperation::Take { .. })
-            | Operation::ReadWrite(ReadWriteOperation::Acquire { .. }) => Abandoned::Acquire,
-            Operation::Extend { .. }
-            | Operation::Fair(FairOperation::Leave { .. })
-            | Operation::Raise(_)
-            | Operation::ReadWrite(ReadWriteOperation::Extend { .. } | ReadWriteOperation::Raise(_)) => {
-                Abandoned::Extend
-            }
-            Operation::Release { .. }
-            | Operation::Fair(FairOperation::Release { .. })
-            | Operation::ReadWrite(ReadWriteOperation::Release { .. }) => Abandoned::Release,
+        match operation.verb {
+            Verb::Acquire { .. } | Verb::Take { .. } => Abandoned::Acquire,
+            Verb::Extend { .. } | Verb::Leave(_) | Verb::Raise => Abandoned::Extend,
+            Verb::Release(_) => Abandoned::Release,
         }
     }
 }

@@ -16,17 +16,6 @@ pub enum WaitLimit {
     WhileAvailable(Duration),
 }
 
-impl WaitLimit {
-    /// For how long to make no attempt at most: there is time for another one.
-    pub(super) fn longest_sleep(self, now: Timestamp) -> Duration {
-        match self {
-            WaitLimit::WhileAvailable(limit) => limit / 2,
-            WaitLimit::Until(deadline) => deadline.since(now) / 2,
-            WaitLimit::Once => Duration::ZERO,
-        }
-    }
-}
-
 /// The parameters of one call.
 #[derive(Clone, Copy, Debug)]
 pub struct AcquireConfig {
@@ -41,4 +30,8 @@ pub struct AcquireConfig {
     /// How long [permanent](crate::algorithm::fault::Cause::is_permanent) faults must leave no quorum until they
     /// end the wait.
     pub permanent_fault_limit: Duration,
+    /// Whether a call that waits does so in the queues of the lock.
+    pub queues: bool,
+    /// Whether its first attempt is made in turn, too.
+    pub queues_first: bool,
 }

@@ -26,61 +26,45 @@
 //! 3. [`Output::Raise`]: only for a fenced lock. Send the raise to the nodes that are behind, and collect votes, with
 //!    those of the nodes that have the fence counted already, until [`raise_deadline`](Acquire::raise_deadline). Then
 //!    read the clock and call [`raised`](Acquire::raised).
-//! 4. [`Output::Undo`]: queue the release of that token on these nodes, behind the `SET`, and wait for nothing.
-//! 5. [`Output::Wait`]: sleep until then, or until something ends the wait early; then call [`woken`](Acquire::woken),
-//!    [`retry_now`](Acquire::retry_now), [`released`](Acquire::released), or [`cancelled`](Acquire::cancelled), which
-//!    may also be called at any other time but during an attempt.
-//! 6. [`Output::Done`]: stop. A token belongs to one attempt; the winning one is the last that was drawn.
+//! 4. [`Output::Undo`]: queue the release of that token on these nodes, behind the `SET`, and wait for nothing. A call
+//!    that waits in the queue has its ticket stored there by the same command.
+//! 5. [`Output::Store`]: have these nodes store the call's ticket, and wait for nothing.
+//! 6. [`Output::Enqueue`]: the call is to wait in the queues of the lock: give it an entry by
+//!    [`enter`](Acquire::enter), and listen. The next attempt asks as [`queue`](Acquire::queue) says, and what the
+//!    nodes reply is handed over with [`answered_in_turn`](Acquire::answered_in_turn) before the attempt is counted.
+//! 7. [`Output::Wait`]: sleep until then, or until something ends the wait early; then call [`woken`](Acquire::woken),
+//!    [`retry_now`](Acquire::retry_now), [`on_message`](Acquire::on_message), or [`cancelled`](Acquire::cancelled),
+//!    which may also be called at any other time but during an attempt.
+//! 8. [`Output::Done`]: stop. A token belongs to one attempt; the winning one is the last that was drawn.
 
 mod access;
 mod config;
-mod listening;
-mod place;
+mod output;
 
 use super::early_end::EarlyEnd;
 use super::fence::Agreement;
-use super::lease::Validity;
-use super::node::NodeSet;
-use super::place::PlaceKeeper;
+use super::node::{NodeId, NodeSet};
+use super::queue::{Aftermath, Message, QueueRound, QueuedCall};
 use super::time::{Readings, Timestamp};
-use super::turns::{WakeOrder, short_delay};
 use super::vote::{Outcome, Tally};
 pub use config::{AcquireConfig, WaitLimit};
-use listening::Listening;
-pub use listening::WaitBounds;
-use place::Place;
+pub use output::{Output, Verdict};
 use std::time::Duration;
 
-/// What to do next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Output {
-    /// Make an attempt (step 2).
-    Attempt,
-    /// Raise the fence on the nodes that are behind (step 3).
-    Raise(Agreement),
-    /// Release what the lost attempt may have set on these nodes (step 4).
-    Undo(NodeSet),
-    /// Sleep until then at the latest (step 5).
-    Wait(Timestamp),
-    /// Stop (step 6).
-    Done(Verdict),
+/// What the next wait goes by, besides the tally of an attempt.
+#[derive(Clone, Copy, Debug)]
+pub struct WaitBounds {
+    /// When so many keys have expired that a quorum may be free; never, if that is not known.
+    pub free_at: Timestamp,
+    /// Whether so many nodes send messages that no release by a quorum goes unnoticed.
+    pub is_attentive: bool,
+    /// Whether a majority of nodes refused for a key without expiry.
+    pub is_endless: bool,
 }
 
-/// How it ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// The lock is won, and valid for so long.
-    Acquired(Validity),
-    /// The wait was cancelled.
-    Cancelled,
-    /// Another client holds it.
-    Held,
-    /// It is held by a key that never expires.
-    NoExpiry,
-    /// A quorum granted, but only after the lease had ended.
-    TooLate,
-    /// Too few nodes can answer.
-    Unavailable,
+impl WaitBounds {
+    /// Nothing is known.
+    pub const NONE: WaitBounds = WaitBounds { free_at: Timestamp::NEVER, is_attentive: false, is_endless: false };
 }
 
 /// The state machine of one call that takes the lock.
@@ -102,29 +86,22 @@ pub struct Acquire {
     is_cut_short: bool,
     /// What the last attempt found out about the next wait.
     bounds: WaitBounds,
-    /// When the next attempt follows if no release is announced.
-    fallback: Timestamp,
-    /// Whether the present attempt follows the end of a lock: a release was announced, or the holder's key has expired.
-    follows_end: bool,
-    /// How many attempts in a row followed the end of a lock and got some grants and no quorum.
-    splits: u32,
-    /// What is known of the holder, and of its release.
-    listening: Listening,
-    /// Its place behind others, if a release was announced since the last attempt.
-    place: Option<Place>,
     /// When a quorum was last available: the start, or the last attempt that a quorum answered in time.
     available_at: Timestamp,
     /// What may end the wait before its time.
     early_end: EarlyEnd,
-    /// Of a fair lock: the place in the queue.
-    keeper: Option<PlaceKeeper>,
+    /// The call in the queues of the lock, once it waits there.
+    queue: Option<QueuedCall>,
+    /// The replies of the nodes to it.
+    round: Option<(QueueRound, NodeSet)>,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum AcquireState {
+    Entering,
     Attempting,
     Raising { t0: Readings, agreement: Agreement, undo: NodeSet },
-    Lost { undo: NodeSet, then: After },
+    Lost { undo: NodeSet, store: NodeSet, then: After },
     Waiting { until: Timestamp, last: Verdict },
     Done(Verdict),
 }
@@ -133,6 +110,7 @@ enum AcquireState {
 enum After {
     Stop(Verdict),
     Wait { until: Timestamp, last: Verdict },
+    Enter,
 }
 
 impl Acquire {
@@ -140,7 +118,7 @@ impl Acquire {
     pub fn new(config: AcquireConfig, now: Timestamp) -> Acquire {
         Acquire {
             config,
-            state: AcquireState::Attempting,
+            state: if config.queues_first { AcquireState::Entering } else { AcquireState::Attempting },
             attempts: 0,
             started: now,
             budget: config.node_timeout,
@@ -149,28 +127,30 @@ impl Acquire {
             has_failed: false,
             is_cut_short: false,
             bounds: WaitBounds::NONE,
-            fallback: now,
-            follows_end: false,
-            splits: 0,
-            listening: Listening::default(),
-            place: None,
             available_at: now,
             early_end: EarlyEnd::default(),
-            keeper: None,
+            queue: None,
+            round: None,
         }
     }
 
     /// What to do next.
     pub fn poll(&mut self) -> Output {
         match self.state {
+            AcquireState::Entering => Output::Enqueue,
             AcquireState::Attempting => Output::Attempt,
             AcquireState::Raising { agreement, .. } => Output::Raise(agreement),
-            AcquireState::Lost { undo, then } => {
+            AcquireState::Lost { undo, store, then } if !undo.is_empty() => {
+                self.state = AcquireState::Lost { undo: NodeSet::EMPTY, store, then };
+                Output::Undo(undo)
+            }
+            AcquireState::Lost { store, then, .. } => {
                 self.state = match then {
                     After::Stop(verdict) => AcquireState::Done(verdict),
                     After::Wait { until, last } => AcquireState::Waiting { until, last },
+                    After::Enter => AcquireState::Entering,
                 };
-                if undo.is_empty() { self.poll() } else { Output::Undo(undo) }
+                if store.is_empty() { self.poll() } else { Output::Store(store) }
             }
             AcquireState::Waiting { until, .. } => Output::Wait(until),
             AcquireState::Done(verdict) => Output::Done(verdict),
@@ -257,53 +237,79 @@ impl Acquire {
         self.conclude((outcome, true), t0, undo, now, random);
     }
 
-    /// Whether there is time to [`defer`](Acquire::defer_attempt) an attempt, and for one after that.
-    pub fn may_defer(&self, now: Timestamp) -> bool {
-        !matches!(self.config.wait_limit, WaitLimit::Until(deadline) if deadline <= now.after(short_delay(u64::MAX) * 2))
+    /// The call has an entry, and asks in its turn from now on.
+    pub fn enter(&mut self, queue: QueuedCall) {
+        self.queue = Some(queue);
+        self.state = AcquireState::Attempting;
     }
 
-    /// Whether the wait is long enough to subscribe: another attempt follows the subscription, and one the release.
-    pub fn has_time_to_listen(&self, now: Timestamp) -> bool {
-        !matches!(self.config.wait_limit, WaitLimit::Until(deadline) if deadline.since(now) < self.attempt_time * 2)
+    /// The call waits in another queue, or in none.
+    pub fn leave_queue(&mut self) {
+        self.queue = None;
+        self.state = AcquireState::Entering;
     }
 
-    /// Delays an attempt, so that so many other programs go first.
-    pub fn defer_attempt(&mut self, others: u8, now: Timestamp, random: u64) {
-        let (short, number) = (short_delay(random), 1 + u32::from(others.max(1)));
-        self.fallback = now.after((short * number).min(self.config.wait_limit.longest_sleep(now).max(short * 2)));
-        self.state = AcquireState::Waiting { until: self.fallback, last: Verdict::Held };
+    /// The call in the queues of the lock.
+    pub fn queue(&mut self) -> Option<&mut QueuedCall> {
+        self.queue.as_mut()
     }
 
-    /// The lock was released. Unless it is this waiter's turn for certain, the attempt is delayed for a moment.
-    pub fn released(&mut self, order: WakeOrder, now: Timestamp, random: u64) {
-        let AcquireState::Waiting { until, last } = self.state else { return };
-        self.listening.announced();
-        let Some(delay) = order.delay(random) else { return self.retry_now(now) };
-        self.follows_end = order == WakeOrder::Due;
-        let until = match order {
-            WakeOrder::After(in_front) => {
-                let longest = self.available_at.after(self.config.wait_limit.longest_sleep(self.available_at));
-                self.fallback.max(Place::announced(&mut self.place, in_front, now).min(longest))
-            }
-            _ => until,
+    /// Takes what the nodes replied that did not grant an attempt that was made in turn. To be called before
+    /// [`attempted`](Acquire::attempted).
+    pub fn answered_in_turn(&mut self, round: QueueRound, granted: NodeSet) {
+        self.round = Some((round, granted));
+    }
+
+    /// A set has its entry in the queue of one of its keys: goes on to ask for all keys if that one `is_free`, or to
+    /// wait. The nodes that have no entry, or another ticket, are to store it.
+    pub fn enqueued(&mut self, round: &QueueRound, is_free: bool, now: Timestamp, random: u64) {
+        let Some(queue) = &mut self.queue else { return };
+        // A call whose time is up before it asks for all keys has found this one held.
+        self.held |= round.replies().iter().any(|(_, reply)| !reply.is_free());
+        let store = queue.lost(NodeSet::EMPTY, round, self.bounds.free_at, now).store();
+        self.early_end.note_key(self.bounds.is_endless, now);
+        self.state = match self.after_loss(Verdict::Held, now, random) {
+            _ if is_free => AcquireState::Attempting,
+            then => AcquireState::Lost { undo: NodeSet::EMPTY, store, then },
         };
-        self.state = AcquireState::Waiting { until: until.min(now.after(delay)), last };
+    }
+
+    /// No node was asked: other calls of the client have all that could be had.
+    pub fn refused_here(&mut self, now: Timestamp, random: u64) {
+        self.held = true;
+        self.state = AcquireState::Lost {
+            undo: NodeSet::EMPTY,
+            store: NodeSet::EMPTY,
+            then: self.after_loss(Verdict::Held, now, random),
+        };
+    }
+
+    /// A message arrived on the client's channel.
+    pub fn on_message(&mut self, node: NodeId, message: Message, at: Timestamp) {
+        let Some(queue) = &mut self.queue else { return };
+        queue.on_message(node, message, at);
+        if let AcquireState::Waiting { until, .. } = &mut self.state {
+            *until = queue.due().min(*until);
+        }
     }
 
     /// Ends the wait before its time: the lock may be free.
     pub fn retry_now(&mut self, now: Timestamp) {
         self.config.backoff.reset();
-        self.follows_end = true;
+        if let AcquireState::Waiting { until, .. } = &mut self.state {
+            *until = now;
+        }
         self.woken(now);
     }
 
-    /// The wait is over.
+    /// The wait may be over.
     pub fn woken(&mut self, now: Timestamp) {
-        if now >= self.bounds.free_at {
-            self.config.backoff.reset();
-            self.follows_end = true;
-        }
-        if let AcquireState::Waiting { last, .. } = self.state {
+        if let AcquireState::Waiting { until, last } = self.state
+            && now >= until
+        {
+            if now >= self.bounds.free_at {
+                self.config.backoff.reset();
+            }
             self.state = match self.config.wait_limit {
                 // A call does not end without one attempt.
                 WaitLimit::Until(deadline) if now >= deadline && self.attempts > 0 => AcquireState::Done(last),
@@ -315,17 +321,15 @@ impl Acquire {
     /// The wait was cancelled. What a lost attempt has left behind is still undone first.
     pub fn cancelled(&mut self) {
         self.state = match self.state {
-            AcquireState::Attempting | AcquireState::Waiting { .. } => AcquireState::Done(Verdict::Cancelled),
-            AcquireState::Raising { undo, .. } | AcquireState::Lost { undo, then: After::Wait { .. } } => {
-                AcquireState::Lost { undo, then: After::Stop(Verdict::Cancelled) }
+            AcquireState::Entering | AcquireState::Attempting | AcquireState::Waiting { .. } => {
+                AcquireState::Done(Verdict::Cancelled)
+            }
+            AcquireState::Raising { undo, .. }
+            | AcquireState::Lost { undo, then: After::Wait { .. } | After::Enter, .. } => {
+                AcquireState::Lost { undo, store: NodeSet::EMPTY, then: After::Stop(Verdict::Cancelled) }
             }
             ended @ (AcquireState::Lost { then: After::Stop(_), .. } | AcquireState::Done(_)) => ended,
         };
-    }
-
-    /// The wait goes on for another key of a set, and nothing is known of its holder.
-    pub fn waits_for_another_key(&mut self) {
-        self.listening = Listening::default();
     }
 
     /// Ends an attempt with this outcome. `is_split`: several attempts may share the nodes. A lost attempt is undone on
@@ -340,10 +344,7 @@ impl Acquire {
     ) {
         self.attempts = self.attempts.saturating_add(1);
         self.attempt_time = now.steady.since(t0.steady);
-        // Answers take no longer than the budget: the rest is a process that stood still.
-        let round_time = self.attempt_time.min(self.budget);
-        self.keeper.iter_mut().for_each(|keeper| keeper.note_round_time(round_time));
-        self.place = None;
+        let round = self.round.take();
         let lease = self.config.ttl.lease_from(t0.lease);
         let lost = match outcome {
             Outcome::Won if lease.is_valid(now.lease) => {
@@ -361,33 +362,28 @@ impl Acquire {
             self.available_at = self.available_at.after(unanswered.saturating_sub(limit / 2));
         }
         self.early_end.note_key(self.held && self.bounds.is_endless, now.steady);
-        let followed_end = std::mem::take(&mut self.follows_end) && !self.bounds.is_rumour;
-        // Attempts that share the nodes separate if their delays differ by more than an attempt lasts.
-        self.splits = if is_split && followed_end { self.splits + 1 } else { 0 };
         if is_split {
+            // Attempts that share the nodes separate if their delays differ by more than an attempt lasts.
             self.config.backoff.widen(self.attempt_time);
         }
-        if self.listening.attempted(&self.bounds, is_split || followed_end) {
-            self.config.backoff.reset();
-        }
-        self.state = AcquireState::Lost { undo, then: self.after_loss(lost, followed_end, now.steady, random) };
+        let aftermath = match (&mut self.queue, round) {
+            (Some(queue), Some((round, granted))) => {
+                Some((queue.lost(granted, &round, self.bounds.free_at, now.steady), round))
+            }
+            _ => None,
+        };
+        let (undo, store) = match aftermath {
+            // What is undone leaves: where the call was refused, it has an entry.
+            Some((Aftermath::BeginsAgain | Aftermath::StepsAside, round)) => {
+                (undo.union(round.nodes()), NodeSet::EMPTY)
+            }
+            Some((aftermath, _)) => (undo, aftermath.store()),
+            None => (undo, NodeSet::EMPTY),
+        };
+        self.state = AcquireState::Lost { undo, store, then: self.after_loss(lost, now.steady, random) };
     }
 
-    fn after_loss(&mut self, lost: Verdict, followed_end: bool, now: Timestamp, random: u64) -> After {
-        let longest = match self.config.wait_limit {
-            _ if lost != Verdict::Held => Duration::ZERO,
-            WaitLimit::WhileAvailable(_) => Duration::MAX,
-            limit => limit.longest_sleep(now),
-        };
-        let mut delay = self.delay(longest, now, random);
-        if self.splits > 0 {
-            // The lock was free a moment ago, and no release will be announced: the attempts undo each other.
-            delay = delay.min(short_delay(random) * self.splits.min(4));
-            self.follows_end = self.splits < 4;
-        } else if followed_end && self.keeper.as_ref().is_some_and(PlaceKeeper::is_first) {
-            // Several that do not queue up may have got one node each, and their undoing is not announced.
-            delay = delay.min(short_delay(random));
-        }
+    fn after_loss(&mut self, lost: Verdict, now: Timestamp, random: u64) -> After {
         if self.config.wait_limit != WaitLimit::Once {
             if self.early_end.is_endless(now, self.config.node_timeout) {
                 return After::Stop(Verdict::NoExpiry);
@@ -398,6 +394,16 @@ impl Acquire {
                 return After::Stop(lost);
             }
         }
+        let mut delay = match &self.queue {
+            Some(queue) if queue.ticket().is_some() && queue.leaves().is_empty() && lost != Verdict::Unavailable => {
+                match self.bounds.is_attentive {
+                    true => queue.due().since(now),
+                    false => queue.due().since(now).min(self.config.backoff.next_delay(random)),
+                }
+            }
+            // No message is to be expected.
+            _ => self.config.backoff.next_delay(random),
+        };
         match self.config.wait_limit {
             WaitLimit::Once => return After::Stop(lost),
             WaitLimit::Until(deadline) => {
@@ -415,12 +421,19 @@ impl Acquire {
                 }
             }
         }
+        if lost == Verdict::Held && self.queue.is_none() && self.config.queues && self.has_time_to_listen(now) {
+            return After::Enter;
+        }
         let mut until = now.after(delay);
-        if self.bounds.free_at > now {
+        if self.queue.is_none() && self.bounds.free_at > now {
             until = until.min(self.bounds.free_at);
         }
-        self.fallback = until;
         After::Wait { until, last: lost }
+    }
+
+    /// Whether the wait is long enough to listen: another attempt follows the subscription, and one the release.
+    fn has_time_to_listen(&self, now: Timestamp) -> bool {
+        !matches!(self.config.wait_limit, WaitLimit::Until(deadline) if deadline.since(now) < self.attempt_time * 2)
     }
 }
 

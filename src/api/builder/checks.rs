@@ -69,8 +69,8 @@ impl Builder {
         if self.fence_retention > LONGEST_SETTING {
             return Err(config("fence_retention must be at most 366 days"));
         }
-        if self.place_lease > LONGEST_PLACE {
-            return Err(config("place_lease must be at most 1 h"));
+        if !(millisecond..=LONGEST_PLACE).contains(&self.place_lease) {
+            return Err(config("place_lease must be between 1 ms and 1 h"));
         }
         if self.spin > LONGEST_SPIN {
             return Err(config("spin must be at most 10 ms"));

@@ -1,4 +1,4 @@
-//! For how long nodes keep what stands beside a lock, or stays after it.
+//! For how long nodes keep what is beside a lock, or remains after it.
 
 use super::Builder;
 use std::time::Duration;
@@ -22,15 +22,16 @@ impl Builder {
         self
     }
 
-    /// How long a place in the queue of a [fair](crate::Mutex::fair) lock counts, unless it is renewed: a program that
-    /// waits does that within a third of it. Default: 1 s. Never less than four times the longest
-    /// [`retry_delay`](Builder::retry_delay), whatever is set, and at most an hour. A place of a call counts for twice
-    /// as long as its last attempt took, where that is longer.
+    /// How long a program that is first in the queue of a lock may let the others wait. Default: 1 s. From 1 ms to an
+    /// hour.
     ///
-    /// For as long, a program that waits to write a [read-write](crate::Redlock::rw_mutex) lock keeps new readers out.
+    /// A program that has ended costs the others nothing: its entry is removed when it is first. One that is stopped,
+    /// or hangs, cannot be told from one that is about to ask. A call that has seen it in front for so long, while the
+    /// lock was free or changed hands, has all entries in front of its own removed. Those that live store theirs again,
+    /// at the same place, within a round trip.
     ///
-    /// So long the others wait for one that has ended while it was the next. A program that stands still for longer
-    /// loses its place, and goes on with it when it is back, if no other one has had the lock since.
+    /// A call that waits and gets no message asks the nodes once in this time, and later the more are in front of it:
+    /// one millisecond for each.
     #[must_use]
     pub fn place_lease(mut self, time: Duration) -> Builder {
         self.place_lease = time;

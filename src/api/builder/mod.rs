@@ -42,10 +42,8 @@ const FENCE_RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
 /// How much longer it is kept than any lock lasts: a fence may be a minute ahead of a server's clock, and clocks
 /// disagree.
 const FENCE_MARGIN: Duration = Duration::from_secs(120);
-/// How long a place in the queue of a fair lock counts, by default and in multiples of the longest retry delay at
-/// least.
+/// How long an entry in front of a queue may let others wait.
 const PLACE_LEASE: Duration = Duration::from_secs(1);
-const PLACE_RETRIES: u32 = 4;
 const UNAVAILABLE_AFTER: Duration = Duration::from_secs(3);
 
 /// The settings of a [`Redlock`], with a default for everything but the nodes. Made by [`Redlock::builder`].
@@ -295,15 +293,17 @@ impl Builder {
 
     /// Whether waiters are woken when another program releases the lock. Default: yes (rules 8).
     ///
-    /// A release then publishes a hint at each node, on the channel `quorumlock:` and the key. A waiter subscribes to
-    /// that on a connection of its own to each node, one for all locks that are waited for. The connections are closed
-    /// when the last waiter has gone; after a wait that was won, with the first attempt, extension or release a tenth
-    /// of a second later. A hint ends a wait early and nothing else: where hints are refused or lost, waits end by
-    /// [`retry_delay`](Builder::retry_delay). While hints can arrive, a waiter asks the servers seldom.
+    /// A call that waits has an entry in the queue of the lock on each node, and a release tells the call that is the
+    /// first there, on the client's own channel: `quorumlock:` and 16 digits. The client subscribes to it when a call
+    /// first waits, on one more connection to each node, which is kept until no call has waited for a minute. A message
+    /// ends a wait early and nothing else: where messages are refused or lost, waits end by
+    /// [`retry_delay`](Builder::retry_delay). While they arrive, a waiter asks the servers seldom.
     ///
-    /// `false` turns both sides off: this client neither publishes nor subscribes. A user with an access control list
-    /// needs `+publish +subscribe +unsubscribe &quorumlock:*`; without them the
-    /// [`Observer`](crate::event::ReleaseNotificationsRefused) gets one event, and locks work all the same.
+    /// With `false`, calls of this client have no entry and are not told: they ask by `retry_delay`, take no turn among
+    /// other programs, and [`fair`](crate::Mutex::fair) locks are an error. Its releases still tell others. A user with
+    /// an access control list needs `+publish +subscribe &quorumlock:*`; without them the
+    /// [`Observer`](crate::event::ReleaseNotificationsRefused) gets one event, and locks that are not fair work all the
+    /// same.
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
@@ -393,11 +393,9 @@ impl Builder {
         };
         let records = endpoints.into_iter().zip(transports).zip(&durable).map(record).collect();
         let ttl = self.default_ttl();
-        let place_lease = self.place_lease.max(self.retry_max.saturating_mul(PLACE_RETRIES));
         let config = EngineConfig {
             spin: self.spin,
             release_notifications: self.release_notifications,
-            place_lease,
             retention: self.fence_retention.max(self.max_ttl.saturating_add(FENCE_MARGIN)),
             events: report.event_queue(),
         };
@@ -416,7 +414,7 @@ impl Builder {
                 max_ttl: self.max_ttl,
                 ttl,
                 label,
-                place_lease,
+                place_lease: self.place_lease,
             },
             report,
             created_in,

@@ -28,7 +28,13 @@ impl MutexGuard {
         // A lease that was extended for longer is not cut short.
         let longest = Duration::from_millis(self.held.get().longest.get());
         let duration = if self.remaining() > ttl.validity() { longest } else { ttl.duration() };
-        if self.extend(duration)? == ExtendOutcome::Lost {
+        let outcome = self.extend(duration)?;
+        // Behind the extension, on each connection: the writer's entry goes, if it has one, and readers are told.
+        let (entry, reached) = (self.claim.departure.take().map(|departure| departure.entry), self.held.get().reached);
+        for entry in entry.map(Some).into_iter().chain([None]) {
+            self.client.engine().leave(self.key.each()[0].as_bytes(), self.claim.kind, entry, reached);
+        }
+        if outcome == ExtendOutcome::Lost {
             return Err(Error::lease_lost(self.resource()));
         }
         if let Some(watchdog) = watchdog {

@@ -277,6 +277,7 @@ impl MutexGuard {
         // Threads of this client that wait for the lock ask the servers from now on: any client may release it.
         if !client.is_inherited() {
             client.queues().release(self.key.each(), HoldId::of(&self.claim.token), now.steady);
+            self.leave_queue();
             client.report().detached(self.key.title());
         }
         let ttl_millis = self.held.get().lasts.map_or(0, NonZeroU64::get);
@@ -356,6 +357,14 @@ impl MutexGuard {
             // The watchdog's thread reports its end.
             Some(_) => false,
             None => self.held.change(|held| std::mem::replace(&mut held.lease, Validity::LOST) != Validity::LOST),
+        }
+    }
+
+    /// Removes the call's entry from the queue of the lock, which is held without it.
+    fn leave_queue(&self) {
+        if let Some(departure) = self.claim.departure {
+            let (key, reached) = (&self.key.each()[usize::from(departure.key)], self.held.get().reached);
+            self.client.engine().leave(key.as_bytes(), self.claim.kind, Some(departure.entry), reached);
         }
     }
 

@@ -80,8 +80,8 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// The lock's key on the nodes: the name of the resource, behind the prefix of its client. Of a
-    /// [set](crate::MutexSet), the first of its [`keys`](Lease::keys).
+    /// The lock's key on the nodes: the marker of its kind, the prefix of its client, and the name of the resource. For
+    /// a [set](crate::MutexSet), the first of its [`keys`](Lease::keys).
     pub fn key(&self) -> &str {
         &self.content.key.each()[0]
     }
@@ -225,7 +225,7 @@ mod tests {
         let token = OwnerToken::from_entropy([7; OwnerToken::ENTROPY]);
         let t0 = Readings { steady: Timestamp::ORIGIN, lease: here(5_000) };
         let (reached, origin, kind) = (NodeSet::EMPTY, KeyOrigin::Here, LockKind::Plain);
-        AttemptRecord { token, t0, reached, origin, has_waited: false, kind }
+        AttemptRecord { token, t0, reached, origin, departure: None, kind }
     }
 
     /// A lock that was taken at 5 000 by this clock, and detached 200 ms later, at 60 000 by the wall clock.

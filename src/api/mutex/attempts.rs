@@ -1,31 +1,30 @@
 //! The attempts of one call, and what happens between them.
 //!
 //! [`Attempts::run`] drives the [`Acquire`] machine by the numbered steps of its module: one method for each step. A
-//! call for a permit makes its attempts in [`search`](super::search).
+//! call for a permit makes its attempts in [`search`](super::search), and [`waiting`] is about the queues.
+
+mod waiting;
 
 use super::account::CallAccount;
 use super::call::LockCall;
-use super::place::HeldPlace;
-use super::queueing::{self, Queued};
 use super::slots::Search;
-use super::waiter::{ReleaseWaiter, WaitEnd};
-use crate::algorithm::acquire::{Acquire, AcquireConfig, Output, Verdict, WaitLimit};
+use super::waiter::Waiter;
+use crate::algorithm::acquire::{Acquire, AcquireConfig, Output, Verdict, WaitBounds, WaitLimit};
 use crate::algorithm::fence::Agreement;
 use crate::algorithm::lease::Validity;
-use crate::algorithm::lock_kind::Access;
+use crate::algorithm::lock_kind::{Access, LockKind};
 use crate::algorithm::node::NodeSet;
+use crate::algorithm::queue::TakeRequest;
 use crate::algorithm::time::{Readings, Timestamp};
-use crate::algorithm::turns::WakeOrder;
 use crate::algorithm::vote::Outcome;
 use crate::api::guard::MutexGuard;
 use crate::api::wait::Wait;
-use crate::engine::calls::{AttemptRecord, RoundResult};
-use crate::engine::local_queue::{HoldId, QueuePosition, QueueTicket, Unavailability};
-use crate::engine::wait_registry::WakeReason;
-use crate::engine::watchdog_thread::CLOCK_CHECK_INTERVAL;
+use crate::engine::calls::{Attempt, AttemptRecord, InTurn, RoundResult};
+use crate::engine::local_queue::{HoldId, QueueTicket, Unavailability};
 use crate::events::error::{Error, Result};
 use crate::os::entropy;
 use crate::protocol::lock_key::LockKey;
+use crate::protocol::operation::Departure;
 use getrandom::SysRng;
 
 /// A lock that was won.
@@ -53,13 +52,13 @@ pub(super) struct Attempts<'a, 'm> {
     pub(super) now: Readings,
     /// Whether a lost attempt is still to be reported.
     is_loss_unreported: bool,
+    /// Of a set that has its entry in the queue of one of its keys: whether all keys are asked for next.
+    asks_for_all: bool,
     // Fields are dropped in this order: a waiter is unregistered before its thread leaves the queue.
-    pub(super) waiter: Option<ReleaseWaiter<'a>>,
-    /// Of a fair lock.
-    held_place: Option<HeldPlace<'a>>,
+    pub(super) waiter: Option<Waiter<'a>>,
     pub(super) ticket: Option<QueueTicket<'a>>,
     /// Of a set: which of its keys the ticket and the waiter are for.
-    place: usize,
+    pub(super) key_index: usize,
 }
 
 impl<'a, 'm> Attempts<'a, 'm> {
@@ -72,15 +71,19 @@ impl<'a, 'm> Attempts<'a, 'm> {
     ) -> Attempts<'a, 'm> {
         let LockCall { client, ttl, called_at, started, .. } = call;
         let settings = client.settings();
+        let (ticket, key_index) = queued.unzip();
+        let waits = ticket.is_some() && !matches!(call.limit, WaitLimit::Until(deadline) if deadline <= started);
+        let queues = waits && client.engine().has_messages();
         let config = AcquireConfig {
             ttl,
             node_timeout: settings.node_timeout,
             wait_limit: call.limit,
             backoff: settings.backoff,
             permanent_fault_limit: settings.unavailable_after,
+            queues,
+            queues_first: queues && (call.is_in_turn() || client.engine().woke_another(call.awaited_keys(None))),
         };
         let mut machine = Acquire::new(config, started);
-        let (ticket, place) = queued.unzip();
         let mut failure = None;
         if let Some(ticket) = &ticket {
             match ticket.is_known_held() {
@@ -95,18 +98,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
                     failure = Some(found);
                 }
             }
-            // Other programs that have waited for the lock go first, if this client held it before them.
-            // Turns count programs, and those that read are let in together.
-            let takes_turns = call.access.is_none() && !call.is_fair && machine.may_defer(started);
-            let others = if takes_turns { call.defers_to() } else { 0 };
-            if others > 0 {
-                machine.defer_attempt(others, started, random());
-                // Nor do the threads behind take the nodes for unavailable meanwhile.
-                ticket.note_answered(started);
-            }
         }
-        let waits = ticket.is_some() && !matches!(call.limit, WaitLimit::Until(deadline) if deadline <= started);
-        let held_place = HeldPlace::begin(call, ticket.as_ref(), waits, &mut machine, random);
         Attempts {
             call,
             account,
@@ -118,10 +110,10 @@ impl<'a, 'm> Attempts<'a, 'm> {
             round_trips: 1,
             now: called_at,
             is_loss_unreported: false,
+            asks_for_all: false,
             waiter: None,
-            held_place,
             ticket,
-            place: place.unwrap_or_default(),
+            key_index: key_index.unwrap_or_default(),
         }
     }
 
@@ -146,16 +138,19 @@ impl<'a, 'm> Attempts<'a, 'm> {
             match output {
                 Output::Attempt if self.wait.is_cancelled() => self.machine.cancelled(),
                 Output::Attempt if self.call.permits.is_some() => self.search()?,
+                Output::Attempt if self.is_to_enqueue() => self.enqueue_set()?,
                 Output::Attempt => self.attempt()?,
                 Output::Raise(agreement) => self.raise(&agreement),
                 Output::Undo(nodes) => self.undo(nodes),
+                Output::Store(nodes) => self.store(nodes),
+                Output::Enqueue => self.enqueue(),
                 Output::Wait(_) if self.is_behind() => {
                     if !self.wait_in_queue()? {
                         return Ok(self.held());
                     }
                 }
                 Output::Wait(until) => {
-                    if !self.wait_for_release(until) {
+                    if !self.wait_in_turn(until)? {
                         return Ok(self.held());
                     }
                 }
@@ -173,38 +168,68 @@ impl<'a, 'm> Attempts<'a, 'm> {
         Ok(())
     }
 
-    /// Asks all nodes for the lock of the key.
+    /// Asks all nodes for the lock of the key: in the call's turn if it has an entry, or if the kind of the lock has to
+    /// be asked for so.
     pub(super) fn ask(&mut self) -> Result<(AttemptRecord, RoundResult)> {
+        let kind = self.call.kind();
+        let is_set = matches!(self.call.key, LockKey::Set(_));
+        let is_asked_on = std::mem::take(&mut self.asks_for_all);
+        if let (true, false, Some(queue)) = (is_set, is_asked_on, self.machine.queue()) {
+            queue.ask(self.now.steady);
+        }
+        let in_turn = if is_set { None } else { self.in_turn() };
+        let attempt = Attempt { in_turn, asks_for_keys: is_set && self.ticket.is_some() };
+        self.ask_nodes(self.call.key, kind, attempt)
+    }
+
+    fn ask_nodes(&mut self, key: &LockKey, kind: LockKind, attempt: Attempt) -> Result<(AttemptRecord, RoundResult)> {
         let engine = self.call.client.engine();
-        let listener = self.waiter.as_ref().map(ReleaseWaiter::listener);
-        let place = self.machine.keeper().map(|keeper| keeper.request());
         let deadline = |t0, connects| self.machine.attempt_deadline(t0, connects);
         let token = entropy::draw(&mut SysRng).map_err(|_| Error::entropy())?.labelled(self.call.label());
-        let lease = (token, self.call.ttl.millis(), self.call.kind(), place);
-        let asked = engine.acquire(self.call.key, lease, listener, deadline);
+        let lease = (token, self.call.ttl.millis(), kind);
+        let seat = self.waiter.as_ref().map(Waiter::seat);
+        let asked = engine.acquire(key, lease, (attempt, seat), deadline);
+        if let (Some(waiter), Some(InTurn { request: TakeRequest { entry: Some(_), .. }, .. })) =
+            (&mut self.waiter, attempt.in_turn)
+        {
+            waiter.note_stored(asked.0.reached);
+        }
         self.now = engine.readings();
         Ok(asked)
     }
 
     /// Counts an attempt that took so many round trips.
-    pub(super) fn attempted(&mut self, record: AttemptRecord, result: RoundResult, round_trips: u32) {
+    pub(super) fn attempted(&mut self, record: AttemptRecord, mut result: RoundResult, round_trips: u32) {
         let random = random_unless_won(&result);
-        if let Some(waiter) = &mut self.waiter {
-            let is_for_this_key = result.refused_key.is_none_or(|key| key == self.place);
-            self.machine.set_wait_bounds(waiter.bounds(&result, is_for_this_key));
+        if let Some(round) = &mut result.queue {
+            round.on_refusals(result.tally.refused());
         }
-        if let Some(place) = &mut self.held_place {
-            place.answered(&mut self.machine, self.waiter.as_ref(), record.reached, &result);
+        self.set_bounds(&result);
+        if let Some(round) = result.queue.take() {
+            self.machine.answered_in_turn(*round, result.tally.granted());
         }
         let (t0, tally, reached) = (record.t0, &result.tally, record.reached);
         match result.agreement {
             Some(agreement) => self.machine.attempted_fenced(t0, tally, agreement, reached, self.now, random),
             None => self.machine.attempted(t0, tally, reached, self.now, random),
         }
-        if let (true, Some(waiter)) = (self.machine.has_missed_release(), &self.waiter) {
-            waiter.listener().missed_release();
+        let has_won = result.is_won();
+        if let (Some(waiter), Some(queue)) = (&self.waiter, self.machine.queue())
+            && queue.has_missed(has_won)
+        {
+            waiter.seat().note_missed();
         }
         self.counted(record, result, round_trips);
+    }
+
+    /// Notes what the next wait goes by.
+    fn set_bounds(&mut self, result: &RoundResult) {
+        let is_endless = result.endless.len() >= result.tally.quorum();
+        let unstored = result.queue.as_ref().map_or(NodeSet::EMPTY, |round| round.unstored());
+        let is_attentive = self.waiter.as_ref().is_some_and(|waiter| waiter.seat().is_attentive(unstored));
+        let is_for_this_key = result.refused_key.is_none_or(|key| key == self.key_index);
+        let bounds = WaitBounds { free_at: result.free_at, is_attentive, is_endless };
+        self.machine.set_wait_bounds(if is_for_this_key { bounds } else { WaitBounds::NONE });
     }
 
     /// Raises the fence on the nodes that are behind, and counts their answers.
@@ -224,7 +249,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
     fn counted(&mut self, record: AttemptRecord, result: RoundResult, round_trips: u32) {
         if self.machine.is_held() {
             // An attempt that the deadline cut short has no new answer; nor has one about another key of a set.
-            let is_for_this_key = result.refused_key.is_none_or(|key| key == self.place);
+            let is_for_this_key = result.refused_key.is_none_or(|key| key == self.key_index);
             if let (Some(ticket), Outcome::Held, true) = (&self.ticket, result.tally.acquisition(), is_for_this_key) {
                 ticket.note_answered(self.now.steady);
             }
@@ -242,36 +267,26 @@ impl<'a, 'm> Attempts<'a, 'm> {
         (self.last, self.round_trips) = (Some((record, result)), round_trips);
     }
 
-    /// Whether other threads of this client are in front in the queue of a semaphore, or have all of its slots.
-    fn is_behind(&self) -> bool {
-        let position = |ticket| self.call.position(ticket, self.now.lease);
-        let is_head = |position| matches!(position, QueuePosition::Head(_));
-        self.call.permits.is_some() && self.ticket.as_ref().map(position).is_some_and(|position| !is_head(position))
-    }
-
-    /// Waits to be the head of the queue again, as before the first attempt. False when the time is up.
-    fn wait_in_queue(&mut self) -> Result<bool> {
-        self.waiter = None;
-        let Some(ticket) = &self.ticket else { return Ok(false) };
-        let position = self.call.position(ticket, self.now.lease);
-        let queued = queueing::wait_in_queue(&mut self.call, (ticket, position, self.now), self.wait, self.account)?;
-        self.now = self.call.client.engine().readings();
-        match queued {
-            Queued::Head => self.machine.retry_now(self.now.steady),
-            Queued::OutOfTime(None) => return Ok(false),
-            Queued::OutOfTime(Some(cause)) => {
-                return Err(self.call.client.unavailable("lock", self.call.resource(), cause));
+    /// Queues the release of what a lost attempt may have set on these nodes. The call's entry stays there, but where
+    /// it leaves.
+    fn undo(&mut self, nodes: NodeSet) {
+        let departure = self.departure();
+        let leaves = self.machine.queue().map_or(NodeSet::EMPTY, |queue| queue.leaves());
+        let Some((record, _)) = &self.last else { return };
+        let stays = nodes.without(leaves);
+        let leaving = departure.map(|departure| Departure { ticket: None, ..departure });
+        for (reached, departure) in [(stays, departure), (nodes.without(stays), leaving)] {
+            if !reached.is_empty() {
+                let attempt = AttemptRecord { reached, ..record.clone() };
+                self.call.client.engine().undo(self.call.key, attempt, departure, self.call.ttl.duration());
             }
         }
-        Ok(true)
     }
 
-    /// Queues the release of what a lost attempt may have set on these nodes.
-    fn undo(&self, nodes: NodeSet) {
-        let Some((record, _)) = &self.last else { return };
-        let attempt = AttemptRecord { reached: nodes, ..record.clone() };
-        let place = self.held_place.as_ref().map(HeldPlace::id);
-        self.call.client.engine().undo(self.call.key, attempt, place, self.call.ttl.duration());
+    /// What becomes of the call's entry where an attempt is undone.
+    pub(super) fn departure(&mut self) -> Option<Departure> {
+        let key = self.key_index as u8;
+        self.machine.queue().map(|queue| Departure { entry: queue.entry(), ticket: queue.ticket(), key })
     }
 
     fn report_loss(&mut self) {
@@ -283,79 +298,17 @@ impl<'a, 'm> Attempts<'a, 'm> {
         }
     }
 
-    /// Waits until then at the latest, and hands the machine what has ended the wait. False for a call that does not
-    /// wait.
-    fn wait_for_release(&mut self, until: Timestamp) -> bool {
-        self.follow_refusal();
-        let deadline = self.until();
-        let Some(ticket) = &self.ticket else { return false };
-        self.account.begin_to_wait(&self.call, self.now.lease);
-        let (engine, machine) = (self.call.client.engine(), &mut self.machine);
-        let subscribes = machine.has_time_to_listen(self.now.steady);
-        let keys = self.call.awaited_keys(self.place);
-        let place = self.held_place.as_ref().map(HeldPlace::id);
-        let begin = || ReleaseWaiter::begin(engine, ticket, self.wait, (keys, subscribes, place));
-        let waiter = self.waiter.get_or_insert_with(begin);
-        let mut end = waiter.wait(until);
-        // A set that was refused for another key than before has joined the end of that one's queue.
-        while let (LockKey::Set(_), false) = (self.call.key, matches!(end, WaitEnd::Cancelled)) {
-            let now = engine.readings();
-            match until_turn(ticket, now) {
-                Some(until) if now.steady < deadline => end = waiter.wait(until.min(deadline)),
-                _ => break,
-            }
-        }
-        // What the nodes have answered was so when they were asked: the replies may have been read much later.
-        let asked_at = self.last.as_ref().map_or(self.now.steady, |(record, _)| record.t0.steady);
-        let (now, access) = (engine.now(), self.call.access);
-        match end {
-            WaitEnd::Cancelled => machine.cancelled(),
-            // A thread of this client was faster.
-            WaitEnd::Woken(WakeReason::Released(_), place) if self.call.is_slot_taken(place, engine.lease_now()) => {}
-            WaitEnd::Woken(WakeReason::Interrupted, _) if !self.call.has_slot_handed_on() => {}
-            WaitEnd::Woken(WakeReason::Released(order), place) => match access {
-                None => {
-                    self.search.note_announced(place, order);
-                    machine.released(order, now, random());
-                }
-                Some(Access::Read) => machine.retry_now(now),
-                Some(Access::Write) => machine.released(WakeOrder::Due, now, random()),
-            },
-            // Before the first attempt there was no release to miss.
-            WaitEnd::Woken(WakeReason::Subscribed | WakeReason::Unsubscribed, _)
-                if machine.attempts() == 0 && machine.keeper().is_none() => {}
-            WaitEnd::Woken(WakeReason::Subscribed, _)
-                if machine.keeper().is_some_and(|keeper| keeper.is_behind(asked_at, now)) => {}
-            WaitEnd::Woken(WakeReason::Subscribed | WakeReason::Unsubscribed, _) | WaitEnd::TimedOut => {
-                machine.woken(now);
-            }
-            WaitEnd::Woken(WakeReason::Interrupted, _) => machine.retry_now(now),
-        }
-        true
-    }
-
-    /// Of a set: goes on to wait for the key that the last attempt was refused for, at the end of its queue. Nothing is
-    /// held meanwhile.
-    fn follow_refusal(&mut self) {
-        let refused = self.last.as_ref().and_then(|(_, result)| result.refused_key);
-        let keys = self.call.key.each();
-        if let (Some(_), Some(place)) = (&self.ticket, refused.filter(|&key| key != self.place && key < keys.len())) {
-            (self.waiter, self.ticket, self.place) = (None, None, place);
-            self.ticket = Some(self.call.client.queues().join(&keys[place], self.now).0);
-            self.machine.waits_for_another_key();
-        }
-    }
-
     /// Makes the guard of a lock that was won.
     fn acquired(&mut self, validity: Validity) -> Result<Option<Won<'a>>> {
         let call = self.call;
         let LockCall { client, key, ttl, watchdog, called_at, .. } = call;
-        let (waits, attempts) = (self.ticket.as_ref().zip(self.waiter.as_ref()), self.machine.attempts());
-        let place = self.held_place.take();
-        let successor = place.and_then(|place| place.leave_won(waits, attempts, random, self.now.steady));
-        self.waiter.take().into_iter().for_each(|waiter| waiter.won(successor));
+        let departure = self.departure().map(|departure| Departure { ticket: None, ..departure });
+        if let Some(waiter) = self.waiter.take() {
+            waiter.won(self.now.steady_at(validity.end()), departure.is_some());
+        }
         let mut ticket = self.ticket.take();
         let guard = self.last.take().map(|(record, _)| {
+            let record = AttemptRecord { departure, ..record };
             let hold = HoldId::of(&record.token);
             // A thread that waits to read shares the lease of one that reads.
             if call.access != Some(Access::Read) {
@@ -373,8 +326,10 @@ impl<'a, 'm> Attempts<'a, 'm> {
         });
         let waited = self.now.steady.since(called_at.steady);
         let tries = (self.machine.attempts(), self.round_trips);
-        let position = self.machine.keeper().and_then(|keeper| keeper.position());
-        client.report().acquired(key.title(), waited, (tries, position), self.account.has_waited());
+        let queue = self.machine.queue();
+        let position = queue.as_ref().and_then(|queue| queue.first_rank()).map(|rank| rank.saturating_add(1));
+        let because = queue.map(|queue| queue.because()).unwrap_or_default();
+        client.report().acquired(key.title(), waited, (tries, position), because, self.account.has_waited());
         self.account.is_reported = true;
         match guard {
             // An observer may have run for longer than the lease lasts.
@@ -398,7 +353,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
             Verdict::Cancelled => self.call.cancelled(),
             Verdict::NoExpiry => {
                 let nodes = result.map_or(NodeSet::EMPTY, |result| result.endless);
-                let key = self.call.awaited_keys(self.place).first().unwrap_or(key.title());
+                let key = self.call.awaited_keys(Some(self.key_index)).first().unwrap_or(key.title());
                 if self.call.permits.is_none() {
                     client.report().key_without_expiry(key, nodes);
                 }
@@ -412,17 +367,6 @@ impl<'a, 'm> Attempts<'a, 'm> {
                 client.unavailable("lock", resource, self.failure.take().unwrap_or_default())
             }
         }
-    }
-}
-
-/// When to look again whether it is this thread's turn, at the latest; none if it is.
-fn until_turn(ticket: &QueueTicket<'_>, now: Readings) -> Option<Timestamp> {
-    // Of a suspended machine, the time of a sleep does not pass.
-    let next_check = now.steady.after(CLOCK_CHECK_INTERVAL);
-    match ticket.position(now.lease) {
-        QueuePosition::Head(_) => None,
-        QueuePosition::HeldHere(until) => Some(now.steady_at(until).min(next_check)),
-        QueuePosition::Behind(_) => Some(next_check),
     }
 }
 

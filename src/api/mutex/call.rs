@@ -33,8 +33,6 @@ pub(super) struct LockCall<'m> {
     pub(super) called_at: Readings,
     /// The time from which the wait for an available quorum counts.
     pub(super) started: Timestamp,
-    /// Whether another thread of this client held the lock before.
-    pub(super) is_handed_on: bool,
     /// The slots of a semaphore, if any of them will do. The key is that of the semaphore then, or of the slot that is
     /// tried.
     pub(super) permits: Option<&'m PermitSlots>,
@@ -50,13 +48,14 @@ impl<'m> LockCall<'m> {
     pub(super) fn kind(&self) -> LockKind {
         match self.access {
             Some(access) => LockKind::ReadWrite { access, fence: self.is_fenced.then(wall_clock) },
-            None if self.is_fair => {
-                let prefix = self.client.settings().prefix.len() as u32;
-                LockKind::Fair { prefix, fence: self.is_fenced.then(wall_clock) }
-            }
             None if self.is_fenced => LockKind::Fenced(wall_clock()),
-            None => LockKind::Plain,
+            None => self.permits.map_or(LockKind::Plain, |permits| LockKind::Permit(permits.keys().len() as u16)),
         }
+    }
+
+    /// Whether every attempt is made in the call's turn.
+    pub(super) fn is_in_turn(&self) -> bool {
+        self.is_fair || self.access.is_some()
     }
 
     /// The label of this client. Entries of read-write locks have none.
@@ -64,33 +63,16 @@ impl<'m> LockCall<'m> {
         if self.access.is_some() { HolderLabel::NONE } else { self.client.settings().label.clone() }
     }
 
-    /// The keys that a wait is for: of a set, the one at this place.
-    pub(super) fn awaited_keys(&self, place: usize) -> &'m [Arc<str>] {
-        self.permits.map_or(slice::from_ref(&self.key.each()[place]), PermitSlots::keys)
+    /// The keys that a wait is for: the slots of a semaphore, the key of a set with this index, or all of them.
+    pub(super) fn awaited_keys(&self, index: Option<usize>) -> &'m [Arc<str>] {
+        let keys = self.key.each();
+        self.permits.map_or(index.map_or(keys, |index| slice::from_ref(&keys[index])), PermitSlots::keys)
     }
 
-    /// How many other programs to let go first that have waited for the lock, or for the slot that would be tried.
-    pub(super) fn defers_to(&self) -> u8 {
-        let engine = self.client.engine();
-        let Some(permits) = self.permits else { return engine.defers_to(self.key, self.is_handed_on) };
-        let Some(key) = permits.first_choice() else { return 0 };
-        let others = engine.defers_to(key, self.is_handed_on);
-        if others > 0 {
-            permits.forget_choice();
-            engine.end_run(key);
-        }
-        others
-    }
-
-    /// Whether a thread of this client has this slot of a semaphore.
-    pub(super) fn is_slot_taken(&self, slot: usize, now: LeaseTime) -> bool {
-        self.permits.is_some_and(|permits| permits.is_taken(slot, now))
-    }
-
-    /// Whether a thread of this client has released a slot, and no other program goes first. True of a lock.
+    /// Whether an interrupt of the wait is a reason to ask: of a semaphore, that a thread of this client has released a
+    /// slot.
     pub(super) fn has_slot_handed_on(&self) -> bool {
-        let handed_on = LockCall { is_handed_on: true, ..*self };
-        self.permits.is_none_or(|permits| handed_on.defers_to() == 0 && permits.first_choice().is_some())
+        self.permits.is_none_or(|permits| permits.first_choice().is_some())
     }
 
     /// The position in the queue, with regard to the slots of a semaphore that are held here.

@@ -1,12 +1,11 @@
-//! Fair locks: programs get them in the order in which they have come to wait.
+//! Fair locks: programs acquire them in the order in which they began to wait.
 
 use super::Mutex;
 use crate::events::error::{Error, ErrorKind, Result};
 use crate::protocol::lock_key::LockKey;
 
 impl Mutex {
-    /// Makes programs take turns: the one that has waited for longest is the next. Default: best effort, and any
-    /// program may come first (rule 8.4).
+    /// Serves programs in the order in which they begin to wait, without exception. Default: as a rule (rule 8.4).
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
@@ -18,30 +17,27 @@ impl Mutex {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// Each node keeps a queue beside the lock. A call that has to wait takes a place on every node that answers. While
-    /// those nodes, a quorum, hold it, no fair call that begins later gets the lock. The order among the threads of a
-    /// program is that of any mutex; the head of their queue has the program's place, and has a new one for each lock
-    /// it takes.
+    /// Programs that wait for any lock are in its queue, in the order in which they came; but a call of a plain mutex
+    /// tries once before it waits, and may find the lock free just then. A call of a fair mutex does not come in
+    /// between so. Among the threads of a program, the order is that of any mutex; the head of their queue has the
+    /// program's entry, and a new one for each lock that it takes.
     ///
-    /// A place counts for [`Builder::place_lease`](crate::Builder::place_lease), and the waiting program renews it. If
-    /// the program ends or hangs, or is cut off from a quorum of nodes, its place lapses, and so a batch of dead
-    /// programs in front costs that time once.
+    /// A program that ends, or is cut off, leaves the queue. One that is stopped while it is first lets the others wait
+    /// for [`Builder::place_lease`](crate::Builder::place_lease), once.
     ///
-    /// The key of the lock is that of a plain lock. So fair and plain clients of any library exclude each other, and
-    /// the plain ones do not queue up: for turns, let all programs use a fair mutex. [`try_lock`](Mutex::try_lock)
-    /// takes no place, and fails while others wait. The same holds for a lock that is [fenced](Mutex::fenced) as well,
-    /// and its key is that of a fenced lock.
+    /// The key of the lock is that of a plain lock, and so is its queue. So fair and plain clients of any library
+    /// exclude each other, and those of this library take turns. [`try_lock`](Mutex::try_lock) stores no entry, and
+    /// fails while others wait. The same holds for a lock that is [fenced](Mutex::fenced) as well, and its key is that
+    /// of a fenced lock. A call takes one round trip when the lock is free and none waits.
     ///
-    /// Nodes need scripts ([`Cause::NoScripts`](crate::Cause::NoScripts)). The user needs `EVAL`, `EVALSHA`, `GET`,
-    /// `SET`, `DEL`, `PTTL` and `TIME`, and for releases that are announced `PUBLISH`; the queue's key is that of the
-    /// lock, with `quorumlock-queue:` behind the prefix. Without release notifications the order is the same, and a
-    /// program that is next notices within a third of the place's time. A call takes one round trip when the lock is
-    /// free and none waits.
+    /// Nodes need scripts ([`Cause::NoScripts`](crate::Cause::NoScripts)), and the user the commands of queues and the
+    /// channels `quorumlock:*`, as the [operations page](crate::docs::operations) lists them. Without the right to them
+    /// the lock is refused ([`Cause::NoPermission`](crate::Cause::NoPermission)), and so it is with
+    /// [`release_notifications(false)`](crate::Builder::release_notifications), by
+    /// [`Config`](crate::ErrorKind::Config). A set of resources cannot be fair: to lock one is an error.
     ///
-    /// The rules are those of section 15 of the [rules](crate::docs::rules); the proof stands in
-    /// `src/algorithm/place.rs`.
-    ///
-    /// A set of resources cannot be fair: to lock one is an error.
+    /// The rules are those of section 15 of the [rules](crate::docs::rules); what the order rests on is in
+    /// `src/algorithm/queue/mod.rs`.
     #[must_use]
     pub fn fair(mut self) -> Mutex {
         self.is_fair = true;
@@ -52,6 +48,11 @@ impl Mutex {
     pub(super) fn check_fairness(&self) -> Result<()> {
         match self.key {
             LockKey::Set(_) => Err(Error::new(ErrorKind::Config, "a set of resources cannot be fair")),
+            LockKey::One(_) if !self.client.engine().has_messages() => {
+                let message = "a fair lock needs release notifications, which this client does without: remove \
+                               release_notifications(false)";
+                Err(Error::new(ErrorKind::Config, message))
+            }
             LockKey::One(_) => Ok(()),
         }
     }

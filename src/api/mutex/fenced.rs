@@ -1,13 +1,13 @@
 //! Fenced locks: those that give a number to each acquisition.
 //!
 //! Their keys stand in a space of their own, because a fenced lock's key holds more than a token, and lives longer than
-//! its lock. So that no plain lock gets there by its name, such names are refused.
+//! its lock. Names that would be keys of that space are refused, so no plain lock is there.
 
 use super::Mutex;
 use super::fenced_mutex::FencedMutex;
 use crate::events::error::{Error, ErrorKind, Result};
+use crate::protocol::key_space::{self, KeyKind};
 use crate::protocol::lock_key::LockKey;
-use crate::protocol::{fair, fenced, read_write};
 
 impl Mutex {
     /// Gives every acquisition a number, greater than that of every acquisition before it:
@@ -49,8 +49,8 @@ impl Mutex {
     ///
     /// **A fenced lock and a plain lock of the same name are two different locks: a holder of one does not exclude a
     /// holder of the other.** All programs that use a resource must agree on which it is. The key of a fenced lock is
-    /// the prefix, `quorumlock-fence:` and the name, and no other library understands it. The name of a plain lock must
-    /// not begin with that.
+    /// `quorumlock-fence:`, the prefix and the name, and no other library understands it. No name with its prefix may
+    /// begin with that.
     ///
     /// Nodes need scripts: one that runs none, or none for this user, does not count
     /// ([`Cause::NoScripts`](crate::Cause::NoScripts)). The user needs `EVAL`, `EVALSHA`, `GET`, `SET` and `TIME`. A
@@ -61,34 +61,33 @@ impl Mutex {
     pub fn fenced(mut self) -> FencedMutex {
         // A fenced mutex that was made a `Mutex` again is fenced once.
         if let (false, LockKey::One(key)) = (self.is_fenced, &self.key) {
-            let (prefix, resource) = key.split_at(self.client.settings().prefix.len());
-            self.key = LockKey::One(format!("{prefix}{}{resource}", fenced::FENCED_KEY_PREFIX).into());
+            self.key = LockKey::One(KeyKind::Fenced.key("", key).into());
         }
         self.is_fenced = true;
         FencedMutex::new(self)
     }
 
-    /// Refuses a plain lock whose key would be that of another kind, and a fenced lock of several resources.
+    /// Refuses a name whose key would be that of another kind, and a fenced lock of several resources.
     pub(super) fn check_key_space(&self) -> Result<()> {
         if let (true, LockKey::Set(_)) = (self.is_fenced, &self.key) {
             return Err(Error::new(ErrorKind::Config, "a set of resources cannot be fenced"));
         }
-        let prefix = self.client.settings().prefix.len();
         if self.is_fair {
             self.check_fairness()?;
         }
-        let others = [
-            (fair::QUEUE_KEY_PREFIX, "queues of fair", false),
-            (fenced::FENCED_KEY_PREFIX, "fenced", self.is_fenced),
-            (read_write::READ_WRITE_KEY_PREFIX, "read-write", self.access.is_some()),
-        ];
-        for (beginning, kind, _) in others.into_iter().filter(|(.., is_own)| !is_own) {
-            if self.key.each().iter().any(|key| key[prefix..].starts_with(beginning)) {
-                let message =
-                    format!("a resource name that begins with {beginning:?}: such keys are those of {kind} locks");
-                return Err(Error::new(ErrorKind::Config, message));
-            }
+        let marker = match (self.access, self.is_fenced) {
+            (Some(_), _) => KeyKind::ReadWrite,
+            (None, true) => KeyKind::Fenced,
+            (None, false) => KeyKind::Plain,
         }
-        Ok(())
+        .marker();
+        match self.key.each().iter().find_map(|key| key_space::reserved(&key[marker.len()..])) {
+            Some((beginning, what)) => {
+                let message =
+                    format!("a prefix and resource name that begin with {beginning:?}: such keys are those of {what}");
+                Err(Error::new(ErrorKind::Config, message))
+            }
+            None => Ok(()),
+        }
     }
 }

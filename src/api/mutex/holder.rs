@@ -14,6 +14,7 @@ pub struct Holder {
     label: HolderLabel,
     remaining: Option<Duration>,
     nodes: Vec<String>,
+    waiting: u64,
 }
 
 impl Holder {
@@ -31,6 +32,12 @@ impl Holder {
     /// The addresses of the nodes that have it, a quorum at least: of those that had answered when a quorum was found.
     pub fn nodes(&self) -> &[String] {
         &self.nodes
+    }
+
+    /// How many calls wait for the lock in its queue: the greatest number of a node, of those that had answered. 0
+    /// where it cannot be asked for. A call that was killed counts until its entry is removed.
+    pub fn waiting(&self) -> u64 {
+        self.waiting
     }
 }
 
@@ -52,6 +59,7 @@ impl fmt::Debug for Holder {
             .field("label", &self.label())
             .field("remaining", &self.remaining)
             .field("nodes", &self.nodes)
+            .field("waiting", &self.waiting)
             .finish()
     }
 }
@@ -79,7 +87,8 @@ impl Mutex {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// A user with an access control list needs `+get +pttl`, and for a fenced lock `+get +time`.
+    /// A user with an access control list needs `+get +pttl`, and for a fenced lock `+get +time`; for
+    /// [`Holder::waiting`] also `+zcard` and the key of the queue.
     ///
     /// # Errors
     /// [`Unavailable`](crate::ErrorKind::Unavailable) when too few nodes answered to tell; its causes say where the
@@ -103,10 +112,11 @@ impl Mutex {
         }
     }
 
-    fn held(&self, Holding { label, end, nodes }: Holding) -> Holder {
+    fn held(&self, Holding { label, end, nodes, waiting }: Holding) -> Holder {
         let now = self.client.engine().now();
         let remaining = (end != Timestamp::NEVER).then(|| end.since(now));
         let addresses = &self.client.settings().nodes;
-        Holder { label, remaining, nodes: nodes.iter().map(|node| addresses[node.index()].clone()).collect() }
+        let nodes = nodes.iter().map(|node| addresses[node.index()].clone()).collect();
+        Holder { label, remaining, nodes, waiting }
     }
 }

@@ -10,7 +10,6 @@ mod fenced;
 pub(crate) mod fenced_mutex;
 pub(crate) mod holder;
 mod permits;
-mod place;
 mod queueing;
 pub(crate) mod read_write;
 mod search;
@@ -20,7 +19,6 @@ mod waiter;
 use crate::algorithm::acquire::WaitLimit;
 use crate::algorithm::lease::Ttl;
 use crate::algorithm::lock_kind::Access;
-use crate::algorithm::place::Departure;
 use crate::algorithm::time::{Human, Readings};
 use crate::api::client::Client;
 use crate::api::guard::MutexGuard;
@@ -292,9 +290,6 @@ impl Mutex {
         let result = self
             .call(self.wait_limit(wait, called_at), called_at)
             .and_then(|call| self.take_in_turn(call, wait, &mut account, at_head));
-        for (key, place) in self.client.queues().unclaimed() {
-            self.client.engine().forgo(key.as_bytes(), place.kind, (place.id, Departure::GivenUp), place.nodes);
-        }
         account.close(&result, GaveUpReason::TimedOut);
         result
     }
@@ -352,7 +347,7 @@ impl Mutex {
         let ttl = self.prepare()?;
         let &Mutex { ref client, ref key, ref watchdog, is_fenced, is_fair, access, min_hold, .. } = self;
         let (watchdog, started) = (watchdog.as_ref(), called_at.steady);
-        let (is_handed_on, permits) = (false, None);
+        let permits = None;
         Ok(LockCall {
             client,
             key,
@@ -365,7 +360,6 @@ impl Mutex {
             limit,
             called_at,
             started,
-            is_handed_on,
             permits,
         })
     }

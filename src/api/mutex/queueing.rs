@@ -33,9 +33,7 @@ pub(super) fn wait_in_queue(
     loop {
         let until = match position {
             QueuePosition::Head(available_at) if now.steady < deadline => {
-                // While a guard of this client held the lock, no thread asked whether the nodes were there. Threads in
-                // front that wanted a permit have left with one.
-                call.is_handed_on = was_held_here || (call.permits.is_some() && account.has_waited());
+                // While a guard of this client held the lock, no thread asked whether the nodes were there.
                 call.started = if was_held_here { now.steady } else { available_at };
                 return Ok(Queued::Head);
             }

@@ -1,7 +1,6 @@
 //! The slots of a semaphore, as a call for a permit knows them.
 
 use crate::algorithm::time::LeaseTime;
-use crate::algorithm::turns::WakeOrder;
 use crate::engine::local_queue::QueuePosition;
 use crate::engine::local_queue::slots::{Slots, TakenSlot};
 use crate::protocol::lock_key::LockKey;
@@ -39,16 +38,6 @@ impl PermitSlots {
         self.slots.last_released(&self.keys).map(|slot| self.lock(slot))
     }
 
-    /// Other programs go first: they take what was released here.
-    pub(super) fn forget_choice(&self) {
-        self.slots.forget_released();
-    }
-
-    /// Whether a thread of this client tries the slot, or holds its permit.
-    pub(super) fn is_taken(&self, slot: usize, now: LeaseTime) -> bool {
-        !self.slots.is_open(&self.keys, slot, now)
-    }
-
     /// The head waits while threads of this client have all slots.
     pub(super) fn position(&self, position: QueuePosition, now: LeaseTime) -> QueuePosition {
         match position {
@@ -64,16 +53,10 @@ impl PermitSlots {
 pub(super) struct Search {
     /// The slot that is tried, or was acquired.
     pub(super) taken: Option<TakenSlot>,
-    /// The slot whose release has just been announced.
-    pub(super) announced: Option<usize>,
-    /// How many releases were announced.
-    pub(super) heard: u64,
-}
-
-impl Search {
-    /// The release of a slot was announced. Where others go first, it is theirs.
-    pub(super) fn note_announced(&mut self, slot: usize, order: WakeOrder) {
-        self.heard += 1;
-        self.announced = Some(slot).filter(|_| !order.is_after_others());
-    }
+    /// Whether the next slot is asked for in turn, though the call has no entry: it does not wait.
+    pub(super) asks_in_turn: bool,
+    /// Whether the attempt has asked for a slot before.
+    pub(super) is_asked_on: bool,
+    /// The slot that was free on most nodes at the last attempt.
+    pub(super) free: Option<usize>,
 }

@@ -1,92 +1,62 @@
-//! The wait of the queue's head for a lock that another program holds, or for any of several.
+//! The wait of a call that is the head of its program's queue, for messages from the nodes.
 //!
-//! The wait ends with a message about a release, at the given time, by an interrupt from this process, or when it is
-//! cancelled. All sources are registered before the wait begins, and an attempt follows each registration. So no
-//! release is missed between a lost attempt and the sleep.
+//! The wait ends with a message, at the given time, by an interrupt from this process, or when it is cancelled. All
+//! sources are registered before a round asks the nodes, and the wait follows it: no release is missed in between.
 
-use crate::algorithm::acquire::WaitBounds;
-use crate::algorithm::place::PlaceId;
+use crate::algorithm::node::NodeSet;
 use crate::algorithm::time::Timestamp;
-use crate::algorithm::vote::Outcome;
 use crate::api::wait::{InterruptRegistration, Wait};
-use crate::engine::calls::{Engine, RoundResult};
-use crate::engine::listener::{Hearing, Listener};
-use crate::engine::local_queue::QueueTicket;
-use crate::engine::wait_registry::WakeReason;
-use std::sync::Arc;
+use crate::engine::calls::Engine;
+use crate::engine::seat::Seat;
+use crate::engine::wait_registry::Wakening;
 
-/// A registered wait. Dropping it ends the subscription.
-pub(super) struct ReleaseWaiter<'w> {
+/// A registered wait. Dropping it gives the call's entry up.
+pub(super) struct Waiter<'w> {
     engine: &'w Engine,
     wait: &'w Wait,
-    // Dropped before the listener: a cancellation does not interrupt a wait that has gone.
+    // Dropped before the seat: a cancellation does not interrupt a wait that has gone.
     registration: InterruptRegistration<'w>,
-    listener: Listener<'w>,
+    seat: Seat<'w>,
 }
 
-/// What has ended a wait.
-pub(super) enum WaitEnd {
-    Cancelled,
-    TimedOut,
-    /// And the place of the lock that was released, if one was.
-    Woken(WakeReason, usize),
-}
-
-impl<'w> ReleaseWaiter<'w> {
-    /// Begins to listen. The confirmation by the nodes ends the first wait, if the waiter `subscribes`.
-    pub(super) fn begin(
-        engine: &'w Engine,
-        ticket: &QueueTicket<'_>,
-        wait: &'w Wait,
-        (keys, subscribes, place): (&[Arc<str>], bool, Option<PlaceId>),
-    ) -> ReleaseWaiter<'w> {
-        let listener = engine.listen(keys, subscribes);
-        if let Some(place) = place {
-            listener.note_place(place, true);
-        }
-        ticket.notify_by_interrupt(listener.interrupt());
-        let registration = wait.register(listener.interrupt(), &engine.channel_watch);
-        ReleaseWaiter { engine, wait, registration, listener }
+impl<'w> Waiter<'w> {
+    pub(super) fn new(engine: &'w Engine, wait: &'w Wait, seat: Seat<'w>) -> Waiter<'w> {
+        let registration = wait.register(seat.interrupt(), &engine.channel_watch);
+        Waiter { engine, wait, registration, seat }
     }
 
-    pub(super) fn listener(&self) -> &Listener<'w> {
-        &self.listener
+    pub(super) fn seat(&self) -> &Seat<'w> {
+        &self.seat
     }
 
-    /// What the result of an attempt says about the next wait. Nothing, if that will be for another key of a set.
-    pub(super) fn bounds(&mut self, result: &RoundResult, is_for_this_key: bool) -> WaitBounds {
-        let is_endless = result.endless.len() >= result.tally.quorum();
-        // A node that the holder does not have grants its key, and confirms nothing.
-        let is_refused = result.tally.acquisition() == Outcome::Held && is_for_this_key;
-        let Hearing { is_attentive, misses_releases, is_rumour, may_ignore } = self.listener.hearing(is_refused);
-        let &RoundResult { free_at, holder, .. } = result;
-        if !is_for_this_key {
-            return WaitBounds::NONE;
-        }
-        WaitBounds { free_at, is_attentive, is_endless, holder, misses_releases, is_rumour, may_ignore }
+    /// A round may have stored the entry on these nodes.
+    pub(super) fn note_stored(&mut self, nodes: NodeSet) {
+        self.seat.note_stored(nodes);
     }
 
-    /// Waits until then at the latest.
-    pub(super) fn wait(&mut self, until: Timestamp) -> WaitEnd {
+    /// Waits until then at the latest, and returns what has arrived. None: the wait is cancelled.
+    pub(super) fn wait(&self, until: Timestamp) -> Option<Wakening> {
         loop {
             let longest = self.registration.before_sleep();
             if self.wait.is_cancelled() {
-                return WaitEnd::Cancelled;
+                return None;
             }
             let next_check = self.engine.now().after(longest);
-            let reason = self.listener.wait(until.min(next_check));
-            if reason.is_some() || next_check >= until {
-                return match reason {
-                    _ if self.wait.is_cancelled() => WaitEnd::Cancelled,
-                    Some((reason, place)) => WaitEnd::Woken(reason, place),
-                    None => WaitEnd::TimedOut,
-                };
+            let wakening = self.seat.wait(until.min(next_check));
+            if self.wait.is_cancelled() {
+                return None;
+            }
+            if wakening.is_any() || next_check >= until {
+                return Some(wakening);
             }
         }
     }
 
-    /// The lock was acquired. `successor`: the next call, which has a place and will wait.
-    pub(super) fn won(mut self, successor: Option<PlaceId>) {
-        self.listener.won(successor);
+    /// The lock was acquired, and lasts until then unless it is extended. Its release removes the entry, if there is
+    /// one.
+    pub(super) fn won(self, until: Timestamp, has_entry: bool) {
+        if has_entry {
+            self.seat.win(until);
+        }
     }
 }

@@ -49,14 +49,15 @@ const MOST_PERMITS: usize = 256;
 /// # What it costs
 ///
 /// One round trip as long as permits are left, as a rule: the slot that this client released last is tried first, or
-/// any one. If that is held, all nodes are asked at once which slots are free (a `PTTL` for each), and a free one is
-/// tried: three round trips. If none is free, the call waits for the release of any slot. Threads that share a client
-/// queue in their order, by the name; one of them listens to the nodes for all, and a permit that is released in this
-/// program goes to the first of them at once.
+/// any one. If that is held, the nodes are asked for another one and reply which are free, and a free one is tried:
+/// three round trips. If none is free, the call waits in the one queue of the semaphore on each node; a release tells
+/// the first one, and which slot it is. Threads that share a client queue in their order, by the name; the first of
+/// them has the program's entry.
 ///
 /// # What it does not promise
 ///
-/// There is no fencing token: the numbers of different slots could not be compared. There is no order among programs.
+/// There is no fencing token: the numbers of different slots could not be compared. Programs are served in their order
+/// as a rule: a first attempt may come in between, and so may a slot that is free on some nodes only.
 /// A call that takes several permits one after the other can deadlock with another one that does the same.
 #[derive(Clone)]
 pub struct Semaphore {

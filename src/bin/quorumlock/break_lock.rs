@@ -6,7 +6,6 @@ use crate::deployment::{Deployment, open};
 use crate::exit::{Exit, Failure};
 use crate::json::{self, Object};
 use crate::locks::content::Content;
-use crate::locks::kind::Kind;
 use crate::locks::sighting::{Lifetime, Sighting, Stored};
 use crate::locks::survey::Survey;
 use crate::locks::token::Token;
@@ -15,14 +14,11 @@ use crate::report::{self, Progress};
 use crate::settings;
 use crate::show::headline;
 use quorumlock::Human;
-use quorumlock::protocol::publish::CHANNEL;
-use quorumlock::protocol::script;
+use quorumlock::protocol::{key_space, script};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How long the key of a fenced lock is kept, unless it is set.
 const FENCE_RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
-/// What waiters are notified with: one of them may try.
-const HINT: &[u8] = b"1";
 
 pub(crate) fn break_lock(mut arguments: Arguments) -> Result<Exit, Failure> {
     let (mut options, mut name) = (settings::Options::default(), None);
@@ -40,7 +36,7 @@ pub(crate) fn break_lock(mut arguments: Arguments) -> Result<Exit, Failure> {
     let name = name.ok_or_else(|| Failure::usage("break needs the NAME of a lock"))?;
     let deployment = Deployment::new(options.settings()?)?;
     let survey = Progress::during("asking the nodes", || Survey::of_lock(&deployment, &name));
-    let held: Vec<String> = survey.names().into_iter().filter(|key| is_held(&survey, key)).map(str::to_owned).collect();
+    let held: Vec<String> = survey.keys().into_iter().filter(|key| is_held(&survey, key)).map(str::to_owned).collect();
     let addresses = deployment.addresses();
     if crate::list::complain_of_silent(&survey, &addresses) > addresses.len() - survey.quorum {
         return Err(Failure::new(Exit::UNAVAILABLE, "too few nodes answer: nothing is deleted"));
@@ -123,10 +119,7 @@ fn until(time: Duration) -> Duration {
 }
 
 fn is_held(survey: &Survey, key: &str) -> bool {
-    // A place in a queue holds nothing, and ends by itself.
-    let is_queue = Kind::of(key).0 == Kind::Queue;
-    !is_queue
-        && survey.sightings(key).flatten().flatten().any(|seen| seen.oddity().is_some() || !seen.remaining.is_zero())
+    survey.sightings(key).flatten().flatten().any(|seen| seen.oddity().is_some() || !seen.remaining.is_zero())
 }
 
 /// The first node that has something else than a lock under one of these keys, and what it has.
@@ -143,15 +136,14 @@ fn oddity(survey: &Survey, keys: &[String], addresses: &[String]) -> Option<Stri
 }
 
 /// Deletes what each node was seen to have; a fence stays.
-fn break_key(deployment: &Deployment, survey: &Survey, name: &str) -> Broken {
-    let key = format!("{}{name}", deployment.settings.prefix());
+fn break_key(deployment: &Deployment, survey: &Survey, key: &str) -> Broken {
     let retention = deployment.settings.duration("FENCE_RETENTION", FENCE_RETENTION).as_millis().to_string();
-    let seen: Vec<Option<&Sighting>> = survey.sightings(name).map(|seen| seen.ok().flatten()).collect();
+    let seen: Vec<Option<&Sighting>> = survey.sightings(key).map(|seen| seen.ok().flatten()).collect();
     let nodes = deployment.each(|node, target| match seen.get(node).copied().flatten() {
         None => Ok(None),
         Some(sighting) => {
             let mut connection = open(target)?;
-            release(&mut connection, &key, sighting, &retention).map(Some)
+            release(&mut connection, key, sighting, &retention).map(Some)
         }
     });
     let times = || seen.iter().flatten();
@@ -160,9 +152,9 @@ fn break_key(deployment: &Deployment, survey: &Survey, name: &str) -> Broken {
     Broken { nodes, believed: has_expiry.then_some(longest) }
 }
 
-/// Compares and deletes, as a release does, so that waiters learn of it.
-fn release(connection: &mut Connection, key: &str, seen: &Sighting, retention: &str) -> Result<bool, Trouble> {
-    let key = key.as_bytes();
+/// Compares and deletes, as a release does, so that the call that is first in the queue is told.
+fn release(connection: &mut Connection, name: &str, seen: &Sighting, retention: &str) -> Result<bool, Trouble> {
+    let key = name.as_bytes();
     let Stored::Text(value) = &seen.stored else {
         // There is no comparing it: it was named, and is to be deleted by force.
         return match connection.ask(&[b"DEL", key])? {
@@ -173,14 +165,17 @@ fn release(connection: &mut Connection, key: &str, seen: &Sighting, retention: &
     };
     let reply = match &seen.content {
         Content::Fenced { holder: Some(token), .. } => {
-            let script = script::FENCE.as_bytes();
+            let script = script::FENCED.as_bytes();
             let token = token.ours().unwrap_or_default().as_bytes();
-            connection.ask(&[b"EVAL", script, b"1", key, b"release", token, retention.as_bytes(), CHANNEL, HINT])?
+            connection.ask(&[b"EVAL", script, b"1", key, b"release", token, b"", b"", retention.as_bytes()])?
         }
         Content::Fenced { .. } => return Ok(true),
         Content::ReadWrite(_) => return release_each(connection, key, &seen.holders),
-        Content::Plain { .. } | Content::Queue { .. } | Content::Foreign => {
-            connection.ask(&[b"EVAL", script::RELEASE.as_bytes(), b"1", key, value, CHANNEL, HINT])?
+        Content::Plain { .. } | Content::Foreign => {
+            // A slot of a semaphore has the key of a plain lock, and another queue.
+            let is_slot = key_space::semaphore_of_slot(name).is_some();
+            let script = if is_slot { script::PERMIT } else { script::PLAIN };
+            connection.ask(&[b"EVAL", script.as_bytes(), b"1", key, b"release", value])?
         }
     };
     match reply {
@@ -196,7 +191,7 @@ fn release_each(connection: &mut Connection, key: &[u8], holders: &[(Token, Dura
     let script = script::READ_WRITE.as_bytes();
     let mut is_any_done = holders.is_empty();
     for token in holders.iter().filter_map(|(token, _)| token.ours()) {
-        let reply = connection.ask(&[b"EVAL", script, b"1", key, b"release", token.as_bytes(), CHANNEL, HINT])?;
+        let reply = connection.ask(&[b"EVAL", script, b"1", key, b"release", token.as_bytes()])?;
         is_any_done |= is_done(reply)?;
     }
     Ok(is_any_done)

@@ -148,7 +148,7 @@ pub(crate) const NODE_OPTIONS: &str =
   --key FILE           private key of that certificate, in PEM
   --sni NAME           the name that certificates of nodes must be for (the host in the URL)
   --label TEXT         what this program calls itself in the keys of its locks
-  --prefix TEXT        stands before the names of locks in their keys
+  --prefix TEXT        is in front of the names of locks in their keys
   --node-timeout D     how long a node has to answer (100ms)
   --max-ttl D          the longest time to live that is accepted (60s)
   --unavailable-after D

@@ -4,7 +4,6 @@ use crate::arguments::{Arguments, Word, unexpected};
 use crate::deployment::Deployment;
 use crate::exit::{Exit, Failure};
 use crate::json;
-use crate::locks::kind::Kind;
 use crate::locks::survey::Survey;
 use crate::locks::verdict::{State, Verdict};
 use crate::printable::printable;
@@ -24,8 +23,7 @@ pub(crate) fn list(mut arguments: Arguments) -> Result<Exit, Failure> {
     let deployment = Deployment::new(options.settings()?)?;
     let pattern = pattern.as_deref().unwrap_or("*");
     let survey = Progress::of_keys(|found| Survey::of_pattern(&deployment, pattern, found));
-    let names = survey.names().into_iter().filter(|name| Kind::of(name).0 != Kind::Queue);
-    let verdicts: Vec<Verdict> = names.map(|name| Verdict::of(&survey, name)).collect();
+    let verdicts: Vec<Verdict> = survey.keys().into_iter().map(|key| Verdict::of(&survey, key)).collect();
     // What is no lock is for `scan`.
     let locks: Vec<&Verdict> = verdicts.iter().filter(|verdict| verdict.state != State::Foreign).collect();
     let addresses = deployment.addresses();

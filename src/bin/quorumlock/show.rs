@@ -4,7 +4,7 @@ use crate::arguments::{Arguments, Word, unexpected};
 use crate::deployment::Deployment;
 use crate::exit::{Exit, Failure};
 use crate::json::{self, Object};
-use crate::locks::kind::Kind;
+use crate::locks::queue::Queue;
 use crate::locks::sighting::{Lifetime, Sighting};
 use crate::locks::survey::Survey;
 use crate::locks::token::Token;
@@ -12,6 +12,7 @@ use crate::locks::verdict::{State, Verdict};
 use crate::report::{self, Progress};
 use crate::settings;
 use quorumlock::Human;
+use quorumlock::protocol::key_space::KeyKind;
 
 pub(crate) fn show(mut arguments: Arguments) -> Result<Exit, Failure> {
     let (mut options, mut name, mut is_json) = (settings::Options::default(), None, false);
@@ -27,18 +28,19 @@ pub(crate) fn show(mut arguments: Arguments) -> Result<Exit, Failure> {
     let deployment = Deployment::new(options.settings()?)?;
     let survey = Progress::during("asking the nodes", || Survey::of_lock(&deployment, &name));
     let addresses = deployment.addresses();
-    let verdicts = verdicts(&survey, &name);
+    let verdicts = verdicts(&survey, &(survey.prefix.clone() + &name));
     if is_json {
         let locks = verdicts.iter().map(|(key, verdict)| {
-            let nodes = survey.sightings(key).zip(&addresses).map(|(seen, address)| node_json(address, seen));
+            let nodes = survey.sightings(key).zip(survey.queues(key)).zip(&addresses);
+            let nodes = nodes.map(|((seen, queue), address)| node_json(address, seen, &queue));
             verdict.json(&addresses).list("sightings", nodes).to_string()
         });
         report::line(format_args!("{}", json::list(locks)));
     } else {
         for (key, verdict) in &verdicts {
             report::line(format_args!("{}", headline(verdict, addresses.len())));
-            for (seen, address) in survey.sightings(key).zip(&addresses) {
-                report::line(format_args!("  {address}: {}", node_line(seen)));
+            for ((seen, queue), address) in survey.sightings(key).zip(survey.queues(key)).zip(&addresses) {
+                report::line(format_args!("  {address}: {}{queue}", node_line(seen)));
             }
         }
     }
@@ -46,25 +48,33 @@ pub(crate) fn show(mut arguments: Arguments) -> Result<Exit, Failure> {
     Ok(if answered < survey.quorum { Exit::UNAVAILABLE } else { Exit::OK })
 }
 
-/// The locks of this name that any node has something of, or the plain one if none has; each with its key.
-fn verdicts(survey: &Survey, name: &str) -> Vec<(String, Verdict)> {
-    let mut keys: Vec<&str> = survey.names().into_iter().filter(|key| Kind::of(key).0 != Kind::Queue).collect();
-    if keys.is_empty() {
-        keys.push(name);
+/// The locks of this full name that any node has something of, or that calls wait for, or the plain one if there is
+/// none; each with its key.
+fn verdicts(survey: &Survey, full_name: &str) -> Vec<(String, Verdict)> {
+    let known = survey.keys();
+    let verdicts = KeyKind::ALL.into_iter().map(|kind| kind.key("", full_name)).map(|key| {
+        let verdict = Verdict::of(survey, &key);
+        (key, verdict)
+    });
+    let mut verdicts: Vec<(String, Verdict)> = verdicts.collect();
+    let is_known = |(key, verdict): &(String, Verdict)| known.contains(key.as_str()) || verdict.queue.count > 0;
+    if verdicts.iter().any(is_known) {
+        verdicts.retain(is_known);
+    } else {
+        verdicts.truncate(1);
     }
-    keys.sort_by_key(|key| key.len());
-    keys.into_iter().map(|key| (key.to_owned(), Verdict::of(survey, key))).collect()
+    verdicts
 }
 
 /// One line about a lock.
 pub(crate) fn headline(verdict: &Verdict, nodes: usize) -> String {
     let kind = match verdict.kind {
-        Kind::Fenced => "fenced lock",
-        Kind::ReadWrite => "read-write lock",
-        Kind::Plain | Kind::Queue => "lock",
+        KeyKind::Fenced => "fenced lock",
+        KeyKind::ReadWrite => "read-write lock",
+        KeyKind::Plain => "lock",
     };
     let mut line = format!("{kind} {:?}: {}", verdict.name, verdict.state);
-    if verdict.kind == Kind::ReadWrite && verdict.token.is_some() {
+    if verdict.kind == KeyKind::ReadWrite && verdict.token.is_some() {
         line += &format!(", {},", verdict.kind());
     }
     if verdict.token.is_some() {
@@ -74,7 +84,7 @@ pub(crate) fn headline(verdict: &Verdict, nodes: usize) -> String {
             _ => format!(", for at most {}", verdict.time_left()),
         };
     } else {
-        line += &verdict.waiters();
+        line += &verdict.queue.to_string();
     }
     if let Some(fence) = verdict.fence {
         line += &format!(", fence {fence}");
@@ -95,30 +105,29 @@ fn node_line(seen: Result<Option<&Sighting>, &crate::connection::Trouble>) -> St
                 (None, Some(token)) => token.to_string(),
                 (_, None) => sighting.oddity().unwrap_or("no holder").to_owned(),
             };
-            let waits = if sighting.has_waiting_writer { ", a writer waits" } else { "" };
             match sighting.lifetime {
                 Lifetime::Forever => format!("{holder}, without expiry"),
                 Lifetime::For(_) if sighting.token().is_none() && sighting.oddity().is_some() => holder,
-                Lifetime::For(_) if sighting.remaining.is_zero() => format!("{holder}, at rest{waits}"),
-                Lifetime::For(_) => format!("{holder}, {} left{waits}", Human(sighting.remaining)),
+                Lifetime::For(_) if sighting.remaining.is_zero() => format!("{holder}, at rest"),
+                Lifetime::For(_) => format!("{holder}, {} left", Human(sighting.remaining)),
             }
         }
     }
 }
 
-fn node_json(address: &str, seen: Result<Option<&Sighting>, &crate::connection::Trouble>) -> String {
+fn node_json(address: &str, seen: Result<Option<&Sighting>, &crate::connection::Trouble>, queue: &Queue) -> String {
     let node = Object::new().text("address", address);
     match seen {
         Err(trouble) => node.text("error", trouble),
-        Ok(sighting) => node
-            .maybe("token", sighting.and_then(Sighting::token).and_then(Token::digits))
-            .raw("other_library", sighting.and_then(Sighting::token) == Some(&Token::OtherLibrary))
-            .maybe("label", sighting.and_then(|seen| seen.content.label()))
-            .maybe_raw(
-                "remaining_ms",
-                sighting.map(|seen| if seen.lifetime == Lifetime::Forever { -1 } else { millis(seen) }),
-            )
-            .raw("writer_waits", sighting.is_some_and(|seen| seen.has_waiting_writer)),
+        Ok(sighting) => queue.json(
+            node.maybe("token", sighting.and_then(Sighting::token).and_then(Token::digits))
+                .raw("other_library", sighting.and_then(Sighting::token) == Some(&Token::OtherLibrary))
+                .maybe("label", sighting.and_then(|seen| seen.content.label()))
+                .maybe_raw(
+                    "remaining_ms",
+                    sighting.map(|seen| if seen.lifetime == Lifetime::Forever { -1 } else { millis(seen) }),
+                ),
+        ),
     }
     .to_string()
 }

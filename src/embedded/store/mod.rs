@@ -1,9 +1,9 @@
 //! The embedded node without its sockets: a request and the time go in, the bytes of a reply come out.
 //!
 //! Pure: no clock, socket or thread, so that a simulator can run many of these on time of its own. Replies are those
-//! of a real server byte for byte, error texts included; only strings exist, and only the commands and options that
-//! the library uses. Scripts are not interpreted: those of [`script`](crate::protocol::script) are known by their text
-//! and written out in Rust in `scripts`, all others are refused.
+//! of a real server byte for byte, error texts included; only strings and sorted sets exist, and only the commands and
+//! options that the library uses. Scripts are not interpreted: those of [`script`](crate::protocol::script) are known
+//! by their text and written out in Rust in `scripts`, all others are refused.
 //!
 //! Left out, and refused as a server refuses what it does not know: `SET` with GET, KEEPTTL, EXAT, PXAT or a condition
 //! on the value other than IFEQ, `PEXPIRE` with a condition, `DELEX` by digest, subscription by pattern, RESP3.
@@ -16,7 +16,7 @@
 
 use super::command::Command;
 use super::config::{Condition, ServerKind};
-use super::expire::{self, integer, signed};
+use super::expire::{self, integer};
 use super::info::{self, Facts, NO_REPLICATION_ID};
 use super::keyspace::Keyspace;
 pub use super::keyspace::Millis;
@@ -26,6 +26,7 @@ use super::range::get_range;
 use super::reply::{self, NOT_AN_INTEGER, OUT_OF_MEMORY, READ_ONLY, SYNTAX, ScriptValue};
 use super::scripts::{self, Known};
 use super::set::{set, set_all};
+use super::zset;
 
 /// How many databases `SELECT` can choose from.
 pub const DATABASES: usize = 16;
@@ -124,9 +125,9 @@ impl Store {
         self.exchange.forget(&mut session.subscriptions);
     }
 
-    /// The value of a key of database 0.
+    /// The value of a key of database 0, if it is a string.
     pub fn value(&self, key: &[u8], now: Millis) -> Option<&[u8]> {
-        self.databases[0].value(key, now)
+        self.databases[0].string(key, now).ok().flatten()
     }
 
     /// The last millisecond of a key of database 0: `None` without a key, `Some(None)` when it lives for ever.
@@ -173,10 +174,10 @@ impl Store {
                 reply::integer(out, count(deleted));
             }
             (Command::Delex, _) => delete_if(self.database(session), rest, now, out),
-            (Command::Delifeq, [key, value]) => {
-                let deleted = remove_if_equal(self.database(session), key, value, now);
-                reply::integer(out, i64::from(deleted));
-            }
+            (Command::Delifeq, [key, value]) => match remove_if_equal(self.database(session), key, value, now) {
+                Ok(deleted) => reply::integer(out, i64::from(deleted)),
+                Err(error) => reply::error(out, error),
+            },
             (Command::Echo, [text]) => reply::bulk(out, text),
             (Command::Eval, [text, key_count, values @ ..]) => {
                 self.known_scripts.learn(text);
@@ -188,13 +189,14 @@ impl Store {
             },
             (Command::Exists, keys) => {
                 let database = self.database(session);
-                let present = keys.iter().filter(|key| database.value(key, now).is_some()).count();
+                let present = keys.iter().filter(|key| database.exists(key, now)).count();
                 reply::integer(out, count(present));
             }
             (Command::Flushall, _) => self.flush(rest, out),
-            (Command::Get, [key]) => match self.database(session).value(key, now) {
-                Some(value) => reply::bulk(out, value),
-                None => reply::null(out),
+            (Command::Get, [key]) => match self.database(session).string(key, now) {
+                Ok(Some(value)) => reply::bulk(out, value),
+                Ok(None) => reply::null(out),
+                Err(error) => reply::error(out, error),
             },
             (Command::Getrange, [key, start, end]) => get_range(self.database(session), key, [start, end], now, out),
             (Command::Info, sections) => {
@@ -218,14 +220,7 @@ impl Store {
             }
             (Command::Ping, []) => reply::simple(out, "PONG"),
             (Command::Ping, [text, ..]) => reply::bulk(out, text),
-            (Command::Pttl, [key]) => reply::integer(
-                out,
-                match self.database(session).deadline(key, now) {
-                    None => -2,
-                    Some(None) => -1,
-                    Some(Some(deadline)) => signed(deadline.saturating_sub(now)),
-                },
-            ),
+            (Command::Pttl, [key]) => reply::integer(out, expire::remaining(self.database(session), key, now)),
             (Command::Publish, [channel, payload]) => {
                 reply::integer(out, self.exchange.publish(channel.to_vec(), payload));
             }
@@ -241,6 +236,9 @@ impl Store {
                 reply::array(out, 2);
                 reply::bulk(out, (now / 1000).to_string().as_bytes());
                 reply::bulk(out, (now % 1000 * 1000).to_string().as_bytes());
+            }
+            (Command::Zadd | Command::Zcard | Command::Zrange | Command::Zrem | Command::Zscore, [key, rest @ ..]) => {
+                zset::run(command, self.database(session), key, rest, now, out)
             }
             // The arity table has seen to it that nothing else comes here.
             _ => reply::wrong_arity(out, name),
@@ -266,34 +264,10 @@ impl Store {
         let Some((keys, values)) = values.split_at_checked(key_count) else {
             return reply::error(out, "ERR Number of keys can't be greater than number of args");
         };
-        let condition = self.condition;
-        let publish = |first: Option<Vec<u8>>, exchange: &mut Exchange| {
-            let (Some([channel, message @ ..]), [key, ..]) = (scripts::hint(text, values), keys) else { return 1 };
-            let first = first.map_or_else(Vec::new, |first| [b"@".as_slice(), &first].concat());
-            let message = [message.first().copied().unwrap_or_default(), &first].concat();
-            match exchange.publish([*channel, *key].concat(), &message) {
-                0 => 1,
-                heard => 2 + heard,
-            }
-        };
-        match scripts::run(text, self.database(session), keys, values, condition, now) {
-            Ok(ScriptValue::Fence(fence)) => reply::bulk(out, fence.to_string().as_bytes()),
-            Ok(ScriptValue::Queued(place, first)) => {
-                if first.is_some() {
-                    publish(first, &mut self.exchange);
-                }
-                reply::bulk(out, place.as_bytes());
-            }
-            Ok(ScriptValue::Released(first)) => reply::integer(out, publish(first, &mut self.exchange)),
-            Ok(ScriptValue::Left(next)) => {
-                if next.is_some() {
-                    publish(next, &mut self.exchange);
-                }
-                reply::integer(out, 1);
-            }
-            Ok(ScriptValue::Integer(1)) if !keys.is_empty() => reply::integer(out, publish(None, &mut self.exchange)),
+        let node = (&mut self.databases[session.database], &mut self.exchange);
+        match scripts::run(text, node, keys, values, self.condition, now) {
+            Ok(ScriptValue::Bulk(text)) => reply::bulk(out, &text),
             Ok(ScriptValue::Integer(number)) => reply::integer(out, number),
-            Ok(ScriptValue::Unpublished(number)) => reply::integer(out, number),
             Err(failure) => reply::error(out, &failure.text(self.kind)),
         }
     }
@@ -390,21 +364,24 @@ fn expire(database: &mut Keyspace, key: &[u8], milliseconds: &[u8], options: &[&
 fn delete_if(database: &mut Keyspace, rest: &[&[u8]], now: Millis, out: &mut Vec<u8>) {
     let deleted = match *rest {
         [key] => database.remove(key, now),
-        [key, condition, value] if condition.eq_ignore_ascii_case(b"IFEQ") => {
-            remove_if_equal(database, key, value, now)
+        [key, _, _] if !database.exists(key, now) => false,
+        [key, condition, value] => {
+            let Ok(present) = database.string(key, now) else {
+                return reply::error(out, "ERR Key should be of string type if conditions are specified");
+            };
+            let is_equal = present == Some(value);
+            if !condition.eq_ignore_ascii_case(b"IFEQ") && !condition.eq_ignore_ascii_case(b"IFNE") {
+                return reply::error(out, "ERR Invalid condition. Use IFEQ, IFNE, IFDEQ, or IFDNE");
+            }
+            is_equal == condition.eq_ignore_ascii_case(b"IFEQ") && database.remove(key, now)
         }
-        [key, condition, value] if condition.eq_ignore_ascii_case(b"IFNE") => {
-            database.value(key, now) != Some(value) && database.remove(key, now)
-        }
-        [key, _, _] if database.value(key, now).is_none() => false,
-        [_, _, _] => return reply::error(out, "ERR Invalid condition. Use IFEQ, IFNE, IFDEQ, or IFDNE"),
         _ => return reply::wrong_arity(out, b"delex"),
     };
     reply::integer(out, i64::from(deleted));
 }
 
-fn remove_if_equal(database: &mut Keyspace, key: &[u8], value: &[u8], now: Millis) -> bool {
-    database.value(key, now) == Some(value) && database.remove(key, now)
+fn remove_if_equal(database: &mut Keyspace, key: &[u8], value: &[u8], now: Millis) -> Result<bool, &'static str> {
+    Ok(database.string(key, now)? == Some(value) && database.remove(key, now))
 }
 
 fn select(session: &mut ClientState, index: &[u8], out: &mut Vec<u8>) {

@@ -10,18 +10,14 @@
 //! that its own `SET` goes behind that release (rule 3.4). A thread that leaves the queue, for whatever reason,
 //! notifies the new head.
 //!
-//! Of a fair lock, the head may leave the next one a place at the nodes. If none comes to take it, it is given back.
-//!
 //! The threads that want one of several [`slots`] have a queue as well, in which no guard holds anything. A thread that
 //! has a slot to try is away from its place meanwhile, and the next one is the head.
 
 pub(crate) mod slots;
-mod successor;
 
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::lease::Validity;
 use crate::algorithm::node::NodeSet;
-use crate::algorithm::place::Successor;
 use crate::algorithm::time::{LeaseTime, Readings, Timestamp};
 use crate::engine::interrupt::Interrupt;
 use crate::events::error::NodeFault;
@@ -32,7 +28,6 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::num::NonZeroU32;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 /// How many are kept that are not used.
 const KEPT: usize = 64;
@@ -41,10 +36,6 @@ const KEPT: usize = 64;
 #[derive(Default)]
 pub(crate) struct Queues {
     table: Mutex<QueueTable>,
-    /// Whether a place was left and not taken. It is read without the table's lock.
-    has_unclaimed: AtomicBool,
-    /// Whether any call has left a place yet: a program without fair locks looks for none.
-    has_left_places: AtomicBool,
 }
 
 /// A queue takes one and gives it back without copying it.
@@ -56,8 +47,6 @@ struct QueueTable {
     /// Those of queues that have emptied; kept for their memory.
     unused: UnusedWaiters,
     last_id: u64,
-    /// The places that were left and not taken, by key.
-    unclaimed: Vec<(Arc<str>, Successor)>,
 }
 
 /// The holder of one resource, and the threads that wait for it. There is one for every lock that is held, so it is
@@ -86,8 +75,6 @@ struct Waiters {
     was_held: bool,
     /// What the last attempt ran into, if too few nodes could answer it.
     unavailability: Option<Unavailability>,
-    /// What the next head has already at the nodes.
-    successor: Option<Successor>,
 }
 
 struct QueuedThread {
@@ -251,8 +238,7 @@ impl QueueTicket<'_> {
         // This ticket keeps the queue there.
         if let Some(queue) = queues.get_mut(self.key) {
             queue.hold(id, validity, now);
-            let unclaimed = queue.leave(self.id, unused);
-            table.note_unclaimed(&self, unclaimed);
+            queue.leave(self.id, unused);
         }
     }
 
@@ -326,11 +312,10 @@ impl Drop for QueueTicket<'_> {
         let mut table = lock(&self.queues.table);
         let QueueTable { queues, unused, .. } = &mut *table;
         if let Entry::Occupied(mut entry) = queues.entry(Arc::clone(self.key)) {
-            let unclaimed = entry.get_mut().leave(self.id, unused);
+            entry.get_mut().leave(self.id, unused);
             if entry.get().is_empty() {
                 entry.remove();
             }
-            table.note_unclaimed(self, unclaimed);
         }
     }
 }
@@ -379,21 +364,17 @@ impl Queue {
         }
     }
 
-    /// Removes a thread, and notifies the new head if it was the head. Gives the place that was left to the next one,
-    /// if there is none.
-    fn leave(&mut self, id: u64, unused: &mut UnusedWaiters) -> Option<Successor> {
-        let waiters = self.waiters.as_mut()?;
+    /// Removes a thread, and notifies the new head if it was the head.
+    fn leave(&mut self, id: u64, unused: &mut UnusedWaiters) {
+        let Some(waiters) = &mut self.waiters else { return };
         let was_head = waiters.head().is_some_and(|head| head.id == id);
         waiters.waiting.retain(|thread| thread.id != id);
         if was_head {
             waiters.notify_head();
         }
-        if !waiters.waiting.is_empty() {
-            return None;
+        if waiters.waiting.is_empty() {
+            unused.extend(self.waiters.take().filter(|_| unused.len() < KEPT));
         }
-        let unclaimed = waiters.successor.take();
-        unused.extend(self.waiters.take().filter(|_| unused.len() < KEPT));
-        unclaimed
     }
 
     fn is_empty(&self) -> bool {

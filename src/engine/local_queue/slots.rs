@@ -102,11 +102,6 @@ impl Slots {
         lock(&self.state).released.iter().rev().copied().find(|&slot| slot < keys.len())
     }
 
-    /// Does not try the slots first any more that this client released.
-    pub(crate) fn forget_released(&self) {
-        lock(&self.state).released.clear();
-    }
-
     /// The first open slot of these, from `start` on.
     pub(crate) fn open_slot(&self, keys: &[Arc<str>], start: usize, now: LeaseTime) -> Option<usize> {
         (0..keys.len()).map(|slot| (start + slot) % keys.len()).find(|&slot| self.is_open(keys, slot, now))

@@ -1,35 +1,47 @@
 //! Commands about a key: the one place that makes them and queues them on connections, for locks of all kinds alike.
 
-use crate::algorithm::fence::FencingToken;
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::lock_kind::LockKind;
 use crate::algorithm::node::NodeSet;
-use crate::algorithm::place::{Departure, PlaceId, PlaceRequest};
+use crate::algorithm::queue::{QueueRound, TakeRequest, TicketRequest};
 use crate::algorithm::time::Timestamp;
 use crate::engine::node_connection::NodeConnection;
-use crate::engine::nodes::submission::LeaseRequest;
 use crate::engine::rounds::Round;
-use crate::protocol::fair_operation::FairOperation;
-use crate::protocol::operation::{FenceRequest, Operation, ReadWriteOperation};
-use crate::protocol::publish::Hint;
+use crate::protocol::operation::{FenceRequest, Kind, Operation, Verb};
 use crate::protocol::session::{EncodedOperation, SentOperation, Ticket};
 use std::time::Duration;
 
-/// What an attempt does where it is refused.
-#[derive(Clone, Copy)]
-pub(in crate::engine) struct Attempt<'a> {
-    /// Whether a node also says which holder has this key, and for how long.
-    pub(in crate::engine) asks_for_holder: Option<&'a [u8]>,
-    /// Whether a writer keeps new readers out until its next attempt: one that waits does.
-    pub(in crate::engine) leaves_mark: bool,
-    /// Of a fair lock: the place that it takes.
-    pub(in crate::engine) place: Option<PlaceRequest>,
+/// How an attempt is made.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Attempt {
+    /// In the call's turn. Otherwise it takes what is free, whichever calls wait.
+    pub(crate) in_turn: Option<InTurn>,
+    /// Whether a node that refuses a set without a reply for each key is asked which of them are there.
+    pub(crate) asks_for_keys: bool,
 }
 
-impl Attempt<'_> {
-    /// One that does nothing.
-    pub(in crate::engine) const FIRST: Attempt<'static> =
-        Attempt { asks_for_holder: None, leaves_mark: false, place: None };
+impl Attempt {
+    /// In turn, without an entry: it is granted if no call is first.
+    pub(crate) const AS_A_NEWCOMER: Attempt = Attempt {
+        in_turn: Some(InTurn { request: TakeRequest::WITHOUT_ENTRY, latest: u64::MAX }),
+        asks_for_keys: false,
+    };
+}
+
+/// How a call asks in its turn.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InTurn {
+    pub(crate) request: TakeRequest,
+    /// Tickets beyond this are damage, or a lie.
+    pub(crate) latest: u64,
+}
+
+impl InTurn {
+    /// The round that collects the replies.
+    pub(super) fn round(&self) -> QueueRound {
+        let own = if let TicketRequest::Fixed(ticket) = self.request.ticket { Some(ticket) } else { None };
+        QueueRound::new(own, self.latest)
+    }
 }
 
 /// An operation on one key, or on those of a set, for one round.
@@ -38,30 +50,26 @@ pub(super) struct Command<'c> {
     pub(super) sent: SentOperation,
     pub(super) key: &'c [u8],
     pub(super) token: &'c OwnerToken,
-    /// Of an acquire: the key of which a node that refuses is also asked which holder has it, and for how long.
-    pub(super) asks_for_holder: Option<&'c [u8]>,
+    /// Whether a node is also asked which keys of the set are there.
+    pub(super) asks_for_keys: bool,
 }
 
 impl<'c> Command<'c> {
     /// The command of an operation that needs no further answer.
     pub(super) fn new(ticket: Ticket, key: &'c [u8], token: &'c OwnerToken, operation: Operation) -> Command<'c> {
-        Command { sent: SentOperation::new(ticket, operation), key, token, asks_for_holder: None }
+        Command { sent: SentOperation::new(ticket, operation), key, token, asks_for_keys: false }
     }
 
     /// Queues the command on one connection.
     pub(super) fn queue(&self, connection: &mut NodeConnection, now: Timestamp, encoded: &mut EncodedOperation) {
-        let Command { ref sent, key, token, asks_for_holder } = *self;
+        let Command { ref sent, key, token, asks_for_keys } = *self;
         if !sent.is_release() {
             connection.note_request(now);
         }
         connection.session.queue(sent, (key, token), now, encoded);
-        // The voter answers: one key ends once. A node says by itself for how long a read-write lock is held.
-        if let Some(asked) = asks_for_holder
-            && !matches!(sent.operation(), Operation::ReadWrite(_))
-            && !connection.is_duplicate()
-        {
+        // The voter answers: one key is there once.
+        if asks_for_keys && !connection.is_duplicate() {
             connection.session.ask_for_held_keys(sent.ticket(), key, now);
-            connection.session.ask_for_holder(sent.ticket(), asked, sent.operation().fence().is_some(), now);
         }
     }
 }
@@ -70,10 +78,6 @@ impl<'c> Command<'c> {
 pub(super) struct Commands {
     /// For how long nodes keep the key of a fenced lock.
     retention_millis: u64,
-    /// For how long a writer that waits keeps new readers out.
-    mark_millis: u64,
-    /// Whether releases are published.
-    publishes: bool,
     unsent: NodeSet,
     /// When the latest of those commands was queued.
     queued_at: Timestamp,
@@ -82,12 +86,9 @@ pub(super) struct Commands {
 }
 
 impl Commands {
-    pub(super) fn new(retention: Duration, place_lease: Duration, publishes: bool) -> Commands {
-        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    pub(super) fn new(retention: Duration) -> Commands {
         Commands {
-            retention_millis: millis(retention),
-            mark_millis: millis(place_lease),
-            publishes,
+            retention_millis: u64::try_from(retention.as_millis()).unwrap_or(u64::MAX),
             unsent: NodeSet::EMPTY,
             queued_at: Timestamp::ORIGIN,
             encoded: EncodedOperation::default(),
@@ -109,68 +110,16 @@ impl Commands {
         self.note_queued(nodes, now);
     }
 
-    /// The operation that begins a lock.
-    pub(super) fn acquire(&self, request: &LeaseRequest<'_>, attempt: Attempt<'_>) -> Operation {
-        let &LeaseRequest { kind, ttl_millis, .. } = request;
-        let mark_millis = if attempt.leaves_mark { self.mark_millis } else { 0 };
-        if let (LockKind::Fair { prefix, .. }, Some(place)) = (kind, attempt.place) {
-            let (hint, fence) = (self.publishes.then(Hint::default), self.fence(kind));
-            return Operation::Fair(FairOperation::Take { ttl_millis, place, hint, prefix, fence });
-        }
-        match kind {
-            LockKind::ReadWrite { access, .. } => {
-                let fence = self.fence(kind);
-                Operation::ReadWrite(ReadWriteOperation::Acquire { access, ttl_millis, mark_millis, fence })
-            }
-            _ => Operation::Acquire { ttl_millis, fence: self.fence(kind) },
-        }
-    }
-
-    /// The operation that lets a lock last longer.
-    pub(super) fn extend(&self, kind: LockKind, ttl_millis: u64) -> Operation {
-        match kind {
-            LockKind::ReadWrite { access, .. } => {
-                Operation::ReadWrite(ReadWriteOperation::Extend { access, ttl_millis, fence: self.fence(kind) })
-            }
-            _ => Operation::Extend { ttl_millis, fence: self.fence(kind) },
-        }
-    }
-
-    /// The operation that raises the fence of a lock that was granted with less.
-    pub(super) fn raise(&self, kind: LockKind, least: FencingToken) -> Operation {
-        let fence = FenceRequest { least, retention_millis: self.retention_millis };
-        match kind {
-            LockKind::ReadWrite { .. } => Operation::ReadWrite(ReadWriteOperation::Raise(fence)),
-            _ => Operation::Raise(fence),
-        }
-    }
-
-    /// The operation that ends a lock. `undoes`: of the call for a fair lock that has not won it.
-    pub(super) fn release(&self, kind: LockKind, hint: Option<Hint>, undoes: Option<PlaceId>) -> Operation {
-        match kind {
-            // Without a hint, the queue need not be looked at.
-            LockKind::Fair { prefix, .. } if hint.is_some() => {
-                Operation::Fair(FairOperation::Release { hint, undoes, prefix, fence: self.fence(kind) })
-            }
-            LockKind::ReadWrite { .. } => Operation::ReadWrite(ReadWriteOperation::Release { hint }),
-            _ => Operation::Release { hint, fence: self.fence(kind) },
-        }
-    }
-
-    /// The operation that deletes a place in the queue of a fair lock, and may put one at the end for another call.
-    pub(super) fn leave(&self, kind: LockKind, id: PlaceId, departure: Departure) -> Option<Operation> {
-        let LockKind::Fair { prefix, .. } = kind else { return None };
-        let lasts_millis = u32::try_from(self.mark_millis).unwrap_or(u32::MAX);
-        let (hint, successor) = match departure {
-            Departure::GivenUp => (self.publishes.then(Hint::default), None),
-            Departure::Won(successor) => (None, successor.map(|successor| (successor, lasts_millis))),
+    /// What is asked of a lock of this kind.
+    pub(super) fn operation(&self, kind: LockKind, verb: Verb) -> Operation {
+        let fence = |least| FenceRequest { least, retention_millis: self.retention_millis };
+        let kind = match kind {
+            LockKind::Fenced(least) => Kind::Fenced(fence(least)),
+            LockKind::Permit(permits) => Kind::Permit(permits),
+            LockKind::Plain => Kind::Plain,
+            LockKind::ReadWrite { access, fence: least } => Kind::ReadWrite(access, least.map(fence)),
         };
-        Some(Operation::Fair(FairOperation::Leave { id, successor, hint, prefix, fence: self.fence(kind) }))
-    }
-
-    /// What makes an operation one on a fenced lock.
-    fn fence(&self, kind: LockKind) -> Option<FenceRequest> {
-        kind.fence().map(|least| FenceRequest { least, retention_millis: self.retention_millis })
+        Operation { verb, kind }
     }
 
     /// Queues the release of a round once more, on another connection or after a pause.
@@ -181,7 +130,7 @@ impl Commands {
         round: &Round,
         now: Timestamp,
     ) {
-        let operation = self.release(round.kind(), None, None);
+        let operation = self.operation(round.kind(), Verb::Release(round.departure()));
         Command::new(ticket, round.key(), round.token(), operation).queue(
             connection,
             now,

@@ -3,16 +3,18 @@
 use super::Nodes;
 use super::commands::resend_in_dialect;
 use super::vote_filter::VoteFilter;
+use crate::algorithm::detail::Detail;
 use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::fence::FencingToken;
-use crate::algorithm::node::NodeId;
+use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Vote;
 use crate::engine::driver::WaitSlots;
 use crate::engine::node_connection::Received;
 use crate::engine::rounds::Purpose;
 use crate::protocol::lock_key;
-use crate::protocol::session::{SentOperation, SessionEvent, Ticket};
+use crate::protocol::session::{SentOperation, SessionEvent, Ticket, Wakes};
+use std::time::Duration;
 
 impl Nodes {
     /// Reads all that is there, and hands it out. False when the connection has ended, and there may be another one.
@@ -68,9 +70,6 @@ impl Nodes {
                 Err(error) => return Err(Fault::new(self.node(node).phase(), Cause::Protocol(*error))),
             }
         }
-        if let Some(fault) = self.node_mut(node).session.publisher.take_refusal() {
-            self.subscribers.note_publish_denied(node, fault);
-        }
         Ok(is_answered)
     }
 
@@ -78,12 +77,9 @@ impl Nodes {
     fn handle(&mut self, event: &mut SessionEvent, node: NodeId, now: Timestamp, notify: &mut WaitSlots) -> bool {
         match event {
             SessionEvent::Answered(ticket, vote) => {
-                self.take_subscriber_count(node, *ticket, now);
+                self.take_wakes(node, *ticket, now);
                 return self.count_vote((*ticket, node), (vote, None), now, notify);
             }
-            SessionEvent::Endless(ticket) => self.rounds.note_endless(*ticket, node),
-            SessionEvent::EndsWithin(ticket, left) => self.rounds.note_end(*ticket, node, now.after(*left)),
-            SessionEvent::HeldBy(ticket, holder) => self.rounds.note_holder(*ticket, node, *holder),
             SessionEvent::Held(ticket, left) => {
                 let is_usable = self.count_vote((*ticket, node), (&mut Vote::Refused, None), now, notify);
                 self.rounds.note_end(*ticket, node, now.after(*left));
@@ -96,10 +92,11 @@ impl Nodes {
                 return is_usable;
             }
             SessionEvent::Queued(ticket, reply) => {
-                self.rounds.record_place(*ticket, node, reply.place);
+                self.rounds.record_queue_reply(*ticket, node, *reply);
                 let is_usable = self.count_vote((*ticket, node), (&mut Vote::Refused, None), now, notify);
                 match reply.held {
-                    Some(left) => self.rounds.note_end(*ticket, node, now.after(left.max(reply.first_lasts))),
+                    Some(Duration::ZERO) => {}
+                    Some(left) => self.rounds.note_end(*ticket, node, now.after(left)),
                     None => self.rounds.note_endless(*ticket, node),
                 }
                 return is_usable;
@@ -112,11 +109,8 @@ impl Nodes {
                 return self.count_vote((*ticket, node), (vote, None), now, notify);
             }
             SessionEvent::NotRun(ticket, fault) => {
-                self.take_subscriber_count(node, *ticket, now);
+                self.take_wakes(node, *ticket, now);
                 self.note_not_run(node, *ticket, *fault, now, notify);
-            }
-            SessionEvent::Published(ticket, part, count) => {
-                self.note_subscriber_count(node, *ticket, (*part, *count), now)
             }
             SessionEvent::Accepted => {
                 self.filter(node).on_handshake();
@@ -141,24 +135,30 @@ impl Nodes {
         }
     }
 
-    /// Notes how many subscribers the release of a round was published to, as its answer said.
-    fn take_subscriber_count(&mut self, node: NodeId, ticket: Ticket, now: Timestamp) {
-        let count = self.node_mut(node).session.publisher.take_subscriber_count();
-        if count > 0
-            && let Some(round) = self.rounds.round(ticket)
-        {
-            let last = lock_key::count(round.key()) - 1;
-            self.note_subscriber_count(node, ticket, (last as u8, count), now);
+    /// Takes what a release or a leave has found in the queues, as its reply reports.
+    fn take_wakes(&mut self, node: NodeId, ticket: Ticket, now: Timestamp) {
+        let wakes = self.node_mut(node).session.take_wakes();
+        if wakes != Wakes::default() {
+            self.on_wakes(node, ticket, wakes, now);
         }
     }
 
-    /// `part`: for which key of a set.
-    fn note_subscriber_count(&mut self, node: NodeId, ticket: Ticket, (part, count): (u8, u8), now: Timestamp) {
-        if let Some(round) = self.rounds.round(ticket)
-            && let Some(key) = lock_key::each(round.key()).nth(usize::from(part))
-            && self.subscribers.registry.note_crowd(key, count, now)
-        {
-            self.connections[node.index()].session.announce_waiting(ticket, key, count, now);
+    /// Apart from what runs for each reply.
+    #[inline(never)]
+    fn on_wakes(&mut self, node: NodeId, ticket: Ticket, wakes: Wakes, now: Timestamp) {
+        if wakes.is_denied {
+            let fault = Fault::new(Phase::Reply, Cause::NoPermission).with(Detail::Command("PUBLISH"));
+            self.subscribers.note_publish_denied(node, fault);
+        }
+        let Some(round) = self.rounds.round(ticket) else { return };
+        let (kind, keys) = (round.kind(), round.key().to_vec());
+        for (key, part) in lock_key::each(&keys).zip(0..) {
+            if wakes.told & 1 << part != 0 {
+                self.subscribers.registry.note_woken(key, now);
+            }
+            if wakes.more & 1 << part != 0 && self.subscribers.may_repeat(now) {
+                self.leave((key, kind), None, NodeSet::from_iter([node]), now);
+            }
         }
     }
 
@@ -185,7 +185,7 @@ impl Nodes {
             releases.note_answer(now);
         }
         rounds.vote(ticket, node, vote, notify);
-        if matches!(purpose, Some(Purpose::Inspect | Purpose::Survey)) {
+        if matches!(purpose, Some(Purpose::Inspect)) {
             // That a user may not ask says nothing of locks.
             rounds.unrefer(ticket);
             return false;
@@ -193,7 +193,7 @@ impl Nodes {
         let is_usable = filter.note_vote(purpose, vote, now);
         rounds.unrefer(ticket);
         match purpose {
-            Some(Purpose::Leave | Purpose::Release) => return false,
+            Some(Purpose::Entry | Purpose::Release) => return false,
             // It answers. That does not show that it also grants locks.
             Some(Purpose::Check) => return true,
             _ => {}

@@ -5,17 +5,16 @@
 //! sockets are written and read as far as they go, and the [`driver`](super::driver) does the rest.
 //!
 //! [`requests`] begins the operations, [`commands`] queues them on connections, [`dispatch`] hands out the replies,
-//! [`vote_filter`] judges them, [`pending`] sends again what a node has not run, [`subscribers`] keeps the waits for
-//! other clients' releases.
+//! [`vote_filter`] judges them, [`pending`] sends again what a node has not run, [`subscribers`] receives what calls
+//! that wait are told, and [`queueing`] stores and removes their entries.
 
 mod background;
 pub(super) mod commands;
 mod dispatch;
-mod fair;
 mod inspect;
-mod listening;
 mod pending;
 mod poll_list;
+mod queueing;
 pub(crate) mod requests;
 pub(crate) mod status;
 pub(super) mod submission;
@@ -68,8 +67,6 @@ pub(crate) struct EngineConfig {
     pub(crate) release_notifications: bool,
     /// For how long nodes keep the key of a fenced lock.
     pub(crate) retention: Duration,
-    /// For how long a program that waits counts on the nodes, unless it asks again.
-    pub(crate) place_lease: Duration,
     /// Where events are reported that concern no caller, if anywhere.
     pub(crate) events: Option<Arc<EventQueue>>,
 }
@@ -81,14 +78,14 @@ impl Nodes {
         waker: Arc<Waker>,
         config: EngineConfig,
     ) -> Nodes {
-        let EngineConfig { spin, release_notifications, retention, place_lease, events } = config;
+        let EngineConfig { spin, release_notifications, retention, events } = config;
         let size = connections.len();
         Nodes {
             connections,
             rounds: Rounds::new(size, events.clone()),
             states: NodeStates::new(events.clone(), size, clock.now()),
             clock,
-            commands: Commands::new(retention, place_lease, release_notifications),
+            commands: Commands::new(retention),
             poll: PollList::new(waker, size, spin),
             releases: UnsettledReleases::new(),
             background: BackgroundReleases::default(),
@@ -196,6 +193,7 @@ impl Nodes {
         let abandoned: Vec<_> = connection.session.abandon().collect();
         connection.close(fault, now);
         self.poll.forget_closed(node, &self.connections[node.index()]);
+        self.subscribers.note_left(NodeSet::from_iter([node]), &mut self.poll, now);
         let mut unwritten = Vec::new();
         for (ticket, request) in abandoned {
             match request {
@@ -351,9 +349,14 @@ impl Reactor for Nodes {
                 self.refresh(node, now, notify);
             }
         }
-        let is_changed = self.subscribers.absorb(&mut watch, &self.connections, &mut self.rounds, now, notify);
+        let mut ended = Vec::new();
+        let (connections, rounds) = (&self.connections, &mut self.rounds);
+        let is_changed = self.subscribers.absorb(&mut watch, connections, rounds, &mut ended, now, notify);
         self.poll.note_change(is_changed);
         self.poll.put_back(watch, &self.connections);
+        for (node, notice) in ended {
+            self.leave_ended(node, &notice, now);
+        }
         self.serve_pending(now, notify);
         self.releases.notify(&self.connections, &mut self.rounds, now, notify);
         self.expire_background(now, notify);

@@ -4,7 +4,7 @@
 //! The kinds of locks differ in nothing here but in their operations.
 
 use super::Nodes;
-use super::commands::{Attempt, Command};
+use super::commands::{Attempt, Command, InTurn};
 use super::submission::{AttemptRecord, KeyOrigin, LeaseRequest, Posting, Release, ReleaseScope, Submission};
 use crate::algorithm::fault::Fault;
 use crate::algorithm::fence::Agreement;
@@ -17,8 +17,7 @@ use crate::engine::driver::WaitSlots;
 use crate::engine::node_connection::NodeConnection;
 use crate::engine::rounds::{Purpose, Straggler};
 use crate::protocol::lock_key;
-use crate::protocol::operation::Operation;
-use crate::protocol::publish::Hint;
+use crate::protocol::operation::{Operation, Verb};
 use crate::protocol::session::{EncodedOperation, SentOperation, Ticket};
 
 impl Nodes {
@@ -30,9 +29,9 @@ impl Nodes {
         notify: &mut WaitSlots,
     ) -> (Ticket, bool) {
         match submission {
-            Submission::Acquire { key, token, ttl_millis, kind, place } => {
+            Submission::Acquire { key, token, ttl_millis, kind, attempt } => {
                 let request = LeaseRequest { key: key.as_bytes(), token, ttl_millis: *ttl_millis, kind: *kind };
-                let ticket = self.acquire(&request, Attempt { place: *place, ..Attempt::FIRST }, now, notify);
+                let ticket = self.acquire(&request, *attempt, now, notify);
                 (ticket, self.has_to_connect(now))
             }
             Submission::Release(release) => (self.release(release, now, notify), false),
@@ -52,16 +51,24 @@ impl Nodes {
     pub(in crate::engine) fn acquire(
         &mut self,
         request: &LeaseRequest<'_>,
-        attempt: Attempt<'_>,
+        attempt: Attempt,
         now: Timestamp,
         notify: &mut WaitSlots,
     ) -> Ticket {
-        let operation = self.commands.acquire(request, attempt);
+        let ttl_millis = request.ttl_millis;
+        let verb = match attempt.in_turn {
+            Some(InTurn { request, .. }) => Verb::Take { ttl_millis, request },
+            None => Verb::Acquire { ttl_millis },
+        };
+        let operation = self.commands.operation(request.kind, verb);
         let (mut command, ready) = self.begin(Purpose::Acquire, request, operation, now, notify);
         let ticket = command.sent.ticket();
+        if let Some(in_turn) = attempt.in_turn {
+            self.rounds.collect_replies(ticket, in_turn.round());
+        }
         // When no quorum is left to ask, the other nodes are spared a key that would only have to be deleted.
         if !self.rounds.is_decided(ticket) {
-            command.asks_for_holder = attempt.asks_for_holder;
+            command.asks_for_keys = attempt.asks_for_keys;
             self.queue(&command, ready, now);
         }
         ticket
@@ -75,7 +82,7 @@ impl Nodes {
         notify: &mut WaitSlots,
     ) -> Ticket {
         let purpose = Purpose::Extend(Straggler::LeftBehind);
-        let operation = self.commands.extend(request.kind, request.ttl_millis);
+        let operation = self.commands.operation(request.kind, Verb::Extend { ttl_millis: request.ttl_millis });
         let (command, ready) = self.begin(purpose, request, operation, now, notify);
         self.queue(&command, ready, now);
         command.sent.ticket()
@@ -108,7 +115,7 @@ impl Nodes {
             };
             self.rounds.vote(ticket, node, &vote, notify);
         }
-        let operation = self.commands.raise(attempt.kind, agreement.fence());
+        let operation = self.commands.operation(attempt.kind.with_fence(agreement.fence()), Verb::Raise);
         self.queue(&Command::new(ticket, key, token, operation), ready, now);
         ticket
     }
@@ -150,7 +157,7 @@ impl Nodes {
             }
         }
         // A fence that does not fall is all that the next holder needs: the lock's own is the floor.
-        let operation = self.commands.acquire(request, Attempt::FIRST);
+        let operation = self.commands.operation(kind, Verb::Acquire { ttl_millis: request.ttl_millis });
         self.queue(&Command::new(ticket, key, token, operation), ready, now);
         self.rounds.mark_decided(ticket);
         self.rounds.unrefer(ticket);
@@ -161,11 +168,18 @@ impl Nodes {
     /// key can have reached the node at all. A lock that is to stand gets an end, by compare and expire. Nothing is
     /// kept for it, because its key ends by itself.
     fn release(&mut self, release: &Release, now: Timestamp, notify: &mut WaitSlots) -> Ticket {
-        let Release { key, attempt: AttemptRecord { token, reached, kind, .. }, scope, .. } = release;
+        let Release { key, attempt: AttemptRecord { token, reached, kind, departure, .. }, scope, .. } = release;
         let (key, kind, conditions) = (key.as_bytes(), *kind, release.conditions(now));
+        let departure = match scope {
+            ReleaseScope::Everywhere { .. } => *departure,
+            ReleaseScope::Reached { departure } => *departure,
+        };
+        if let (ReleaseScope::Everywhere { .. }, Some(departure)) = (scope, departure) {
+            self.subscribers.registry.leave(departure.entry.number);
+        }
         let stands = matches!(scope, ReleaseScope::Everywhere { stands_for: Some(_) });
         self.tidy(now, notify);
-        let ticket = self.rounds.open_release((key, token), kind, conditions);
+        let ticket = self.rounds.open_release((key, token), kind, conditions, departure);
         let mut ready = NodeSet::EMPTY;
         for node in self.nodes() {
             if reached.contains(node) {
@@ -191,12 +205,16 @@ impl Nodes {
             }
             self.rounds.vote(ticket, node, &Vote::Fault(fault), notify);
         }
-        let operation = match *scope {
-            ReleaseScope::Everywhere { stands_for: Some(millis) } => self.commands.extend(kind, millis.get()),
-            ReleaseScope::Everywhere { .. } => self.commands.release(kind, self.hint(release, now), None),
-            ReleaseScope::Reached { place } => self.commands.release(kind, self.hint(release, now), place),
+        let verb = match *scope {
+            ReleaseScope::Everywhere { stands_for: Some(millis) } => Verb::Extend { ttl_millis: millis.get() },
+            ReleaseScope::Everywhere { .. } | ReleaseScope::Reached { .. } => Verb::Release(departure),
         };
+        let operation = self.commands.operation(kind, verb);
         self.queue(&Command::new(ticket, key, token, operation), ready, now);
+        if let (true, Some(departure)) = (stands, departure) {
+            let key = lock_key::each(key).nth(departure.key.into()).unwrap_or(key);
+            self.leave((key, kind), Some(departure.entry), ready, now);
+        }
         ticket
     }
 
@@ -213,7 +231,7 @@ impl Nodes {
             self.prepare_to_release(node, now.steady, notify);
         }
         let (reached, origin) = (self.nodes().collect(), KeyOrigin::Elsewhere);
-        AttemptRecord { token, t0: now, reached, origin, has_waited: false, kind }
+        AttemptRecord { token, t0: now, reached, origin, departure: None, kind }
     }
 
     /// Whether an attempt that began now would depend on connections that are still being made: fewer than a quorum can
@@ -273,17 +291,6 @@ impl Nodes {
     fn tidy(&mut self, now: Timestamp, notify: &mut WaitSlots) {
         self.expire_background(now, notify);
         self.subscribers.close_idle(&mut self.poll, now);
-    }
-
-    /// What a release publishes. A lost attempt was never a lock, and no program waits for its end, but where programs
-    /// have their turns: the next one may have asked meanwhile.
-    fn hint(&self, release: &Release, now: Timestamp) -> Option<Hint> {
-        let is_awaited = !matches!(release.scope, ReleaseScope::Reached { place: None });
-        let publishes = is_awaited && self.subscribers.is_on();
-        // One hint for all keys of a set: the waiters of the most wanted one take turns.
-        let crowds = lock_key::each(release.key.as_bytes()).map(|key| self.subscribers.registry.crowd(key, now));
-        let crowd = crowds.max().unwrap_or_default();
-        publishes.then_some(Hint { crowd, has_waited: release.attempt.has_waited })
     }
 
     /// Prepares every node for a request, and gives those that it can be queued for. The others have voted with their

@@ -1,26 +1,27 @@
 //! What is asked of the nodes: leases, and their release. Attempts and releases have a form that any thread can begin
 //! for the one that wants them.
 
+use super::commands::Attempt;
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::lock_kind::LockKind;
 use crate::algorithm::node::NodeSet;
 use crate::algorithm::pending_release::ReleaseConditions;
-use crate::algorithm::place::{PlaceId, PlaceRequest};
 use crate::algorithm::time::{Readings, Timestamp};
 use crate::events::event_queue::ReleaseContext;
 use crate::protocol::lock_key::LockKey;
+use crate::protocol::operation::Departure;
 use std::num::NonZeroU64;
 use std::time::Duration;
 
 /// Something that a thread waits for.
 pub(in crate::engine) enum Submission {
-    /// An attempt of a call that has not waited.
+    /// An attempt of a call that does not wait in a queue.
     Acquire {
         key: LockKey,
         token: OwnerToken,
         ttl_millis: u64,
         kind: LockKind,
-        place: Option<PlaceRequest>,
+        attempt: Attempt,
     },
     Release(Release),
 }
@@ -51,8 +52,8 @@ pub(crate) enum ReleaseScope {
     },
     /// To the nodes that the acquire may have reached and that did not refuse it: the undo of a lost attempt.
     Reached {
-        /// Of a fair lock: the call.
-        place: Option<PlaceId>,
+        /// What becomes of the call's entry, if it has one.
+        departure: Option<Departure>,
     },
 }
 
@@ -75,8 +76,8 @@ pub(crate) struct AttemptRecord {
     /// The nodes where the key may have been set. Of an undo: less those that refused.
     pub(crate) reached: NodeSet,
     pub(crate) origin: KeyOrigin,
-    /// Whether the lock was waited for, and other programs were waiting too.
-    pub(crate) has_waited: bool,
+    /// The call's entry in the queue of the lock, if it waited there: the release removes it.
+    pub(crate) departure: Option<Departure>,
     pub(crate) kind: LockKind,
 }
 

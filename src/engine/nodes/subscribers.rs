@@ -1,50 +1,48 @@
-//! Waits for releases: the waiters, and a [`Subscriber`] for each node that has a connection.
+//! The subscriber connections, one for each node: the client's channel, on which calls that wait are told.
 //!
-//! A waiter is a thread that waits on a round that asks for nothing. It drives like any other waiting thread. A
-//! published release of its key ends that wait, and so does its [`Interrupt`] or its deadline
+//! They are made when a call first waits, and kept for a minute after the last wait, because a client that has waited
+//! for a lock often waits for it again. The next operation closes them after that. A call that waits is a thread that
+//! waits on a round that asks for nothing. It drives like any other waiting thread; a message for the call ends that
+//! wait, and so does its [`Interrupt`](crate::engine::interrupt::Interrupt) or its deadline
 //! ([`wait_registry`](crate::engine::wait_registry)).
-//!
-//! Nothing is subscribed to without a waiter, or a thread that will wait with the place that it has already in the
-//! queue of a fair lock, nor for a wait that is shorter than two attempts. Connections without a
-//! subscription are kept for a moment after the last waiter has acquired its lock, because a client that has waited for
-//! a lock often waits for it again; likewise after one wait of several in a row. The next operation closes them after
-//! that.
 
 use super::poll_list::PollList;
 use crate::algorithm::fault::Fault;
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::node::{NodeId, NodeSet};
-use crate::algorithm::place::PlaceId;
 use crate::algorithm::time::Timestamp;
 use crate::engine::driver::WaitSlots;
-use crate::engine::interrupt::Interrupt;
 use crate::engine::node_connection::NodeConnection;
 use crate::engine::rounds::{Purpose, Rounds};
 use crate::engine::subscriber::Subscriber;
-use crate::engine::wait_registry::{KeyWaiters, WaitRegistry, Waiter, WakeReason};
+use crate::engine::wait_registry::{Note, Reaction, WaitRegistry};
 use crate::events::event_queue::{EventQueue, PendingEvent, Side};
 use crate::os::watch::Watch;
-use crate::protocol::publish::Message;
 use crate::protocol::session::Ticket;
-use crate::protocol::subscription::{Key, SubscriptionEvent};
+use crate::protocol::subscription::{Notice, SubscriptionEvent};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long connections without a subscription are kept.
-const LINGER: Duration = Duration::from_millis(100);
+/// How long connections are kept after the last wait.
+const LINGER: Duration = Duration::from_secs(60);
+/// Most scripts that are run again within so long: each has removed 10 000 entries.
+const MOST_REPEATS: u32 = 16;
+const REPEATS_WITHIN: Duration = Duration::from_secs(1);
 /// Shortest time between two attempts to make a connection that is missing.
 const SHORTEST_RETRY: Duration = Duration::from_millis(10);
 
-/// The waiters, by key, and the subscriber connections, by node.
+/// The calls that wait, and the subscriber connections, by node.
 pub(super) struct Subscribers {
     pub(super) registry: WaitRegistry,
     /// None before the first wait.
     connections: Vec<Subscriber>,
-    /// When the last waiter acquired its lock, or ended one of several waits in a row.
-    idle_since: Timestamp,
-    /// When a wait last ended, and whether the present ones began soon after that.
     last_wait_ended_at: Timestamp,
-    follows_wait: bool,
+    /// The nodes where entries of calls that have ended may be left, and since when there are no more of them. While no
+    /// call waits, no thread reads messages: without a connection these entries count as dead.
+    left: NodeSet,
+    left_at: Timestamp,
+    /// How often scripts that had not removed all dead entries were run again, since when.
+    repeats: (u32, Timestamp),
     /// The nodes whose refusal of SUBSCRIBE, or of PUBLISH, was reported.
     subscribe_denied: NodeSet,
     publish_denied: NodeSet,
@@ -57,88 +55,75 @@ impl Subscribers {
         Subscribers {
             registry: WaitRegistry::new(nodes, is_on),
             connections: Vec::new(),
-            idle_since: Timestamp::ORIGIN,
             last_wait_ended_at: Timestamp::ORIGIN,
-            follows_wait: false,
+            left: NodeSet::EMPTY,
+            left_at: Timestamp::ORIGIN,
+            repeats: (0, Timestamp::ORIGIN),
             subscribe_denied: NodeSet::EMPTY,
             publish_denied: NodeSet::EMPTY,
             events,
         }
     }
 
-    /// Whether releases are published and subscribed to.
-    pub(super) fn is_on(&self) -> bool {
-        self.registry.is_on
+    /// Makes the connections for a call that is about to wait. True when there is something new to poll for.
+    pub(super) fn open(&mut self, nodes: &[NodeConnection], now: Timestamp) -> bool {
+        if self.registry.is_on && self.connections.is_empty() {
+            self.connections.extend((0..nodes.len()).map(|index| Subscriber::new(NodeId::new(index))));
+        }
+        self.connect(nodes, now)
     }
 
-    /// Registers a waiter for any of these keys. `subscribes`: it waits for long enough. True when there is something
-    /// new to poll for.
-    pub(super) fn listen(&mut self, keys: &[Key], subscribes: bool, nodes: &[NodeConnection], now: Timestamp) -> bool {
-        if self.registry.waiters_by_key.is_empty() {
-            self.follows_wait = now.since(self.last_wait_ended_at) < LINGER;
-        }
-        let mut is_changed = false;
-        for key in keys {
-            if !self.registry.enter(key, subscribes && self.is_on()) {
-                continue;
-            }
-            if self.connections.is_empty() {
-                self.connections.extend((0..nodes.len()).map(|index| Subscriber::new(NodeId::new(index))));
-            }
-            for subscriber in &mut self.connections {
-                subscriber.subscribe(key, now);
-            }
-            is_changed = true;
-        }
-        self.registry.group(keys);
-        if is_changed {
-            self.connect(nodes, now);
-        }
-        is_changed
+    /// The nodes that have refused the subscription.
+    pub(super) fn denied(&self) -> NodeSet {
+        self.subscribe_denied
     }
 
-    /// Unregisters a waiter. `has_won`: it acquired the lock. `successor`: the next call for a fair lock, for which the
-    /// subscription stays.
-    pub(super) fn unlisten(
-        &mut self,
-        keys: &[Key],
-        (has_won, successor): (bool, Option<PlaceId>),
-        poll: &mut PollList,
-        now: Timestamp,
-    ) {
-        // The first one counts for all, and goes last.
-        for key in keys.iter().rev() {
-            let was_subscribed = self.registry.leave(key, (has_won, successor), now).unwrap_or(false);
-            self.unsubscribe(key, was_subscribed, now);
+    /// A call waits no more.
+    pub(super) fn note_wait_ended(&mut self, poll: &mut PollList, now: Timestamp) {
+        self.last_wait_ended_at = now;
+        self.close_left(poll, now);
+    }
+
+    /// Entries may be left on these nodes: their removal, or a request that stores them, was lost or comes late.
+    pub(super) fn note_left(&mut self, nodes: NodeSet, poll: &mut PollList, now: Timestamp) {
+        if self.registry.client().is_some() && !nodes.is_empty() {
+            (self.left, self.left_at) = (self.left.union(nodes), now);
+            self.close_left(poll, now);
         }
-        if keys.first().is_some_and(|key| self.registry.waiters_by_key.contains_key(key)) {
+    }
+
+    /// Whether a script that has not removed all dead entries is run again: not for ever, where a node always says so.
+    pub(super) fn may_repeat(&mut self, now: Timestamp) -> bool {
+        let (count, since) = &mut self.repeats;
+        if now.since(*since) >= REPEATS_WITHIN {
+            (*count, *since) = (0, now);
+        }
+        *count += 1;
+        *count <= MOST_REPEATS
+    }
+
+    fn close_left(&mut self, poll: &mut PollList, now: Timestamp) {
+        // Queues are kept for as long after the last call has asked.
+        if now.since(self.left_at) >= LINGER {
+            self.left = NodeSet::EMPTY;
+        }
+        if self.left.is_empty() || self.registry.has_waiters() {
             return;
         }
-        self.last_wait_ended_at = now;
-        self.idle_since = if has_won || self.follows_wait { now } else { Timestamp::ORIGIN };
-        self.close_idle(poll, now);
-    }
-
-    /// Ends the subscription to a key that has stayed for a call that none will make.
-    pub(super) fn forget_successor(&mut self, keys: &[Key], poll: &mut PollList, now: Timestamp) {
-        for key in keys {
-            let was_subscribed = self.registry.forget_successor(key);
-            self.unsubscribe(key, was_subscribed, now);
+        for subscriber in &mut self.connections {
+            if self.left.contains(subscriber.node()) {
+                subscriber.close();
+                self.registry.on_lost(subscriber.node());
+            }
         }
-        self.close_idle(poll, now);
+        poll.forget_subscribers();
     }
 
-    fn unsubscribe(&mut self, key: &Key, was_subscribed: bool, now: Timestamp) {
-        for subscriber in self.connections.iter_mut().filter(|_| was_subscribed) {
-            subscriber.unsubscribe(key, now);
-        }
-    }
-
-    /// Begins a wait. It ends at once when something has happened, or the interrupt was set, before. Gives its ticket,
-    /// and whether there is something new to poll for.
+    /// Begins the wait of a call. It ends at once when something has arrived, or the interrupt was set, before. Returns
+    /// its ticket, and whether there is something new to poll for.
     pub(super) fn sleep(
         &mut self,
-        (keys, interrupt): (&[Key], &Arc<Interrupt>),
+        call: u64,
         nodes: &[NodeConnection],
         rounds: &mut Rounds,
         now: Timestamp,
@@ -148,28 +133,22 @@ impl Subscribers {
         let ticket = rounds.open(Purpose::Wait, b"", &no_token);
         rounds.set_soft_deadline(ticket, true);
         let is_opened = self.connect(nodes, now);
-        // The driver polls the subscriber connections only while there are waiters.
+        // The driver polls the subscriber connections only while calls sleep.
         let is_changed = is_opened || !self.registry.has_sleepers();
-        for key in keys {
-            if !self.registry.sleep(key, Waiter::new(ticket, interrupt)) {
-                rounds.end_wait(ticket, notify);
-            }
+        if !self.registry.sleep(call, ticket) {
+            rounds.end_wait(ticket, notify);
         }
         (ticket, is_changed)
     }
 
-    /// Ends a wait, and gives what has ended it before its deadline, and the place of its key.
-    pub(super) fn wake(&mut self, ticket: Ticket, keys: &[Key], rounds: &mut Rounds) -> Option<(WakeReason, usize)> {
-        rounds.unrefer(ticket);
-        self.registry.wake_of(keys, ticket)
-    }
-
-    /// Closes connections that have had no subscription for a moment.
+    /// Closes the connections if no call has waited for a while.
     pub(super) fn close_idle(&mut self, poll: &mut PollList, now: Timestamp) {
-        let is_recent = self.idle_since > Timestamp::ORIGIN && now.since(self.idle_since) < LINGER;
-        let is_idle = self.registry.waiters_by_key.is_empty() && !is_recent;
+        let is_idle = now.since(self.last_wait_ended_at) >= LINGER && !self.registry.has_waiters();
         if is_idle && !self.connections.iter().all(Subscriber::is_closed) {
-            self.connections.iter_mut().for_each(Subscriber::close);
+            for subscriber in &mut self.connections {
+                subscriber.close();
+                self.registry.on_lost(subscriber.node());
+            }
             poll.forget_subscribers();
         }
     }
@@ -180,8 +159,6 @@ impl Subscribers {
     }
 
     /// Puts the connections on the list to poll, and bounds the poll by the next connection that is to be made.
-    /// Messages that arrive while there is no waiter stay unread until there is one: an attempt that follows the
-    /// message of one node is not repeated for the same message of other nodes.
     pub(super) fn list(&self, watch: &mut Watch, nodes: &[NodeConnection], now: Timestamp) {
         let connections = if self.registry.has_sleepers() { &self.connections[..] } else { &[] };
         let due = connections.iter().zip(nodes).map(|(subscriber, node)| subscriber.due(node)).min();
@@ -197,22 +174,19 @@ impl Subscribers {
         }
     }
 
-    /// Processes what a poll has found: interrupts, messages, and connections that are missing. True when there is
-    /// something new to poll for.
+    /// Processes what a poll has found: interrupts, messages, and connections that are missing. Calls that have ended
+    /// and got a message are added to `ended`. True when there is something new to poll for.
     pub(super) fn absorb(
         &mut self,
         watch: &mut Watch,
         nodes: &[NodeConnection],
         rounds: &mut Rounds,
+        ended: &mut Vec<(NodeId, Notice)>,
         now: Timestamp,
         notify: &mut WaitSlots,
     ) -> bool {
         if watch.woken {
-            for waiter in self.registry.waiters_by_key.values().flat_map(|waiters| &waiters.sleepers) {
-                if waiter.interrupt.is_set() {
-                    rounds.end_wait(waiter.ticket, notify);
-                }
-            }
+            self.registry.interrupted().for_each(|ticket| rounds.end_wait(ticket, notify));
         }
         if self.connections.is_empty() {
             watch.subscribers.clear();
@@ -221,10 +195,10 @@ impl Subscribers {
         for node in watch.readable_subscribers.iter() {
             let interest = watch.subscribers.get(node.index()).and_then(Option::as_ref);
             if interest.is_some_and(|interest| self.connections[node.index()].is_on(&interest.stream)) {
-                self.read(node, rounds, now, notify);
+                self.read(node, rounds, ended, now, notify);
             }
         }
-        let is_changed = !self.registry.waiters_by_key.is_empty() && self.connect(nodes, now);
+        let is_changed = self.registry.has_waiters() && self.connect(nodes, now);
         for (subscriber, interest) in self.connections.iter().zip(&mut watch.subscribers) {
             if interest.as_ref().is_some_and(|interest| !subscriber.is_on(&interest.stream)) {
                 *interest = None;
@@ -240,22 +214,38 @@ impl Subscribers {
         }
     }
 
-    fn read(&mut self, node: NodeId, rounds: &mut Rounds, now: Timestamp, notify: &mut WaitSlots) {
+    fn read(
+        &mut self,
+        node: NodeId,
+        rounds: &mut Rounds,
+        ended: &mut Vec<(NodeId, Notice)>,
+        now: Timestamp,
+        notify: &mut WaitSlots,
+    ) {
         let registry = &mut self.registry;
-        let mut refusal = None;
+        let (mut refusal, mut is_confirmed) = (None, false);
         let is_open = self.connections[node.index()].ready(now, |event| match event {
-            SubscriptionEvent::Confirmed(key) => end_waits(rounds, registry.confirmed(&key, node), notify),
-            SubscriptionEvent::Received(key, Message::Released(hint)) => {
-                end_waits(rounds, registry.announced(&key, node, hint, now), notify)
+            SubscriptionEvent::Confirmed => {
+                is_confirmed = true;
+                registry.on_confirmed(node, now).into_iter().for_each(|ticket| rounds.end_wait(ticket, notify));
             }
-            SubscriptionEvent::Received(key, Message::Passed(hint, first)) => {
-                end_waits(rounds, registry.passed(&key, node, (hint, first), now), notify)
+            SubscriptionEvent::Received(notice) => {
+                let note = Note { node, message: notice.message, at: now };
+                match registry.on_message(notice.entry.number, note) {
+                    Reaction::None => {}
+                    // A call that has ended may have got several.
+                    Reaction::Leave if ended.iter().any(|(at, other)| *at == node && other.entry == notice.entry) => {}
+                    Reaction::Leave => ended.push((node, notice)),
+                    Reaction::Wake(ticket) => rounds.end_wait(ticket, notify),
+                }
             }
-            SubscriptionEvent::Received(key, Message::Waiting(number)) => registry.counted(&key, number),
             SubscriptionEvent::Refused(fault) => refusal = Some(fault),
         });
+        if is_confirmed {
+            self.subscribe_denied = self.subscribe_denied.without(NodeSet::from_iter([node]));
+        }
         if !is_open {
-            self.registry.lost(node).into_iter().for_each(|waiters| end_waits(rounds, Some(waiters), notify));
+            self.registry.on_lost(node).into_iter().for_each(|ticket| rounds.end_wait(ticket, notify));
         }
         if let Some(fault) = refusal
             && self.subscribe_denied.insert(node)
@@ -266,17 +256,16 @@ impl Subscribers {
 
     /// Makes the connections that are missing, as far as that is possible now. True when one was begun.
     fn connect(&mut self, nodes: &[NodeConnection], now: Timestamp) -> bool {
-        let mut lost = NodeSet::EMPTY;
+        let Some(client) = self.registry.client() else { return false };
         let mut is_begun = false;
-        for (index, (subscriber, node)) in self.connections.iter_mut().zip(nodes).enumerate() {
+        for (subscriber, node) in self.connections.iter_mut().zip(nodes) {
             let was_closed = subscriber.is_closed();
-            if subscriber.maintain(node, self.registry.subscribed(), now) {
-                lost.insert(NodeId::new(index));
+            if subscriber.maintain(node, client, now) {
+                // Its calls are woken by their next attempt, or by the next confirmation.
+                self.registry.on_lost(subscriber.node());
             }
             is_begun |= was_closed && !subscriber.is_closed();
         }
-        // They are woken by their next attempt, or by the next confirmation.
-        lost.iter().for_each(|node| drop(self.registry.lost(node)));
         is_begun
     }
 
@@ -284,12 +273,5 @@ impl Subscribers {
         if let Some(events) = &self.events {
             events.push(PendingEvent::ReleaseNotificationsRefused(side, node, fault));
         }
-    }
-}
-
-/// Ends the waits for a key that something was learned about.
-fn end_waits(rounds: &mut Rounds, waiters: Option<&KeyWaiters>, notify: &mut WaitSlots) {
-    for waiter in waiters.into_iter().flat_map(|waiters| &waiters.sleepers) {
-        rounds.end_wait(waiter.ticket, notify);
     }
 }

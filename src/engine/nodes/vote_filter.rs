@@ -114,10 +114,10 @@ impl VoteFilter<'_> {
             return;
         }
         *vote = match purpose {
-            Some(Purpose::Acquire | Purpose::Check | Purpose::Survey) => quarantine::of_attempt(*vote),
+            Some(Purpose::Acquire | Purpose::Check) => quarantine::of_attempt(*vote),
             Some(Purpose::Extend(_)) => quarantine::of_extension(*vote),
             Some(Purpose::Inspect) => quarantine::of_inspection(*vote),
-            Some(Purpose::Leave | Purpose::Release | Purpose::Wait) | None => return,
+            Some(Purpose::Entry | Purpose::Release | Purpose::Wait) | None => return,
         };
         if let Vote::Fault(fault) = vote
             && fault.cause == Cause::Quarantined

@@ -5,8 +5,8 @@
 //! straggler's reply, however late, finds its own round and no other. A background release is a round without an owner.
 //! If its outcome is to be reported, the round refers to itself until it has a verdict.
 
-mod places;
 mod purpose;
+mod queueing;
 mod refusals;
 mod result;
 
@@ -14,17 +14,18 @@ use super::driver::{WaitSlot, WaitSlots};
 use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::fault_counts::FaultCounts;
 use crate::algorithm::fence::{Fences, FencingToken};
-use crate::algorithm::holder::HolderTag;
+use crate::algorithm::inspection::Inspection;
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::lock_kind::LockKind;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::pending_release::ReleaseConditions;
-use crate::algorithm::place::PlaceAnswer;
+use crate::algorithm::queue::QueueRound;
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::{ExtensionVerdict, Outcome, ReleaseVerdict, Tally, Vote};
 use crate::events::event_queue::{EventQueue, PendingEvent, ReleaseContext};
+use crate::protocol::operation::Departure;
 use crate::protocol::session::Ticket;
-pub(crate) use purpose::{Inquiry, Purpose, Straggler};
+pub(crate) use purpose::{Purpose, Straggler};
 pub(crate) use result::RoundResult;
 use std::sync::Arc;
 
@@ -51,14 +52,14 @@ pub(crate) struct Round {
     faults: Box<[Fault]>,
     /// When the keys end for which nodes refused, as far as they have said.
     ends: Vec<Timestamp>,
-    /// Which holders they refused for, as far as they have said.
-    holders: Vec<HolderTag>,
     /// For which keys of a set they refused: a bit for each.
     refusals: Vec<u64>,
     /// The nodes that refused for a key without expiry.
     endless: NodeSet,
-    /// Of an attempt for a fair lock: what the nodes have answered about the place.
-    place: Option<PlaceAnswer>,
+    /// For an attempt that is made in turn: what the nodes replied about the queue.
+    queue: Option<Box<QueueRound>>,
+    /// For a release: what becomes of the call's entry.
+    departure: Option<Departure>,
     reached: NodeSet,
     decided: bool,
     /// Whether its owner's deadline leaves the nodes without a vote: the owner only checks something, or has its
@@ -75,7 +76,7 @@ pub(crate) struct Round {
     /// What the nodes of a fenced attempt have answered.
     fences: Fences,
     /// What nodes have answered to a question that changes nothing.
-    inquiry: Option<Box<Inquiry>>,
+    inquiry: Option<Box<Inspection>>,
 }
 
 impl Round {
@@ -109,19 +110,17 @@ impl Round {
         match self.purpose {
             // The owner has its verdict already, and waits for the other nodes.
             Purpose::Acquire if self.soft_deadline => self.tally.undecided().is_empty(),
-            Purpose::Acquire => self.tally.acquisition() != Outcome::Pending && !self.lacks_places(),
+            Purpose::Acquire => self.tally.acquisition() != Outcome::Pending && !self.lacks_ticket(),
             Purpose::Extend(straggler) => match self.tally.extension() {
                 ExtensionVerdict::Pending => false,
                 ExtensionVerdict::Extended => straggler == Straggler::LeftBehind || self.tally.undecided().is_empty(),
                 ExtensionVerdict::Lost | ExtensionVerdict::Unavailable => true,
             },
             Purpose::Check => self.tally.undecided().is_empty(),
-            Purpose::Inspect | Purpose::Survey => {
-                self.inquiry.as_ref().is_some_and(|answers| answers.is_decided(&self.tally))
-            }
+            Purpose::Inspect => self.inquiry.as_ref().is_some_and(|answers| answers.is_decided(&self.tally)),
             Purpose::Release => self.tally.release() != ReleaseVerdict::Pending,
             // No thread waits for it. A wait is ended.
-            Purpose::Leave | Purpose::Wait => false,
+            Purpose::Entry | Purpose::Wait => false,
         }
     }
 }
@@ -155,10 +154,10 @@ impl Rounds {
                     tally: Tally::new(self.fault_counts.len()),
                     faults: vec![Fault::new(Phase::Reply, Cause::TimedOut); self.fault_counts.len()].into_boxed_slice(),
                     ends: Vec::new(),
-                    holders: Vec::new(),
                     refusals: Vec::new(),
                     endless: NodeSet::EMPTY,
-                    place: None,
+                    queue: None,
+                    departure: None,
                     reached: NodeSet::EMPTY,
                     decided: false,
                     soft_deadline: false,
@@ -180,13 +179,12 @@ impl Rounds {
         round.token.clone_from(token);
         round.tally = Tally::new(self.fault_counts.len());
         round.ends.clear();
-        round.holders.clear();
         round.refusals.clear();
         (round.reached, round.endless, round.resent) = (NodeSet::EMPTY, NodeSet::EMPTY, NodeSet::EMPTY);
-        round.place = None;
+        (round.queue, round.departure) = (None, None);
         (round.decided, round.soft_deadline, round.kind) = (false, false, LockKind::Plain);
         round.owner = Owner::Absent;
-        round.inquiry = Inquiry::of(purpose);
+        round.inquiry = (purpose == Purpose::Inspect).then(Box::default);
         Ticket { slot, generation: round.generation }
     }
 
@@ -212,9 +210,11 @@ impl Rounds {
         lock: (&[u8], &OwnerToken),
         kind: LockKind,
         conditions: ReleaseConditions,
+        departure: Option<Departure>,
     ) -> Ticket {
         let ticket = self.open_command(Purpose::Release, lock, kind);
-        self.slots[ticket.slot as usize].conditions = conditions;
+        let round = &mut self.slots[ticket.slot as usize];
+        (round.conditions, round.departure) = (conditions, departure);
         ticket
     }
 
@@ -238,7 +238,7 @@ impl Rounds {
     }
 
     /// The answers to a question that changes nothing.
-    pub(crate) fn inquiry(&mut self, ticket: Ticket) -> Option<&mut Inquiry> {
+    pub(crate) fn inquiry(&mut self, ticket: Ticket) -> Option<&mut Inspection> {
         self.round_mut(ticket)?.inquiry.as_deref_mut()
     }
 
@@ -396,19 +396,18 @@ impl Rounds {
     pub(crate) fn conclude(&mut self, ticket: Ticket) -> RoundResult {
         let round = &mut self.slots[ticket.slot as usize];
         debug_assert_eq!(round.generation, ticket.generation, "the owner refers to its round until here");
-        let matters = matches!(round.purpose, Purpose::Check | Purpose::Inspect | Purpose::Survey)
+        let matters = matches!(round.purpose, Purpose::Check | Purpose::Inspect)
             || round.tally.granted().len() < round.tally.quorum();
         let faulted = if matters { round.tally.faulted() } else { NodeSet::EMPTY };
         let faults = faulted.iter().map(|node| (node, round.faults[node.index()])).collect();
-        let inquiry = round.inquiry.take();
+        let (inquiry, queue) = (round.inquiry.take(), round.queue.take());
         // The owner goes on to undo the attempt: no node that it has not awaited is asked again.
         round.decided = true;
-        let Round { tally, reached, endless, place, .. } = *round;
+        let Round { tally, reached, endless, .. } = *round;
         let agreement = round.kind.is_fenced().then(|| round.fences.agreement()).flatten();
-        let (free_at, holder) = (round.free_at(), HolderTag::of_most(&round.holders));
+        let free_at = round.free_at();
         let refused_key = round.refused_key();
-        let result =
-            RoundResult { tally, reached, faults, free_at, holder, refused_key, endless, agreement, place, inquiry };
+        let result = RoundResult { tally, reached, faults, free_at, refused_key, endless, agreement, queue, inquiry };
         self.unrefer(ticket);
         result
     }

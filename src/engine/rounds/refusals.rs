@@ -1,7 +1,6 @@
-//! What nodes have said of the keys that they refused for: until when, for which holder, and which of a set.
+//! What nodes replied about the keys that they refused for: until when, and which of a set.
 
 use super::{Round, Rounds};
-use crate::algorithm::holder::HolderTag;
 use crate::algorithm::node::NodeId;
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Tally;
@@ -34,11 +33,6 @@ impl Rounds {
     /// Notes for which keys of a set a node has refused: a bit for each.
     pub(crate) fn note_refused(&mut self, ticket: Ticket, node: NodeId, keys: u64) {
         self.refused_round(ticket, node).into_iter().for_each(|round| round.refusals.push(keys));
-    }
-
-    /// Notes which holder a node has refused for.
-    pub(crate) fn note_holder(&mut self, ticket: Ticket, node: NodeId, holder: HolderTag) {
-        self.refused_round(ticket, node).into_iter().for_each(|round| round.holders.push(holder));
     }
 
     /// Notes that the key has no expiry for which a node has refused.

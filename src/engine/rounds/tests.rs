@@ -1,6 +1,7 @@
 //! Tests of the rounds in flight.
 
 use super::*;
+use crate::algorithm::queue::{QueueReply, Slots, Storage};
 
 fn rounds() -> (Rounds, Ticket) {
     rounds_of(3)
@@ -120,4 +121,70 @@ fn faults_are_kept_by_node() {
     assert!(rounds.is_decided(ticket));
     let count = rounds.conclude(ticket);
     assert_eq!(count.faults, [(NodeId::new(0), Fault::new(Phase::Reply, Cause::Closed)), (NodeId::new(2), refused)]);
+}
+
+fn queue_reply(ticket: u64) -> QueueReply {
+    QueueReply {
+        storage: Storage::Before,
+        ticket,
+        rank: 1,
+        held: None,
+        holder: None,
+        slots: Slots::default(),
+        head: None,
+    }
+}
+
+/// A node refuses in turn: its reply, then its vote.
+fn refuse_in_turn(rounds: &mut Rounds, ticket: Ticket, node: usize) {
+    rounds.record_queue_reply(ticket, NodeId::new(node), queue_reply(5));
+    rounds.vote(ticket, NodeId::new(node), &Vote::Refused, &mut WaitSlots::default());
+}
+
+/// The call would have to begin again, or to repeat the round.
+#[test]
+fn a_lost_attempt_in_turn_waits_for_a_quorum_of_replies() {
+    let fault = Vote::Fault(Fault::new(Phase::Connect, Cause::Refused));
+    for (queue, is_decided) in
+        [(None, true), (Some(QueueRound::new(None, u64::MAX)), false), (Some(QueueRound::new(Some(5), u64::MAX)), true)]
+    {
+        let (mut rounds, ticket) = rounds();
+        queue.into_iter().for_each(|queue| rounds.collect_replies(ticket, queue));
+        rounds.vote(ticket, NodeId::new(0), &fault, &mut WaitSlots::default());
+        refuse_in_turn(&mut rounds, ticket, 1);
+        assert_eq!(rounds.is_decided(ticket), is_decided);
+        refuse_in_turn(&mut rounds, ticket, 2);
+        assert!(rounds.is_decided(ticket));
+    }
+    // Of four nodes, two are enough to refuse, and no quorum.
+    for own in [None, Some(5)] {
+        let (mut rounds, ticket) = rounds_of(4);
+        rounds.collect_replies(ticket, QueueRound::new(own, u64::MAX));
+        for (node, is_decided) in [(0, false), (1, false), (2, true)] {
+            refuse_in_turn(&mut rounds, ticket, node);
+            assert_eq!(rounds.is_decided(ticket), is_decided, "{own:?} {node}");
+        }
+    }
+    // Where no quorum can reply, it waits for nothing.
+    let (mut rounds, ticket) = rounds();
+    rounds.collect_replies(ticket, QueueRound::new(None, u64::MAX));
+    [0, 1].into_iter().for_each(|node| rounds.vote(ticket, NodeId::new(node), &fault, &mut WaitSlots::default()));
+    assert!(rounds.is_decided(ticket));
+}
+
+#[test]
+fn what_a_node_replied_about_the_queue_is_taken_once_and_before_its_vote() {
+    let (mut rounds, ticket) = rounds();
+    rounds.record_queue_reply(ticket, NodeId::new(0), queue_reply(4));
+    rounds.vote(ticket, NodeId::new(0), &Vote::Refused, &mut WaitSlots::default());
+    assert!(rounds.conclude(ticket).queue.is_none(), "it was not asked in turn");
+    let ticket = rounds.open(Purpose::Acquire, b"k", &OwnerToken::from_entropy([0; 20]));
+    rounds.collect_replies(ticket, QueueRound::new(None, u64::MAX));
+    let stale = Ticket { generation: ticket.generation + 1, ..ticket };
+    rounds.record_queue_reply(stale, NodeId::new(2), queue_reply(9));
+    refuse_in_turn(&mut rounds, ticket, 0);
+    rounds.record_queue_reply(ticket, NodeId::new(0), queue_reply(9));
+    refuse_in_turn(&mut rounds, ticket, 1);
+    let queue = rounds.conclude(ticket).queue.unwrap();
+    assert_eq!(queue.replies(), [(NodeId::new(0), queue_reply(5)), (NodeId::new(1), queue_reply(5))]);
 }

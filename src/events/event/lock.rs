@@ -1,5 +1,6 @@
 //! Events of a lock that is acquired or held.
 
+use crate::algorithm::queue::AskedBecause;
 use crate::algorithm::time::Human;
 use crate::events::error::NodeFault;
 use crate::events::event::name::ResourceName;
@@ -18,6 +19,7 @@ pub struct Acquired {
     pub(crate) round_trips: u32,
     pub(crate) has_waited: bool,
     pub(crate) position: Option<u32>,
+    pub(crate) because: AskedBecause,
 }
 
 impl Acquired {
@@ -42,11 +44,27 @@ impl Acquired {
         self.has_waited
     }
 
-    /// The position of the call among the programs that waited for a [fair](crate::Mutex::fair) lock, when it took its
-    /// place: 1 was the next. None for a lock that is not fair, or that was free, or if another thread of the program
-    /// has left the call its place. Where nodes differ, the greatest.
+    /// The position of the call in the queue of the lock when it began to wait there: 1 was the next. None for a lock
+    /// that was free. Where nodes differ, the least.
     pub fn position(&self) -> Option<u32> {
         self.position
+    }
+
+    /// How many attempts followed a message of the nodes that the lock may be free.
+    pub fn told(&self) -> u32 {
+        self.because.told
+    }
+
+    /// How many attempts followed no message, but a wait of [`Builder::place_lease`](crate::Builder::place_lease) or
+    /// the end of the holder's time to live.
+    pub fn unasked(&self) -> u32 {
+        self.because.unasked
+    }
+
+    /// How many attempts challenged the first entry in the queue: it had let the call wait for
+    /// [`Builder::place_lease`](crate::Builder::place_lease) while the lock was free or changed hands.
+    pub fn challenges(&self) -> u32 {
+        self.because.challenges
     }
 
     /// How many round trips the successful attempt took: 0 without one, 1, or 2 where the nodes had given a

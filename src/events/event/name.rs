@@ -1,6 +1,6 @@
 //! The name of a resource, as a part of its key.
 
-use crate::protocol::resource;
+use crate::protocol::key_space;
 use std::fmt;
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ pub(crate) struct ResourceName {
 
 impl ResourceName {
     pub(super) fn as_str(&self) -> &str {
-        resource::of(&self.key[self.prefix..])
+        key_space::name(&self.key, self.prefix)
     }
 }
 

@@ -7,6 +7,7 @@ use super::{
 };
 use crate::algorithm::detail::Detail;
 use crate::algorithm::fault::{Cause, Fault, Phase};
+use crate::algorithm::queue::AskedBecause;
 use crate::events::error::NodeFault;
 use crate::events::release::ReleaseOutcome;
 use std::time::Duration;
@@ -24,8 +25,9 @@ pub(crate) fn all() -> Vec<Event> {
     };
     let addresses = vec![address(), "10.0.0.2:6379".to_owned()];
     let acquired = |attempts, round_trips| {
-        let (resource, waited, has_waited, position) = (resource(), second, true, None);
-        Event::Acquired(Acquired { resource, waited, attempts, round_trips, has_waited, position })
+        let (resource, waited, has_waited, position) = (resource(), second, true, Some(1));
+        let because = AskedBecause { told: 1, ..AskedBecause::default() };
+        Event::Acquired(Acquired { resource, waited, attempts, round_trips, has_waited, position, because })
     };
     let extended = |automatic| Event::Extended(Extended { resource: resource(), ttl: second * 10, automatic });
     let extension_failed = |automatic| {

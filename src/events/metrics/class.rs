@@ -1,6 +1,7 @@
 //! What is counted of the locks of one class.
 
 use super::histogram::Histogram;
+use crate::algorithm::queue::AskedBecause;
 use crate::algorithm::vote::{Outcome, Tally};
 use crate::events::event::{GaveUpReason, LossReason};
 use crate::events::release::ReleaseOutcome;
@@ -11,6 +12,8 @@ use std::time::Duration;
 pub(crate) const ENDS: [&str; 7] = ["acquired", "cancelled", "failed", "held", "timed_out", "too_late", "unavailable"];
 /// What became of an attempt: `result` of the attempts.
 pub(crate) const ATTEMPTS: [&str; 4] = ["won", "held", "too_late", "unavailable"];
+/// Why a call asked that waited for a lock it acquired: `because` of what it asked.
+pub(crate) const REASONS: [&str; 3] = ["told", "unasked", "challenge"];
 /// What became of an extension.
 pub(crate) const EXTENSIONS: [&str; 3] = ["extended", "failed", "lost"];
 /// Why a lock was lost.
@@ -32,6 +35,7 @@ pub(crate) struct Class {
     pub(super) waits: [Histogram; ENDS.len()],
     pub(super) holds: Histogram,
     pub(crate) attempts: [AtomicU64; ATTEMPTS.len()],
+    pub(crate) reasons: [AtomicU64; REASONS.len()],
     pub(crate) waiting: AtomicI64,
     pub(crate) held: AtomicI64,
     /// By hand, and automatic.
@@ -48,6 +52,7 @@ impl Class {
             waits: Default::default(),
             holds: Histogram::default(),
             attempts: Default::default(),
+            reasons: Default::default(),
             waiting: AtomicI64::new(0),
             held: AtomicI64::new(0),
             extensions: Default::default(),
@@ -70,9 +75,15 @@ impl Class {
         self.waiting.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn acquired(&self, waited: Duration, has_waited: bool) {
+    pub(super) fn acquired(&self, waited: Duration, because: AskedBecause, has_waited: bool) {
         self.call_ended(0, waited, has_waited);
         add(&self.attempts[0]);
+        for (count, times) in self.reasons.iter().zip([because.told, because.unasked, because.challenges]) {
+            // Most calls have not waited.
+            if times > 0 {
+                count.fetch_add(times.into(), Ordering::Relaxed);
+            }
+        }
         self.holds();
     }
 

@@ -4,6 +4,7 @@ use super::class::{Class, ExtensionResult};
 use super::classes::{ClassId, Classes, OTHER};
 use super::nodes::{NodeSample, NodeSources};
 use super::text;
+use crate::algorithm::queue::AskedBecause;
 use crate::algorithm::vote::Tally;
 use crate::events::event::{GaveUpReason, LossReason};
 use crate::events::release::ReleaseOutcome;
@@ -105,8 +106,8 @@ impl Counters {
         self.class(class).waits();
     }
 
-    pub(crate) fn acquired(&self, class: ClassId, waited: Duration, has_waited: bool) {
-        self.class(class).acquired(waited, has_waited);
+    pub(crate) fn acquired(&self, class: ClassId, waited: Duration, because: AskedBecause, has_waited: bool) {
+        self.class(class).acquired(waited, because, has_waited);
     }
 
     pub(crate) fn joined(&self, class: ClassId, waited: Duration) {

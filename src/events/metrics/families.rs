@@ -37,6 +37,11 @@ pub(crate) const WAITING: Family = family("quorumlock_waiting", Kind::Gauge, "Ca
 pub(crate) const HELD: Family = family("quorumlock_held", Kind::Gauge, "Guards of locks that exist now.");
 pub(crate) const ATTEMPTS: Family =
     family("quorumlock_attempts_total", Kind::Counter, "Attempts to acquire a lock on the nodes.");
+pub(crate) const ASKED: Family = family(
+    "quorumlock_asked_total",
+    Kind::Counter,
+    "Rounds of calls that waited and acquired the lock: after a message of the nodes, without one, or to challenge.",
+);
 pub(crate) const LOST: Family =
     family("quorumlock_lost_total", Kind::Counter, "Locks that were lost while their guards existed.");
 pub(crate) const EXTENSIONS: Family = family("quorumlock_extensions_total", Kind::Counter, "Extensions of held locks.");

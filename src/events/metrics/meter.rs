@@ -2,7 +2,7 @@
 
 use super::classes::ClassId;
 use super::counters::Counters;
-use crate::protocol::resource;
+use crate::protocol::key_space;
 
 /// Counts for one client. Cloning is cheap.
 #[derive(Clone)]
@@ -15,17 +15,14 @@ pub(crate) struct Meter {
 impl Meter {
     /// The class of the resource of a key. Calls a function of the program, so no mutex may be held.
     pub(crate) fn class_of(&self, key: &str) -> ClassId {
-        self.counters.class_of(without_slot(resource::of(&key[self.prefix..])))
+        self.counters.class_of(without_slot(key_space::name(key, self.prefix)))
     }
 }
 
 /// The name of the semaphore in that of one of its slots. A call waits for any slot, and takes one: both count in the
 /// same class.
 fn without_slot(name: &str) -> &str {
-    match name.rsplit_once('#') {
-        Some((semaphore, slot)) if !slot.is_empty() && slot.bytes().all(|byte| byte.is_ascii_digit()) => semaphore,
-        _ => name,
-    }
+    key_space::semaphore_of_slot(name).unwrap_or(name)
 }
 
 #[cfg(test)]
@@ -38,6 +35,6 @@ mod tests {
         let class = |key| meter.class_of(key);
         assert!(class("app:jobs") == class("app:jobs#0") && class("app:jobs") == class("app:jobs#17"));
         assert!(class("app:jobs") != class("app:jobs#") && class("app:jobs") != class("app:jobs#a1"));
-        assert!(class("app:quorumlock-rw:jobs") == class("app:jobs"));
+        assert!(class("quorumlock-rw:app:jobs") == class("app:jobs"));
     }
 }

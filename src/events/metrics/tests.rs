@@ -28,7 +28,7 @@ fn calls_and_guards_are_counted_by_class() {
     let counters = Counters::by_class(by_first_segment('/'));
     let class = counters.class_of("a\"b\\c\nd/1");
     counters.waits(class);
-    counters.acquired(class, Duration::from_micros(1_500), true);
+    counters.acquired(class, Duration::from_micros(1_500), Default::default(), true);
     counters.gave_up(class, GaveUpReason::TimedOut, Duration::from_secs(61), false);
     counters.released(class, Some(ReleaseOutcome::Released), true);
     counters.extended(class, ExtensionResult::Lost, true);

@@ -3,7 +3,7 @@
 //! A line is put together in one buffer before it is written, and numbers are made here: with 256 classes there are
 //! tens of thousands of lines.
 
-use super::class::{ATTEMPTS, Class, ENDS, EXTENSIONS, LOSSES, RELEASES};
+use super::class::{ATTEMPTS, Class, ENDS, EXTENSIONS, LOSSES, REASONS, RELEASES};
 use super::classes::ClassId;
 use super::families::{self, Family};
 use super::histogram::{BOUNDS, HistogramValues};
@@ -154,6 +154,7 @@ pub(super) fn write_classes<'c>(out: &mut dyn Write, classes: impl Iterator<Item
     text.gauges(&families::WAITING, &classes, |class| &class.waiting)?;
     text.gauges(&families::HELD, &classes, |class| &class.held)?;
     text.counters((&families::ATTEMPTS, "result"), &ATTEMPTS, &classes, |class| &class.attempts)?;
+    text.counters((&families::ASKED, "because"), &REASONS, &classes, |class| &class.reasons)?;
     text.counters((&families::LOST, "reason"), &LOSSES, &classes, |class| &class.losses)?;
     let extensions = (&families::EXTENSIONS, ["result", "automatic"]);
     text.flagged(extensions, &EXTENSIONS, &classes, |class| &class.extensions)?;

@@ -1,167 +1,191 @@
--- The queue of a fair lock: the part of a script that is the same for locks of all kinds. The queue is one string: the
--- greatest ticket that was seen here, and the places of those that wait, in the order of (ticket, id), each with a
--- space in front: "ticket:deadline:id". Tickets have 15 digits, deadlines 13 (milliseconds of this server's clock, the
--- last one included), ids 16, so that places are as long and in the same order as their texts. A place whose deadline
--- has passed does not count. The key ends when its last place does. Places in the middle that have ended are taken out
--- with every 32nd newcomer, and whenever a place changes its ticket: to go through all of them for each newcomer takes
--- time. Tickets do not grow beyond their digits, where only damage brings them: calls then have the same one, and the
--- order of their ids, until the queue ends.
--- The part before this one has released the lock, if that is what it is to do, and says of the lock:
---   what        what to do: take, leave or release
---   is_free     whether it is free
---   time        what TIME has replied
---   undoes      release: the id of a caller that has not won the lock; nothing: it was held
---   channel     what the name of the channel begins with; nothing or an empty string: no hint
---   hint        the hint
---   held_for()  for how long it is held, in milliseconds, -1 without an end; or an error
---   grant()     gives it to the caller; what the script is to return
--- KEYS, ARGV  as of the part before this one
--- returns  take: what grant() does, or a string of five fields; leave: 1 or 0; release: 1 or more
-local queue = redis.pcall('GET', KEYS[2])
-if type(queue) == 'table' and string.sub(queue.err, 1, 9) ~= 'WRONGTYPE' and what ~= 'release' then
-  return queue
+-- The queue of those that wait for a lock: the part of a script that is the same for locks of all kinds.
+-- A queue is a sorted set. A member is an entry: 16 digits that name a client, a letter for the kind of the lock, of a
+-- permit the number of permits and ":", and the number of the call. Its score is the call's ticket, in microseconds.
+-- Whether an entry counts is decided by its client's channel: one that has no receiver is removed when it is first.
+-- The queue's key is touched by pcall alone: a user without the right to it still takes and releases locks.
+-- A message is the entry without the client, a space and the lock's key; "?" in front: the entry is the next one; "."
+-- in front: it means nothing, and shows whether there is a receiver.
+-- The part before this one defines:
+--   key, queue        their names
+--   ours              whether the lock is held with the caller's token; of a release: was
+--   holder            what the key of the lock holds, or nothing, an empty string or false
+--   asked             the kind of the entry that the caller has or would have
+--   kind_of(member)   the kind of an entry
+--   fits(kind, rank, first)  whether an entry with so many in front, the first of which is of this kind, would be
+--                     granted now
+--   blocker(rank)     the kind of an entry that keeps the caller from the lock with so many in front, or nil
+--   has_key()         take: what to reply where the lock is held with the caller's token
+--   grant()           gives the lock to the caller; what to reply
+--   keeps_entry       whether a grant leaves the caller's entry in the queue
+--   was_told(kind, rank)  whether an entry with so many in front would have been granted before this release or leave,
+--                     too: it was told then
+--   held_for()        for how long the lock is held, in milliseconds: 0 when it is free, -1 without an end
+--   slots()           of permits: a letter for each slot, f(ree), t(aken) or e(ndless); otherwise "-"
+-- KEYS[1]  the lock's key
+-- ARGV of the verbs:
+--   release  ends a hold, or undoes an attempt.
+--     [2] the owner token  [3] the caller's entry, or nothing  [4] its ticket: the entry is stored again; nothing: it
+--     is removed
+--   take     takes the lock if it is free and no other one is first, or stores the entry.
+--     [2] the owner token  [3] for how long to hold the lock, in milliseconds  [4] the entry  [5] the ticket, or the
+--     caller's clock  [6] p: the ticket is the one that is stored, or made of the clock; f: it is ARGV[5]; q, s: as p
+--     and f, and nothing is granted; n: no entry is stored  [7] a first entry that let the caller wait for too long, or
+--     nothing: it and those behind it are removed up to the caller's, and nothing is granted
+--   leave    removes the entry.  [2] the entry; nothing: only those that wait are told
+-- returns  release, leave: 1: done (release: the lock was held with the token), 2: done, and another client was told,
+--          3: done, and more entries without a receiver may be in front, 4: done, and the user may not publish; 0, -2,
+--          -3, -4: the same, where there was nothing to do
+--          take: what grant() returns, or a string of seven fields: whether the entry was stored before (y), is stored
+--          now (n), could not be stored for want of memory (o) or of permission (d); the ticket; how many are in front;
+--          held_for(); 8 characters of what the lock's key holds, or "-"; slots(); the first entry
+local verb, day = ARGV[1], 86400000000
+local me = (verb == 'take' and ARGV[4] or verb == 'leave' and ARGV[2] or verb == 'release' and ARGV[3]) or ''
+local told, more, denied = 0, false, false
+local function tell(member, mark)
+  -- No client has written it, and none can name it.
+  if #member < 18 or #member > 47 then
+    return false
+  end
+  local message = mark .. string.sub(member, 17) .. ' ' .. key
+  local heard = redis.pcall('PUBLISH', 'quorumlock:' .. string.sub(member, 1, 16), message)
+  -- Without permission to publish, or to this channel, all count as alive.
+  denied = denied or type(heard) == 'table'
+  return heard ~= 0
 end
-local length, head = 47, 15
-queue = queue or string.rep('0', head)
-local seen = type(queue) == 'string' and (#queue - head) % length == 0 and tonumber(string.sub(queue, 1, head))
-if not seen then
-  if what ~= 'release' then
-    return -2
-  end
-  queue = string.rep('0', head)
-end
-local count = (#queue - head) / length
-local function ticket(number)
-  return string.format('%015.0f', math.min(number, 999999999999999))
-end
-local function part(place, from, to)
-  local before = head + (place - 1) * length
-  return string.sub(queue, before + from, before + to)
-end
-local clock = time[1] * 1000 + math.floor(time[2] / 1000)
-local now = string.format('%013.0f', clock)
-local function next_place(place)
-  while place <= count and part(place, 18, 30) < now do
-    place = place + 1
-  end
-  return place
-end
-local first = next_place(1)
-local publishes = (channel or '') ~= ''
-local function publish(place)
-  local message = place <= count and hint .. '@' .. part(place, 32, 47) or hint
-  return redis.pcall('PUBLISH', channel .. KEYS[1], message)
-end
-if what == 'release' then
-  if undoes and (first > count or part(first, 32, 47) == undoes) then
-    return 1
-  end
-  local heard = publish(first)
-  if type(heard) == 'table' then
-    return 2
-  end
-  return heard > 0 and 2 + heard or 1
-end
-local id = what == 'take' and ARGV[4] or ARGV[2]
-local own = string.find(queue, ':' .. id, head + 1, true)
-own = own and (own - head - 31) / length + 1
-if what == 'leave' then
-  local successor, rest = ARGV[5], queue
-  if own then
-    rest = string.sub(queue, 1, head + (own - 1) * length) .. string.sub(queue, head + own * length + 1)
-  elseif not successor then
-    return 0
-  end
-  local left = redis.pcall('PTTL', KEYS[2])
-  left = type(left) == 'table' and 0 or left
-  if successor then
-    local next, lasts = ticket(seen + 1), tonumber(ARGV[6])
-    rest = next .. string.sub(rest, head + 1) .. ' ' .. next .. ':' .. string.format('%013.0f', clock + lasts) .. ':'
-      .. successor
-    left = math.max(left, lasts)
-  end
-  local written
-  if #rest == head or left < 1 then
-    written = redis.pcall('DEL', KEYS[2])
-  else
-    written = redis.pcall('SET', KEYS[2], rest, 'PX', left)
-  end
-  if type(written) == 'table' and written.err then
-    return written
-  end
-  if own == first and publishes then
-    local next = next_place(own + 1)
-    if next <= count then
-      publish(next)
+-- Tells those that would be granted now, "most" of them, and the next one that it is that. Removes those without a
+-- receiver. With a mark, the first ones get that instead, and those from the caller's entry on nothing.
+local function wake(most, mark)
+  local rank, first = 0, nil
+  -- A dead entry costs 2 µs.
+  for _, count in ipairs({2, 256, 2048, 8192}) do
+    local members = redis.pcall('ZRANGE', queue, rank, rank + count - 1)
+    if members.err then
+      return
     end
-  end
-  return 1
-end
-local stored = own and own >= first and part(own, 18, 30) >= now and part(own, 2, 16)
-local mine = stored or ticket(seen + 1)
-if ARGV[5] ~= '0' then
-  mine = ticket(tonumber(ARGV[5]))
-end
-local keeps = tonumber(ARGV[6])
-local is_first
-if ARGV[5] ~= '0' and keeps > 0 then
-  is_first = first == own and stored == mine
-else
-  is_first = first > count or first == own and (stored == mine or next_place(own + 1) > count)
-end
-if is_free and is_first then
-  return grant()
-end
-local held = is_free and 0 or held_for()
-if type(held) == 'table' then
-  return held
-end
-local position = own and own >= first and own - first + 1 or count - first + 2
-if keeps > 0 then
-  local deadline = string.format('%013.0f', clock + keeps)
-  local head_now = ticket(math.max(seen, tonumber(mine)))
-  if stored == mine then
-    local before = head + (own - 1) * length
-    queue = head_now .. string.sub(queue, head + (first - 1) * length + 1, before + 17) .. deadline
-      .. string.sub(queue, before + 31)
-  elseif not own and count % 32 > 0 and part(count, 2, 16) < mine then
-    queue = head_now .. string.sub(queue, head + (first - 1) * length + 1) .. ' ' .. mine .. ':' .. deadline .. ':' .. id
-  else
-    local places, place = { head_now }, ' ' .. mine .. ':' .. deadline .. ':' .. id
-    position = nil
-    for other = first, count do
-      if other ~= own and part(other, 18, 30) >= now then
-        if not position and part(other, 2, 16) .. part(other, 32, 47) > mine .. id then
-          position = #places
-          places[#places + 1] = place
+    for _, member in ipairs(members) do
+      local is_me, kind = member ~= '' and member == me, kind_of(member)
+      if told < most and fits(kind, rank, first) then
+        local is_known = is_me or not mark and was_told(kind, rank)
+        if is_me and mark then
+          return
+        elseif is_known or tell(member, mark or '') then
+          told = is_known and told or told + 1
+          first, rank = first or kind, rank + 1
+        else
+          redis.pcall('ZREM', queue, member)
         end
-        places[#places + 1] = part(other, 1, length)
+      elseif not first or is_me or mark == '.' or tell(member, '?') then
+        return
+      else
+        redis.pcall('ZREM', queue, member)
       end
     end
-    if not position then
-      position = #places
-      places[#places + 1] = place
-    end
-    queue = table.concat(places)
-  end
-  first, count = 1, (#queue - head) / length
-  local left = redis.pcall('PTTL', KEYS[2])
-  if type(left) == 'table' then
-    return left
-  end
-  local set = redis.pcall('SET', KEYS[2], queue, 'PX', math.max(keeps, left))
-  if set.err then
-    return set
-  end
-end
-local next_id, lasts = id, 0
-if first <= count then
-  next_id = part(first, 32, 47)
-  if next_id ~= id then
-    lasts = tonumber(part(first, 18, 30)) - clock + 1
-    if is_free and publishes then
-      publish(first)
+    if #members < count then
+      return
     end
   end
+  more = true
 end
-return string.format('%.0f %s %.0f %.0f %s', held, mine, position, lasts, next_id)
+if verb == 'release' or verb == 'leave' then
+  local done = verb == 'release' and ours
+  if verb == 'release' and (ARGV[4] or '') ~= '' then
+    redis.pcall('ZADD', queue, ARGV[4], me)
+    redis.pcall('PEXPIRE', queue, 60000)
+  elseif me ~= '' then
+    local gone = redis.pcall('ZREM', queue, me) == 1
+    if verb == 'leave' and not gone then
+      return 0
+    end
+    done = done or verb == 'leave'
+  end
+  wake(64)
+  local reply = more and 3 or denied and 4 or told > 0 and 2 or 1
+  return done and reply or reply > 1 and -reply or 0
+end
+if ours then
+  return has_key()
+end
+local mode, challenged, ticket, state = ARGV[6], ARGV[7] or '', tonumber(ARGV[5]), 'n'
+local grants = mode ~= 'q' and mode ~= 's'
+-- As Redis 6.2 and 7.0 say it, and 7.2 and Valkey.
+local function is_denied(text)
+  return string.find(text, 'user executing the script', 1, true) or string.find(text, 'ACL failure', 1, true)
+end
+local function first_entry()
+  local first = redis.pcall('ZRANGE', queue, 0, 0)
+  return not first.err and first[1]
+end
+if mode ~= 'n' then
+  local stored = redis.pcall('ZSCORE', queue, me)
+  if type(stored) == 'table' then
+    if string.sub(stored.err, 1, 9) == 'WRONGTYPE' then
+      redis.pcall('DEL', queue)
+    end
+    stored = nil
+  end
+  stored = stored and tonumber(stored)
+  if mode == 'p' or mode == 'q' then
+    local time = redis.pcall('TIME')
+    local latest = (time.err and ticket or time[1] * 1000000 + time[2]) + day
+    local function last_score()
+      local last = redis.pcall('ZREVRANGE', queue, 0, 0, 'WITHSCORES')
+      return tonumber(not last.err and last[2] or 0)
+    end
+    local last = last_score()
+    if last > latest then
+      -- An entry that is more than a day ahead is damage, and would let all tickets behind it be so.
+      redis.pcall('ZREMRANGEBYSCORE', queue, string.format('(%.0f', latest), '+inf')
+      last = last_score()
+    end
+    ticket = math.max(math.min(ticket, latest), last + 1)
+    if stored and stored <= latest then
+      ticket = stored
+    else
+      stored = nil
+    end
+  end
+  if not (grants and fits(asked, 0, nil) and redis.pcall('EXISTS', queue) == 0) then
+    if stored ~= ticket then
+      local added = redis.pcall('ZADD', queue, string.format('%.0f', ticket), me)
+      state = type(added) ~= 'table' and state or is_denied(added.err) and 'd' or 'o'
+    end
+    -- After any write, a server whose memory is full would store the lock.
+    if state == 'n' then
+      redis.pcall('PEXPIRE', queue, 60000)
+    end
+  end
+  state = stored and state == 'n' and 'y' or state
+end
+local function rank_of()
+  local rank = redis.pcall('ZRANK', queue, me)
+  rank = type(rank) == 'number' and rank or redis.pcall('ZCARD', queue)
+  return type(rank) == 'number' and rank or 0
+end
+if challenged ~= '' and challenged ~= me and first_entry() == challenged then
+  for _ = 1, 128 do
+    local first = first_entry()
+    if not first or first == me or redis.pcall('ZREM', queue, first) ~= 1 then
+      break
+    end
+    tell(first, '')
+  end
+  grants = false
+elseif not fits(asked, rank_of(), nil) then
+  -- A lock with one holder: the first one may ask. Otherwise only the dead are removed.
+  wake(64, mode ~= 'n' and keeps_entry and asked ~= 'w' and '' or '.')
+end
+local rank = rank_of()
+if grants and fits(asked, rank, nil) and fits(asked, rank, blocker(rank)) then
+  local answer = grant()
+  if answer and not (type(answer) == 'table' and answer.err) and not keeps_entry then
+    redis.pcall('ZREM', queue, me)
+    wake(told + 1)
+  end
+  if answer then
+    return answer
+  end
+end
+local value = holder and string.gsub(string.sub(holder, 1, 8), '[^!-~]', '_') or ''
+value = value ~= '' and value or '-'
+return string.format('%s %.0f %.0f %.0f %s %s ', state, ticket or 0, rank_of(), held_for(), value, slots())
+  .. (first_entry() or '')

@@ -27,22 +27,20 @@ mod operations;
 mod parts;
 mod recheck;
 
-use super::command::{self, Lifetime};
+use super::command;
 use super::dialect::Dialect;
 use super::handshake::{Handshake, Part};
-use super::holder;
 use super::inspection::{self, Inspected};
-use super::publish::{self, Publisher};
 use super::script::ScriptCache;
 pub use super::sent_operation::{Abandoned, EncodedOperation, HandshakeState, SentOperation, Ticket};
 use super::server_info::ServerInfo;
 use super::traffic::Traffic;
+use super::wake::Wake;
 use crate::algorithm::fault::{Fault, Phase};
 use crate::algorithm::fence::FencingToken;
-use crate::algorithm::holder::HolderTag;
 use crate::algorithm::latency::Histogram;
-use crate::algorithm::place::QueueReply;
 use crate::algorithm::protocol_error::ProtocolError;
+use crate::algorithm::queue::QueueReply;
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Vote;
 use parts::PartAnswers;
@@ -58,28 +56,19 @@ const RECEIVE_BUFFER: usize = 16 * 1024;
 pub enum SessionEvent {
     /// A node's vote in a round.
     Answered(Ticket, Vote),
-    /// The key that an attempt was refused for has no expiry.
-    Endless(Ticket),
-    /// For how long the key that an attempt was refused for lives at most, counted from now.
-    EndsWithin(Ticket, Duration),
-    /// Which holder has the key that an attempt was refused for.
-    HeldBy(Ticket, HolderTag),
     /// A node's vote in a round: another token holds the key, for this long at most, counted from now.
     Held(Ticket, Duration),
     /// A node's vote in a round: other tokens hold these keys of the set, a bit for each.
     RefusedFor(Ticket, Vote, u64),
     /// Which keys of the set are there that an attempt was refused for, a bit for each.
     HeldKeys(Ticket, u64),
-    /// A node's vote in a round about a fair lock: it grants nothing now, and has noted the place.
+    /// A node's vote in a round of a call that asks in turn: it grants nothing now.
     Queued(Ticket, QueueReply),
-    /// The hint of a round's release reached this many subscribers. Of a set: for this of its keys.
-    Published(Ticket, u8, u8),
     /// A node's vote in a round: the key is ours, with this fence.
     Fenced(Ticket, FencingToken),
     /// The node did not run the release of a round, for this reason: it is to be sent again later.
     NotRun(Ticket, Fault),
-    /// A node's vote on whether a lock is held: granted with what [`Session::take_occupant`] gives, or absent. Or on
-    /// several locks: granted with what [`Session::take_slots`] gives.
+    /// A node's vote on whether a lock is held: granted with what [`Session::take_occupant`] returns, or absent.
     Inspected(Ticket, Vote),
     /// The handshake was accepted: the server's [`identity`](Session::identity) is known as far as the server says it.
     Accepted,
@@ -107,12 +96,11 @@ pub struct Session {
     /// How sets are acquired here.
     set_dialect: Dialect,
     scripts: ScriptCache,
-    /// What is known about publishing on this connection.
-    pub publisher: Publisher,
+    /// How attempts that are made in turn are asked here.
+    take_dialect: Dialect,
+    wakes: Wakes,
     /// When the server was last asked whether it is a master.
     checked_at: Timestamp,
-    /// Whether the user may read the value of a key.
-    tells_holders: bool,
     inspected: Inspected,
     parts: PartAnswers,
     /// How long the replies to operations took, on this connection and earlier ones.
@@ -127,20 +115,37 @@ enum Request {
     Operation(SentOperation),
     /// One of a set but the last, which ends its operation.
     Part(SentOperation),
-    /// And for which key of a set.
-    Publish(Ticket, u8),
     Recheck,
-    Remaining(Ticket),
     /// Of a set: whether there is this key, and whether that is the last question.
     Exists(Ticket, u8, bool),
-    /// And whether it is that of a fenced lock.
-    Holder(Ticket, bool),
     /// What stands under the key of a lock, which is fenced if so.
     Value(bool),
+    /// How many calls wait for that lock.
+    Waiting,
     /// Until when: the last question about its holder.
     End(Ticket, bool),
-    /// How long one of several locks is held, and whether it is the last of them.
-    Slot(Ticket, bool),
+}
+
+/// What the releases and leaves that were replied to last have found in the queues: a bit for each key of a set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wakes {
+    /// Another client was told.
+    pub told: u64,
+    /// More entries may be in front whose clients are gone.
+    pub more: u64,
+    /// The user may not publish.
+    pub is_denied: bool,
+}
+
+impl Wakes {
+    fn add(&mut self, part: u8, wake: Wake) {
+        match wake {
+            Wake::Nobody => {}
+            Wake::Other => self.told |= 1 << part,
+            Wake::More => self.more |= 1 << part,
+            Wake::Denied => self.is_denied = true,
+        }
+    }
 }
 
 impl Request {
@@ -168,9 +173,9 @@ impl Session {
             extension_dialect: Dialect::Eval,
             set_dialect: Dialect::Set,
             scripts: ScriptCache::default(),
-            publisher: Publisher::default(),
+            take_dialect: Dialect::Eval,
+            wakes: Wakes::default(),
             checked_at: now,
-            tells_holders: true,
             inspected: Inspected::default(),
             parts: PartAnswers::default(),
             latency: Histogram::default(),
@@ -186,12 +191,9 @@ impl Session {
         self.await_reply(Request::Check(ticket), now);
     }
 
-    /// Queues a message that so many wait for the lock that a round has released.
-    pub fn announce_waiting(&mut self, ticket: Ticket, key: &[u8], waiting: u8, now: Timestamp) {
-        if self.publisher.is_permitted() {
-            publish::waiting(self.traffic.end(), key, waiting);
-            self.await_reply(Request::Publish(ticket, 0), now);
-        }
+    /// Takes what the release or leave has found whose reply was the last event.
+    pub fn take_wakes(&mut self) -> Wakes {
+        std::mem::take(&mut self.wakes)
     }
 
     /// Lets no vote on this connection count any more: each is `fault` from now on. Releases are still served.
@@ -234,49 +236,37 @@ impl Session {
                     self.informed(request, refused)
                 }
                 Request::Operation(sent) => {
-                    let (mut answer, outcome) = (sent.parse_reply(reply), publish::published_by_script(reply));
+                    let (mut answer, wake) = (sent.parse_reply(reply), sent.wake(reply));
                     let answer = answer.as_mut().map_err(|error| *error)?;
                     let mut sent = *sent;
+                    self.wakes.add(sent.part, wake);
                     if sent.part > 0 {
                         self.parts.finish(sent.part, answer, sent.operation.acquires());
                     }
                     self.taken(length);
-                    let event = self.answered(&mut sent, answer, outcome);
-                    self.take_publish_reply(&event);
-                    return Ok(Some(event));
+                    return Ok(Some(self.answered(&mut sent, answer)));
                 }
                 &Request::Part(sent) => {
                     self.parts.add(sent.part, sent.parse_reply(reply)?);
-                    let outcome = publish::published_by_script(reply);
-                    let count = if sent.publishes { self.publisher.count(outcome) } else { 0 };
-                    (count > 0).then_some(SessionEvent::Published(sent.ticket, sent.part, count))
-                }
-                &Request::Publish(ticket, part) => {
-                    let count = self.publisher.count(publish::publish_reply(reply)?);
-                    (count > 0).then_some(SessionEvent::Published(ticket, part, count))
+                    self.wakes.add(sent.part, sent.wake(reply));
+                    None
                 }
                 &Request::Value(is_fenced) => {
                     self.inspected.note_value(inspection::value_reply(reply, is_fenced)?);
+                    None
+                }
+                Request::Waiting => {
+                    self.inspected.note_waiting(reply)?;
                     None
                 }
                 &Request::End(ticket, is_fenced) => {
                     let vote = self.inspected.note_end(reply, is_fenced)?;
                     Some(self.inspected_with(ticket, vote))
                 }
-                &Request::Slot(ticket, is_last) => {
-                    let vote = self.inspected.note_slot(reply, is_last)?;
-                    vote.map(|vote| self.inspected_with(ticket, vote))
-                }
                 &Request::Exists(ticket, part, is_last) => {
                     let is_held = command::remaining_reply(reply)?.is_there();
                     let keys = self.parts.note_held(part, is_held, is_last);
                     keys.map(|keys| SessionEvent::HeldKeys(ticket, keys))
-                }
-                &Request::Remaining(ticket) => remaining(ticket, command::remaining_reply(reply)?),
-                &Request::Holder(ticket, is_fenced) => {
-                    let (holder, is_told) = holder::meaning(reply, is_fenced)?;
-                    self.tells_holders &= is_told;
-                    holder.map(|holder| SessionEvent::HeldBy(ticket, holder))
                 }
             };
             self.taken(length);
@@ -292,19 +282,14 @@ impl Session {
         self.unanswered_releases = 0;
         let written = self.traffic.abandon();
         self.expected.drain(..).enumerate().filter_map(move |(index, request)| match request {
-            Request::Check(ticket) | Request::End(ticket, _) | Request::Slot(ticket, true) => {
-                Some((ticket, Abandoned::Check))
-            }
+            Request::Check(ticket) | Request::End(ticket, _) => Some((ticket, Abandoned::Check)),
             Request::Operation(sent) => Some((sent.ticket(), Abandoned::of(&sent, index < written))),
             Request::Handshake(_)
             | Request::Part(_)
-            | Request::Publish(..)
             | Request::Recheck
-            | Request::Remaining(_)
             | Request::Exists(..)
-            | Request::Slot(_, false)
             | Request::Value(_)
-            | Request::Holder(..) => None,
+            | Request::Waiting => None,
         })
     }
 
@@ -340,9 +325,6 @@ impl Session {
             return None;
         }
         if part.is_last() && refused.is_none() {
-            if let Some(known) = self.identity.dialect() {
-                self.release_dialect = known;
-            }
             if self.identity.has_msetex() {
                 self.set_dialect = Dialect::Msetex;
             }
@@ -369,32 +351,10 @@ impl Session {
         }
     }
 
-    /// Directly behind the answer to a release may stand the reply to its `PUBLISH`. It belongs to that answer: when
-    /// the next event is asked for, the round of the release may be gone.
-    fn take_publish_reply(&mut self, event: &SessionEvent) {
-        if let Some(Request::Publish(..)) = self.expected.front()
-            && let SessionEvent::Answered(..) | SessionEvent::NotRun(..) = event
-            && let Ok(Some((reply, length))) = self.traffic.decode()
-            && let Ok(outcome) = publish::publish_reply(reply)
-        {
-            self.publisher.note(outcome);
-            self.taken(length);
-        }
-    }
-
     fn await_reply(&mut self, request: Request, asked_at: Timestamp) {
         self.unanswered_releases += usize::from(request.is_release());
         self.expected.push_back(request);
         self.traffic.note_request(asked_at);
-    }
-}
-
-/// The event in the answer to how long a key lives.
-fn remaining(ticket: Ticket, lifetime: Lifetime) -> Option<SessionEvent> {
-    match lifetime {
-        Lifetime::Endless => Some(SessionEvent::Endless(ticket)),
-        Lifetime::Limited(left) => Some(SessionEvent::EndsWithin(ticket, left)),
-        Lifetime::Unknown => None,
     }
 }
 

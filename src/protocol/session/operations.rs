@@ -7,8 +7,7 @@ use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Vote;
 use crate::protocol::dialect::{Answer, Dialect, TriedDialects};
 use crate::protocol::lock_key;
-use crate::protocol::operation::Operation;
-use crate::protocol::publish::PublishOutcome;
+use crate::protocol::operation::{Operation, Verb};
 
 impl Session {
     /// Queues an operation. `sent` and `encoded` are kept from one node to the next.
@@ -21,7 +20,7 @@ impl Session {
     ) {
         let preferred = self.preferred(&sent.operation, about.0);
         // An extension is never sent twice in one dialect: behind a later one, it would shorten what that has gained.
-        let may_repeat = preferred == Dialect::Eval && !matches!(sent.operation, Operation::Extend { .. });
+        let may_repeat = preferred == Dialect::Eval && !matches!(sent.operation.verb, Verb::Extend { .. });
         let by_hash = may_repeat && sent.script.is_some_and(|script| self.scripts.knows(script));
         let tried = TriedDialects::first(if by_hash { Dialect::Evalsha } else { preferred });
         self.send(SentOperation { tried, ..*sent }, about, now, encoded);
@@ -44,62 +43,47 @@ impl Session {
         if !sent.is_release {
             self.recheck(now);
         }
-        if sent.publishes && !self.publisher.is_permitted() {
-            (sent.operation, sent.publishes) = (sent.operation.unpublished(), false);
-        }
         encoded.write(&sent, self.traffic.end(), key, token);
-        let publishes_apart = sent.publishes && sent.tried.last().publishes_apart();
         let last = if sent.tried.last() == Dialect::Msetex { 0 } else { lock_key::count(key) as u8 - 1 };
         for part in 0..last {
             sent.part = part;
             self.await_reply(Request::Part(sent), now);
-            self.await_publish_reply(publishes_apart, &sent, now);
         }
         sent.part = last;
         self.await_reply(Request::Operation(sent), now);
-        self.await_publish_reply(publishes_apart, &sent, now);
-    }
-
-    fn await_publish_reply(&mut self, publishes_apart: bool, sent: &SentOperation, now: Timestamp) {
-        if publishes_apart {
-            self.await_reply(Request::Publish(sent.ticket, sent.part), now);
-        }
     }
 
     /// The dialect that an operation is sent in first, if not by a hash.
     fn preferred(&self, operation: &Operation, key: &[u8]) -> Dialect {
-        match operation {
-            Operation::Acquire { fence: None, .. } if lock_key::count(key) > 1 => self.set_dialect,
-            Operation::Acquire { fence: None, .. } => Dialect::Set,
-            Operation::Extend { fence: None, .. } => self.extension_dialect,
-            Operation::Release { fence: None, .. } => self.release_dialect,
-            _ => Dialect::Eval,
+        match operation.verb {
+            _ if !operation.kind.is_token_only() => Dialect::Eval,
+            Verb::Acquire { .. } if lock_key::count(key) > 1 => self.set_dialect,
+            Verb::Acquire { .. } => Dialect::Set,
+            Verb::Extend { .. } => self.extension_dialect,
+            Verb::Release(_) => self.release_dialect,
+            Verb::Take { request, .. } if !request.stores_only => self.take_dialect,
+            Verb::Take { .. } | Verb::Leave(_) | Verb::Raise => Dialect::Eval,
         }
     }
 
     /// Prefers a dialect that an operation has not been sent in, from its answer on: it may not be sent again, and a
     /// node whose answers come late would refuse each one that follows it.
     fn prefer_another(&mut self, sent: &SentOperation) {
-        let preferred = match sent.operation {
-            Operation::Acquire { fence: None, .. } => &mut self.set_dialect,
-            Operation::Extend { fence: None, .. } => &mut self.extension_dialect,
-            Operation::Release { fence: None, .. } => &mut self.release_dialect,
-            _ => return,
+        let preferred = match sent.operation.verb {
+            _ if !sent.operation.kind.is_token_only() => return,
+            Verb::Acquire { .. } => &mut self.set_dialect,
+            Verb::Extend { .. } => &mut self.extension_dialect,
+            Verb::Release(_) => &mut self.release_dialect,
+            // The hash is no dialect that could be preferred.
+            Verb::Take { .. } if sent.tried.last() != Dialect::Evalsha => &mut self.take_dialect,
+            Verb::Take { .. } | Verb::Leave(_) | Verb::Raise => return,
         };
         *preferred = sent.tried.again(*preferred, sent.operation.dialects()).last();
     }
 
-    /// The event in the answer to an operation. `outcome` is what became of its hint, if its script has published one.
-    pub(super) fn answered(
-        &mut self,
-        sent: &mut SentOperation,
-        answer: &mut Answer,
-        outcome: PublishOutcome,
-    ) -> SessionEvent {
+    /// The event in the answer to an operation.
+    pub(super) fn answered(&mut self, sent: &mut SentOperation, answer: &mut Answer) -> SessionEvent {
         let SentOperation { ticket, is_release, .. } = *sent;
-        if sent.publishes {
-            self.publisher.note(outcome);
-        }
         self.note_script(sent, answer);
         if let Answer::WrongDialect(cause) = *answer
             && let Some(fault) = sent.tried.refused(cause, sent.operation.dialects(), sent.operation.commands())

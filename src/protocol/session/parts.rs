@@ -71,13 +71,13 @@ mod tests {
     use super::*;
     use crate::algorithm::fault::{Cause, Fault, Phase};
     use crate::algorithm::lease::OwnerToken;
+    use crate::algorithm::queue::{Entry, EntryKind};
     use crate::algorithm::time::Timestamp;
     use crate::protocol::dialect::Dialect;
     use crate::protocol::handshake::Handshake;
     use crate::protocol::lock_key::LockKey;
-    use crate::protocol::operation::Operation;
-    use crate::protocol::publish::Hint;
-    use crate::protocol::session::{Abandoned, EncodedOperation, SentOperation, Session, SessionEvent, Ticket};
+    use crate::protocol::operation::{Departure, Kind, Operation, Verb};
+    use crate::protocol::session::{Abandoned, EncodedOperation, SentOperation, Session, SessionEvent, Ticket, Wakes};
 
     fn folded(letters: &str, acquires: bool) -> Answer {
         let fault = |cause| Answer::Vote(Vote::Fault(Fault::new(Phase::Reply, cause)));
@@ -101,6 +101,8 @@ mod tests {
     }
 
     const TICKET: Ticket = Ticket { slot: 0, generation: 0 };
+    const ACQUIRE: Operation = Operation { verb: Verb::Acquire { ttl_millis: 1 }, kind: Kind::Plain };
+    const RELEASE: Operation = Operation { verb: Verb::Release(None), kind: Kind::Plain };
 
     /// A session with a server that speaks this dialect, and what it sends for an operation on two keys.
     fn asked(dialect: Dialect, operation: Operation) -> (Session, String) {
@@ -123,14 +125,13 @@ mod tests {
 
     #[test]
     fn a_set_is_one_request_of_several_commands_and_one_vote() {
-        let acquire = Operation::Acquire { ttl_millis: 1, fence: None };
         let sent = ["a", "b"].map(|key| format!("*6 $3 SET $1 {key} $40 TOKEN $2 NX $2 PX $1 1 ")).concat();
         for (replies, event) in [
             ("+OK\r\n+OK\r\n", SessionEvent::Answered(TICKET, Vote::Granted)),
             ("+OK\r\n$-1\r\n", SessionEvent::RefusedFor(TICKET, Vote::Partial, 0b10)),
             ("$-1\r\n$-1\r\n", SessionEvent::RefusedFor(TICKET, Vote::Refused, 0b11)),
         ] {
-            let (mut session, bytes) = asked(Dialect::Eval, acquire);
+            let (mut session, bytes) = asked(Dialect::Eval, ACQUIRE);
             assert_eq!(bytes, sent);
             assert_eq!(session.traffic.backlog(), 2);
             assert_eq!(events(&mut session, &replies[..5]), [], "half of it is no answer");
@@ -138,7 +139,7 @@ mod tests {
             assert_eq!(session.traffic.backlog(), 0);
         }
         for bytes in [0, 1] {
-            let (mut session, _) = asked(Dialect::Eval, acquire);
+            let (mut session, _) = asked(Dialect::Eval, ACQUIRE);
             session.traffic.sent(bytes);
             assert_eq!(events(&mut session, "+OK\r\n"), []);
             let left: Vec<_> = session.abandon().collect();
@@ -148,26 +149,51 @@ mod tests {
     }
 
     #[test]
-    fn each_key_of_a_set_is_announced_on_its_own_channel() {
-        let release = Operation::Release { hint: Some(Hint::default()), fence: None };
-        let (mut session, sent) = asked(Dialect::Delifeq, release);
-        let publish = |key| format!("*3 $7 DELIFEQ $1 {key} $40 TOKEN *3 $7 PUBLISH $12 quorumlock:{key} $1 0 ");
-        assert_eq!(sent, publish("a") + &publish("b"));
-        assert_eq!(session.unanswered_releases(), 1);
+    fn a_release_of_a_set_reports_for_each_key_who_was_told() {
         let released = SessionEvent::Answered(TICKET, Vote::Granted);
-        assert_eq!(events(&mut session, ":1\r\n:2\r\n"), [SessionEvent::Published(TICKET, 0, 2)]);
-        assert_eq!(events(&mut session, ":1\r\n:3\r\n"), [released]);
-        assert_eq!((session.publisher.take_subscriber_count(), session.unanswered_releases()), (3, 0));
-        // By a script, what was published is in its reply.
-        let (mut session, _) = asked(Dialect::Eval, release);
-        assert_eq!(events(&mut session, ":4\r\n"), [SessionEvent::Published(TICKET, 0, 2)]);
-        assert_eq!(events(&mut session, ":5\r\n"), [released]);
-        assert_eq!(session.publisher.take_subscriber_count(), 3);
+        let untouched = SessionEvent::Answered(TICKET, Vote::Refused);
+        for (replies, event, told, more, is_denied) in [
+            (":1\r\n:1\r\n", released, 0, 0, false),
+            (":2\r\n:1\r\n", released, 0b01, 0, false),
+            (":1\r\n:2\r\n", released, 0b10, 0, false),
+            (":2\r\n:2\r\n", released, 0b11, 0, false),
+            (":3\r\n:2\r\n", released, 0b10, 0b01, false),
+            (":1\r\n:3\r\n", released, 0, 0b10, false),
+            (":4\r\n:1\r\n", released, 0, 0, true),
+            (":1\r\n:4\r\n", released, 0, 0, true),
+            (":-2\r\n:-3\r\n", untouched, 0b01, 0b10, false),
+        ] {
+            let (mut session, _) = asked(Dialect::Eval, RELEASE);
+            assert_eq!(session.unanswered_releases(), 1);
+            assert_eq!(events(&mut session, replies), [event], "{replies:?}");
+            assert_eq!(session.take_wakes(), Wakes { told, more, is_denied }, "{replies:?}");
+            assert_eq!((session.take_wakes(), session.unanswered_releases()), (Wakes::default(), 0), "once");
+        }
+        // A command that is no script tells no call.
+        let (mut session, sent) = asked(Dialect::Delifeq, RELEASE);
+        assert_eq!(sent, "*3 $7 DELIFEQ $1 a $40 TOKEN *3 $7 DELIFEQ $1 b $40 TOKEN ");
+        assert_eq!(events(&mut session, ":1\r\n:1\r\n"), [released]);
+        assert_eq!(session.take_wakes(), Wakes::default());
+    }
+
+    #[test]
+    fn the_entry_of_a_call_for_a_set_is_in_the_queue_of_one_of_its_keys() {
+        let entry = Entry { client: 0xab, kind: EntryKind::Mutex, number: 7 };
+        for (key, expected) in [(0, ["|00000000000000abm7|9", ""]), (1, ["", "|00000000000000abm7|9"])] {
+            let departure = Departure { entry, ticket: Some(9), key };
+            let verb = Verb::Release(Some(departure));
+            let (_, sent) = asked(Dialect::Eval, Operation { verb, kind: Kind::Plain });
+            let commands: Vec<&str> = sent.split("$7 release ").skip(1).collect();
+            let words = commands.iter().map(|command| {
+                let words = command.split(' ').skip(1).step_by(2).take_while(|word| !word.starts_with('$'));
+                words.skip(1).map(|word| format!("|{word}")).collect::<String>()
+            });
+            assert_eq!(words.collect::<Vec<_>>(), expected, "{sent}");
+        }
     }
 
     #[test]
     fn a_server_that_sets_all_or_none_is_asked_so_unless_it_turns_out_otherwise() {
-        let acquire = Operation::Acquire { ttl_millis: 1, fence: None };
         let (key, token) = (LockKey::of("", ["a", "b"]), OwnerToken::from_entropy([0xab; OwnerToken::ENTROPY]));
         let about = (key.as_bytes(), &token);
         let mut session = Session::open(&Handshake::default(), None, Timestamp::ORIGIN);
@@ -177,7 +203,7 @@ mod tests {
         let queue = |session: &mut Session| {
             session.traffic.sent(session.traffic.unsent().len());
             session.queue(
-                &SentOperation::new(TICKET, acquire),
+                &SentOperation::new(TICKET, ACQUIRE),
                 about,
                 Timestamp::ORIGIN,
                 &mut EncodedOperation::default(),
@@ -207,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_set_is_asked_again_as_a_whole() {
-        let (mut session, _) = asked(Dialect::Delifeq, Operation::Release { hint: None, fence: None });
+        let (mut session, _) = asked(Dialect::Delifeq, RELEASE);
         let unknown = "-ERR unknown command 'DELIFEQ'\r\n";
         let reported = events(&mut session, &unknown.repeat(2));
         let [SessionEvent::WrongDialect(again)] = reported[..] else { panic!("{reported:?}") };

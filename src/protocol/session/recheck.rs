@@ -51,9 +51,11 @@ mod tests {
     use crate::algorithm::fault::Cause;
     use crate::algorithm::fence::FencingToken;
     use crate::algorithm::lease::OwnerToken;
+    use crate::algorithm::lock_kind::Access;
+    use crate::algorithm::queue::TakeRequest;
     use crate::algorithm::vote::Vote;
     use crate::protocol::handshake::Handshake;
-    use crate::protocol::operation::{FenceRequest, Operation};
+    use crate::protocol::operation::{FenceRequest, Kind, Operation, Verb};
     use crate::protocol::session::{EncodedOperation, SentOperation, Ticket};
 
     const TICKET: Ticket = Ticket { slot: 0, generation: 0 };
@@ -89,7 +91,7 @@ mod tests {
 
     /// What goes out before a `SET`.
     fn before_set(session: &mut Session, now: Timestamp) -> String {
-        queue(session, Operation::Acquire { ttl_millis: 1, fence: None }, now);
+        queue(session, Operation { verb: Verb::Acquire { ttl_millis: 1 }, kind: Kind::Plain }, now);
         let text = String::from_utf8(session.traffic.unsent().to_vec()).unwrap();
         session.traffic.sent(text.len());
         text.split_once("*6\r\n$3\r\nSET\r\n").unwrap().0.to_owned()
@@ -110,18 +112,21 @@ mod tests {
 
     #[test]
     fn every_request_that_brings_a_vote_has_it_and_a_release_has_not() {
-        let starts = |operation| {
+        let starts = |verb, kind| {
+            let operation = Operation { verb, kind };
             let mut session = member(&replication("master"));
             queue(&mut session, operation, at(5000));
             session.traffic.unsent().starts_with(RECHECK.as_bytes())
         };
         let request = FenceRequest { least: FencingToken::saturating(1), retention_millis: 1 };
-        for fence in [None, Some(request)] {
-            assert!(starts(Operation::Acquire { ttl_millis: 1, fence }));
-            assert!(starts(Operation::Extend { ttl_millis: 1, fence }));
-            assert!(!starts(Operation::Release { hint: None, fence }));
+        let write = Kind::ReadWrite(Access::Write, Some(request));
+        for kind in [Kind::Plain, Kind::Permit(3), Kind::Fenced(request), write] {
+            assert!(starts(Verb::Acquire { ttl_millis: 1 }, kind));
+            assert!(starts(Verb::Take { ttl_millis: 1, request: TakeRequest::WITHOUT_ENTRY }, kind));
+            assert!(starts(Verb::Extend { ttl_millis: 1 }, kind));
+            assert!(!starts(Verb::Release(None), kind));
         }
-        assert!(starts(Operation::Raise(request)));
+        assert!(starts(Verb::Raise, Kind::Fenced(request)));
     }
 
     #[test]

@@ -4,8 +4,9 @@ use super::{SessionEvent as Event, *};
 use crate::algorithm::fault::Cause;
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::vote::Vote;
-use crate::protocol::operation::{FenceRequest, Operation};
-use crate::protocol::publish::Hint;
+use crate::protocol::operation::{FenceRequest, Kind, Operation, Verb};
+
+mod queues;
 
 const INFO: &str = "redis_version:7.0.15\r\nredis_mode:standalone\r\nrun_id:0123456789012345678901234567890123456789";
 
@@ -17,20 +18,21 @@ fn token(byte: u8) -> OwnerToken {
     OwnerToken::from_entropy([byte; 20])
 }
 
-fn queue(session: &mut Session, ticket: Ticket, operation: Operation, about: (&[u8], &OwnerToken)) {
+fn queue(session: &mut Session, ticket: Ticket, (verb, kind): (Verb, Kind), about: (&[u8], &OwnerToken)) {
+    let operation = Operation { verb, kind };
     session.queue(&SentOperation::new(ticket, operation), about, NOW, &mut EncodedOperation::default());
 }
 
 fn acquire(session: &mut Session, ticket: Ticket, key: &[u8], token: &OwnerToken) {
-    queue(session, ticket, Operation::Acquire { ttl_millis: 1000, fence: None }, (key, token));
+    queue(session, ticket, (Verb::Acquire { ttl_millis: 1000 }, Kind::Plain), (key, token));
 }
 
 fn extend(session: &mut Session, ticket: Ticket, token: &OwnerToken, ttl_millis: u64) {
-    queue(session, ticket, Operation::Extend { ttl_millis, fence: None }, (b"k", token));
+    queue(session, ticket, (Verb::Extend { ttl_millis }, Kind::Plain), (b"k", token));
 }
 
 fn release(session: &mut Session, ticket: Ticket, token: &OwnerToken) {
-    queue(session, ticket, Operation::Release { hint: None, fence: None }, (b"k", token));
+    queue(session, ticket, (Verb::Release(None), Kind::Plain), (b"k", token));
 }
 
 fn bulk(text: &str) -> String {
@@ -201,15 +203,11 @@ fn a_reply_of_the_wrong_type_ends_the_conversation() {
 }
 
 #[test]
-fn the_release_is_spoken_in_the_dialect_of_the_server() {
-    for (version, word) in [
-        ("redis_version:7.0.15", "EVAL"),
-        ("redis_version:8.4.0", "DELEX"),
-        ("redis_version:7.2.4\r\nvalkey_version:9.0.1", "DELIFEQ"),
-    ] {
+fn the_release_is_a_script_on_every_server_for_it_tells_those_that_wait() {
+    for version in ["redis_version:7.0.15", "redis_version:8.4.0", "redis_version:7.2.4\r\nvalkey_version:9.0.1"] {
         let mut session = member(version);
         release(&mut session, ticket(0), &token(1));
-        assert!(sent(&mut session).contains(&format!("\r\n{word}\r\n")), "{version}");
+        assert!(sent(&mut session).contains("\r\nEVAL\r\n"), "{version}");
     }
 }
 
@@ -360,7 +358,7 @@ fn a_server_without_scripts_is_extended_by_comparing_set() {
     extend(&mut session, ticket(3), &token(1), 30_000);
     assert!(sent(&mut session).contains("\r\nIFEQ\r\n"));
     release(&mut session, ticket(4), &token(1));
-    assert!(sent(&mut session).contains("\r\nDELEX\r\n"));
+    assert!(sent(&mut session).contains("\r\nEVALSHA\r\n"), "a release is a script all the same");
 }
 
 #[test]
@@ -386,31 +384,6 @@ fn an_extension_counts_only_where_the_node_may_vote() {
 }
 
 #[test]
-fn the_subscriber_count_is_part_of_the_answer_that_it_stands_behind() {
-    let reported = |session: &mut Session, pieces: &[&str]| {
-        let release = Operation::Release { hint: Some(Hint::default()), fence: None };
-        queue(session, ticket(1), release, (b"k", &token(1)));
-        let events: Vec<Event> = pieces.iter().flat_map(|piece| events(session, piece)).collect();
-        (events, session.publisher.take_subscriber_count())
-    };
-    let valkey = || member("valkey_version:9.1.0\r\nserver_mode:standalone\r\nrun_id:0");
-    let mut session = valkey();
-    let released = Event::Answered(ticket(1), Vote::Granted);
-    assert_eq!(session.release_dialect(), Dialect::Delifeq);
-    assert_eq!(reported(&mut session, &[":1\r\n:2\r\n"]), (vec![released], 2));
-    assert_eq!(reported(&mut session, &[":1\r\n:", "2\r\n"]), (vec![released, Event::Published(ticket(1), 0, 2)], 0));
-    assert_eq!(reported(&mut session, &[":1\r\n:0\r\n"]), (vec![released], 0));
-    assert_eq!(reported(&mut session, &[":1\r\n-NOPERM no\r\n"]), (vec![released], 0));
-    assert!(session.publisher.take_refusal().is_some());
-    assert_eq!((reported(&mut session, &[":1\r\n"]).0, session.traffic.backlog()), (vec![released], 0), "no hint");
-    // What is no reply to a PUBLISH is found by the next call.
-    let mut session = valkey();
-    assert_eq!(reported(&mut session, &[":1\r\n"]).0, [released]);
-    feed(&mut session, b"+OK\r\n");
-    assert_eq!(session.next_event(), Err(ProtocolError::UnexpectedReply));
-}
-
-#[test]
 fn an_extension_of_a_fenced_lock_always_goes_by_text() {
     let mut session = member(INFO);
     let mut asked = |operation, reply: &str| {
@@ -418,12 +391,12 @@ fn an_extension_of_a_fenced_lock_always_goes_by_text() {
         events(&mut session, reply);
         sent(&mut session).lines().nth(2).unwrap().to_owned()
     };
-    let fence = Some(FenceRequest { least: FencingToken::saturating(1), retention_millis: 1000 });
-    let acquire = Operation::Acquire { ttl_millis: 10, fence };
+    let kind = Kind::Fenced(FenceRequest { least: FencingToken::saturating(1), retention_millis: 1000 });
+    let acquire = (Verb::Acquire { ttl_millis: 10 }, kind);
     assert_eq!(asked(acquire, "$1\r\n7\r\n"), "EVAL");
     assert_eq!(asked(acquire, "$1\r\n7\r\n"), "EVALSHA");
-    assert_eq!(asked(Operation::Extend { ttl_millis: 10, fence }, ":1\r\n"), "EVAL");
-    assert_eq!(asked(Operation::Release { hint: None, fence }, ":1\r\n"), "EVALSHA");
+    assert_eq!(asked((Verb::Extend { ttl_millis: 10 }, kind), ":1\r\n"), "EVAL");
+    assert_eq!(asked((Verb::Release(None), kind), ":1\r\n"), "EVALSHA");
 }
 
 #[test]

@@ -3,9 +3,8 @@
 use super::super::backoff::Backoff;
 use super::super::fault::{Cause, Fault, Phase};
 use super::super::fence::{Fences, FencingToken};
-use super::super::holder::HolderTag;
-use super::super::lease::{MAX_TTL, Ttl};
-use super::super::{node::NodeId, time::LeaseTime, turns::DUE_DELAY, vote::Vote};
+use super::super::lease::{MAX_TTL, Ttl, Validity};
+use super::super::{node::NodeId, time::LeaseTime, vote::Vote};
 use super::*;
 
 mod deadlines;
@@ -29,8 +28,16 @@ fn lease_at(millis: u64) -> LeaseTime {
 fn acquire(wait_limit: WaitLimit) -> Acquire {
     let ttl = Ttl::new(Duration::from_secs(1), 0.01, MAX_TTL).unwrap();
     let backoff = Backoff::new(Duration::from_millis(2), Duration::from_millis(250));
-    let permanent_fault_limit = Duration::from_secs(1);
-    Acquire::new(AcquireConfig { ttl, node_timeout: NODE_TIMEOUT, wait_limit, backoff, permanent_fault_limit }, at(0))
+    let config = AcquireConfig {
+        ttl,
+        node_timeout: NODE_TIMEOUT,
+        wait_limit,
+        backoff,
+        permanent_fault_limit: Duration::from_secs(1),
+        queues: false,
+        queues_first: false,
+    };
+    Acquire::new(config, at(0))
 }
 
 fn tally(row: &str) -> (Tally, NodeSet) {
@@ -72,7 +79,7 @@ fn ends(wait_limit: WaitLimit, is_endless: bool, row: impl Fn(u64) -> &'static s
         }
         match output {
             Output::Done(verdict) => return (time, verdict),
-            _ => machine.woken(at(time + 100)),
+            _ => machine.retry_now(at(time + 100)),
         }
         if let Output::Done(verdict) = machine.poll() {
             return (time + 100, verdict);
@@ -170,7 +177,9 @@ fn while_held_it_waits_longer_and_longer_and_tries_again() {
     let mut now = 0;
     for delay in [6, 18, 54, 162, 250, 250] {
         assert_eq!(attempt(&mut machine, "rrr", now, now + 1), Output::Wait(at(now + 1 + delay)));
-        machine.woken(at(now + 2));
+        machine.woken(at(now + delay));
+        assert_eq!(machine.poll(), Output::Wait(at(now + 1 + delay)), "not yet");
+        machine.woken(at(now + 1 + delay));
         now += 1000;
     }
     assert_eq!(machine.attempts(), 6);
@@ -181,18 +190,18 @@ fn it_gives_up_when_no_quorum_has_answered_for_long_enough() {
     let mut machine = acquire(WaitLimit::WhileAvailable(Duration::from_secs(3)));
     assert!(matches!(attempt(&mut machine, "xx_", 0, 50), Output::Undo(_)));
     assert!(matches!(machine.poll(), Output::Wait(_)));
-    machine.woken(at(100));
+    machine.retry_now(at(100));
     // A quorum answers: the time starts anew.
     assert!(matches!(attempt(&mut machine, "rr_", 1000, 1001), Output::Undo(_)));
     assert!(matches!(machine.poll(), Output::Wait(_)));
-    machine.woken(at(1100));
+    machine.retry_now(at(1100));
     for (now, gives_up) in [(2000, false), (4000, false), (4001, true)] {
         assert!(matches!(attempt(&mut machine, "xx_", now - 50, now), Output::Undo(_)));
         match machine.poll() {
             Output::Wait(_) => assert!(!gives_up),
             output => assert_eq!((output, gives_up), (Output::Done(Verdict::Unavailable), true)),
         }
-        machine.woken(at(now));
+        machine.retry_now(at(now));
     }
 }
 
@@ -230,151 +239,55 @@ fn cancelling_does_not_take_a_won_lock_away() {
     assert!(matches!(machine.poll(), Output::Done(Verdict::Acquired(_))));
 }
 
-/// An attempt that is refused while no release can escape us.
-fn refused(machine: &mut Acquire, free_at: Timestamp, t0: u64) -> Output {
-    machine.set_wait_bounds(WaitBounds { free_at, is_attentive: true, ..WaitBounds::NONE });
-    attempt(machine, "rrr", t0, t0 + 1)
-}
-
 #[test]
-fn a_subscribed_waiter_asks_seldom_and_at_once_after_a_release() {
+fn without_a_queue_no_wait_lasts_past_the_end_of_the_holders_key() {
     let mut machine = acquire(WaitLimit::WhileAvailable(Duration::from_secs(3)));
-    assert_eq!(refused(&mut machine, Timestamp::NEVER, 0), Output::Wait(at(1 + 250)));
-    machine.retry_now(at(10));
-    // A quicker client has it now, or none has: short delays again.
-    assert_eq!(refused(&mut machine, Timestamp::NEVER, 10), Output::Wait(at(11 + 6)));
-    machine.woken(at(17));
-    assert_eq!(refused(&mut machine, Timestamp::NEVER, 17), Output::Wait(at(18 + 250)));
-}
-
-#[test]
-fn a_waiter_without_a_limit_sleeps_for_longer_and_still_finds_an_outage_out() {
-    let mut machine = acquire(WaitLimit::WhileAvailable(Duration::from_secs(3)));
-    let holder = HolderTag::of(b"the same holder");
-    machine.set_wait_bounds(WaitBounds { holder, is_attentive: true, ..WaitBounds::NONE });
-    let mut now = 0;
-    for delay in [250, 500, 1000, 2000, 4000, 8000, 10_000] {
-        assert_eq!(attempt(&mut machine, "rrr", now, now + 1), Output::Wait(at(now + 1 + delay)));
-        now += 1 + delay;
-        machine.woken(at(now));
-    }
-    // Asleep, it had no answer to expect: half of the limit is left.
-    machine.set_wait_bounds(WaitBounds { is_attentive: true, ..WaitBounds::NONE });
-    for (later, gives_up) in [(50, false), (1000, false), (1499, false), (1500, true)] {
-        assert!(matches!(attempt(&mut machine, "xx_", now + later - 50, now + later), Output::Undo(_)));
-        match machine.poll() {
-            Output::Wait(until) => assert!(!gives_up && until <= at(now + later + 250), "{later}"),
-            output => assert_eq!((output, gives_up), (Output::Done(Verdict::Unavailable), true), "{later}"),
-        }
-        machine.woken(at(now + later));
-    }
-}
-
-#[test]
-fn no_wait_lasts_past_the_end_of_the_holders_key() {
-    let mut machine = acquire(WaitLimit::WhileAvailable(Duration::from_secs(3)));
-    assert_eq!(refused(&mut machine, at(100), 0), Output::Wait(at(100)));
-    machine.woken(at(100));
+    let refused = |machine: &mut Acquire, free_at, t0| {
+        machine.set_wait_bounds(WaitBounds { free_at, ..WaitBounds::NONE });
+        attempt(machine, "rrr", t0, t0 + 1)
+    };
+    assert_eq!(refused(&mut machine, at(3), 0), Output::Wait(at(3)));
+    machine.woken(at(2));
+    assert_eq!(machine.poll(), Output::Wait(at(3)), "not yet");
+    machine.woken(at(3));
     assert_eq!(machine.poll(), Output::Attempt);
-    // Another client has tried at the same time.
+    // Another client has tried at the same time: short delays again.
     assert_eq!(refused(&mut machine, at(5000), 100), Output::Wait(at(101 + 6)));
+    machine.woken(at(107));
+    assert_eq!(refused(&mut machine, at(107), 107), Output::Wait(at(108 + 18)), "it has ended already");
 }
 
 #[test]
-fn a_release_is_left_to_those_who_have_waited_for_longer() {
-    let until = |turn| {
+fn a_wait_that_is_ended_early_is_followed_by_short_delays() {
+    let mut machine = acquire(WaitLimit::WhileAvailable(Duration::from_secs(3)));
+    for (t0, delay) in [(0, 6), (10, 18)] {
+        assert_eq!(attempt(&mut machine, "rrr", t0, t0 + 1), Output::Wait(at(t0 + 1 + delay)));
+        machine.woken(at(t0 + 1 + delay));
+    }
+    assert_eq!(attempt(&mut machine, "rrr", 50, 51), Output::Wait(at(51 + 54)));
+    machine.retry_now(at(60));
+    assert_eq!(attempt(&mut machine, "rrr", 60, 61), Output::Wait(at(61 + 6)));
+}
+
+#[test]
+fn those_who_split_a_lock_come_back_further_apart_than_an_attempt_lasts() {
+    for (row, delay) in [("grr", 60), ("rx_", 60), ("rrr", 6)] {
         let mut machine = acquire(WaitLimit::WhileAvailable(Duration::from_secs(3)));
-        assert_eq!(refused(&mut machine, Timestamp::NEVER, 0), Output::Wait(at(251)));
-        machine.released(turn, at(10), u64::MAX);
-        machine.poll()
-    };
-    assert_eq!(until(WakeOrder::of(0, 0)), Output::Attempt, "no other program waits");
-    assert_eq!(until(WakeOrder::of(3, 4)), Output::Attempt, "overtaken before");
-    assert_eq!(until(WakeOrder::of(3, 3)), Output::Wait(at(10).after(DUE_DELAY)));
-    assert_eq!(until(WakeOrder::of(3, 2)), Output::Wait(at(13)));
-    assert_eq!(until(WakeOrder::of(22, 2)), Output::Wait(at(70)), "twenty times as long");
-    assert_eq!(until(WakeOrder::of(200, 2)), Output::Wait(at(604)), "longer than without the release");
-}
-
-#[test]
-fn the_next_release_begins_the_delay_anew() {
-    let mut machine = acquire(WaitLimit::WhileAvailable(Duration::from_secs(3)));
-    assert_eq!(refused(&mut machine, Timestamp::NEVER, 0), Output::Wait(at(251)));
-    // Twice the time that it should take is enough, from the first release that was announced.
-    for (time, until) in [(10, 170), (160, 320), (300, 330)] {
-        machine.released(WakeOrder::of(80, 0), at(time), 0);
-        assert_eq!(machine.poll(), Output::Wait(at(until)), "{time}");
-    }
-    machine.released(WakeOrder::of(80, 80), at(310), 0);
-    assert_eq!(machine.poll(), Output::Wait(at(310)), "its turn");
-}
-
-/// The lock takes 4 ms from one hand to the next, which is longer than the shortest delay.
-#[test]
-fn a_waiter_leaves_the_lock_to_fifty_others_without_asking_in_between() {
-    let mut machine = acquire(WaitLimit::WhileAvailable(Duration::from_secs(3)));
-    machine.defer_attempt(49, at(0), 0);
-    for departed in 0..49_u8 {
-        let now = 4 + 4 * u64::from(departed);
-        machine.released(WakeOrder::of(49, departed), at(now), 0);
-        assert!(matches!(machine.poll(), Output::Wait(until) if until >= at(now + 2)), "{departed} have gone");
-    }
-    machine.released(WakeOrder::of(49, 50), at(204), 0);
-    assert_eq!(machine.poll(), Output::Attempt);
-}
-
-#[test]
-fn what_a_distrusted_node_announces_changes_no_delay() {
-    let mut machine = acquire(WaitLimit::WhileAvailable(Duration::from_secs(60)));
-    let holder = HolderTag::of(b"the same holder");
-    let known = WaitBounds { holder, is_attentive: true, ..WaitBounds::NONE };
-    let mut refused = |bounds, t0| {
-        machine.set_wait_bounds(bounds);
-        let output = attempt(&mut machine, "rrr", t0, t0 + 1);
-        machine.retry_now(at(t0 + 2));
-        (output, machine.follows_end)
-    };
-    refused(known, 0);
-    refused(WaitBounds { holder: None, is_rumour: true, ..known }, 10);
-    assert_eq!(refused(WaitBounds { is_rumour: true, ..known }, 20).0, Output::Wait(at(21 + 500)));
-    let (output, _) = refused(WaitBounds { holder: None, is_rumour: true, ..known }, 30);
-    assert_eq!(output, Output::Wait(at(31 + 500)), "the same holder, for all that is known");
-    assert_eq!(refused(known, 40).0, Output::Wait(at(41 + 6)), "a release that is believed may have been");
-}
-
-#[test]
-fn those_who_split_a_lock_that_was_released_come_back_at_once_and_apart() {
-    let mut machine = acquire(WaitLimit::WhileAvailable(Duration::from_secs(3)));
-    assert!(matches!(refused(&mut machine, Timestamp::NEVER, 0), Output::Wait(_)));
-    machine.retry_now(at(10));
-    let mut now = 10;
-    for splits in 1..=4 {
-        assert_eq!(attempt(&mut machine, "grr", now, now + 1), Output::Undo(nodes(&[0])));
-        assert_eq!(machine.poll(), Output::Wait(at(now + 1 + 3 * splits)), "{splits}");
-        now += 20;
-        machine.woken(at(now));
+        let mut output = attempt(&mut machine, row, 0, 20);
+        if let Output::Undo(_) = output {
+            output = machine.poll();
+        }
+        assert_eq!(output, Output::Wait(at(20 + delay)), "{row}");
     }
 }
 
 #[test]
-fn a_deferred_first_attempt_is_made_all_the_same() {
-    let mut machine = acquire(WaitLimit::Until(at(5)));
-    machine.defer_attempt(1, at(0), 0);
-    assert_eq!(machine.poll(), Output::Wait(at(4)));
-    // A busy machine wakes the thread late: no attempt has been made yet.
-    machine.woken(at(5));
-    assert!(matches!(attempt(&mut machine, "ggg", 5, 6), Output::Done(Verdict::Acquired(_))));
-}
-
-#[test]
-fn a_call_without_time_to_defer_does_not() {
-    for (deadline, may) in [(0, false), (6, false), (7, true)] {
-        let mut machine = acquire(WaitLimit::Until(at(deadline)));
-        assert_eq!(machine.may_defer(at(0)), may, "{deadline}");
-        machine.defer_attempt(1, at(0), u64::MAX);
-        assert!(!may || machine.poll() == Output::Wait(at(6)), "in time");
-    }
-    assert!(acquire(WaitLimit::WhileAvailable(Duration::ZERO)).may_defer(at(0)));
+fn a_call_that_no_node_was_asked_for_waits_as_one_that_was_refused() {
+    let mut machine = acquire(WaitLimit::Until(at(100)));
+    machine.refused_here(at(0), u64::MAX);
+    assert_eq!((machine.poll(), machine.is_held(), machine.attempts()), (Output::Wait(at(6)), true, 0));
+    machine.woken(at(100));
+    assert_eq!(machine.poll(), Output::Attempt, "a call does not end without one attempt");
 }
 
 /// One attempt on a fenced lock that begins at 0 and is decided at 1, with these fences of the first nodes.

@@ -1,39 +1,267 @@
-//! Attempts of a call that has a place in the queue of a fair lock.
+//! Calls that wait in the queues of the lock: when they enter, what a lost attempt leaves behind there, and how long
+//! they sleep.
 
-use super::super::super::place::{PlaceAnswer, PlaceId};
+use super::super::super::holder::HolderTag;
+use super::super::super::queue::{Entry, EntryKind, QueueReply, Setup, Slots, Storage, latest_ticket};
 use super::*;
 
-/// Those that do not queue up may have got one node each. That they undo it is not announced.
-#[test]
-fn the_first_call_asks_once_more_behind_a_release_that_was_not_for_it() {
-    let waits = |position| {
-        let mut machine = acquire(WaitLimit::WhileAvailable(Duration::from_secs(3)));
-        machine.keep_place(PlaceKeeper::new(PlaceId::new(1), Duration::from_secs(1), true));
-        [0, 10, 20].map(|t0| {
-            machine.keeper().unwrap().answered(true, Some(PlaceAnswer::new(5, position)), at(9999));
-            let Output::Wait(until) = refused(&mut machine, at(9999), t0) else { panic!() };
-            if t0 == 0 {
-                machine.released(WakeOrder::Overdue, at(10), u64::MAX);
-            } else {
-                machine.woken(at(20));
-            }
-            until.since(at(t0 + 1)).as_millis()
-        })
-    };
-    // It refreshes its place otherwise.
-    assert_eq!(waits(1), [312, 3, 312]);
-    assert_eq!(waits(2), [312, 312, 312], "it is not for this one");
+const LONG: WaitLimit = WaitLimit::WhileAvailable(Duration::from_secs(3));
+const SETUP: Setup = Setup { nodes: 3, place_lease: Duration::from_secs(1) };
+const CLOCK: u64 = 1_700_000_000_000_000;
+/// Messages arrive.
+const ATTENTIVE: WaitBounds = WaitBounds { is_attentive: true, ..WaitBounds::NONE };
+
+fn waiter(wait_limit: WaitLimit, queues_first: bool) -> Acquire {
+    Acquire::new(AcquireConfig { queues: true, queues_first, ..acquire(wait_limit).config }, at(0))
 }
 
-/// Its place would last for as long if the process were killed then.
+fn enter(machine: &mut Acquire, now: u64) {
+    assert_eq!(machine.poll(), Output::Enqueue);
+    machine.enter(QueuedCall::new(SETUP, entry(), at(now)));
+}
+
+fn entry() -> Entry {
+    Entry { client: 0xab, kind: EntryKind::Mutex, number: 1 }
+}
+
+/// A call that asks in its turn, and has not asked yet.
+fn entered(wait_limit: WaitLimit) -> Acquire {
+    let mut machine = waiter(wait_limit, true);
+    enter(&mut machine, 0);
+    machine
+}
+
+/// The reply of a node that has the call behind so many others on a lock that is held.
+fn reply(ticket: u64, rank: u32) -> QueueReply {
+    QueueReply {
+        storage: Storage::Before,
+        ticket,
+        rank,
+        held: Some(Duration::from_millis(500)),
+        holder: Some(HolderTag::exact(b"holder")),
+        slots: Slots::default(),
+        head: None,
+    }
+}
+
+/// One attempt in its turn from `t0` to a millisecond later: each node that refuses replies this.
+fn in_turn(machine: &mut Acquire, row: &str, replied: QueueReply, bounds: WaitBounds, t0: u64) -> Output {
+    assert_eq!(machine.poll(), Output::Attempt);
+    let queue = machine.queue().unwrap();
+    queue.ask(at(t0));
+    let mut round = QueueRound::new(queue.ticket(), latest_ticket(CLOCK));
+    for (node, _) in row.char_indices().filter(|&(_, letter)| letter == 'r') {
+        round.on_refused(NodeId::new(node), replied);
+    }
+    let (tally, reached) = tally(row);
+    machine.set_wait_bounds(bounds);
+    machine.answered_in_turn(round, tally.granted());
+    machine.attempted(clocks(t0), &tally, reached, clocks(t0 + 1), u64::MAX);
+    machine.poll()
+}
+
 #[test]
-fn a_process_that_stood_still_is_not_one_that_is_far_from_its_nodes() {
-    let node_timeout = u32::try_from(NODE_TIMEOUT.as_millis()).unwrap();
-    for (took, lasts) in [(1, 10), (u64::from(node_timeout / 2), node_timeout), (1_000_000, 2 * node_timeout)] {
-        let mut machine = acquire(WaitLimit::WhileAvailable(Duration::from_secs(3)));
-        machine.keep_place(PlaceKeeper::new(PlaceId::new(1), Duration::from_millis(10), true));
-        machine.attempt_deadline(at(0), false);
-        attempt(&mut machine, "rrr", 0, took);
-        assert_eq!(machine.keeper().unwrap().request().lasts_millis, Some(lasts), "{took}");
+fn a_call_enters_the_queue_when_it_was_refused_and_at_first_if_it_has_to() {
+    let mut machine = waiter(LONG, false);
+    assert_eq!(attempt(&mut machine, "rrr", 0, 1), Output::Enqueue);
+    machine.enter(QueuedCall::new(SETUP, entry(), at(1)));
+    assert_eq!(machine.poll(), Output::Attempt, "it asks at once");
+    assert_eq!(machine.queue().unwrap().entry(), entry());
+    assert_eq!(waiter(LONG, true).poll(), Output::Enqueue);
+    assert_eq!(attempt(&mut acquire(LONG), "rrr", 0, 1), Output::Wait(at(7)), "one that has no queue waits");
+}
+
+#[test]
+fn what_a_refused_attempt_has_got_is_undone_before_the_call_enters() {
+    let mut machine = waiter(LONG, false);
+    assert_eq!(attempt(&mut machine, "grr", 0, 1), Output::Undo(nodes(&[0])));
+    assert_eq!(machine.poll(), Output::Enqueue);
+}
+
+#[test]
+fn a_call_enters_no_queue_where_nothing_is_held_or_no_time_is_left() {
+    let mut machine = waiter(LONG, false);
+    assert!(matches!(attempt(&mut machine, "xxx", 0, 1), Output::Undo(_)));
+    assert_eq!(machine.poll(), Output::Wait(at(7)), "too few nodes replied");
+    assert_eq!(attempt(&mut waiter(WaitLimit::Once, false), "rrr", 0, 1), Output::Done(Verdict::Held));
+    for (deadline, enters) in [(60, true), (59, false)] {
+        let output = attempt(&mut waiter(WaitLimit::Until(at(deadline)), false), "rrr", 0, 20);
+        assert_eq!(output == Output::Enqueue, enters, "two more attempts of 20 ms, until {deadline}");
+    }
+}
+
+#[test]
+fn a_lost_attempt_is_undone_where_it_granted_and_stored_where_the_ticket_differs() {
+    let mut machine = entered(LONG);
+    assert_eq!(in_turn(&mut machine, "rrr", reply(5, 1), ATTENTIVE, 0), Output::Wait(at(1001)));
+    assert_eq!(machine.queue().unwrap().ticket(), Some(5));
+    machine.woken(at(1001));
+    let output = in_turn(&mut machine, "grr", reply(7, 1), ATTENTIVE, 1001);
+    assert_eq!(output, Output::Undo(nodes(&[0])));
+    assert_eq!(machine.poll(), Output::Store(nodes(&[1, 2])), "they have another ticket");
+    assert_eq!(machine.poll(), Output::Wait(at(2002)), "once");
+    // A node that was silent may have granted.
+    machine.woken(at(2002));
+    assert_eq!(in_turn(&mut machine, "rrx", reply(5, 1), ATTENTIVE, 2002), Output::Undo(nodes(&[2])));
+    assert_eq!(machine.poll(), Output::Wait(at(3003)));
+}
+
+#[test]
+fn a_call_that_gets_no_ticket_leaves_every_node_and_begins_again_by_growing_delays() {
+    let mut machine = entered(LONG);
+    let mut now = 0;
+    for delay in [6, 18, 54, 162, 250, 250] {
+        let output = in_turn(&mut machine, "rxx", reply(5, 0), ATTENTIVE, now);
+        assert_eq!(output, Output::Undo(nodes(&[0, 1, 2])), "its entry, too, where it was refused");
+        assert_eq!(machine.queue().unwrap().ticket(), None);
+        assert_eq!(machine.poll(), Output::Wait(at(now + 1 + delay)));
+        now += 1 + delay;
+        machine.woken(at(now));
+    }
+}
+
+#[test]
+fn nodes_without_a_queue_are_asked_by_growing_delays() {
+    let mut machine = entered(LONG);
+    let mut now = 0;
+    for delay in [6, 18, 54, 162, 250, 250] {
+        assert_eq!(machine.poll(), Output::Attempt);
+        machine.queue().unwrap().ask(at(now));
+        machine.set_wait_bounds(ATTENTIVE);
+        machine.answered_in_turn(QueueRound::new(None, latest_ticket(CLOCK)), NodeSet::EMPTY);
+        let (tally, reached) = tally("rrr");
+        machine.attempted(clocks(now), &tally, reached, clocks(now + 1), u64::MAX);
+        assert_eq!(machine.poll(), Output::Wait(at(now + 1 + delay)));
+        now += 1 + delay;
+        machine.woken(at(now));
+    }
+}
+
+#[test]
+fn a_cluster_that_is_away_is_asked_by_growing_delays_and_the_ticket_is_kept() {
+    let mut machine = entered(WaitLimit::WhileAvailable(Duration::from_secs(60)));
+    assert_eq!(in_turn(&mut machine, "rrr", reply(5, 1), ATTENTIVE, 0), Output::Wait(at(1001)));
+    machine.woken(at(1001));
+    let mut now = 1001;
+    for delay in [6, 18, 54, 162, 250] {
+        assert_eq!(in_turn(&mut machine, "xxx", reply(5, 1), ATTENTIVE, now), Output::Undo(nodes(&[0, 1, 2])));
+        assert_eq!(machine.poll(), Output::Wait(at(now + 1 + delay)));
+        now += 1 + delay;
+        machine.woken(at(now));
+    }
+    assert_eq!(machine.queue().unwrap().ticket(), Some(5));
+}
+
+#[test]
+fn a_call_that_is_told_sleeps_until_a_message_and_one_that_is_not_asks_by_growing_delays() {
+    for (is_attentive, delays) in [(true, [1003, 1003, 1003]), (false, [7, 19, 55])] {
+        let mut machine = entered(LONG);
+        let mut now = 0;
+        for delay in delays {
+            let bounds = WaitBounds { is_attentive, ..WaitBounds::NONE };
+            assert_eq!(in_turn(&mut machine, "rrr", reply(5, 3), bounds, now), Output::Wait(at(now + delay)));
+            now += delay;
+            machine.woken(at(now));
+        }
+    }
+}
+
+#[test]
+fn the_first_one_sleeps_no_longer_than_the_holder_has_the_lock() {
+    for (rank, until) in [(0, 500), (1, 500), (2, 1002)] {
+        let bounds = WaitBounds { free_at: at(500), ..ATTENTIVE };
+        assert_eq!(in_turn(&mut entered(LONG), "rrr", reply(5, rank), bounds, 0), Output::Wait(at(until)), "{rank}");
+    }
+}
+
+#[test]
+fn a_message_ends_the_wait_when_it_is_due_and_never_makes_it_longer() {
+    let mut machine = entered(LONG);
+    assert_eq!(in_turn(&mut machine, "rrr", reply(5, 1), ATTENTIVE, 0), Output::Wait(at(1001)));
+    machine.on_message(NodeId::new(0), Message::Next, at(100));
+    assert_eq!(machine.poll(), Output::Wait(at(130)));
+    machine.on_message(NodeId::new(0), Message::Turn(None), at(110));
+    assert_eq!(machine.poll(), Output::Wait(at(112)));
+    machine.on_message(NodeId::new(1), Message::Turn(None), at(111));
+    machine.woken(at(111));
+    assert_eq!(machine.poll(), Output::Attempt, "a quorum");
+    let mut machine = acquire(LONG);
+    assert_eq!(attempt(&mut machine, "rrr", 0, 1), Output::Wait(at(7)));
+    machine.on_message(NodeId::new(0), Message::Turn(None), at(2));
+    assert_eq!(machine.poll(), Output::Wait(at(7)), "it has no entry");
+}
+
+#[test]
+fn a_deadline_bounds_the_sleep_and_is_met_by_shorter_ones() {
+    let mut machine = entered(WaitLimit::Until(at(200)));
+    assert_eq!(
+        in_turn(&mut machine, "rrr", reply(5, 1), ATTENTIVE, 0),
+        Output::Wait(Timestamp::from_nanos(100_500_000))
+    );
+    machine.woken(at(200));
+    assert_eq!(machine.poll(), Output::Done(Verdict::Held));
+}
+
+#[test]
+fn a_set_stores_its_entry_and_asks_for_all_keys_at_once_if_that_one_is_free() {
+    for is_free in [true, false] {
+        let mut machine = entered(LONG);
+        machine.set_wait_bounds(ATTENTIVE);
+        machine.queue().unwrap().ask(at(0));
+        let mut round = QueueRound::new(None, latest_ticket(CLOCK));
+        [(0, 5), (1, 7)].into_iter().for_each(|(node, ticket)| round.on_refused(NodeId::new(node), reply(ticket, 1)));
+        machine.enqueued(&round, is_free, at(1), u64::MAX);
+        assert_eq!(machine.queue().unwrap().ticket(), Some(7));
+        if is_free {
+            assert_eq!(machine.poll(), Output::Attempt);
+        } else {
+            assert_eq!(machine.poll(), Output::Store(nodes(&[0])));
+            assert_eq!(machine.poll(), Output::Wait(at(1001)));
+        }
+    }
+}
+
+#[test]
+fn a_call_that_leaves_its_queue_enters_another_one() {
+    let mut machine = entered(LONG);
+    assert!(matches!(in_turn(&mut machine, "rrr", reply(5, 1), ATTENTIVE, 0), Output::Wait(_)));
+    machine.leave_queue();
+    assert!(machine.queue().is_none());
+    enter(&mut machine, 2);
+    assert_eq!((machine.poll(), machine.queue().unwrap().ticket()), (Output::Attempt, None));
+}
+
+#[test]
+fn a_cancelled_call_undoes_and_stores_nothing_more() {
+    let mut machine = waiter(LONG, true);
+    machine.cancelled();
+    assert_eq!(machine.poll(), Output::Done(Verdict::Cancelled), "before it entered");
+    let mut machine = entered(LONG);
+    assert_eq!(machine.poll(), Output::Attempt);
+    machine.queue().unwrap().ask(at(0));
+    let mut round = QueueRound::new(None, latest_ticket(CLOCK));
+    [(1, 5), (2, 7)].into_iter().for_each(|(node, ticket)| round.on_refused(NodeId::new(node), reply(ticket, 1)));
+    let (tally, reached) = tally("grr");
+    machine.answered_in_turn(round, tally.granted());
+    machine.attempted(clocks(0), &tally, reached, clocks(1), 0);
+    machine.cancelled();
+    assert_eq!(machine.poll(), Output::Undo(nodes(&[0])));
+    assert_eq!(machine.poll(), Output::Done(Verdict::Cancelled));
+}
+
+/// Asleep, it asked no quorum.
+#[test]
+fn a_waiter_that_has_slept_for_long_still_has_half_of_the_limit_when_the_cluster_is_away() {
+    let mut machine = entered(LONG);
+    assert_eq!(in_turn(&mut machine, "rrr", reply(5, 9_000), ATTENTIVE, 0), Output::Wait(at(10_000)));
+    machine.woken(at(10_000));
+    for (later, gives_up) in [(0, false), (1000, false), (1498, false), (1499, true)] {
+        let now = 10_000 + later;
+        assert!(matches!(in_turn(&mut machine, "xxx", reply(5, 1), ATTENTIVE, now), Output::Undo(_)));
+        match machine.poll() {
+            Output::Wait(_) => assert!(!gives_up, "{later}"),
+            output => assert_eq!((output, gives_up), (Output::Done(Verdict::Unavailable), true), "{later}"),
+        }
+        machine.woken(at(now + 300));
     }
 }

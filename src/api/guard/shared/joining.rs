@@ -13,6 +13,7 @@ use super::{Asked, MutexGuard, SharedGuard, State};
 use crate::algorithm::lease::Ttl;
 use crate::algorithm::time::{Readings, Timestamp};
 use crate::api::watchdog::Watchdog;
+use crate::engine::calls::Attempt;
 use crate::events::error::Result;
 use crate::os::sync::lock;
 use std::time::Duration;
@@ -71,8 +72,12 @@ impl MutexGuard {
         self.held.change(|held| held.longest = held.longest.max(ttl.longest()));
         let timeout = engine.node_timeout();
         let deadline = |t0: Timestamp, connects: bool| t0.after(timeout * (1 + u32::from(connects))).min(until);
-        let (record, result) =
-            engine.acquire(&self.key, (self.claim.token.clone(), ttl.millis(), kind, None), None, deadline);
+        let (record, result) = engine.acquire(
+            &self.key,
+            (self.claim.token.clone(), ttl.millis(), kind),
+            (Attempt::AS_A_NEWCOMER, None),
+            deadline,
+        );
         self.held.change(|held| held.reached = held.reached.union(record.reached));
         let Readings { steady: answered_at, lease: now } = engine.readings();
         let is_won = result.is_won() && self.lease().is_valid(now) && ttl.lease_from(record.t0.lease).is_valid(now);

@@ -23,8 +23,8 @@ use crate::api::lease::Lease;
 use crate::api::wait::{CancelHandle, Wait};
 use crate::api::watchdog::Watchdog;
 use crate::events::error::Result;
+use crate::protocol::key_space::KeyKind;
 use crate::protocol::lock_key::LockKey;
-use crate::protocol::read_write::READ_WRITE_KEY_PREFIX;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -65,9 +65,9 @@ use std::time::{Duration, Instant};
 ///   64 programs read at once; the next one finds the lock held. A lease that has a watchdog is extended until the last
 ///   guard goes, within the widest limits of their watchdogs. A thread with a watchdog has a lease of its own if
 ///   another one has asked for the signal of a lease without.
-/// * **It is another lock than a [`Mutex`] of the same name: the two do not exclude each other.** Its key is the
-///   prefix, `quorumlock-rw:` and the name, and no other library understands it. The name of a plain lock must not
-///   begin with that.
+/// * **It is another lock than a [`Mutex`] of the same name: the two do not exclude each other.** Its key is
+///   `quorumlock-rw:`, the prefix and the name, and no other library understands it. No name with its prefix may begin
+///   with that.
 /// * Nodes need scripts: one that runs none, or none for this user, does not count
 ///   ([`Cause::NoScripts`](crate::Cause::NoScripts)). The user needs `EVAL`, `EVALSHA`, `GET`, `SET`, `DEL`, `PEXPIRE`
 ///   and `TIME`. A key that holds something else is left as it is
@@ -85,7 +85,7 @@ pub struct RwMutex {
 
 impl RwMutex {
     pub(crate) fn new(client: Client, reads: Arc<SharedGuards>, resource: &str) -> RwMutex {
-        let key = format!("{}{READ_WRITE_KEY_PREFIX}{resource}", client.settings().prefix).into();
+        let key = KeyKind::ReadWrite.key(&client.settings().prefix, resource).into();
         let plain = Mutex::of_key(client, LockKey::One(key));
         let [read, write] = [Access::Read, Access::Write].map(|access| Mutex { access: Some(access), ..plain.clone() });
         RwMutex { read, write, reads }

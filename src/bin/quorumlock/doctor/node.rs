@@ -2,7 +2,7 @@
 
 use super::clock::{self, Offset, Rate};
 use super::findings::{Finding, Level};
-use super::rights::{self, Names};
+use super::rights::{self, Names, Purpose};
 use crate::bench::quantile;
 use crate::connection::{Connection, Step, Trouble, Value};
 use crate::json::{self, Object};
@@ -150,16 +150,15 @@ impl Examination {
             self.findings.push(Finding::fault("names", what, remedy));
             return Ok(());
         }
-        if missing.rules.is_empty() {
-            return Ok(());
+        for (purpose, rules) in missing.rules {
+            let rules = rules.into_iter().collect::<Vec<_>>().join(" ");
+            let remedy = format!("ACL SETUSER {} {rules}", user(endpoint));
+            self.findings.push(if missing.is_locking_denied && purpose == Purpose::Locking {
+                Finding::fault("acl", "the user cannot lock here", remedy)
+            } else {
+                Finding::warning("acl", purpose.lack(), remedy)
+            });
         }
-        let rules = missing.rules.into_iter().collect::<Vec<_>>().join(" ");
-        let remedy = format!("ACL SETUSER {} {rules}", user(endpoint));
-        self.findings.push(if missing.is_locking_denied {
-            Finding::fault("acl", "the user cannot lock here", remedy)
-        } else {
-            Finding::warning("acl", "the user lacks rights", remedy)
-        });
         Ok(())
     }
 

@@ -4,23 +4,54 @@
 //! deletes by a command of its own, scripts are not missed.
 
 use crate::connection::{Connection, Denied, Trouble, Value};
-use crate::locks::kind::Kind;
-use quorumlock::protocol::fair::QUEUE_KEY_PREFIX;
-use quorumlock::protocol::fenced::FENCED_KEY_PREFIX;
-use quorumlock::protocol::read_write::READ_WRITE_KEY_PREFIX;
+use quorumlock::protocol::key_space::{self, KeyKind};
 use quorumlock::protocol::script;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How long what is left behind lasts at most, in milliseconds.
 const TTL: &[u8] = b"10000";
 /// A token of no holder.
 const TOKEN: &[u8] = b"00000000000000000000000000000000000000ff";
 
+/// An entry of a queue, of no client.
+const ENTRY: &[u8] = b"0000000000000000m0";
+/// The channel of no client.
+const CHANNEL: &[u8] = b"quorumlock:0000000000000000";
+
+/// What rights are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Purpose {
+    /// To take, extend and release a lock.
+    Locking,
+    /// To wait for a lock in its queue, and to receive messages.
+    Waiting,
+    Fencing,
+    ReadWrite,
+    /// To look at locks by this program.
+    Showing,
+}
+
+impl Purpose {
+    /// What does not work without such a right.
+    pub(super) fn lack(self) -> &'static str {
+        match self {
+            Purpose::Locking => "the user lacks rights",
+            Purpose::Waiting => {
+                "the user lacks rights that waiting needs: calls poll, and fair locks and the order of readers and \
+                 writers do not work"
+            }
+            Purpose::Fencing => "the user lacks rights that fenced locks need: they do not work, other locks do",
+            Purpose::ReadWrite => "the user lacks rights that read-write locks need: they do not work, other locks do",
+            Purpose::Showing => "the user lacks rights that quorumlock show and run -n need: locks work",
+        }
+    }
+}
+
 /// What is missing.
 #[derive(Debug, Default)]
 pub(super) struct Missing {
-    /// Rules to add, such as `+publish`.
-    pub(super) rules: BTreeSet<String>,
+    /// Rules to add, such as `+publish`, by what needs them.
+    pub(super) rules: BTreeMap<Purpose, BTreeSet<String>>,
     /// Whether a plain lock cannot be taken, or not be released.
     pub(super) is_locking_denied: bool,
     /// Whether the user has no right to a key of the trial, and it is not known to which it has: no rule follows from
@@ -32,21 +63,28 @@ pub(super) struct Missing {
 struct Tester<'c> {
     connection: &'c mut Connection,
     names: &'c Names,
+    /// What the commands that are tried are for.
+    purpose: Purpose,
     missing: Missing,
 }
 
 /// Which names the user has a right to, as far as is known.
 pub(super) struct Names {
-    /// What stands in front of names and marks.
+    /// What is in front of names.
     pub(super) prefix: String,
     /// What names begin with.
     pub(super) begin: String,
 }
 
 impl Names {
-    /// What the keys begin with that have this mark.
-    fn keys(&self, mark: &str) -> String {
-        format!("{}{mark}{}", self.prefix, self.begin)
+    /// What the full names of locks begin with.
+    fn locks(&self) -> String {
+        format!("{}{}", self.prefix, self.begin)
+    }
+
+    /// What the keys begin with that have a marker: one pattern for all of them.
+    fn marked(&self) -> String {
+        key_space::PATTERN.to_owned() + &self.locks()
     }
 }
 
@@ -63,7 +101,7 @@ pub(super) fn own_names(connection: &mut Connection, user: &str) -> Result<Optio
     };
     let begins = patterns.split_whitespace().filter_map(|pattern| {
         let begin = pattern.trim_start_matches("%RW").trim_start_matches('~').strip_suffix('*')?;
-        let is_plain = !begin.contains(['*', '?', '[', '\\']) && Kind::of(begin).0 == Kind::Plain;
+        let is_plain = !begin.contains(['*', '?', '[', '\\']) && key_space::reserved(begin).is_none();
         is_plain.then(|| begin.to_owned())
     });
     Ok(begins.min_by_key(String::len))
@@ -72,17 +110,21 @@ pub(super) fn own_names(connection: &mut Connection, user: &str) -> Result<Optio
 /// Tries everything, and deletes what it made. The name begins as these do.
 pub(super) fn missing(connection: &mut Connection, names: &Names, name: &str) -> Result<Missing, Trouble> {
     let plain = format!("{}{name}", names.prefix);
-    let fenced = format!("{}{FENCED_KEY_PREFIX}{name}", names.prefix);
-    let mut tester = Tester { connection, names, missing: Missing::default() };
-    let is_taken = tester.allows(&[b"SET", plain.as_bytes(), TOKEN, b"NX", b"PX", TTL], &names.keys(""))?;
-    tester.notifications(&plain)?;
+    let fenced = KeyKind::Fenced.key(&names.prefix, name);
+    let mut tester = Tester { connection, names, purpose: Purpose::Locking, missing: Missing::default() };
+    let is_taken = tester.allows(&[b"SET", plain.as_bytes(), TOKEN, b"NX", b"PX", TTL], &names.locks())?;
     tester.extension(&plain)?;
     let is_released = tester.release(&plain)?;
+    tester.waiting(&plain, name)?;
     tester.fencing(&fenced)?;
-    tester.other_keys(name)?;
+    tester.reading_and_writing(name)?;
+    tester.purpose = Purpose::Showing;
+    tester.allows(&[b"GETRANGE", plain.as_bytes(), b"0", b"0"], &names.locks())?;
     tester.missing.is_locking_denied = !is_taken || !is_released;
     // A key of a user that may not delete ends by itself.
-    tester.connection.ask(&[b"DEL", plain.as_bytes(), fenced.as_bytes()])?;
+    for key in [&plain, &fenced] {
+        tester.connection.ask(&[b"DEL", key.as_bytes()])?;
+    }
     Ok(tester.missing)
 }
 
@@ -98,29 +140,17 @@ impl Tester<'_> {
             return Ok(!refusal.is_unknown_command);
         };
         let command = String::from_utf8_lossy(words.first().copied().unwrap_or_default()).to_lowercase();
-        if denied == Denied::Key && self.names.keys("").is_empty() {
+        if denied == Denied::Key && self.names.locks().is_empty() {
             self.missing.are_keys_unknown = true;
             return Ok(false);
         }
         let rule = match denied {
-            Denied::Channel => format!("&quorumlock:{keys}*"),
+            Denied::Channel => "&quorumlock:*".to_owned(),
             Denied::Command => format!("+{command}"),
             Denied::Key => format!("~{keys}*"),
         };
-        self.missing.rules.insert(rule);
+        self.missing.rules.entry(self.purpose).or_default().insert(rule);
         Ok(false)
-    }
-
-    fn notifications(&mut self, key: &str) -> Result<(), Trouble> {
-        let (key, channel, keys) = (key.as_bytes(), format!("quorumlock:{key}"), self.names.keys(""));
-        self.allows(&[b"PTTL", key], &keys)?;
-        self.allows(&[b"GETRANGE", key, b"0", b"0"], &keys)?;
-        self.allows(&[b"PUBLISH", channel.as_bytes(), b"1"], &keys)?;
-        // In RESP2, a connection that is subscribed only unsubscribes.
-        if self.allows(&[b"SUBSCRIBE", channel.as_bytes()], &keys)? {
-            self.allows(&[b"UNSUBSCRIBE", channel.as_bytes()], &keys)?;
-        }
-        Ok(())
     }
 
     /// By a script, or by `SET IFEQ` where the server has that.
@@ -137,20 +167,21 @@ impl Tester<'_> {
     fn release(&mut self, key: &str) -> Result<bool, Trouble> {
         let key = key.as_bytes();
         let by_script: [&[&[u8]]; 3] =
-            [&[b"EVAL", script::RELEASE.as_bytes(), b"1", key, TOKEN], &[b"GET", key], &[b"DEL", key]];
+            [&[b"EVAL", script::PLAIN.as_bytes(), b"1", key, b"release", TOKEN], &[b"GET", key], &[b"DEL", key]];
         let otherwise: [&[&[u8]]; 2] = [&[b"DELIFEQ", key, TOKEN], &[b"DELEX", key, b"IFEQ", TOKEN]];
         let is_allowed = self.any_of(&by_script, &otherwise)?;
-        if is_allowed && !self.missing.rules.contains("+eval") {
+        let is_denied = |rules: &BTreeSet<String>| rules.contains("+eval");
+        if is_allowed && !self.missing.rules.get(&self.purpose).is_some_and(is_denied) {
             // A hash that the server does not know is an error of another kind than one that is denied.
-            let keys = self.names.keys("");
-            self.allows(&[b"EVALSHA", script::RELEASE_SHA1.as_bytes(), b"1", key, TOKEN], &keys)?;
+            let keys = self.names.locks();
+            self.allows(&[b"EVALSHA", script::PLAIN_SHA1.as_bytes(), b"1", key, b"release", TOKEN], &keys)?;
         }
         Ok(is_allowed)
     }
 
     /// Whether all of the first, or one of the others, are allowed. Only then are the first not missed.
     fn any_of(&mut self, all: &[&[&[u8]]], others: &[&[&[u8]]]) -> Result<bool, Trouble> {
-        let keys = self.names.keys("");
+        let keys = self.names.locks();
         let before = self.missing.rules.clone();
         let mut are_allowed = true;
         for words in all {
@@ -168,28 +199,63 @@ impl Tester<'_> {
         Ok(false)
     }
 
+    /// The queue, and what wakes those that wait. Nothing is stored: an entry is set only where it exists.
+    fn waiting(&mut self, plain: &str, name: &str) -> Result<(), Trouble> {
+        self.purpose = Purpose::Waiting;
+        let (locks, marked) = (self.names.locks(), self.names.marked());
+        let (key, queue) = (plain.as_bytes(), key_space::queue(plain));
+        let queue = queue.as_bytes();
+        let commands: [&[&[u8]]; 10] = [
+            &[b"ZADD", queue, b"XX", b"1", ENTRY],
+            &[b"PEXPIRE", queue, TTL],
+            &[b"ZRANGE", queue, b"0", b"0"],
+            &[b"ZREVRANGE", queue, b"0", b"0"],
+            &[b"ZSCORE", queue, ENTRY],
+            &[b"ZRANK", queue, ENTRY],
+            &[b"ZCARD", queue],
+            &[b"ZREM", queue, ENTRY],
+            &[b"ZREMRANGEBYSCORE", queue, b"1", b"1"],
+            &[b"EVAL", b"return 0", b"1", key],
+        ];
+        for words in commands {
+            self.allows(words, &marked)?;
+        }
+        let [_, fenced, read_write] = KeyKind::ALL.map(|kind| kind.key(&self.names.prefix, name));
+        for key in [plain, &fenced, &read_write, &key_space::semaphore(plain)] {
+            self.allows(&[b"EXISTS", key_space::queue(key).as_bytes()], &marked)?;
+        }
+        self.allows(&[b"PTTL", key], &locks)?;
+        self.allows(&[b"TIME"], &locks)?;
+        self.allows(&[b"PUBLISH", CHANNEL, b"?"], &locks)?;
+        // In RESP2, a connection that is subscribed only unsubscribes.
+        if self.allows(&[b"SUBSCRIBE", CHANNEL], &locks)? {
+            self.allows(&[b"UNSUBSCRIBE", CHANNEL], &locks)?;
+        }
+        Ok(())
+    }
+
     fn fencing(&mut self, key: &str) -> Result<(), Trouble> {
-        let prefix = self.names.keys(FENCED_KEY_PREFIX);
-        let (script, name) = (script::FENCE.as_bytes(), key.as_bytes());
-        self.allows(&[b"TIME"], &prefix)?;
-        let allowed = self.allows(&[b"EVAL", script, b"1", name, b"acquire", TOKEN, TTL, TTL, b"1"], &prefix)?;
+        self.purpose = Purpose::Fencing;
+        let marked = self.names.marked();
+        let (script, name) = (script::FENCED.as_bytes(), key.as_bytes());
+        self.allows(&[b"TIME"], &marked)?;
+        let allowed = self.allows(&[b"EVAL", script, b"1", name, b"acquire", TOKEN, TTL, TTL, b"1"], &marked)?;
         if allowed {
-            self.allows(&[b"EVAL", script, b"1", name, b"release", TOKEN, TTL], &prefix)?;
+            self.allows(&[b"EVAL", script, b"1", name, b"release", TOKEN, b"", b"", TTL], &marked)?;
         }
-        self.channel(key, &prefix)
+        Ok(())
     }
 
-    /// The keys of read-write locks, and of the queues of fair locks. What is done to them is in the other trials.
-    fn other_keys(&mut self, name: &str) -> Result<(), Trouble> {
-        let (own, fair_fenced) = (&self.names.prefix, format!("{QUEUE_KEY_PREFIX}{FENCED_KEY_PREFIX}"));
-        for mark in [READ_WRITE_KEY_PREFIX, QUEUE_KEY_PREFIX, &fair_fenced] {
-            self.allows(&[b"GET", format!("{own}{mark}{name}").as_bytes()], &self.names.keys(mark))?;
+    /// The key of a read-write lock, and what its script does that no other trial has done.
+    fn reading_and_writing(&mut self, name: &str) -> Result<(), Trouble> {
+        self.purpose = Purpose::ReadWrite;
+        let (key, marked) = (KeyKind::ReadWrite.key(&self.names.prefix, name), self.names.marked());
+        let key = key.as_bytes();
+        let commands: [&[&[u8]]; 5] =
+            [&[b"TIME"], &[b"GET", key], &[b"DEL", key], &[b"PEXPIRE", key, TTL], &[b"EVAL", b"return 0", b"1", key]];
+        for words in commands {
+            self.allows(words, &marked)?;
         }
-        self.channel(&format!("{own}{READ_WRITE_KEY_PREFIX}{name}"), &self.names.keys(READ_WRITE_KEY_PREFIX))
-    }
-
-    fn channel(&mut self, key: &str, keys: &str) -> Result<(), Trouble> {
-        let channel = format!("quorumlock:{key}");
-        self.allows(&[b"PUBLISH", channel.as_bytes(), b"1"], keys).map(drop)
+        Ok(())
     }
 }

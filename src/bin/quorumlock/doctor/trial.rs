@@ -6,6 +6,7 @@ use crate::deployment::Deployment;
 use crate::exit::Failure;
 use crate::json::{self, Object};
 use crate::report;
+use quorumlock::protocol::key_space::KeyKind;
 use quorumlock::{ExtendOutcome, Human, MutexGuard, NodeStatus, Redlock, ReleaseOutcome};
 use std::time::{Duration, Instant};
 
@@ -48,7 +49,7 @@ fn fenced(redlock: &Redlock, name: &str) -> quorumlock::Result<()> {
 
 /// Deletes the fence of the trial, where the user may.
 fn forget(deployment: &Deployment, name: &str) {
-    let key = format!("{}{}{name}", deployment.settings.prefix(), quorumlock::protocol::fenced::FENCED_KEY_PREFIX);
+    let key = KeyKind::Fenced.key(deployment.settings.prefix(), name);
     deployment.ask(|connection| connection.ask(&[b"DEL", key.as_bytes()]));
 }
 

@@ -1,8 +1,8 @@
-//! What stands under a key: a token, the value of another lock or of a queue, or something else.
+//! What is stored under a key: a token, the value of another lock, or something else.
 
 use super::entries::{self, ReadWrite};
-use super::kind::Kind;
 use super::token::Token;
+use quorumlock::protocol::key_space::KeyKind;
 use std::time::Duration;
 
 /// Longest label.
@@ -24,25 +24,21 @@ pub(crate) enum Content {
         label: Option<String>,
     },
     ReadWrite(ReadWrite),
-    /// The queue of a fair lock: until which time of the server each place counts.
-    Queue {
-        deadlines_ms: Vec<u64>,
-    },
     /// None of this library.
     Foreign,
 }
 
 impl Content {
-    /// The meaning of what stands under a key whose name behind the prefix is this.
-    pub(crate) fn of(name: &str, value: &[u8]) -> Content {
+    /// The meaning of what is stored under this key.
+    pub(crate) fn of(key: &str, value: &[u8]) -> Content {
         let Ok(text) = std::str::from_utf8(value) else {
             return Content::Foreign;
         };
-        let content = match Kind::of(name).0 {
-            Kind::Plain => plain(text),
-            Kind::Fenced => fenced(text),
-            Kind::ReadWrite => entries::read_write(text).map(Content::ReadWrite),
-            Kind::Queue => entries::queue(text).map(|deadlines_ms| Content::Queue { deadlines_ms }),
+        let content = match KeyKind::of(key).map(|(kind, _)| kind) {
+            Some(KeyKind::Plain) => plain(text),
+            Some(KeyKind::Fenced) => fenced(text),
+            Some(KeyKind::ReadWrite) => entries::read_write(text).map(Content::ReadWrite),
+            None => None,
         };
         content.unwrap_or(Content::Foreign)
     }
@@ -50,7 +46,7 @@ impl Content {
     pub(crate) fn label(&self) -> Option<&str> {
         match self {
             Content::Plain { label, .. } | Content::Fenced { label, .. } => label.as_deref(),
-            Content::ReadWrite(_) | Content::Queue { .. } | Content::Foreign => None,
+            Content::ReadWrite(_) | Content::Foreign => None,
         }
     }
 
@@ -61,11 +57,6 @@ impl Content {
             Content::ReadWrite(ReadWrite { fence: Some((fence, kept_ms)), .. }) if kept_ms >= server_ms => Some(fence),
             _ => None,
         }
-    }
-
-    /// Whether a writer waits, when the server's clock shows that, and keeps new readers out.
-    pub(crate) fn has_waiting_writer(&self, server_ms: u64) -> bool {
-        matches!(self, Content::ReadWrite(ReadWrite { mark: Some(until_ms), .. }) if *until_ms >= server_ms)
     }
 
     /// Whether what holds it are readers.
@@ -82,7 +73,7 @@ impl Content {
             Content::ReadWrite(ReadWrite { entries, .. }) => {
                 entries.iter().map(|(token, deadline)| (token.clone(), until(*deadline))).collect()
             }
-            Content::Fenced { .. } | Content::Queue { .. } | Content::Foreign => Vec::new(),
+            Content::Fenced { .. } | Content::Foreign => Vec::new(),
         };
         holders.retain(|(_, left)| !left.is_zero());
         holders

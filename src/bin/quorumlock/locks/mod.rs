@@ -2,7 +2,7 @@
 
 pub(crate) mod content;
 mod entries;
-pub(crate) mod kind;
+pub(crate) mod queue;
 mod reading;
 pub(crate) mod sighting;
 pub(crate) mod survey;

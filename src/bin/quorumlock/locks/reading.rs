@@ -1,10 +1,9 @@
 //! Keys and values, as they are read from one node: within limits, whatever the node has or answers.
 
-use super::entries::PLACE;
-use super::kind::Kind;
+use super::queue::{self, Queue};
 use super::sighting::{Keys, Lifetime, Sighting, Stored};
 use crate::connection::{Connection, Denied, Trouble, Value};
-use quorumlock::Cause;
+use quorumlock::protocol::key_space::KeyKind;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -21,14 +20,12 @@ const LONGEST_SCAN: Duration = Duration::from_secs(600);
 const BATCH: usize = 500;
 /// Longest value of a lock: that of a read-write lock with all its readers has less than 4000 bytes.
 const LONGEST_LOCK: usize = 4096;
-/// Longest part of a queue that is read: whole places, so that those of it that were read are counted.
-const LONGEST_QUEUE: usize = super::entries::HEAD + 1394 * PLACE;
 
 /// What is asked for, of each node.
 pub(super) enum Question<'q> {
-    /// These keys, given without the prefix.
-    Names(&'q [String]),
-    /// All keys whose names match one of these patterns.
+    /// These keys, of locks.
+    Keys(&'q [String]),
+    /// All keys of locks that match one of these patterns.
     Patterns(&'q [String]),
 }
 
@@ -45,24 +42,35 @@ impl Reader<'_> {
     pub(super) fn read(&self, connection: &mut Connection) -> Result<Keys, Trouble> {
         let end = Instant::now() + LONGEST_SCAN;
         let listed: Vec<String>;
-        let names = match self.question {
-            Question::Names(names) => names,
+        let wanted = match self.question {
+            Question::Keys(keys) => keys,
             Question::Patterns(patterns) => {
                 listed = self.scan(connection, patterns, end)?;
                 &listed
             }
         };
-        let mut keys = Keys::new();
-        for names in names.chunks(BATCH) {
+        let mut keys = Keys::default();
+        for wanted in wanted.chunks(BATCH) {
             within(end)?;
-            self.read_values(connection, names, &mut keys)?;
+            self.read_values(connection, wanted, &mut keys)?;
+        }
+        let queues: BTreeSet<String> = match self.question {
+            // A lock that is free may have a queue.
+            Question::Keys(wanted) => wanted.iter().flat_map(|key| queue::keys(key, true)).collect(),
+            Question::Patterns(_) => keys.locks.keys().flat_map(|key| queue::keys(key, false)).collect(),
+        };
+        for queues in Vec::from_iter(queues).chunks(BATCH) {
+            // What the nodes have of locks is known: a node that does not answer this leaves out its queues.
+            if within(end).and_then(|()| read_queues(connection, queues, &mut keys)).is_err() {
+                break;
+            }
         }
         Ok(keys)
     }
 
     /// Goes through a node's keys in parts, so that it answers others in between.
     fn scan(&self, connection: &mut Connection, patterns: &[String], end: Instant) -> Result<Vec<String>, Trouble> {
-        let (mut names, mut steps) = (BTreeSet::new(), 0..MOST_STEPS);
+        let (mut keys, mut steps) = (BTreeSet::new(), 0..MOST_STEPS);
         for pattern in patterns {
             let mut cursor = b"0".to_vec();
             loop {
@@ -71,8 +79,8 @@ impl Reader<'_> {
                     return Err(Trouble::refused("SCAN", format!("no end after {MOST_STEPS} parts")));
                 }
                 let reply = connection.ask(&[b"SCAN", &cursor, b"MATCH", pattern.as_bytes(), b"COUNT", SCAN_COUNT])?;
-                cursor = self.take_part(reply, &mut names)?;
-                if names.len() > MOST_KEYS {
+                cursor = self.take_part(reply, &mut keys)?;
+                if keys.len() > MOST_KEYS {
                     return Err(Trouble::refused(
                         "SCAN",
                         format!("more than {MOST_KEYS} keys: name a narrower prefix"),
@@ -83,83 +91,90 @@ impl Reader<'_> {
                 }
             }
         }
-        Ok(names.into_iter().collect())
+        Ok(keys.into_iter().collect())
     }
 
-    /// Takes the names of one part of the answer. Where the next one begins.
-    fn take_part(&self, reply: Value, names: &mut BTreeSet<String>) -> Result<Vec<u8>, Trouble> {
+    /// Takes the keys of one part of the answer. Where the next one begins.
+    fn take_part(&self, reply: Value, keys: &mut BTreeSet<String>) -> Result<Vec<u8>, Trouble> {
         let parts = match reply {
             Value::Error(refusal) => return Err(Trouble::refused("SCAN", refusal.cause)),
             reply => reply.array().unwrap_or_default(),
         };
         let mut parts = parts.into_iter();
-        let (Some(Value::Bulk(next)), Some(keys)) = (parts.next(), parts.next().and_then(Value::array)) else {
+        let (Some(Value::Bulk(next)), Some(part)) = (parts.next(), parts.next().and_then(Value::array)) else {
             return Err(Trouble::unexpected("SCAN"));
         };
-        let before = names.len();
+        let before = keys.len();
         // A key that is no text belongs to another program.
-        let texts = keys.iter().filter_map(|key| match key {
+        let texts = part.iter().filter_map(|key| match key {
             Value::Bulk(bytes) => std::str::from_utf8(bytes).ok(),
             _ => None,
         });
-        names.extend(texts.filter_map(|key| key.strip_prefix(self.prefix)).map(str::to_owned));
-        self.found.fetch_add(names.len() - before, Ordering::Relaxed);
+        let is_ours = |key: &&str| KeyKind::of(key).is_some_and(|(_, name)| name.starts_with(self.prefix));
+        keys.extend(texts.filter(is_ours).map(str::to_owned));
+        self.found.fetch_add(keys.len() - before, Ordering::Relaxed);
         Ok(next)
     }
 
     /// The clock of the node, and value and lifetime of each key.
-    fn read_values(&self, connection: &mut Connection, names: &[String], keys: &mut Keys) -> Result<(), Trouble> {
-        let stored: Vec<(String, String)> =
-            names.iter().map(|name| (format!("{}{name}", self.prefix), limit(name).to_string())).collect();
+    fn read_values(&self, connection: &mut Connection, wanted: &[String], keys: &mut Keys) -> Result<(), Trouble> {
+        // One byte more than a lock has shows that it is none.
+        let last = LONGEST_LOCK.to_string();
         let values: Vec<[&[u8]; 4]> =
-            stored.iter().map(|(key, last)| [b"GETRANGE".as_slice(), key.as_bytes(), b"0", last.as_bytes()]).collect();
-        let lifetimes: Vec<[&[u8]; 2]> = stored.iter().map(|(key, _)| [b"PTTL".as_slice(), key.as_bytes()]).collect();
+            wanted.iter().map(|key| [b"GETRANGE".as_slice(), key.as_bytes(), b"0", last.as_bytes()]).collect();
+        let lifetimes: Vec<[&[u8]; 2]> = wanted.iter().map(|key| [b"PTTL".as_slice(), key.as_bytes()]).collect();
         let mut commands: Vec<&[&[u8]]> = vec![&[b"TIME"]];
         let questions = values.iter().zip(&lifetimes);
         commands.extend(questions.flat_map(|(value, lifetime)| [value.as_slice(), lifetime.as_slice()]));
         let mut replies = connection.ask_all(&commands)?.into_iter();
-        let server_ms = replies.next().and_then(time_ms).unwrap_or_else(wall_ms);
-        for name in names {
+        let server_ms = replies.next().and_then(micros).unwrap_or_else(wall_micros) / 1000;
+        for key in wanted {
             let (Some(value), Some(lifetime)) = (replies.next(), replies.next()) else {
                 return Err(Trouble::unexpected("GETRANGE"));
             };
-            if !self.leaves_out(name, &value, &lifetime)
-                && let Some((stored, lifetime)) = meaning(name, value, lifetime)?
+            if !self.leaves_out(&value, &lifetime)
+                && let Some((stored, lifetime)) = meaning(value, lifetime)?
             {
-                let mut sighting = Sighting::of(name, stored, lifetime, server_ms);
+                let mut sighting = Sighting::of(key, stored, lifetime, server_ms);
                 if let (Question::Patterns(_), Stored::Text(value)) = (&self.question, &mut sighting.stored) {
                     *value = Vec::new();
                 }
-                keys.insert(name.clone(), sighting);
+                keys.locks.insert(key.clone(), sighting);
             }
         }
         Ok(())
     }
 
-    /// Whether a refusal says only that the key belongs to others. A user that takes no fair locks may have no right to
-    /// their queues, and `SCAN` finds keys of all users.
-    fn leaves_out(&self, name: &str, value: &Value, lifetime: &Value) -> bool {
+    /// Whether a refusal says only that the key belongs to others: `SCAN` finds keys of all users.
+    fn leaves_out(&self, value: &Value, lifetime: &Value) -> bool {
         let is_denied = |reply: &Value| match reply {
-            Value::Error(refusal) if matches!(self.question, Question::Patterns(_)) => {
-                refusal.denied == Some(Denied::Key)
-            }
-            Value::Error(refusal) => Kind::of(name).0 == Kind::Queue && refusal.cause == Cause::NoPermission,
+            Value::Error(refusal) => refusal.denied == Some(Denied::Key),
             _ => false,
         };
-        is_denied(value) || is_denied(lifetime)
+        matches!(self.question, Question::Patterns(_)) && (is_denied(value) || is_denied(lifetime))
     }
 }
 
-/// The last byte that is read of the value under a key: one more than a lock has shows that it is none.
-fn limit(name: &str) -> usize {
-    match Kind::of(name).0 {
-        Kind::Queue => LONGEST_QUEUE - 1,
-        Kind::Plain | Kind::Fenced | Kind::ReadWrite => LONGEST_LOCK,
+/// How many calls wait in each queue, and which one is first.
+fn read_queues(connection: &mut Connection, queues: &[String], keys: &mut Keys) -> Result<(), Trouble> {
+    let counts: Vec<[&[u8]; 2]> = queues.iter().map(|queue| [b"ZCARD".as_slice(), queue.as_bytes()]).collect();
+    let first = |queue| [b"ZRANGE".as_slice(), queue, b"0", b"0", b"WITHSCORES"];
+    let firsts: Vec<[&[u8]; 5]> = queues.iter().map(|queue| first(queue.as_bytes())).collect();
+    let mut commands: Vec<&[&[u8]]> = vec![&[b"TIME"]];
+    commands.extend(counts.iter().zip(&firsts).flat_map(|(count, first)| [count.as_slice(), first.as_slice()]));
+    let mut replies = connection.ask_all(&commands)?.into_iter();
+    let server_micros = replies.next().and_then(micros).unwrap_or_else(wall_micros);
+    for queue in queues {
+        let (Some(count), Some(first)) = (replies.next(), replies.next()) else {
+            return Err(Trouble::unexpected("ZRANGE"));
+        };
+        keys.queues.extend(Queue::of(count, first, server_micros).map(|found| (queue.clone(), found)));
     }
+    Ok(())
 }
 
 /// What the replies say; none if the key has gone.
-fn meaning(name: &str, value: Value, lifetime: Value) -> Result<Option<(Stored, Lifetime)>, Trouble> {
+fn meaning(value: Value, lifetime: Value) -> Result<Option<(Stored, Lifetime)>, Trouble> {
     let lifetime = match lifetime {
         Value::Integer(-1) => Lifetime::Forever,
         Value::Integer(left @ 0..) => Lifetime::For(Duration::from_millis(left.unsigned_abs())),
@@ -167,7 +182,7 @@ fn meaning(name: &str, value: Value, lifetime: Value) -> Result<Option<(Stored, 
         _ => return Ok(None),
     };
     let stored = match value {
-        Value::Bulk(value) if value.len() > LONGEST_LOCK && Kind::of(name).0 != Kind::Queue => Stored::LongText,
+        Value::Bulk(value) if value.len() > LONGEST_LOCK => Stored::LongText,
         Value::Bulk(value) => Stored::Text(value),
         Value::Error(refusal) if refusal.is_wrong_type => Stored::OtherType,
         Value::Error(refusal) => return Err(Trouble::refused("GETRANGE", refusal.cause)),
@@ -181,15 +196,15 @@ fn within(end: Instant) -> Result<(), Trouble> {
     if Instant::now() < end { Ok(()) } else { Err(late()) }
 }
 
-/// The milliseconds of a reply to `TIME`. None of a number that is no time.
-fn time_ms(reply: Value) -> Option<u64> {
+/// The microseconds of a reply to `TIME`. None of a number that is no time.
+fn micros(reply: Value) -> Option<u64> {
     let parts = reply.array()?;
     let number = |index: usize| parts.get(index).and_then(Value::text)?.parse::<u64>().ok();
-    number(0)?.checked_mul(1000)?.checked_add(number(1)? / 1000)
+    number(0)?.checked_mul(1_000_000)?.checked_add(number(1)?)
 }
 
 /// The wall clock of this machine, for a node that does not show its own.
-fn wall_ms() -> u64 {
+fn wall_micros() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+    u64::try_from(now.as_micros()).unwrap_or(u64::MAX)
 }

@@ -1,13 +1,20 @@
 //! What one node has under one key.
 
 use super::content::Content;
-use super::kind::Kind;
+use super::queue::Queue;
 use super::token::Token;
+use quorumlock::protocol::key_space::KeyKind;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The keys of one node, by the name behind the prefix, with the mark of its kind.
-pub(crate) type Keys = BTreeMap<String, Sighting>;
+/// What one node has.
+#[derive(Default)]
+pub(crate) struct Keys {
+    /// The keys of locks.
+    pub(crate) locks: BTreeMap<String, Sighting>,
+    /// The queues that are not empty.
+    pub(crate) queues: BTreeMap<String, Queue>,
+}
 
 /// How long a key lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,33 +46,25 @@ pub(crate) struct Sighting {
     pub(crate) remaining: Duration,
     /// The last number, as long as this node keeps it.
     pub(crate) fence: Option<u64>,
-    /// How many wait for it, of a queue.
-    pub(crate) waiting: usize,
-    /// Whether a writer waits for it, of a read-write lock.
-    pub(crate) has_waiting_writer: bool,
     /// Empty where all keys are listed, so that the list takes little memory.
     pub(crate) stored: Stored,
 }
 
 impl Sighting {
-    /// What this means under a key whose name behind the prefix is this, when the server's clock shows that.
-    pub(crate) fn of(name: &str, stored: Stored, lifetime: Lifetime, server_ms: u64) -> Sighting {
+    /// What this means under this key, when the server's clock shows that.
+    pub(crate) fn of(key: &str, stored: Stored, lifetime: Lifetime, server_ms: u64) -> Sighting {
         let content = match &stored {
-            Stored::Text(value) => Content::of(name, value),
+            Stored::Text(value) => Content::of(key, value),
             Stored::LongText | Stored::OtherType => Content::Foreign,
         };
         let lives = if let Lifetime::For(time) = lifetime { time } else { Duration::MAX };
         let mut holders = content.holders(lives, server_ms);
-        if is_of_other_library(name, &content, &stored, lifetime) {
+        if is_of_other_library(key, &content, &stored, lifetime) {
             holders.push((Token::OtherLibrary, lives));
         }
         let remaining = holders.iter().map(|(_, left)| *left).max().unwrap_or_default();
-        let waiting = match &content {
-            Content::Queue { deadlines_ms } => deadlines_ms.iter().filter(|&&deadline| deadline >= server_ms).count(),
-            _ => 0,
-        };
-        let (fence, has_waiting_writer) = (content.fence(server_ms), content.has_waiting_writer(server_ms));
-        Sighting { content, lifetime, holders, remaining, fence, waiting, has_waiting_writer, stored }
+        let fence = content.fence(server_ms);
+        Sighting { content, lifetime, holders, remaining, fence, stored }
     }
 
     /// The holder that stays longest.
@@ -84,10 +83,10 @@ impl Sighting {
     }
 }
 
-/// Whether it is a lock as other libraries make them: a string that expires, under the name alone.
-fn is_of_other_library(name: &str, content: &Content, stored: &Stored, lifetime: Lifetime) -> bool {
+/// Whether it is a lock as other libraries make them: a string that expires, under the full name alone.
+fn is_of_other_library(key: &str, content: &Content, stored: &Stored, lifetime: Lifetime) -> bool {
     let is_string = !matches!(stored, Stored::OtherType);
-    let is_plain = Kind::of(name).0 == Kind::Plain;
+    let is_plain = KeyKind::of(key).is_some_and(|(kind, _)| kind == KeyKind::Plain);
     *content == Content::Foreign && is_plain && is_string && lifetime != Lifetime::Forever
 }
 

@@ -1,63 +1,84 @@
 //! What each node has under which key.
 
-use super::kind::Kind;
+use super::queue::{self, Queue};
 use super::reading::{Question, Reader};
 use super::sighting::{Keys, Sighting};
 use crate::connection::Trouble;
 use crate::deployment::Deployment;
-use std::collections::{BTreeMap, BTreeSet};
+use quorumlock::protocol::key_space::KeyKind;
+use std::collections::BTreeSet;
 use std::sync::atomic::AtomicUsize;
 
 /// What all nodes have: of each its keys, or why it could not be asked.
 pub(crate) struct Survey {
     pub(crate) nodes: Vec<Result<Keys, Trouble>>,
     pub(crate) quorum: usize,
+    pub(crate) prefix: String,
 }
 
 impl Survey {
-    /// Reads the keys of one lock: one for each kind that it may be of, and their queues.
+    /// Reads the keys of one lock, one for each kind that it may be of, and their queues.
     pub(crate) fn of_lock(deployment: &Deployment, name: &str) -> Survey {
-        Survey::of_keys(deployment, &Kind::marks().map(|mark| mark + name).collect::<Vec<_>>())
+        let keys = KeyKind::ALL.map(|kind| kind.key(deployment.settings.prefix(), name)).into_iter();
+        // No lock has a name that begins with a marker: such a key is that of a queue.
+        Survey::of_keys(deployment, &keys.filter(|key| KeyKind::of(key).is_some()).collect::<Vec<_>>())
     }
 
-    /// Reads these keys, given without the prefix.
-    pub(crate) fn of_keys(deployment: &Deployment, names: &[String]) -> Survey {
-        Survey::read(deployment, Question::Names(names), &AtomicUsize::new(0))
+    /// Reads these keys of locks, and their queues.
+    pub(crate) fn of_keys(deployment: &Deployment, keys: &[String]) -> Survey {
+        Survey::read(deployment, Question::Keys(keys), &AtomicUsize::new(0))
     }
 
-    /// Reads all keys whose names match the pattern, by `SCAN`, and counts those that it has found so far.
+    /// Reads all keys of locks whose names match the pattern, by `SCAN`, and counts those that it has found so far.
     pub(crate) fn of_pattern(deployment: &Deployment, pattern: &str, found: &AtomicUsize) -> Survey {
         let prefix = deployment.settings.prefix();
         // What the prefix has of a pattern's signs is meant as it stands.
         let escaped: String = prefix.chars().flat_map(escaped).collect();
-        // A star in front stands for each mark as well.
-        let count = if pattern.starts_with('*') { 1 } else { usize::MAX };
-        let patterns: Vec<String> = Kind::marks().take(count).map(|mark| format!("{escaped}{mark}{pattern}")).collect();
+        // Without a prefix, a star in front matches each marker as well.
+        let count = if prefix.is_empty() && pattern.starts_with('*') { 1 } else { usize::MAX };
+        let kinds = KeyKind::ALL.into_iter().take(count);
+        let patterns: Vec<String> = kinds.map(|kind| kind.key(&escaped, pattern)).collect();
         Survey::read(deployment, Question::Patterns(&patterns), found)
     }
 
-    /// Names of all keys that any node has.
-    pub(crate) fn names(&self) -> BTreeSet<&str> {
-        self.nodes.iter().flatten().flat_map(BTreeMap::keys).map(String::as_str).collect()
+    /// All keys of locks that any node has.
+    pub(crate) fn keys(&self) -> BTreeSet<&str> {
+        self.nodes.iter().flatten().flat_map(|node| node.locks.keys()).map(String::as_str).collect()
     }
 
-    /// What each node has under a name, in the order of the nodes.
+    /// What each node has under a key, in the order of the nodes.
     pub(crate) fn sightings<'s>(
         &'s self,
-        name: &'s str,
+        key: &'s str,
     ) -> impl Iterator<Item = Result<Option<&'s Sighting>, &'s Trouble>> {
-        self.nodes.iter().map(move |node| node.as_ref().map(|keys| keys.get(name)))
+        self.nodes.iter().map(move |node| node.as_ref().map(|keys| keys.locks.get(key)))
     }
 
-    /// How many wait for the fair lock with this key, given without the prefix, by the node that knows of most.
-    pub(crate) fn waiting(&self, name: &str) -> usize {
-        let queue = format!("{}{name}", Kind::Queue.mark());
-        self.sightings(&queue).flatten().flatten().map(|seen| seen.waiting).max().unwrap_or_default()
+    /// The name of the lock with this key.
+    pub(crate) fn name_of<'k>(&self, key: &'k str) -> &'k str {
+        let full_name = KeyKind::of(key).map_or(key, |(_, full_name)| full_name);
+        full_name.strip_prefix(&*self.prefix).unwrap_or(full_name)
+    }
+
+    /// The queue of the lock with this key, on each node in their order.
+    pub(crate) fn queues(&self, key: &str) -> impl Iterator<Item = Queue> {
+        let keys: Vec<String> = queue::keys(key, true).collect();
+        self.nodes.iter().map(move |node| {
+            let queues = node.iter().flat_map(|node| keys.iter().filter_map(|key| node.queues.get(key)));
+            queues.max_by_key(|queue| queue.count).cloned().unwrap_or_default()
+        })
+    }
+
+    /// The queue of the lock with this key, on all nodes together.
+    pub(crate) fn queue(&self, key: &str) -> Queue {
+        Queue::of_nodes(self.queues(key).collect::<Vec<_>>().iter())
     }
 
     fn read(deployment: &Deployment, question: Question<'_>, found: &AtomicUsize) -> Survey {
-        let reader = Reader { question, prefix: deployment.settings.prefix(), found };
-        Survey { nodes: deployment.ask(|connection| reader.read(connection)), quorum: deployment.quorum() }
+        let prefix = deployment.settings.prefix();
+        let reader = Reader { question, prefix, found };
+        let nodes = deployment.ask(|connection| reader.read(connection));
+        Survey { nodes, quorum: deployment.quorum(), prefix: prefix.to_owned() }
     }
 }
 

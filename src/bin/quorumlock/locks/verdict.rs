@@ -1,12 +1,13 @@
 //! What the sightings of one lock come to: held, split, an orphan, free.
 
 use super::content::Content;
-use super::kind::Kind;
+use super::queue::Queue;
 use super::sighting::{Lifetime, Sighting};
 use super::survey::Survey;
 use super::token::Token;
 use crate::json::{self, Object};
 use quorumlock::Human;
+use quorumlock::protocol::key_space::KeyKind;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
@@ -35,16 +36,14 @@ type Held<'s> = (Duration, usize, &'s Sighting);
 pub(crate) struct Verdict {
     /// The name of the lock, without prefix and mark.
     pub(crate) name: String,
-    pub(crate) kind: Kind,
+    pub(crate) kind: KeyKind,
     pub(crate) state: State,
     /// The token of the holder, or of the largest part; of several readers, that of the one that stays longest.
     pub(crate) token: Option<Token>,
     /// How many readers have a majority, or any node if none has. Zero beside a token: that is a writer's.
     pub(crate) readers: usize,
-    /// How many wait, of a fair lock.
-    pub(crate) waiting: usize,
-    /// Whether a writer waits, of a read-write lock.
-    pub(crate) has_waiting_writer: bool,
+    /// The calls that wait. For a slot, also those that wait for any slot of its semaphore.
+    pub(crate) queue: Queue,
     pub(crate) label: Option<String>,
     /// Which nodes have it, in their order: their numbers from 0.
     pub(crate) nodes: Vec<usize>,
@@ -55,9 +54,9 @@ pub(crate) struct Verdict {
 }
 
 impl Verdict {
-    /// Judges the key of this name.
-    pub(crate) fn of(survey: &Survey, name: &str) -> Verdict {
-        let sightings: Vec<_> = survey.sightings(name).collect();
+    /// Judges this key.
+    pub(crate) fn of(survey: &Survey, key: &str) -> Verdict {
+        let sightings: Vec<_> = survey.sightings(key).collect();
         let unknown = sightings.iter().filter(|sighting| sighting.is_err()).count();
         let seen: Vec<(usize, &Sighting)> =
             sightings.into_iter().enumerate().filter_map(|(node, seen)| Some((node, seen.ok()??))).collect();
@@ -87,17 +86,15 @@ impl Verdict {
         let longest = with_token.first().map(|&(left, ..)| left);
         let counts = |held: &[Held<'_>]| state != State::Held || held.len() >= survey.quorum;
         let readers = holders.values().filter(|held| is_reader(held) && counts(held)).count();
-        let (kind, resource) = Kind::of(name);
         let nodes = if is_foreign { seen.iter().map(|&(node, _)| node).collect() } else { nodes_of(with_token) };
         Verdict {
-            name: resource.to_owned(),
-            kind,
+            name: survey.name_of(key).to_owned(),
+            kind: KeyKind::of(key).map_or(KeyKind::Plain, |(kind, _)| kind),
             state,
             label: with_token.iter().find_map(|(.., sighting)| sighting.content.label()).map(str::to_owned),
             token: token.cloned(),
             readers: if is_reader(with_token) { readers } else { 0 },
-            waiting: survey.waiting(name),
-            has_waiting_writer: seen.iter().any(|(_, sighting)| sighting.has_waiting_writer),
+            queue: survey.queue(key),
             nodes,
             remaining: if state == State::Held { decided(with_token) } else { longest }.unwrap_or_default(),
             has_expiry: seen.iter().all(|(_, sighting)| sighting.lifetime != Lifetime::Forever),
@@ -112,27 +109,18 @@ impl Verdict {
             (None, Some(token)) => token.to_string(),
             (None, None) => "-".to_owned(),
         };
-        holder + &self.waiters()
-    }
-
-    /// What waits, with a comma in front: the number of calls for a fair lock, or a writer for a read-write lock.
-    pub(crate) fn waiters(&self) -> String {
-        match self.waiting {
-            0 if self.has_waiting_writer => ", a writer waits".to_owned(),
-            0 => String::new(),
-            count => format!(", {count} wait"),
-        }
+        holder + &self.queue.to_string()
     }
 
     /// The kind of lock, in a word or two: of a read-write lock that is held, what its holders are.
     pub(crate) fn kind(&self) -> String {
         match (self.kind, self.readers, &self.token) {
-            (Kind::ReadWrite, 0, None) => "rw".to_owned(),
-            (Kind::ReadWrite, 0, Some(_)) => "writer".to_owned(),
-            (Kind::ReadWrite, 1, _) => "1 reader".to_owned(),
-            (Kind::ReadWrite, readers, _) => format!("{readers} readers"),
-            (Kind::Fenced, ..) => "fenced".to_owned(),
-            (Kind::Plain | Kind::Queue, ..) => "plain".to_owned(),
+            (KeyKind::ReadWrite, 0, None) => "rw".to_owned(),
+            (KeyKind::ReadWrite, 0, Some(_)) => "writer".to_owned(),
+            (KeyKind::ReadWrite, 1, _) => "1 reader".to_owned(),
+            (KeyKind::ReadWrite, readers, _) => format!("{readers} readers"),
+            (KeyKind::Fenced, ..) => "fenced".to_owned(),
+            (KeyKind::Plain, ..) => "plain".to_owned(),
         }
     }
 
@@ -147,17 +135,17 @@ impl Verdict {
 
     pub(crate) fn json(&self, addresses: &[String]) -> Object {
         let nodes = self.nodes.iter().filter_map(|&node| addresses.get(node)).map(|address| json::quoted(address));
-        Object::new()
+        let object = Object::new()
             .text("name", &self.name)
-            .raw("fenced", self.kind == Kind::Fenced)
-            .raw("read_write", self.kind == Kind::ReadWrite)
+            .raw("fenced", self.kind == KeyKind::Fenced)
+            .raw("read_write", self.kind == KeyKind::ReadWrite)
             .text("state", self.state)
             .maybe("token", self.token.as_ref().and_then(Token::digits))
             .raw("other_library", self.token == Some(Token::OtherLibrary))
             .maybe("label", self.label.as_ref())
-            .raw("readers", self.readers)
-            .raw("waiting", self.waiting)
-            .raw("writer_waits", self.has_waiting_writer)
+            .raw("readers", self.readers);
+        let object = self.queue.json(object);
+        object
             .list("nodes", nodes)
             .raw("remaining_ms", if self.has_expiry { self.remaining.as_millis() } else { 0 })
             .raw("has_expiry", self.has_expiry)
@@ -202,12 +190,13 @@ mod tests {
             let time = Duration::from_millis(millis);
             Sighting::of("x", Stored::Text(value), Lifetime::For(time), 0)
         };
-        Ok(state.map(|state| ("x".to_owned(), sighting(state))).into_iter().collect())
+        let locks = state.map(|state| ("x".to_owned(), sighting(state))).into_iter().collect();
+        Ok(Keys { locks, ..Keys::default() })
     }
 
     fn verdict(nodes: Vec<Result<Keys, Trouble>>) -> Verdict {
         let quorum = nodes.len() / 2 + 1;
-        Verdict::of(&Survey { nodes, quorum }, "x")
+        Verdict::of(&Survey { nodes, quorum, prefix: String::new() }, "x")
     }
 
     #[test]
@@ -240,10 +229,10 @@ mod tests {
             let name = "quorumlock-rw:x";
             let lives = Lifetime::For(Duration::from_secs(60));
             let sighting = Sighting::of(name, Stored::Text(value.into_bytes()), lives, 1000);
-            Ok([(name.to_owned(), sighting)].into())
+            Ok(Keys { locks: [(name.to_owned(), sighting)].into(), ..Keys::default() })
         };
         let judged = |nodes| {
-            let verdict = Verdict::of(&Survey { nodes, quorum: 2 }, "quorumlock-rw:x");
+            let verdict = Verdict::of(&Survey { nodes, quorum: 2, prefix: String::new() }, "quorumlock-rw:x");
             (verdict.state, verdict.kind(), verdict.holder(), verdict.remaining.as_millis())
         };
         let three = vec![node(&[(1, 1005), (2, 1007)]), node(&[(1, 1004), (2, 1009), (3, 1099)]), node(&[(1, 1006)])];

@@ -11,7 +11,7 @@ use crate::locks::survey::Survey;
 use crate::locks::verdict::{State, Verdict};
 use crate::report::{PROGRESS_AFTER, Progress};
 use nix::sys::signal::Signal;
-use quorumlock::protocol::fenced::FENCED_KEY_PREFIX;
+use quorumlock::protocol::key_space::KeyKind;
 use quorumlock::{CancelHandle, ErrorKind, Mutex, MutexGuard, Redlock, Wait, Watchdog};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{PipeReader, pipe};
@@ -129,8 +129,8 @@ fn take(
     // A key that never expires is an error, also for a program that does not wait for long.
     let naming = Wait::timeout(naming_time).cancelled_by(cancel);
     for mutex in mutexes {
-        let name = mutex.resource();
-        let key = if options.is_fenced { format!("{FENCED_KEY_PREFIX}{name}") } else { name.to_owned() };
+        let kind = if options.is_fenced { KeyKind::Fenced } else { KeyKind::Plain };
+        let key = kind.key(deployment.settings.prefix(), mutex.resource());
         let survey = || Survey::of_keys(deployment, std::slice::from_ref(&key));
         let guard = match patience {
             Patience::None => attempt(mutex, &key, survey, &naming, cancel),

@@ -1,0 +1,131 @@
+//! What names a call in the queues of a lock, and how it is written there.
+
+use std::fmt;
+
+/// Digits of a client's id.
+pub const CLIENT_DIGITS: usize = 16;
+
+/// What an entry waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum EntryKind {
+    /// A plain lock.
+    Mutex,
+    /// A fenced lock.
+    Fenced,
+    /// A read-write lock, to read.
+    Read,
+    /// A read-write lock, to write.
+    Write,
+    /// One of so many permits.
+    Permit(u16),
+}
+
+/// A call's entry in the queues of a lock. It is no secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Entry {
+    /// The client: a random number, which names its channel.
+    pub client: u64,
+    /// What the call waits for.
+    pub kind: EntryKind,
+    /// The call: no other one of the client has this number.
+    pub number: u64,
+}
+
+impl Entry {
+    /// The member of a queue: the client in 16 digits, a letter, of a permit the number of permits, and the call.
+    pub fn member(&self) -> Member {
+        let Entry { client, kind, number } = *self;
+        let text = match kind {
+            EntryKind::Mutex => format!("{client:016x}m{number}"),
+            EntryKind::Fenced => format!("{client:016x}f{number}"),
+            EntryKind::Read => format!("{client:016x}r{number}"),
+            EntryKind::Write => format!("{client:016x}w{number}"),
+            EntryKind::Permit(permits) => format!("{client:016x}s{permits}:{number}"),
+        };
+        Member::new(text.as_bytes()).unwrap_or(Member::NONE)
+    }
+
+    /// Reads what follows the client's digits.
+    pub fn of_client(client: u64, call: &[u8]) -> Option<Entry> {
+        let (&letter, rest) = call.split_first()?;
+        let (kind, number) = match letter {
+            b'm' => (EntryKind::Mutex, rest),
+            b'f' => (EntryKind::Fenced, rest),
+            b'r' => (EntryKind::Read, rest),
+            b'w' => (EntryKind::Write, rest),
+            b's' => {
+                let colon = rest.iter().position(|&byte| byte == b':')?;
+                (EntryKind::Permit(number(&rest[..colon])?), &rest[colon + 1..])
+            }
+            _ => return None,
+        };
+        Some(Entry { client, kind, number: self::number(number)? })
+    }
+}
+
+fn number<N: std::str::FromStr>(digits: &[u8]) -> Option<N> {
+    let is_digits = digits.iter().all(u8::is_ascii_digit);
+    std::str::from_utf8(digits).ok().filter(|_| is_digits)?.parse().ok()
+}
+
+/// The bytes of a member of a queue, of any program.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Member {
+    length: u8,
+    bytes: [u8; Member::LONGEST],
+}
+
+impl Member {
+    /// Longer ones are of no program of ours: 16 digits, a letter, 5 digits, ":" and 20 digits.
+    pub const LONGEST: usize = 47;
+    /// No member.
+    pub const NONE: Member = Member { length: 0, bytes: [0; Member::LONGEST] };
+
+    /// A member with these bytes, unless they are too many.
+    pub fn new(text: &[u8]) -> Option<Member> {
+        let mut bytes = [0; Member::LONGEST];
+        bytes.get_mut(..text.len())?.copy_from_slice(text);
+        Some(Member { length: text.len() as u8, bytes })
+    }
+
+    /// As it is sent.
+    pub fn text(&self) -> &[u8] {
+        self.bytes.get(..self.length.into()).unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for Member {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.text().escape_ascii())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_read_as_it_is_written() {
+        for (kind, call) in [
+            (EntryKind::Mutex, "m7"),
+            (EntryKind::Fenced, "f7"),
+            (EntryKind::Read, "r7"),
+            (EntryKind::Write, "w7"),
+            (EntryKind::Permit(256), "s256:7"),
+        ] {
+            let entry = Entry { client: 0xab, kind, number: 7 };
+            assert_eq!(entry.member().text(), format!("00000000000000ab{call}").as_bytes());
+            assert_eq!(Entry::of_client(0xab, call.as_bytes()), Some(entry));
+        }
+        let longest = Entry { client: u64::MAX, kind: EntryKind::Permit(u16::MAX), number: u64::MAX };
+        assert!(longest.member().text().len() < Member::LONGEST);
+    }
+
+    #[test]
+    fn what_no_client_writes_is_no_entry() {
+        for call in ["", "m", "x7", "m-7", "m 7", "s7", "s:7", "s70000:7", "m18446744073709551616"] {
+            assert_eq!(Entry::of_client(1, call.as_bytes()), None, "{call:?}");
+        }
+        assert_eq!(Member::new(&[b'x'; Member::LONGEST + 1]), None);
+    }
+}

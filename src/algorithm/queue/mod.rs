@@ -1,0 +1,346 @@
+//! Waiting for a lock: one queue for each name, on each node.
+//!
+//! An *entry* is a call's place in the queue of a node; its *ticket* is the entry's score there. The scripts of
+//! [`protocol::queue`](crate::protocol::queue) are what a node does. [`QueuedCall`] is what a call does: a value
+//! without clock, socket or thread. Exclusion never depends on it: every grant is by the key of the lock.
+//!
+//! # Contract
+//! 1. A round asks all nodes ([`request`](QueuedCall::request), [`ask`](QueuedCall::ask)). A call without a ticket
+//!    takes the greatest reply of the first round in which a quorum replied, for good; but none that neither its clock
+//!    nor another node explains. With fewer replies it leaves, and begins again after a delay that grows (rule 3.3). A
+//!    round that a quorum granted, and that is lost, is repeated in 10 ms: its undo wakes others, and not its own call.
+//! 2. A round that is lost is undone where a node granted or did not reply. The undo stores the ticket again; but where
+//!    fewer nodes than a quorum replied, the entry is removed from those, and the call keeps its ticket. A node
+//!    that replied with another ticket stores the call's ([`lost`](QueuedCall::lost)).
+//! 3. A call asks when a quorum of nodes sent it a turn, or 2 ms after the first node did. Because of fewer nodes than
+//!    a quorum it asks at most once in 10 ms. A subscription that is confirmed counts as a turn.
+//! 4. The entry behind the first one is the next one. A call that is next asks in 30 ms: the first one may have ended.
+//!    A refusal with one entry in front, by a node whose lock was free, makes its call the next one, too.
+//! 5. Without a message, a call asks once in `place_lease` and its rank in milliseconds; the first one also when the
+//!    holder's time to live ends. Where messages do not arrive, it asks after a delay that grows (rule 3.3).
+//! 6. A round challenges a head that the call saw for `place_lease` while the lock was free or changed hands
+//!    ([`HeadWatch`], one for each node). It grants nothing, and the call asks again in 10 ms.
+//!
+//! # Theorem
+//! While the nodes of one quorum keep the ticket of a call A, no call that begins later and asks in its turn wins
+//! before A. Exceptions: first attempts of plain locks, which have no entry; a challenge; an entry that was removed
+//! while its client's connection was away; a lost queue; damage. `tests/models/queue` searches this, and refutes what
+//! looks as good.
+
+mod entry;
+mod reply;
+mod round;
+mod setup;
+
+pub use self::entry::{CLIENT_DIGITS, Entry, EntryKind, Member};
+pub use self::reply::{MOST_SLOTS, QueueReply, Slots, Storage, TakeRequest, TicketRequest};
+pub use self::round::{HeadWatch, QueueRound};
+pub use self::setup::{Setup, latest_ticket};
+
+use super::holder::HolderTag;
+use super::node::{NodeId, NodeSet};
+use super::time::Timestamp;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// A turn by fewer nodes than a quorum waits so long for the others: they are a network's jitter apart.
+const JITTER: Duration = Duration::from_millis(2);
+/// The longest time without a round but for the rank: nodes keep a queue for three times as long after one.
+const LONGEST: Duration = Duration::from_secs(20);
+/// A greater rank is a lie.
+const MOST_IN_FRONT: u32 = 10_000;
+/// Rounds because of fewer turns than a quorum are so far apart, as most of them are lost.
+const SPACING: Duration = Duration::from_millis(10);
+/// The first one has so long to ask before the next one does: many round trips, and short to a person.
+const NEXT: Duration = Duration::from_millis(30);
+/// What arrives on a client's channel for one of its calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// The lock is free for the call. Of a semaphore: this slot may be.
+    Turn(Option<u16>),
+    /// The lock is free, and the call's entry is behind the first.
+    Next,
+    /// The subscription is confirmed: messages may have been lost before.
+    Confirmed,
+}
+
+/// What a lost round leaves to be done, on which nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Aftermath {
+    /// The call waits. Some nodes undo and store the ticket, others only store it.
+    Waits {
+        /// These may have granted.
+        undo: NodeSet,
+        /// These have another ticket, or none.
+        store: NodeSet,
+    },
+    /// Too few nodes replied for a ticket: the call leaves all nodes, and asks again.
+    BeginsAgain,
+    /// Too few nodes replied to a call with a ticket: it leaves those, and keeps its ticket. Where it is heard, it
+    /// would be the first one for as long as it fails.
+    StepsAside,
+}
+
+impl Aftermath {
+    /// The nodes that are to store the ticket.
+    pub fn store(self) -> NodeSet {
+        if let Aftermath::Waits { store, .. } = self { store } else { NodeSet::EMPTY }
+    }
+}
+
+/// Why a call asked, for events and metrics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AskedBecause {
+    /// Of messages.
+    pub told: u32,
+    /// Of nothing but time.
+    pub unasked: u32,
+    /// How often it challenged the first entry.
+    pub challenges: u32,
+}
+
+/// A call that waits in the queues of a lock. The model `tests/models/queue` stores what is public, and makes the call
+/// of that again.
+#[derive(Clone, Debug)]
+pub struct QueuedCall {
+    setup: Setup,
+    entry: Entry,
+    /// Its ticket, once it has one.
+    pub ticket: Option<u64>,
+    /// The nodes that sent a turn since the last round began, and when the first of them did.
+    pub turns: NodeSet,
+    turned: Timestamp,
+    /// Since when it is the next one.
+    pub next: Option<Timestamp>,
+    /// After which time the last round is repeated, if soon: too few nodes replied, or a quorum granted it in vain, it
+    /// was a challenge, or another slot is free.
+    pub retry: Option<Duration>,
+    /// The pause after a round in which another slot was free. It doubles: on no quorum the slot may be free.
+    slot_pause: Duration,
+    asked: Timestamp,
+    /// When it asks without a reason to.
+    pub fallback: Timestamp,
+    /// How many were in front on the node with the fewest: at the first round that was refused, and at the last one.
+    first_rank: Option<u32>,
+    rank: u32,
+    /// The nodes that had the ticket by the last round.
+    stored: NodeSet,
+    /// The nodes that the call leaves, though it has a ticket, because too few replied to the last round.
+    leaves: NodeSet,
+    /// The slots of a semaphore that turns named, by node.
+    slots: BTreeMap<NodeId, u16>,
+    /// The first entries of the nodes where another one is first.
+    pub heads: Vec<(NodeId, HeadWatch<Member, HolderTag>)>,
+    because: AskedBecause,
+    /// Whether the last round began without a message, and before the holder's time had ended.
+    is_unasked: bool,
+    /// When the holder's key ends, as far as nodes have said.
+    free_at: Timestamp,
+    /// Whether the lock was found to be another's without a message: holders may not publish.
+    has_missed: bool,
+}
+
+impl QueuedCall {
+    /// A call that has not asked yet.
+    pub fn new(setup: Setup, entry: Entry, now: Timestamp) -> QueuedCall {
+        QueuedCall {
+            setup,
+            entry,
+            ticket: None,
+            turns: NodeSet::EMPTY,
+            turned: now,
+            next: None,
+            retry: None,
+            slot_pause: JITTER,
+            asked: now,
+            fallback: now,
+            first_rank: None,
+            rank: 0,
+            stored: NodeSet::EMPTY,
+            leaves: NodeSet::EMPTY,
+            slots: BTreeMap::new(),
+            heads: Vec::new(),
+            because: AskedBecause::default(),
+            is_unasked: false,
+            free_at: Timestamp::NEVER,
+            has_missed: false,
+        }
+    }
+
+    /// The call's entry.
+    pub fn entry(&self) -> Entry {
+        self.entry
+    }
+
+    /// Its ticket, once it has one.
+    pub fn ticket(&self) -> Option<u64> {
+        self.ticket
+    }
+
+    /// How to ask, by the client's clock in microseconds.
+    pub fn request(&self, clock: u64, now: Timestamp) -> TakeRequest {
+        let ticket = self.ticket.map_or(TicketRequest::Proposed(clock), TicketRequest::Fixed);
+        let challenged = self.challenged(now);
+        TakeRequest { entry: Some(self.entry), ticket, stores_only: false, challenged, must_queue: false }
+    }
+
+    /// Begins another round at once, for a slot or a key that an earlier one has shown to be free.
+    pub fn ask_on(&mut self, now: Timestamp) {
+        self.asked = now;
+    }
+
+    /// Begins a round. What was received before is found out by it.
+    pub fn ask(&mut self, now: Timestamp) {
+        let is_told = self.is_told();
+        self.is_unasked = self.ticket.is_some() && !is_told && self.retry.is_none() && now < self.free_at;
+        if self.challenged(now).is_some() {
+            self.because.challenges += 1;
+        } else if is_told {
+            self.because.told += 1;
+            self.slot_pause = JITTER;
+        } else if self.ticket.is_some() {
+            self.because.unasked += 1;
+        }
+        (self.turns, self.next, self.retry, self.asked) = (NodeSet::EMPTY, None, None, now);
+        self.leaves = NodeSet::EMPTY;
+    }
+
+    /// The nodes that the call leaves by the undo of the last round, though it has a ticket.
+    pub fn leaves(&self) -> NodeSet {
+        self.leaves
+    }
+
+    /// A message arrived.
+    pub fn on_message(&mut self, node: NodeId, message: Message, now: Timestamp) {
+        match message {
+            Message::Turn(slot) => {
+                self.slots.extend(slot.map(|slot| (node, slot)));
+                self.on_turn(node, now);
+            }
+            Message::Confirmed => self.on_turn(node, now),
+            Message::Next => self.next = self.next.or(Some(now)),
+        }
+    }
+
+    fn on_turn(&mut self, node: NodeId, now: Timestamp) {
+        if self.turns.is_empty() {
+            self.turned = now;
+        }
+        self.turns.insert(node);
+    }
+
+    /// The slot that most turns named since the last time. Of equals, that of the first node: where two slots became
+    /// free in another order on each node, two calls that were told do not ask for the same one.
+    pub fn take_slot(&mut self) -> Option<u16> {
+        let slots = std::mem::take(&mut self.slots);
+        let count = |slot: u16| slots.values().filter(|&&other| other == slot).count();
+        slots.values().rev().copied().max_by_key(|&slot| count(slot))
+    }
+
+    /// Whether a round that was refused so is to be waited for longer: it may still bring a ticket.
+    pub fn lacks_ticket(has_ticket: bool, setup: &Setup, answered: usize, undecided: usize) -> bool {
+        !has_ticket && answered < setup.quorum() && answered + undecided >= setup.quorum()
+    }
+
+    /// A round is lost that these nodes granted. Those that neither granted nor refused are silent. `free_at`: when the
+    /// holder's key ends, as far as nodes have said.
+    pub fn lost(&mut self, granted: NodeSet, round: &QueueRound, free_at: Timestamp, now: Timestamp) -> Aftermath {
+        let refused = round.nodes();
+        let answered = granted.union(refused).union(round.without_queue()).len();
+        let was_challenge = self.challenged(self.asked).is_some();
+        let quorum = self.setup.quorum();
+        self.retry = match answered < quorum || granted.len() >= quorum || was_challenge {
+            true => Some(SPACING),
+            false => round.has_other_slots().then_some(self.slot_pause),
+        };
+        if round.has_other_slots() {
+            self.slot_pause = (self.slot_pause * 2).min(self.setup.place_lease);
+        }
+        if self.ticket.is_none() && (answered < quorum || refused.is_empty()) {
+            return Aftermath::BeginsAgain;
+        }
+        self.free_at = free_at;
+        self.watch_heads(round, now);
+        self.ticket = self.ticket.or(Some(round.ticket()));
+        self.stored = round.exact();
+        self.rank = round.rank().unwrap_or(0);
+        self.first_rank = self.first_rank.or(Some(self.rank));
+        let longest = self.setup.place_lease.min(LONGEST);
+        self.fallback = self.asked.after(longest + Duration::from_millis(self.rank.min(MOST_IN_FRONT).into()));
+        if round.is_next() {
+            self.next = self.next.or(Some(now));
+        }
+        if answered < quorum {
+            (self.leaves, self.stored) = (granted.union(refused), NodeSet::EMPTY);
+            return Aftermath::StepsAside;
+        }
+        Aftermath::Waits {
+            undo: NodeSet::first(self.setup.nodes).without(refused).without(round.without_queue()),
+            store: refused.without(round.exact()),
+        }
+    }
+
+    /// When it asks again, if no message arrives before.
+    pub fn due(&self) -> Timestamp {
+        let retry = self.retry.map_or(self.fallback, |pause| self.asked.after(pause));
+        let next = self.next.map_or(Timestamp::NEVER, |since| since.after(NEXT));
+        let turn = match self.turns.len() {
+            0 => Timestamp::NEVER,
+            turns if turns >= self.setup.quorum() => self.turned,
+            _ => self.turned.after(JITTER).max(self.asked.after(SPACING)),
+        };
+        let end = if self.may_be_first() && self.free_at > self.asked { self.free_at } else { Timestamp::NEVER };
+        retry.min(next).min(turn).min(end)
+    }
+
+    /// Whether no entry is in front of it on some node, or one, which may be the holder's.
+    fn may_be_first(&self) -> bool {
+        self.first_rank.is_some() && self.rank <= 1
+    }
+
+    /// How many were in front when it came.
+    pub fn first_rank(&self) -> Option<u32> {
+        self.first_rank
+    }
+
+    /// Whether a message is the reason to ask now.
+    pub fn is_told(&self) -> bool {
+        !self.turns.is_empty() || self.next.is_some()
+    }
+
+    /// Why it asked.
+    pub fn because(&self) -> AskedBecause {
+        self.because
+    }
+
+    /// Whether the lock changed hands, and no message said so; `has_won`: by the round that has just won it.
+    pub fn has_missed(&self, has_won: bool) -> bool {
+        self.has_missed || has_won && self.is_unasked
+    }
+
+    fn challenged(&self, now: Timestamp) -> Option<Member> {
+        self.ticket?;
+        self.heads.iter().find_map(|(_, watch)| watch.challenged(self.setup.place_lease, now))
+    }
+
+    fn watch_heads(&mut self, round: &QueueRound, now: Timestamp) {
+        let own = self.entry.member();
+        // What a node that does not refuse any more has shown is over.
+        let refused = round.nodes();
+        self.heads.retain(|(node, _)| refused.contains(*node));
+        for &(node, reply) in round.replies() {
+            let at = self.heads.iter().position(|&(other, _)| other == node);
+            let earlier = at.map(|at| self.heads.swap_remove(at).1);
+            let has_changed = earlier.is_some_and(|earlier| reply.holder.is_some() && earlier.holder != reply.holder);
+            // An entry that is gone, though no message said so, was removed: messages to it count no receiver.
+            let is_gone = self.stored.contains(node) && reply.storage == Storage::Now;
+            self.has_missed |= self.is_unasked && (has_changed || is_gone);
+            if let Some(head) = reply.head.filter(|head| *head != own) {
+                self.heads.push((node, HeadWatch::after(earlier, head, reply.holder, now)));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

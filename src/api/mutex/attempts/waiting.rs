@@ -1,0 +1,194 @@
+//! How a call waits for other programs: its entry in the queues of the nodes, and its turn. What it does there is said
+//! by its [`QueuedCall`].
+
+use super::super::queueing::{self, Queued};
+use super::super::waiter::Waiter;
+use super::{Attempts, random};
+use crate::algorithm::lock_kind::LockKind;
+use crate::algorithm::node::NodeSet;
+use crate::algorithm::queue::{self, QueuedCall, Setup, TakeRequest};
+use crate::algorithm::time::Timestamp;
+use crate::engine::calls::{Attempt, InTurn};
+use crate::engine::local_queue::QueuePosition;
+use crate::engine::seat::Seat;
+use crate::events::error::Result;
+use crate::os::clock;
+use crate::protocol::lock_key::LockKey;
+use std::sync::Arc;
+
+impl<'a> Attempts<'a, '_> {
+    /// How to ask in the call's turn.
+    pub(super) fn in_turn(&mut self) -> Option<InTurn> {
+        if self.machine.queue().is_none() && !self.asks_without_entry() {
+            return None;
+        }
+        let (clock, now) = (clock::since_epoch(), self.call.client.engine().now());
+        let clock = u64::try_from(clock.as_micros()).unwrap_or(u64::MAX);
+        let is_asked_on = self.search.is_asked_on;
+        let request = self.machine.queue().map(|queue| {
+            let request = queue.request(clock, now);
+            if is_asked_on {
+                queue.ask_on(now)
+            } else {
+                queue.ask(now)
+            }
+            request
+        });
+        let request = request.unwrap_or(TakeRequest::WITHOUT_ENTRY);
+        let request = TakeRequest { must_queue: self.call.is_fair, ..request };
+        Some(InTurn { request, latest: queue::latest_ticket(clock) })
+    }
+
+    /// Whether a call that has no entry asks in turn.
+    fn asks_without_entry(&self) -> bool {
+        let engine = self.call.client.engine();
+        match &self.ticket {
+            // It waits, and without messages: others would be in front of it for ever.
+            Some(_) if self.call.access.is_some() && !engine.has_messages() => false,
+            // The turn of this program ended with the release that woke another one.
+            _ if engine.woke_another(self.call.awaited_keys(None)) => true,
+            _ => self.call.is_in_turn() || self.search.asks_in_turn,
+        }
+    }
+
+    /// Has these nodes store the call's ticket.
+    pub(super) fn store(&mut self, nodes: NodeSet) {
+        let (key, kind) = self.awaited();
+        let Some(queue) = self.machine.queue() else { return };
+        if let Some(ticket) = queue.ticket() {
+            self.call.client.engine().store(key.as_bytes(), kind, (queue.entry(), ticket), nodes);
+        }
+    }
+
+    /// The key whose queue the call waits in, and the kind of that lock.
+    pub(super) fn awaited(&self) -> (&'a Arc<str>, LockKind) {
+        (&self.call.awaited_keys(Some(self.key_index))[0], self.call.kind())
+    }
+
+    /// Gives the call an entry.
+    pub(super) fn enqueue(&mut self) {
+        let setup = Setup {
+            nodes: self.call.client.settings().nodes.len(),
+            place_lease: self.call.client.settings().place_lease,
+        };
+        let now = self.call.client.engine().now();
+        let entry = self.seat().entry();
+        self.machine.enter(QueuedCall::new(setup, entry, now));
+    }
+
+    /// The call as one that waits.
+    pub(super) fn seat(&mut self) -> &Seat<'a> {
+        let (key, kind) = self.awaited();
+        let (client, wait, ticket) = (self.call.client, self.wait, &self.ticket);
+        let waiter = self.waiter.get_or_insert_with(|| {
+            let seat = client.engine().sit(key, kind, random());
+            if let Some(ticket) = ticket {
+                ticket.notify_by_interrupt(seat.interrupt());
+            }
+            Waiter::new(client.engine(), wait, seat)
+        });
+        waiter.seat()
+    }
+
+    /// Whether a set has to store its entry before it asks for all keys: it does so unless it was told.
+    pub(super) fn is_to_enqueue(&mut self) -> bool {
+        let is_set = matches!(self.call.key, LockKey::Set(_));
+        is_set && !self.asks_for_all && self.machine.queue().is_some_and(|queue| !queue.is_told())
+    }
+
+    /// Stores the entry of a set in the queue of the key that it waits for. If that is free, it asks for all keys.
+    pub(super) fn enqueue_set(&mut self) -> Result<()> {
+        let Some(mut in_turn) = self.in_turn() else { return Ok(()) };
+        in_turn.request.stores_only = true;
+        let key = LockKey::One(Arc::clone(self.awaited().0));
+        let (_, result) =
+            self.ask_nodes(&key, LockKind::Plain, Attempt { in_turn: Some(in_turn), asks_for_keys: false })?;
+        self.set_bounds(&result);
+        let Some(round) = result.queue else { return Ok(()) };
+        let free = round.replies().iter().filter(|(_, reply)| reply.is_free()).count();
+        // Where too few nodes have a queue, the attempt finds out what they hold.
+        let is_free = free + result.tally.faulted().len() >= result.tally.quorum();
+        self.asks_for_all = is_free;
+        let held = round.replies().iter().filter(|(_, reply)| !reply.is_free()).count();
+        if let (Some(ticket), true) = (&self.ticket, held >= result.tally.quorum()) {
+            ticket.note_answered(self.now.steady);
+        }
+        self.machine.enqueued(&round, is_free, self.now.steady, random());
+        let leaves = self.machine.queue().map_or(NodeSet::EMPTY, |queue| queue.leaves());
+        if let (Some(waiter), false) = (&self.waiter, leaves.is_empty()) {
+            waiter.seat().step_aside(leaves);
+        }
+        Ok(())
+    }
+
+    /// Waits until then at the latest, and hands the machine what has ended the wait. False for a call that does not
+    /// wait.
+    pub(super) fn wait_in_turn(&mut self, until: Timestamp) -> Result<bool> {
+        if self.ticket.is_none() {
+            return Ok(false);
+        }
+        self.account.begin_to_wait(&self.call, self.now.lease);
+        if self.follow_refusal() {
+            return self.wait_in_queue();
+        }
+        let is_fair = self.call.is_fair;
+        self.seat();
+        let Some(waiter) = &self.waiter else { return Ok(false) };
+        if let (true, Some(nodes)) = (is_fair, waiter.seat().denied()) {
+            return Err(self.call.client.not_told(self.call.resource(), nodes));
+        }
+        let wakening = waiter.wait(until);
+        let now = self.call.client.engine().now();
+        let Some(wakening) = wakening else {
+            self.machine.cancelled();
+            return Ok(true);
+        };
+        for note in &wakening.notes {
+            self.machine.on_message(note.node, note.message, note.at);
+        }
+        if wakening.is_inattentive || wakening.is_interrupted && self.call.has_slot_handed_on() {
+            self.machine.retry_now(now);
+        }
+        self.machine.woken(now);
+        Ok(true)
+    }
+
+    /// A set that was refused for another key than the one it waits for joins the end of that one's queue. Nothing is
+    /// held meanwhile.
+    pub(super) fn follow_refusal(&mut self) -> bool {
+        let refused = self.last.as_ref().and_then(|(_, result)| result.refused_key);
+        let keys = self.call.key.each();
+        let Some(index) = refused.filter(|&key| key != self.key_index && key < keys.len()) else { return false };
+        (self.waiter, self.ticket, self.key_index) = (None, None, index);
+        self.ticket = Some(self.call.client.queues().join(&keys[index], self.now).0);
+        self.machine.leave_queue();
+        true
+    }
+
+    /// Whether other threads of this client are in front in the queue of a semaphore, or have all of its slots.
+    pub(super) fn is_behind(&self) -> bool {
+        let position = |ticket| self.call.position(ticket, self.now.lease);
+        let is_head = |position| matches!(position, QueuePosition::Head(_));
+        self.call.permits.is_some() && self.ticket.as_ref().map(position).is_some_and(|position| !is_head(position))
+    }
+
+    /// Waits to be the head of the queue again, as before the first attempt. False when the time is up.
+    pub(super) fn wait_in_queue(&mut self) -> Result<bool> {
+        self.waiter = None;
+        if self.machine.queue().is_some() {
+            self.machine.leave_queue();
+        }
+        let Some(ticket) = &self.ticket else { return Ok(false) };
+        let position = self.call.position(ticket, self.now.lease);
+        let queued = queueing::wait_in_queue(&mut self.call, (ticket, position, self.now), self.wait, self.account)?;
+        self.now = self.call.client.engine().readings();
+        match queued {
+            Queued::Head => self.machine.retry_now(self.now.steady),
+            Queued::OutOfTime(None) => return Ok(false),
+            Queued::OutOfTime(Some(cause)) => {
+                return Err(self.call.client.unavailable("lock", self.call.resource(), cause));
+            }
+        }
+        Ok(true)
+    }
+}

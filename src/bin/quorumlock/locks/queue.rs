@@ -1,0 +1,236 @@
+//! The queue of a lock: how many calls wait, which one is first, and for how long.
+//!
+//! A queue is a sorted set: `queue.lua` has its format. A member is 16 digits of a client's id, a letter for what the
+//! call wants, and the number of the call; its score is the time at which the call began to wait, in microseconds since
+//! 1970. Any program may have written something else there, so nothing of it is relied on.
+
+use crate::connection::Value;
+use crate::json::Object;
+use quorumlock::Human;
+use quorumlock::protocol::key_space::{self, KeyKind};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+/// Digits of a client's id.
+const DIGITS: usize = 16;
+
+/// The queue of a lock, on one node or on all of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Queue {
+    /// How many calls wait.
+    pub(crate) count: u64,
+    pub(crate) first: Option<First>,
+}
+
+/// The call that is first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct First {
+    member: String,
+    wants: Wants,
+    waits: Duration,
+}
+
+/// What a call waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wants {
+    /// A plain or fenced lock.
+    Lock,
+    Read,
+    Write,
+    /// One of a semaphore.
+    Permit,
+}
+
+/// The keys of the queues in which calls wait for the lock with this key: its own, and if it is a slot, that of the
+/// semaphore. With `is_name`, also that of the semaphore of the same name.
+pub(super) fn keys(key: &str, is_name: bool) -> impl Iterator<Item = String> {
+    let is_plain = KeyKind::of(key).is_some_and(|(kind, _)| kind == KeyKind::Plain);
+    let semaphores = [key_space::semaphore_of_slot(key), is_name.then_some(key)];
+    let semaphores = semaphores.into_iter().flatten().filter(move |_| is_plain).map(key_space::semaphore);
+    [key.to_owned()].into_iter().chain(semaphores).map(|key| key_space::queue(&key))
+}
+
+impl Queue {
+    /// From the replies to `ZCARD` and to `ZRANGE 0 0 WITHSCORES`, by the clock of the server. None if no call waits,
+    /// or if the user may not ask.
+    pub(super) fn of(count: Value, first: Value, server_micros: u64) -> Option<Queue> {
+        let Value::Integer(count @ 1..) = count else { return None };
+        let first = first.array().unwrap_or_default();
+        let first = match first.as_slice() {
+            [Value::Bulk(member), score] => First::of(member, &score.text().unwrap_or_default(), server_micros),
+            _ => None,
+        };
+        Some(Queue { count: count.unsigned_abs(), first })
+    }
+
+    /// What several nodes have: the greatest count, and the call that is first on most of them.
+    pub(super) fn of_nodes<'q>(queues: impl Iterator<Item = &'q Queue>) -> Queue {
+        let (mut count, mut firsts) = (0, BTreeMap::<&str, Vec<&First>>::new());
+        for queue in queues {
+            count = count.max(queue.count);
+            if let Some(first) = &queue.first {
+                firsts.entry(&first.member).or_default().push(first);
+            }
+        }
+        let first = firsts.into_values().map(|mut seen| {
+            // The clocks of nodes differ.
+            seen.sort_by_key(|first| first.waits);
+            (seen.len(), seen[seen.len() / 2])
+        });
+        let first = first.max_by_key(|(nodes, first)| (*nodes, first.waits)).map(|(_, first)| first.clone());
+        Queue { count, first }
+    }
+
+    /// The queue as part of an object: `waiting`, and `first_waiter`.
+    pub(crate) fn json(&self, object: Object) -> Object {
+        object.raw("waiting", self.count).maybe_raw("first_waiter", self.first.as_ref().map(First::json))
+    }
+}
+
+impl First {
+    fn of(member: &[u8], score: &str, server_micros: u64) -> Option<First> {
+        let member = std::str::from_utf8(member).ok().filter(|text| text.is_ascii())?;
+        let (client, call) = member.split_at_checked(DIGITS)?;
+        let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        let (wants, number) = match call.split_at_checked(1)? {
+            ("m" | "f", number) => (Wants::Lock, number),
+            ("r", number) => (Wants::Read, number),
+            ("w", number) => (Wants::Write, number),
+            ("s", rest) => (Wants::Permit, rest.split_once(':').filter(|(count, _)| is_number(count))?.1),
+            _ => return None,
+        };
+        let is_entry = client.bytes().all(is_digit) && is_number(number);
+        is_entry.then(|| First { member: member.to_owned(), wants, waits: waits(score, server_micros) })
+    }
+
+    /// The client that waits.
+    fn client(&self) -> &str {
+        &self.member[..DIGITS]
+    }
+
+    fn json(&self) -> Object {
+        let wants = match self.wants {
+            Wants::Lock => "lock",
+            Wants::Read => "read",
+            Wants::Write => "write",
+            Wants::Permit => "permit",
+        };
+        Object::new().text("client", self.client()).text("wants", wants).raw("waiting_ms", self.waits.as_millis())
+    }
+}
+
+fn is_number(text: &str) -> bool {
+    (1..=20).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// How long a call waits that began at this score: not at all for one that is ahead or no time, and not since before
+/// 1970.
+fn waits(score: &str, server_micros: u64) -> Duration {
+    let begun = score.parse::<f64>().ok().filter(|score| !score.is_nan());
+    // A conversion of a float saturates.
+    let begun = begun.map_or(server_micros, |score| score as u64);
+    Duration::from_millis(server_micros.saturating_sub(begun) / 1000)
+}
+
+/// What waits, with a comma in front; empty if no call does.
+impl fmt::Display for Queue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = match self.count {
+            0 => return Ok(()),
+            1 => "waits",
+            _ => "wait",
+        };
+        write!(f, ", {} {word}", self.count)?;
+        let Some(first) = &self.first else { return Ok(()) };
+        let wants = match first.wants {
+            Wants::Lock => "",
+            Wants::Read => " to read",
+            Wants::Write => " to write",
+            Wants::Permit => " for a permit",
+        };
+        write!(f, ", first {}{wants}, for {}", first.client(), Human(first.waits))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: u64 = 1_754_000_000_000_000;
+
+    fn first(member: &str, score: &str) -> Value {
+        Value::Array([member, score].map(|text| Value::Bulk(text.as_bytes().to_vec())).into())
+    }
+
+    fn shown(member: &str, score: &str) -> String {
+        Queue::of(Value::Integer(3), first(member, score), NOW).unwrap().to_string()
+    }
+
+    #[test]
+    fn the_first_call_is_shown_with_what_it_wants_and_for_how_long() {
+        let score = "1753999998500000";
+        for (call, wants) in
+            [("m7", ""), ("f7", ""), ("r7", " to read"), ("w7", " to write"), ("s3:7", " for a permit")]
+        {
+            let member = format!("00112233445566aa{call}");
+            assert_eq!(shown(&member, score), format!(", 3 wait, first 00112233445566aa{wants}, for 1.5 s"));
+        }
+        let one = Queue::of(Value::Integer(1), first("00112233445566aas3:7", score), NOW).unwrap();
+        assert_eq!(one.to_string(), ", 1 waits, first 00112233445566aa for a permit, for 1.5 s");
+        let json = one.json(Object::new()).to_string();
+        let object = "{\"client\":\"00112233445566aa\",\"wants\":\"permit\",\"waiting_ms\":1500}";
+        assert_eq!(json, format!("{{\"waiting\":1,\"first_waiter\":{object}}}"));
+        assert_eq!(Queue::default().json(Object::new()).to_string(), "{\"waiting\":0,\"first_waiter\":null}");
+    }
+
+    #[test]
+    fn a_hostile_queue_does_no_harm() {
+        for score in ["inf", "+inf", "nan", "-nan", "", "word", "1e300", "1.7976931348623157e+308", "1754000000000001"]
+        {
+            assert!(shown("00112233445566aam7", score).ends_with(", for 0 s"), "{score}");
+        }
+        for score in ["-inf", "-1", "-1e300", "0", "-0"] {
+            let since_1970 = format!(", for {}", Human(Duration::from_micros(NOW)));
+            assert!(shown("00112233445566aam7", score).ends_with(&since_1970), "{score}");
+        }
+        let members = [
+            "",
+            "x",
+            "00112233445566a",
+            "00112233445566aa",
+            "00112233445566aam",
+            "00112233445566aax7",
+            "é0112233445566aam7",
+        ];
+        for member in
+            members.into_iter().chain(["00112233445566AAm7", "00112233445566aas7", "00112233445566aam\u{1b}[2J"])
+        {
+            assert_eq!(shown(member, "1"), ", 3 wait", "{member:?}");
+        }
+        for count in [Value::Integer(0), Value::Integer(-1), Value::Nil, Value::Bulk(b"3".to_vec())] {
+            assert_eq!(Queue::of(count, first("00112233445566aam7", "1"), NOW), None);
+        }
+        let most = Queue::of(Value::Integer(i64::MAX), Value::Nil, 0).unwrap();
+        assert_eq!(most.to_string(), format!(", {} wait", i64::MAX));
+    }
+
+    #[test]
+    fn several_nodes_have_the_greatest_count_and_the_first_of_most() {
+        let node =
+            |count, member: &str, score: &str| Queue::of(Value::Integer(count), first(member, score), NOW).unwrap();
+        let (a, b) = ("00000000000000aam1", "00000000000000bbm1");
+        let nodes = [node(2, a, "1753999999000000"), node(9, b, "1753999998000000"), node(1, a, "1753999999000000")];
+        assert_eq!(Queue::of_nodes(nodes.iter()).to_string(), ", 9 wait, first 00000000000000aa, for 1 s");
+        assert_eq!(Queue::of_nodes([].iter()), Queue::default());
+    }
+
+    #[test]
+    fn a_lock_has_its_queue_and_a_slot_that_of_its_semaphore() {
+        let of = |key: &str, is_name| keys(key, is_name).collect::<Vec<_>>();
+        assert_eq!(of("quorumlock-rw:a#1", true), ["quorumlock-queue:quorumlock-rw:a#1"]);
+        assert_eq!(of("a", false), ["quorumlock-queue:a"]);
+        assert_eq!(of("a", true), ["quorumlock-queue:a", "quorumlock-queue:quorumlock-permits:a"]);
+        assert_eq!(of("a#1", false), ["quorumlock-queue:a#1", "quorumlock-queue:quorumlock-permits:a"]);
+    }
+}

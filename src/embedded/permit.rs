@@ -1,0 +1,129 @@
+//! A permit of a semaphore, as the script [`PERMIT`](crate::protocol::script::PERMIT) leaves it, written out in Rust.
+//! The part about the queue is [`queue`].
+
+use super::calls::{Arguments, Calls};
+use super::failure::ScriptFailure;
+use super::plain::OwnedKey;
+use super::queue::{self, Lock, LockKind, QUEUE};
+use super::reply::{NO_ARGUMENT, ScriptValue};
+
+/// What the name of a semaphore follows in the key of its queue.
+const PERMITS: &[u8] = b"quorumlock-permits:";
+/// Most permits.
+const MOST: u64 = 256;
+
+struct Permit<'a> {
+    key: &'a [u8],
+    /// The semaphore's.
+    name: &'a [u8],
+    arguments: Arguments<'a>,
+    is_held: bool,
+    permits: u64,
+    /// A number of permits, and how many of them are free.
+    free: Option<(u64, usize)>,
+}
+
+/// Runs the script.
+///
+/// # Errors
+/// What keeps it from an answer.
+pub(super) fn run(calls: &mut Calls<'_>, key: &[u8], arguments: Arguments<'_>) -> Result<ScriptValue, ScriptFailure> {
+    let name = semaphore(key);
+    let queue = [QUEUE, PERMITS, name].concat();
+    let OwnedKey { owner, ours, reply } = OwnedKey::open(calls, key, &queue, arguments)?;
+    if let Some(reply) = reply {
+        return Ok(reply);
+    }
+    let asked = arguments.at(8).filter(|_| arguments.at(1) == Some(b"take"));
+    let permits = asked.map_or(Some(0), digits).ok_or(NO_ARGUMENT)?;
+    let kind = Permit { key, name, arguments, is_held: owner.is_some(), permits, free: None };
+    let lock = Lock { key, queue: &queue, ours, holder: owner.unwrap_or_default() };
+    queue::run(calls, kind, lock, arguments)
+}
+
+impl Permit<'_> {
+    fn slot_keys(&self, count: u64) -> impl Iterator<Item = Vec<u8>> {
+        (0..count.min(MOST)).map(|slot| [self.name, b"#", slot.to_string().as_bytes()].concat())
+    }
+
+    /// For how long each slot is held, as `PTTL` replies it.
+    fn times(&self, calls: &Calls<'_>) -> impl Iterator<Item = i64> {
+        self.slot_keys(self.permits).map(move |key| calls.pttl(&key))
+    }
+}
+
+impl LockKind for Permit<'_> {
+    /// The number of permits that it counts with.
+    type Entry = u64;
+
+    fn asked(&self) -> u64 {
+        self.permits
+    }
+
+    /// What no client has written is sent a message, and so found to be without a receiver.
+    fn kind_of(&self, member: &[u8]) -> u64 {
+        let client = member.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+        let count = || {
+            let rest = member[client..].strip_prefix(b"s")?;
+            let count = &rest[..rest.iter().position(|byte| *byte == b':')?];
+            digits(count).filter(|_| !count.starts_with(b"0"))
+        };
+        count().filter(|_| client > 0).unwrap_or(MOST)
+    }
+
+    fn fits(&mut self, calls: &Calls<'_>, count: u64, rank: usize, _: Option<u64>) -> bool {
+        let known = self.free.filter(|(known, _)| *known == count);
+        let free =
+            known.map_or_else(|| self.slot_keys(count).filter(|key| !calls.exists(key)).count(), |known| known.1);
+        self.free = Some((count, free));
+        rank < free
+    }
+
+    fn grant(&mut self, calls: &mut Calls<'_>) -> Result<Option<ScriptValue>, ScriptFailure> {
+        if self.is_held {
+            return Ok(None);
+        }
+        calls.set(self.key, self.arguments.or_empty(2), self.arguments.or_empty(3))?;
+        self.free = None;
+        Ok(Some(ScriptValue::Integer(1)))
+    }
+
+    fn keeps_entry(&self) -> bool {
+        false
+    }
+
+    fn has_one_holder(&self) -> bool {
+        false
+    }
+
+    fn is_known(&self, rank: usize) -> bool {
+        self.arguments.at(1) != Some(b"take") && self.free.is_some_and(|(_, free)| rank + 1 < free)
+    }
+
+    fn held_for(&self, calls: &Calls<'_>) -> i64 {
+        let is_free = self.times(calls).any(|time| time == -2);
+        if is_free { 0 } else { self.times(calls).filter(|time| *time >= 0).min().map_or(-1, |time| time + 1) }
+    }
+
+    fn slots(&self, calls: &Calls<'_>) -> String {
+        let letter = |time| match time {
+            -2 => 'f',
+            -1 => 'e',
+            _ => 't',
+        };
+        self.times(calls).map(letter).collect()
+    }
+}
+
+/// The name of the semaphore that the key of a slot belongs to.
+fn semaphore(key: &[u8]) -> &[u8] {
+    let end = key.iter().rposition(|byte| *byte == b'#').filter(|end| digits(&key[end + 1..]).is_some());
+    &key[..end.unwrap_or(key.len())]
+}
+
+/// A number of any length; the greatest that fits stands for all that are greater.
+fn digits(text: &[u8]) -> Option<u64> {
+    let is_number = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+    let add = |number: u64, digit: &u8| number.saturating_mul(10).saturating_add(u64::from(digit - b'0'));
+    is_number.then(|| text.iter().fold(0, add))
+}

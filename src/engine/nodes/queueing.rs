@@ -1,0 +1,123 @@
+//! The queues of locks, as the calls of this client use them: entries that are stored and removed without a thread that
+//! waits for it, and sleep until a message.
+
+use super::Nodes;
+use super::commands::Command;
+use crate::algorithm::fence::FencingToken;
+use crate::algorithm::lease::OwnerToken;
+use crate::algorithm::lock_kind::{Access, LockKind};
+use crate::algorithm::node::{NodeId, NodeSet};
+use crate::algorithm::queue::{Entry, EntryKind, TakeRequest, TicketRequest};
+use crate::algorithm::time::Timestamp;
+use crate::engine::driver::WaitSlots;
+use crate::engine::interrupt::Interrupt;
+use crate::engine::rounds::Purpose;
+use crate::engine::wait_registry::{WaitRegistry, Wakening};
+use crate::protocol::operation::Verb;
+use crate::protocol::session::Ticket;
+use crate::protocol::subscription::Notice;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+impl Nodes {
+    /// Registers a call that is about to wait, and subscribes to the client's channel. Returns the client's name and
+    /// the call's number.
+    pub(in crate::engine) fn enter_queue(
+        &mut self,
+        interrupt: &Arc<Interrupt>,
+        random: u64,
+        now: Timestamp,
+    ) -> (u64, u64) {
+        let call = self.subscribers.registry.enter(interrupt, random);
+        let is_changed = self.subscribers.open(&self.connections, now);
+        self.poll.note_change(is_changed);
+        call
+    }
+
+    /// Queues the removal of a call's entry for the nodes that may have it, and are connected: elsewhere its client is
+    /// told, and removes it then. Without an entry, those are told that wait. No thread waits for it.
+    pub(in crate::engine) fn leave(
+        &mut self,
+        (key, kind): (&[u8], LockKind),
+        entry: Option<Entry>,
+        nodes: NodeSet,
+        now: Timestamp,
+    ) {
+        self.queue_entry((key, kind), Verb::Leave(entry), nodes, now);
+    }
+
+    /// Queues that a call's entry is stored with its ticket on these nodes. No thread waits for it.
+    pub(in crate::engine) fn store(
+        &mut self,
+        lock: (&[u8], LockKind),
+        (entry, ticket): (Entry, u64),
+        nodes: NodeSet,
+        now: Timestamp,
+    ) {
+        let ticket = TicketRequest::Fixed(ticket);
+        let request = TakeRequest { entry: Some(entry), ticket, stores_only: true, ..TakeRequest::WITHOUT_ENTRY };
+        self.queue_entry(lock, Verb::Take { ttl_millis: 0, request }, nodes, now);
+    }
+
+    /// A call that has ended got a message: its entry is removed on that node.
+    pub(super) fn leave_ended(&mut self, node: NodeId, notice: &Notice, now: Timestamp) {
+        let entry = notice.entry;
+        let kind = match entry.kind {
+            EntryKind::Mutex => LockKind::Plain,
+            EntryKind::Fenced => LockKind::Fenced(FencingToken::MAX),
+            EntryKind::Read => LockKind::ReadWrite { access: Access::Read, fence: None },
+            EntryKind::Write => LockKind::ReadWrite { access: Access::Write, fence: None },
+            EntryKind::Permit(permits) => LockKind::Permit(permits),
+        };
+        self.leave((&notice.key, kind), Some(entry), NodeSet::from_iter([node]), now);
+    }
+
+    fn queue_entry(&mut self, (key, kind): (&[u8], LockKind), verb: Verb, nodes: NodeSet, now: Timestamp) {
+        let ready: NodeSet = nodes.iter().filter(|node| self.node(*node).runs_releases()).collect();
+        self.subscribers.note_left(nodes.without(ready), &mut self.poll, now);
+        if ready.is_empty() {
+            return;
+        }
+        let token = OwnerToken::from_entropy([0; OwnerToken::ENTROPY]);
+        let ticket = self.rounds.open_command(Purpose::Entry, (key, &token), kind);
+        let operation = self.commands.operation(kind, verb);
+        self.queue(&Command::new(ticket, key, &token, operation), ready, now);
+        self.rounds.mark_decided(ticket);
+        self.rounds.unrefer(ticket);
+    }
+
+    /// Begins a wait for messages to a call. It ends at once when something has arrived, or the interrupt was set,
+    /// before.
+    pub(in crate::engine) fn sleep(&mut self, call: u64, now: Timestamp, notify: &mut WaitSlots) -> Ticket {
+        let (ticket, is_changed) = self.subscribers.sleep(call, &self.connections, &mut self.rounds, now, notify);
+        self.poll.note_change(is_changed);
+        ticket
+    }
+
+    /// Ends a wait, and returns what has arrived.
+    pub(in crate::engine) fn wake(&mut self, ticket: Ticket, call: u64) -> Wakening {
+        self.rounds.unrefer(ticket);
+        self.subscribers.registry.wake(call)
+    }
+
+    /// A call waits no more.
+    pub(in crate::engine) fn note_wait_ended(&mut self, now: Timestamp) {
+        self.subscribers.note_wait_ended(&mut self.poll, now);
+    }
+
+    /// Which calls wait, and what has arrived for them.
+    pub(in crate::engine) fn wait_registry(&mut self) -> &mut WaitRegistry {
+        &mut self.subscribers.registry
+    }
+
+    /// The nodes that do not permit the subscription, if they are so many that no quorum of messages arrives.
+    pub(in crate::engine) fn denied_subscriptions(&self) -> Option<NodeSet> {
+        let denied = self.subscribers.denied();
+        (denied.len() > self.connections.len() - (self.connections.len() / 2 + 1)).then_some(denied)
+    }
+
+    /// Whether [`WaitRegistry::woke_another`] can be true of any key.
+    pub(in crate::engine) fn has_woken(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.subscribers.registry.has_woken)
+    }
+}

@@ -1,0 +1,91 @@
+//! A call of this client that waits in the queues of a lock.
+
+use super::driver::Driver;
+use super::interrupt::Interrupt;
+use super::nodes::Nodes;
+use super::wait_registry::Wakening;
+use crate::algorithm::lock_kind::LockKind;
+use crate::algorithm::node::NodeSet;
+use crate::algorithm::queue::Entry;
+use crate::algorithm::time::Timestamp;
+use std::sync::Arc;
+
+/// The registration of such a call. Dropping it removes its entries from the queues, unless the call has won.
+pub(crate) struct Seat<'e> {
+    pub(super) driver: &'e Driver<Nodes>,
+    pub(super) key: Arc<str>,
+    pub(super) kind: LockKind,
+    pub(super) entry: Entry,
+    pub(super) interrupt: Arc<Interrupt>,
+    /// The nodes that may have its entry.
+    pub(super) may_have: NodeSet,
+    pub(super) has_won: bool,
+}
+
+impl Seat<'_> {
+    /// The call's entry.
+    pub(crate) fn entry(&self) -> Entry {
+        self.entry
+    }
+
+    /// What ends a wait from outside.
+    pub(crate) fn interrupt(&self) -> &Arc<Interrupt> {
+        &self.interrupt
+    }
+
+    /// A round may have stored the entry on these nodes.
+    pub(crate) fn note_stored(&mut self, nodes: NodeSet) {
+        self.may_have = self.may_have.union(nodes);
+    }
+
+    /// Has these nodes remove the entry. The call goes on to wait.
+    pub(crate) fn step_aside(&self, nodes: NodeSet) {
+        let lock = (self.key.as_bytes(), self.kind);
+        self.driver.enter(|all, now, _| all.leave(lock, Some(self.entry), nodes, now));
+    }
+
+    /// Waits until then at the latest, and returns what has arrived.
+    pub(crate) fn wait(&self, until: Timestamp) -> Wakening {
+        self.driver.run(
+            |nodes, now, notify| (nodes.sleep(self.entry.number, now, notify), until),
+            |nodes, ticket| nodes.wake(ticket, self.entry.number),
+        )
+    }
+
+    /// Whether every release by a quorum is certain to be noticed, though these nodes have no entry.
+    pub(crate) fn is_attentive(&self, unstored: NodeSet) -> bool {
+        self.driver.enter(|nodes, now, _| {
+            let registry = nodes.wait_registry();
+            registry.is_attentive_without(unstored) && !registry.misses_messages(self.key.as_bytes(), now)
+        })
+    }
+
+    /// The nodes that do not permit the subscription, if they are so many that no quorum of messages arrives.
+    pub(crate) fn denied(&self) -> Option<NodeSet> {
+        self.driver.enter(|nodes, _, _| nodes.denied_subscriptions())
+    }
+
+    /// The lock has changed hands, and no message arrived.
+    pub(crate) fn note_missed(&self) {
+        self.driver.enter(|nodes, now, _| nodes.wait_registry().note_missed(self.key.as_bytes(), now));
+    }
+
+    /// The call has won the lock, and has it until then unless that is extended: its release removes the entry.
+    pub(crate) fn win(mut self, until: Timestamp) {
+        self.has_won = true;
+        self.driver.enter(|nodes, _, _| nodes.wait_registry().hold(self.entry.number, until));
+    }
+}
+
+impl Drop for Seat<'_> {
+    fn drop(&mut self) {
+        let Seat { ref key, kind, entry, may_have, has_won, .. } = *self;
+        self.driver.enter(|nodes, now, _| {
+            if !has_won {
+                nodes.wait_registry().leave(entry.number);
+                nodes.leave((key.as_bytes(), kind), Some(entry), may_have, now);
+            }
+            nodes.note_wait_ended(now);
+        });
+    }
+}

@@ -1,0 +1,80 @@
+//! What the replies of the script of fenced locks mean.
+
+use super::super::operation::{FenceRequest, Kind};
+use super::*;
+use crate::algorithm::fence::LEAD_LIMIT;
+
+const UNEXPECTED: Result<Answer, ProtocolError> = Err(ProtocolError::UnexpectedReply);
+const ACQUIRE: Verb = Verb::Acquire { ttl_millis: 30_000 };
+const EXTEND: Verb = Verb::Extend { ttl_millis: 30_000 };
+
+fn meaning(dialect: Dialect, verb: Verb, least: FencingToken, bytes: Reply<'_>) -> Result<Answer, ProtocolError> {
+    let kind = Kind::Fenced(FenceRequest { least, retention_millis: 86_400_000 });
+    reply(dialect, Operation { verb, kind }, bytes)
+}
+
+#[test]
+fn a_reply_means_what_its_operation_makes_of_it() {
+    let failed = |cause| Ok(Answer::Vote(Vote::Fault(Fault::new(Phase::Reply, cause))));
+    let [granted, refused, absent] = [Vote::Granted, Vote::Refused, Vote::Absent].map(|vote| Ok(Answer::Vote(vote)));
+    let [ahead, foreign, no_scripts] = [Cause::FenceAhead, Cause::UnexpectedValue, Cause::NoScripts].map(failed);
+    let [denied, full] = [Cause::NoPermission, Cause::OutOfMemory].map(failed);
+    let number = Ok(Answer::Fence(FencingToken::saturating(1_700_000_000_000_000)));
+    let held = |millis| Ok(Answer::Held(Duration::from_millis(millis)));
+    let all = |meaning| [meaning; 4];
+    let table: [(Reply<'_>, [Result<Answer, ProtocolError>; 4]); 21] = [
+        (Reply::Bulk(Some(b"1700000000000000")), [number, UNEXPECTED, UNEXPECTED, UNEXPECTED]),
+        (Reply::Bulk(Some(b"9007199254740992")), [foreign, UNEXPECTED, UNEXPECTED, UNEXPECTED]),
+        (Reply::Bulk(Some(b"1.7e+15")), [foreign, UNEXPECTED, UNEXPECTED, UNEXPECTED]),
+        (Reply::Bulk(None), all(UNEXPECTED)),
+        (Reply::Integer(1), [UNEXPECTED, granted, granted, granted]),
+        (Reply::Integer(0), [UNEXPECTED, absent, refused, refused]),
+        (Reply::Integer(-1), [UNEXPECTED, refused, refused, UNEXPECTED]),
+        (Reply::Integer(-2), [foreign, foreign, foreign, refused]),
+        (Reply::Integer(-3), [ahead, UNEXPECTED, ahead, refused]),
+        (Reply::Integer(-4), [held(1), UNEXPECTED, UNEXPECTED, refused]),
+        (Reply::Integer(-5), [held(2), UNEXPECTED, UNEXPECTED, UNEXPECTED]),
+        (Reply::Integer(i64::MIN), [held(i64::MAX as u64 - 2), UNEXPECTED, UNEXPECTED, UNEXPECTED]),
+        (Reply::Integer(2), [UNEXPECTED, UNEXPECTED, UNEXPECTED, granted]),
+        (Reply::Integer(5), all(UNEXPECTED)),
+        (Reply::Simple(b"OK"), all(UNEXPECTED)),
+        (Reply::Error(b"ERR unknown command 'EVAL', with args beginning with: 'l' "), all(no_scripts)),
+        (Reply::Error(b"ERR Could not find scripting engine 'lua'"), all(no_scripts)),
+        (Reply::Error(b"NOPERM this user has no permissions to run the 'eval' command"), all(no_scripts)),
+        (Reply::Error(b"NOPERM No permissions to access a key"), all(denied)),
+        (Reply::Error(b"ERR The user executing the script can't run this command or subcommand"), all(denied)),
+        (Reply::Error(b"OOM command not allowed when used memory > 'maxmemory'."), all(full)),
+    ];
+    for (bytes, meanings) in table {
+        for (verb, expected) in [ACQUIRE, EXTEND, Verb::Raise, Verb::Release(None)].into_iter().zip(meanings) {
+            let actual = meaning(Dialect::Eval, verb, FencingToken::MAX, bytes);
+            assert_eq!(actual, expected, "{bytes:?} to {verb:?}");
+        }
+    }
+}
+
+#[test]
+fn a_fence_that_is_far_ahead_of_what_was_asked_for_is_no_vote() {
+    let fence_after = |least: u64| {
+        let least = FencingToken::saturating(least);
+        meaning(Dialect::Eval, ACQUIRE, least, Reply::Bulk(Some(b"1700000000000000")))
+    };
+    let number = Ok(Answer::Fence(FencingToken::saturating(1_700_000_000_000_000)));
+    let ahead = Ok(fault(Cause::FenceAhead));
+    let floor = 1_700_000_000_000_000 - LEAD_LIMIT;
+    assert_eq!([floor, floor - 1, 1].map(fence_after), [number, ahead, ahead]);
+}
+
+#[test]
+fn a_hash_that_is_not_known_or_not_permitted_is_worth_the_text() {
+    for (text, cause) in [
+        ("NOSCRIPT No matching script.", Cause::Server("NOSCRIPT")),
+        ("ERR unknown command 'EVALSHA'", Cause::Server("ERR")),
+        ("NOPERM this user has no permissions to run the 'evalsha' command", Cause::NoPermission),
+    ] {
+        for verb in [ACQUIRE, EXTEND, Verb::Raise, Verb::Release(None)] {
+            let by_hash = meaning(Dialect::Evalsha, verb, FencingToken::MAX, Reply::Error(text.as_bytes()));
+            assert_eq!(by_hash, Ok(Answer::WrongDialect(cause)), "{text} to {verb:?}");
+        }
+    }
+}

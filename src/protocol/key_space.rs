@@ -1,0 +1,144 @@
+//! The names of keys.
+//!
+//! ```text
+//!    plain lock        prefix name
+//!    fenced lock       quorumlock-fence: prefix name
+//!    read-write lock   quorumlock-rw: prefix name
+//!    slot of permits   prefix name # number
+//!    queue             quorumlock-queue: and the key of the lock; for permits, the key that names the semaphore:
+//!    semaphore         quorumlock-permits: prefix name
+//! ```
+//!
+//! A marker is in front of prefix and name, so one full name (prefix and name) is one lock of its kind, for any split
+//! of the two. No full name begins with a marker: so no key has two meanings.
+
+/// The marker of fenced locks.
+pub const FENCED: &str = "quorumlock-fence:";
+/// The marker of read-write locks.
+pub const READ_WRITE: &str = "quorumlock-rw:";
+/// The marker of queues. The key of a lock, or of a semaphore, follows.
+pub const QUEUE: &str = "quorumlock-queue:";
+/// The marker of semaphores, in the keys of their queues.
+pub const PERMITS: &str = "quorumlock-permits:";
+/// The marker of what nodes remember. A later version uses it.
+pub const NODE: &str = "quorumlock-node";
+/// One pattern for all that have a marker of a lock, or of a queue, in front of names that begin as given.
+pub const PATTERN: &str = "quorumlock-*:";
+
+/// The beginnings that no full name may have, each with what such keys are.
+const RESERVED: [(&str, &str); 5] = [
+    (FENCED, "fenced locks"),
+    (NODE, "nodes"),
+    (PERMITS, "semaphores"),
+    (QUEUE, "queues"),
+    (READ_WRITE, "read-write locks"),
+];
+
+/// The kind of a lock, as its key shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyKind {
+    /// A lock whose key is its full name: also a slot of a semaphore, one of a set, and a fair lock.
+    Plain,
+    /// A fenced lock.
+    Fenced,
+    /// A read-write lock.
+    ReadWrite,
+}
+
+impl KeyKind {
+    /// All of them.
+    pub const ALL: [KeyKind; 3] = [KeyKind::Plain, KeyKind::Fenced, KeyKind::ReadWrite];
+
+    /// What is in front of prefix and name.
+    pub const fn marker(self) -> &'static str {
+        match self {
+            KeyKind::Plain => "",
+            KeyKind::Fenced => FENCED,
+            KeyKind::ReadWrite => READ_WRITE,
+        }
+    }
+
+    /// The key of a lock of this kind.
+    pub fn key(self, prefix: &str, name: &str) -> String {
+        [self.marker(), prefix, name].concat()
+    }
+
+    /// The kind and the full name of the lock with this key; none for a key that is no lock.
+    pub fn of(key: &str) -> Option<(KeyKind, &str)> {
+        let marked = [KeyKind::Fenced, KeyKind::ReadWrite].into_iter();
+        let found = marked.filter_map(|kind| Some((kind, key.strip_prefix(kind.marker())?))).next();
+        found.or_else(|| reserved(key).is_none().then_some((KeyKind::Plain, key)))
+    }
+}
+
+/// The key of the queue of the lock, or of the semaphore, with this key.
+pub fn queue(key: &str) -> String {
+    [QUEUE, key].concat()
+}
+
+/// The key that names a semaphore of this full name. Nothing is stored under it: it is in the key of the queue.
+pub fn semaphore(full_name: &str) -> String {
+    [PERMITS, full_name].concat()
+}
+
+/// The full name of the semaphore in the key of one of its slots; none for a key of another form.
+pub fn semaphore_of_slot(key: &str) -> Option<&str> {
+    let (semaphore, slot) = key.rsplit_once('#')?;
+    (!slot.is_empty() && slot.bytes().all(|byte| byte.is_ascii_digit())).then_some(semaphore)
+}
+
+/// The name in the key of a lock, behind a prefix of this length.
+pub fn name(key: &str, prefix: usize) -> &str {
+    let full_name = KeyKind::of(key).map_or(key, |(_, full_name)| full_name);
+    // A name that is refused may have a marker as its prefix.
+    full_name.get(prefix..).or_else(|| key.get(prefix..)).unwrap_or(key)
+}
+
+/// The marker that a full name begins with, and what such keys are; none for a name that a lock may have.
+pub fn reserved(full_name: &str) -> Option<(&'static str, &'static str)> {
+    RESERVED.into_iter().find(|(marker, _)| full_name.starts_with(marker))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_has_one_key_of_each_kind_and_the_key_has_the_name() {
+        for (prefix, given) in [("", "orders/42"), ("orders/", "42"), ("o", "rders/42"), ("orders/42", "")] {
+            for kind in KeyKind::ALL {
+                let key = kind.key(prefix, given);
+                assert_eq!(key, kind.marker().to_owned() + "orders/42");
+                assert_eq!(KeyKind::of(&key), Some((kind, "orders/42")));
+                assert_eq!(name(&key, prefix.len()), given);
+                assert_eq!(queue(&key), format!("quorumlock-queue:{key}"));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_lock_has_a_name_of_its_own() {
+        let [semaphore, plain] = [semaphore("orders/42"), KeyKind::Plain.key("orders/", "42")];
+        assert_eq!(queue(&semaphore), "quorumlock-queue:quorumlock-permits:orders/42");
+        for key in [queue(&plain), queue(&semaphore), semaphore, "quorumlock-node-1".to_owned()] {
+            assert!(KeyKind::of(&key).is_none() && reserved(&key).is_some(), "{key}");
+        }
+        assert_eq!(semaphore_of_slot("orders/42#17"), Some("orders/42"));
+        for other in ["orders/42", "orders/42#", "orders/42#a1"] {
+            assert!(semaphore_of_slot(other).is_none(), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_marker_begins_no_full_name() {
+        for marker in [FENCED, READ_WRITE, QUEUE, PERMITS, NODE] {
+            assert!(reserved(marker).is_some() && reserved(&format!("{marker}x")).is_some(), "{marker}");
+        }
+        for free in ["", "orders", "quorumlock", "quorumlock-trial-1", "app:quorumlock-rw:x"] {
+            assert!(reserved(free).is_none(), "{free}");
+        }
+        // Such names are refused, and have a text that messages show.
+        assert_eq!((name(FENCED, FENCED.len()), name("quorumlock-fence:x", FENCED.len())), ("", "x"));
+        assert_eq!(name("quorumlock-fence:é", 1), "quorumlock-fence:é".get(1..).unwrap());
+    }
+}

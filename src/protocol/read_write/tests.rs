@@ -1,0 +1,77 @@
+//! What the replies of the script of read-write locks mean.
+
+use super::super::operation::{FenceRequest, Kind};
+use super::*;
+use crate::algorithm::fault::{Fault, Phase};
+use crate::algorithm::fence::{FencingToken, LEAD_LIMIT};
+use crate::algorithm::lock_kind::Access;
+
+const UNEXPECTED: Result<Answer, ProtocolError> = Err(ProtocolError::UnexpectedReply);
+const FENCE: FenceRequest = FenceRequest { least: FencingToken::MAX, retention_millis: 86_400_000 };
+const ACQUIRE: Verb = Verb::Acquire { ttl_millis: 30_000 };
+const EXTEND: Verb = Verb::Extend { ttl_millis: 30_000 };
+
+const fn write(verb: Verb, fence: Option<FenceRequest>) -> Operation {
+    Operation { verb, kind: Kind::ReadWrite(Access::Write, fence) }
+}
+
+#[test]
+fn a_reply_means_what_its_operation_makes_of_it() {
+    let failed = |cause| Ok(Answer::Vote(Vote::Fault(Fault::new(Phase::Reply, cause))));
+    let [granted, refused, absent] = [Vote::Granted, Vote::Refused, Vote::Absent].map(|vote| Ok(Answer::Vote(vote)));
+    let [foreign, no_scripts] = [Cause::UnexpectedValue, Cause::NoScripts].map(failed);
+    let [held, held_longer] = [1, 2].map(|millis| Ok(Answer::Held(Duration::from_millis(millis))));
+    let ahead = failed(Cause::FenceAhead);
+    let number = Ok(Answer::Fence(FencingToken::saturating(1_700_000_000_000_000)));
+    let all = |meaning| [meaning; 5];
+    let operations = [
+        write(ACQUIRE, None),
+        write(ACQUIRE, Some(FENCE)),
+        write(EXTEND, Some(FENCE)),
+        write(Verb::Raise, Some(FENCE)),
+        write(Verb::Release(None), None),
+    ];
+    let table: [(Reply<'_>, [Result<Answer, ProtocolError>; 5]); 14] = [
+        (Reply::Integer(1), [granted, UNEXPECTED, granted, granted, granted]),
+        (Reply::Integer(0), [UNEXPECTED, UNEXPECTED, absent, refused, refused]),
+        (Reply::Integer(-1), [UNEXPECTED, UNEXPECTED, refused, refused, UNEXPECTED]),
+        (Reply::Integer(-2), [foreign, foreign, foreign, foreign, refused]),
+        (Reply::Integer(-3), [UNEXPECTED, ahead, UNEXPECTED, ahead, refused]),
+        (Reply::Integer(-4), [held, held, UNEXPECTED, UNEXPECTED, refused]),
+        (Reply::Integer(-5), [held_longer, held_longer, UNEXPECTED, UNEXPECTED, UNEXPECTED]),
+        (Reply::Integer(2), [UNEXPECTED, UNEXPECTED, UNEXPECTED, UNEXPECTED, granted]),
+        (Reply::Integer(5), all(UNEXPECTED)),
+        (Reply::Bulk(None), all(UNEXPECTED)),
+        (Reply::Bulk(Some(b"1700000000000000")), [UNEXPECTED, number, UNEXPECTED, UNEXPECTED, UNEXPECTED]),
+        (Reply::Bulk(Some(b"9007199254740992")), [UNEXPECTED, foreign, UNEXPECTED, UNEXPECTED, UNEXPECTED]),
+        (Reply::Error(b"NOPERM this user has no permissions to run the 'eval' command"), all(no_scripts)),
+        (Reply::Error(b"OOM command not allowed"), all(failed(Cause::OutOfMemory))),
+    ];
+    for (bytes, meanings) in table {
+        for (operation, expected) in operations.into_iter().zip(meanings) {
+            assert_eq!(reply(Dialect::Eval, operation, bytes), expected, "{bytes:?} to {operation:?}");
+        }
+    }
+}
+
+#[test]
+fn a_number_that_is_far_ahead_of_what_was_asked_for_is_no_vote() {
+    let after = |least: u64| {
+        let fence = FenceRequest { least: FencingToken::saturating(least), ..FENCE };
+        reply(Dialect::Eval, write(ACQUIRE, Some(fence)), Reply::Bulk(Some(b"1700000000000000")))
+    };
+    let number = Ok(Answer::Fence(FencingToken::saturating(1_700_000_000_000_000)));
+    let ahead = Ok(fault(Cause::FenceAhead));
+    let floor = 1_700_000_000_000_000 - LEAD_LIMIT;
+    assert_eq!([floor, floor - 1, 1].map(after), [number, ahead, ahead]);
+}
+
+#[test]
+fn a_hash_that_is_not_known_is_worth_the_text() {
+    for verb in [ACQUIRE, EXTEND, Verb::Raise, Verb::Release(None)] {
+        for fence in [None, Some(FENCE)] {
+            let by_hash = reply(Dialect::Evalsha, write(verb, fence), Reply::Error(b"NOSCRIPT No matching script."));
+            assert_eq!(by_hash, Ok(Answer::WrongDialect(Cause::Server("NOSCRIPT"))), "{verb:?}");
+        }
+    }
+}
