@@ -21,6 +21,7 @@
     unreachable_pub,
     clippy::unwrap_used,
     dead_code,
+    unused_imports,
     reason = "a test, and it uses a part of what it includes"
 )]
 

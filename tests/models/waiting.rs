@@ -1,21 +1,21 @@
-//! Waiting for the notification of a release, model-checked: the library's own driver, rounds and wait registry, on
-//! locks that a scheduler controls.
+//! Waiting for a message, model-checked: the library's own driver, rounds and wait registry, on locks that a scheduler
+//! controls.
 //!
 //! The files are compiled here a second time, as in `relay.rs`. Threads wait for a lock that another client holds,
-//! without any time limit: a notification that is lost leaves them asleep, which the scheduler reports as a deadlock.
-//! The lock is released node by node, between any two steps of theirs; other threads drive meanwhile, or none does; a
-//! wait is cancelled at any point.
+//! without any time limit: a message that is lost leaves them asleep, which the scheduler reports as a deadlock. The
+//! lock is released node by node, between any two steps of theirs, and each node tells the call that has an entry
+//! there; other threads drive meanwhile, or none does; a wait is cancelled at any point. Which calls the nodes tell is
+//! what `queue` is about.
 //!
-//! Faults that were planted in the library to see this test fail, and belong to it: no notification kept while no
-//! thread sleeps, no check of it before the sleep, a notification discarded after the attempt and not before, no second
-//! check when a release is complete, no notification when enough nodes have published, an interrupt that is not checked
-//! before the sleep.
+//! Faults that were planted in the library to see this test fail, and belong to it: no message kept while no thread
+//! sleeps, no check of it before the sleep, a message that is discarded after the attempt and not before.
 
 #![allow(
     missing_docs,
     unreachable_pub,
     clippy::unwrap_used,
     dead_code,
+    unused_imports,
     reason = "a test, and it uses a part of what it includes"
 )]
 
@@ -30,17 +30,15 @@ mod os;
 
 use algorithm::lease::OwnerToken;
 use algorithm::node::NodeId;
+use algorithm::queue::Message;
 use algorithm::time::Timestamp;
-use algorithm::turns::WakeOrder;
 use engine::driver::{Driver, Reactor, WaitSlot, WaitSlots};
 use engine::interrupt::Interrupt;
 use engine::rounds::{Purpose, Rounds};
-use engine::wait_registry::{KeyWaiters, WaitRegistry, Waiter, WakeReason};
+use engine::wait_registry::{Note, Reaction, WaitRegistry};
 use os::sync::{Condvar, Mutex, lock};
 use os::waker::Waker;
-use protocol::publish::Hint;
 use protocol::session::Ticket;
-use protocol::subscription::Key;
 use shuttle::rand::Rng;
 use shuttle::sync::atomic::{AtomicBool, Ordering};
 use std::collections::VecDeque;
@@ -51,7 +49,6 @@ use std::time::Duration;
 const NODES: usize = 3;
 const LOCKS: usize = 3;
 const QUORUM: usize = 2;
-const HINT: Hint = Hint { crowd: 0, has_waited: true };
 
 /// The nodes, what they have been asked, what they have said, and the driver's wake-up.
 #[derive(Default)]
@@ -65,22 +62,24 @@ pub(crate) struct Wire {
 pub(crate) struct WireState {
     /// By lock and node.
     is_free: [[bool; NODES]; LOCKS],
-    is_subscribed: [[bool; NODES]; LOCKS],
-    asked: VecDeque<(usize, usize)>,
+    /// The call that has an entry there.
+    entries: [[Option<u64>; NODES]; LOCKS],
+    is_subscribed: [bool; NODES],
+    asked: VecDeque<usize>,
     said: VecDeque<Said>,
     pub(crate) woken: bool,
     closed: bool,
 }
 
 enum Said {
-    Confirmed(usize, usize),
-    Released(usize, usize),
+    Confirmed(usize),
+    Turn(u64, usize),
 }
 
 struct Nodes {
     wire: Arc<Wire>,
     rounds: Rounds,
-    listening: WaitRegistry,
+    registry: WaitRegistry,
     changed: bool,
 }
 
@@ -141,21 +140,23 @@ impl Reactor for Nodes {
 
     fn absorb(&mut self, watch: Watch, bells: &mut WaitSlots) {
         if watch.woken {
-            for sleeper in self.listening.waiters_by_key.values().flat_map(|waiters| &waiters.sleepers) {
-                if sleeper.interrupt.is_set() {
-                    self.rounds.end_wait(sleeper.ticket, bells);
-                }
-            }
+            self.registry.interrupted().for_each(|ticket| self.rounds.end_wait(ticket, bells));
         }
         let said = std::mem::take(&mut lock(&self.wire.state).said);
         for said in said {
-            let waiters = match said {
-                Said::Confirmed(lock, node) => self.listening.confirmed(&key(lock), NodeId::new(node)),
-                Said::Released(lock, node) => {
-                    self.listening.announced(&key(lock), NodeId::new(node), HINT, Timestamp::ORIGIN)
+            match said {
+                Said::Confirmed(node) => {
+                    let sleeping = self.registry.on_confirmed(NodeId::new(node), Timestamp::ORIGIN);
+                    sleeping.into_iter().for_each(|ticket| self.rounds.end_wait(ticket, bells));
                 }
-            };
-            ring(&mut self.rounds, waiters, bells);
+                Said::Turn(call, node) => {
+                    let note = Note { node: NodeId::new(node), message: Message::Turn(None), at: Timestamp::ORIGIN };
+                    match self.registry.on_message(call, note) {
+                        Reaction::Wake(ticket) => self.rounds.end_wait(ticket, bells),
+                        Reaction::None | Reaction::Leave => {}
+                    }
+                }
+            }
         }
     }
 
@@ -191,30 +192,22 @@ impl Reactor for Nodes {
     fn interrupt_releases(&mut self, _bells: &mut WaitSlots) {}
 }
 
-fn ring(rounds: &mut Rounds, waiters: Option<&KeyWaiters>, bells: &mut WaitSlots) {
-    for sleeper in waiters.into_iter().flat_map(|waiters| &waiters.sleepers) {
-        rounds.end_wait(sleeper.ticket, bells);
-    }
-}
-
-fn key(number: usize) -> Key {
-    Key::from([number as u8].as_slice())
-}
-
-/// Takes the lock if a quorum of nodes has it to give.
-fn attempt(relay: &Driver<Nodes>, number: usize) -> bool {
-    relay.enter(|nodes, _, _| nodes.listening.look_into(&key(number)));
+/// Takes the lock if a quorum of nodes has it to give. The others store the call's entry.
+fn attempt(relay: &Driver<Nodes>, number: usize, call: u64) -> bool {
+    relay.enter(|nodes, _, _| nodes.registry.look_into(call));
     // The nodes are asked one after the other.
     let mut granted = 0;
     for node in 0..NODES {
         shuttle::thread::yield_now();
         let wire = relay.enter(|nodes, _, _| Arc::clone(&nodes.wire));
-        granted += usize::from(lock(&wire.state).is_free[number][node]);
+        let mut state = lock(&wire.state);
+        state.entries[number][node] = Some(call);
+        granted += usize::from(state.is_free[number][node]);
     }
     granted >= QUORUM
 }
 
-/// Attempts, listens, attempts again and waits; true when it has the lock.
+/// Subscribes, attempts and waits; true when it has the lock.
 fn wait(
     relay: &Driver<Nodes>,
     wire: &Arc<Wire>,
@@ -222,47 +215,39 @@ fn wait(
     interrupt: &Arc<Interrupt>,
     is_cancelled: &AtomicBool,
 ) -> bool {
-    if attempt(relay, number) {
-        return true;
-    }
-    relay.enter(|nodes, _, _| {
-        if nodes.listening.enter(&key(number), true) {
-            lock(&nodes.wire.state).asked.extend((0..NODES).map(|node| (number, node)));
+    let call = relay.enter(|nodes, _, _| {
+        if !nodes.registry.has_waiters() {
+            lock(&nodes.wire.state).asked.extend(0..NODES);
             nodes.changed = true;
         }
+        nodes.registry.enter(interrupt, 7).1
     });
     wire.to_nodes.notify_all();
     let won = loop {
+        if attempt(relay, number, call) {
+            break true;
+        }
         if is_cancelled.load(Ordering::SeqCst) {
             break false;
         }
-        let word = relay.run(
+        let wakening = relay.run(
             |nodes, _, bells| {
                 let token = OwnerToken::from_entropy([0; OwnerToken::ENTROPY]);
-                let ticket = nodes.rounds.open(Purpose::Wait, &key(number), &token);
+                let ticket = nodes.rounds.open(Purpose::Wait, &[], &token);
                 nodes.rounds.set_soft_deadline(ticket, true);
-                if !nodes.listening.sleep(&key(number), Waiter::new(ticket, interrupt)) {
+                if !nodes.registry.sleep(call, ticket) {
                     nodes.rounds.end_wait(ticket, bells);
                 }
                 (ticket, Timestamp::NEVER)
             },
             |nodes, ticket| {
                 nodes.rounds.unrefer(ticket);
-                nodes.listening.wake(&key(number), ticket)
+                nodes.registry.wake(call)
             },
         );
-        assert!(
-            matches!(
-                word,
-                Some(WakeReason::Interrupted | WakeReason::Subscribed | WakeReason::Released(WakeOrder::Overdue))
-            ),
-            "{word:?}"
-        );
-        if attempt(relay, number) {
-            break true;
-        }
+        assert!(wakening.is_any(), "nothing ended the wait");
     };
-    relay.enter(|nodes, now, _| nodes.listening.leave(&key(number), (won, None), now));
+    relay.enter(|nodes, _, _| nodes.registry.leave(call));
     won
 }
 
@@ -270,9 +255,9 @@ fn wait(
 fn serve(wire: &Wire) {
     let mut state = lock(&wire.state);
     loop {
-        if let Some((number, node)) = state.asked.pop_front() {
-            state.is_subscribed[number][node] = true;
-            state.said.push_back(Said::Confirmed(number, node));
+        if let Some(node) = state.asked.pop_front() {
+            state.is_subscribed[node] = true;
+            state.said.push_back(Said::Confirmed(node));
             wire.to_driver.notify_all();
             drop(state);
             shuttle::thread::yield_now();
@@ -291,8 +276,8 @@ fn release(wire: &Wire, number: usize) {
         {
             let mut state = lock(&wire.state);
             state.is_free[number][node] = true;
-            if state.is_subscribed[number][node] {
-                state.said.push_back(Said::Released(number, node));
+            if let Some(call) = state.entries[number][node].filter(|_| state.is_subscribed[node]) {
+                state.said.push_back(Said::Turn(call, node));
                 wire.to_driver.notify_all();
             }
         }
@@ -314,7 +299,7 @@ fn scene(locks: usize, cancels: bool) {
     let world = Nodes {
         wire: Arc::clone(&wire),
         rounds: Rounds::new(NODES, None),
-        listening: WaitRegistry::new(NODES, true),
+        registry: WaitRegistry::new(NODES, true),
         changed: false,
     };
     let relay = Driver::new(world);
@@ -345,7 +330,7 @@ fn scene(locks: usize, cancels: bool) {
         release(&wire, number);
         assert!(thread.join().unwrap());
     }
-    relay.enter(|nodes, _, _| assert!(nodes.listening.waiters_by_key.is_empty() && !nodes.listening.has_sleepers()));
+    relay.enter(|nodes, _, _| assert!(!nodes.registry.has_waiters() && !nodes.registry.has_sleepers()));
     lock(&wire.state).closed = true;
     wire.to_nodes.notify_all();
     server.join().unwrap();

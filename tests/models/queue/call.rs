@@ -1,40 +1,31 @@
-//! A call that waits for a lock, as its client sees it: which tickets it asks with, when it asks, what it undoes.
+//! A call as the search stores it, and the library's own, which is made of that for each thing that happens.
 //!
-//! This file has no type of the model: it is written to become the library's own, with `now` as an argument. Its
-//! terms: an *entry* is the call's place in the queue of a node; its *ticket* is the entry's score there.
-//!
-//! 1. A round asks all nodes ([`QueuedCall::ask`]). A call without a ticket takes the greatest answer of the first
-//!    round in which a quorum answered, for good. With fewer answers it leaves, and begins again.
-//!    A round that is lost with fewer answers is repeated in 10 ms: its undo wakes others, and not its own call.
-//! 2. A round that is lost is undone where a node granted or did not answer. The undo stores the ticket again. A node
-//!    that answered with another ticket stores the call's.
-//! 3. A call asks when a quorum of nodes sent it a turn, or 2 ms after the first node did. Because of fewer nodes than
-//!    a quorum it asks at most once in 10 ms. A subscription that is confirmed counts as a turn.
-//! 4. The entry behind the first one is the next one. A call that is next asks in 30 ms: the first one may have ended.
-//!    A refusal with one entry in front, by a node whose lock was free, makes its call the next one, too. A call that
-//!    has ended leaves a node that sends it a message of either kind.
-//! 5. Without a message, a call asks once in `place_lease` and its rank in milliseconds.
-//! 6. A round challenges a head that the call saw for `place_lease` while the lock was free or changed hands
-//!    ([`HeadWatch`], one for each node).
+//! What a call does is `algorithm::queue`. What is here beside it is the engine's: when a round is decided
+//! (`engine::rounds`).
 
+use crate::node::{CALLS, Lock};
+use crate::packed::Watch;
+use crate::rules::Rule;
+use crate::world::{NODES, NOW, PLACE_LEASE};
+use quorumlock::algorithm::holder::HolderTag;
 use quorumlock::algorithm::node::{NodeId, NodeSet};
+use quorumlock::algorithm::queue::{
+    Aftermath, Entry, EntryKind, HeadWatch, Member, Message, QueueReply, QueueRound, QueuedCall, Setup, Slots, Storage,
+};
 use quorumlock::algorithm::time::Timestamp;
+use std::sync::LazyLock;
 use std::time::Duration;
 
-/// A turn by fewer nodes than a quorum waits so long for the others: they are a network's jitter apart.
-const JITTER: Duration = Duration::from_millis(2);
-/// Rounds because of fewer turns than a quorum are so far apart, as most of them are lost.
+/// Rounds that are lost in vain are repeated after this time.
 const SPACING: Duration = Duration::from_millis(10);
-/// The first one has so long to ask before the next one does: many round trips, and short to a person.
-const NEXT: Duration = Duration::from_millis(30);
+/// No clock is ahead.
+const LATEST: u64 = u64::MAX;
 
-/// What stays the same for a client.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Setup {
-    pub(crate) nodes: usize,
-    /// How long an entry in front may let others wait.
-    pub(crate) place_lease: Duration,
-}
+static MEMBERS: LazyLock<[Member; CALLS]> = LazyLock::new(|| std::array::from_fn(|call| entry(call).member()));
+static TAGS: LazyLock<Vec<(Lock, HolderTag)>> = LazyLock::new(|| {
+    let locks = [Lock::Newcomer, Lock::Late, Lock::Leaked].into_iter().chain((0..CALLS as u8).map(Lock::Call));
+    locks.enumerate().map(|(number, lock)| (lock, HolderTag::exact(&[number as u8]))).collect()
+});
 
 /// Where a call is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -59,200 +50,211 @@ pub(crate) enum Reply {
     },
 }
 
-/// A message on a client's channel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Message {
-    /// The lock is free, and the call's entry is the first.
-    Turn,
-    /// The lock is free, and the call's entry is behind the first.
-    Next,
-}
-
 /// What a round has come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
+    Pending,
+    /// It is lost. The engine waits for the other nodes, which may refuse it as well, for 2 ms.
+    AwaitsRefusals,
     Won,
-    /// The call waits. Some nodes undo and store the ticket, others only store it.
-    Lost {
-        undo: NodeSet,
-        store: NodeSet,
-    },
-    /// Too few nodes answered: the call leaves all nodes, and asks again.
-    BeginsAgain,
+    Lost,
 }
 
-/// The replies of a round.
+/// The replies of a round: of those that refused, what the library's [`QueueRound`] makes of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Round {
     pub(crate) granted: NodeSet,
     pub(crate) refused: NodeSet,
     pub(crate) silent: NodeSet,
-    /// Of those that refused, the ones that answered with the greatest ticket.
     pub(crate) exact: NodeSet,
     pub(crate) greatest: u64,
-    /// Whether a node refused whose lock was free, with one entry in front.
     pub(crate) is_next: bool,
-    /// The least one.
-    pub(crate) rank: Option<u32>,
 }
 
 /// A call, from its first round to its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct QueuedCall {
+pub(crate) struct CallState {
     pub(crate) phase: Phase,
     pub(crate) ticket: Option<u64>,
     pub(crate) round: Round,
-    /// The nodes that sent a turn since the last round began.
     pub(crate) turns: NodeSet,
-    /// When the first of them did.
-    turned: Timestamp,
-    /// Since when it is the next one.
-    pub(crate) next: Option<Timestamp>,
-    /// Whether too few nodes answered its last round.
+    pub(crate) is_next: bool,
     pub(crate) retries: bool,
-    asked: Timestamp,
-    pub(crate) fallback: Timestamp,
 }
 
-/// The head of one node's queue, as its refusals show it to one call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct HeadWatch<M, V> {
-    pub(crate) head: M,
-    pub(crate) since: Timestamp,
-    /// What the lock's key held.
-    pub(crate) holder: Option<V>,
-    /// Whether the lock was free, or changed hands, since then.
-    pub(crate) is_passed: bool,
+/// What one call has seen at the heads of the nodes' queues: before its round, and by the replies of that.
+pub(crate) type Heads = [[Watch; NODES]; 2];
+
+fn entry(call: usize) -> Entry {
+    Entry { client: call as u64, kind: EntryKind::Mutex, number: 1 }
 }
 
-impl<M: Copy + Eq, V: Copy + Eq> HeadWatch<M, V> {
-    /// What is known after a refusal.
-    pub(crate) fn after(earlier: Option<Self>, head: M, holder: Option<V>, now: Timestamp) -> Self {
-        match earlier.filter(|earlier| earlier.head == head) {
-            None => HeadWatch { head, since: now, holder, is_passed: holder.is_none() },
-            Some(same) => {
-                let is_passed = same.is_passed || holder.is_none() || holder != same.holder;
-                HeadWatch { holder, is_passed, ..same }
-            }
-        }
+pub(crate) fn setup(nodes: usize) -> Setup {
+    Setup { nodes, place_lease: PLACE_LEASE }
+}
+
+/// The call whose entry this is.
+pub(crate) fn call_of(member: Member) -> Option<usize> {
+    MEMBERS.iter().position(|other| *other == member)
+}
+
+impl CallState {
+    /// The library's.
+    fn queued(&self, nodes: usize, call: usize, heads: &[Watch; NODES]) -> QueuedCall {
+        let mut queued = QueuedCall::new(setup(nodes), entry(call), NOW);
+        queued.ticket = self.ticket;
+        (queued.turns, queued.next, queued.retry) =
+            (self.turns, self.is_next.then_some(NOW), self.retries.then_some(SPACING));
+        queued.fallback = NOW.after(PLACE_LEASE);
+        let watches = heads.iter().enumerate().filter_map(|(n, watch)| Some((NodeId::new(n), watch.get()?)));
+        queued.heads = watches
+            .map(|(node, watch)| {
+                let HeadWatch { head, since, holder, is_passed } = watch;
+                let head = MEMBERS[usize::from(head)];
+                let holder = holder.and_then(tag_of);
+                (node, HeadWatch { head, since, holder, is_passed })
+            })
+            .collect();
+        queued
     }
 
-    /// The head that the next round challenges on this node.
-    pub(crate) fn challenged(&self, setup: &Setup, now: Timestamp) -> Option<M> {
-        (self.is_passed && now >= self.since.after(setup.place_lease)).then_some(self.head)
+    fn store(&mut self, queued: &QueuedCall) {
+        (self.ticket, self.turns, self.retries) = (queued.ticket, queued.turns, queued.retry.is_some());
+        self.is_next = queued.next.is_some();
     }
-}
 
-impl Setup {
-    pub(crate) const fn quorum(&self) -> usize {
-        self.nodes / 2 + 1
-    }
-}
-
-impl QueuedCall {
-    /// Begins a round. The ticket to ask with is the call's, if it has one.
-    pub(crate) fn ask(&mut self, now: Timestamp) {
-        let ticket = self.ticket;
-        *self = QueuedCall { ticket, asked: now, ..QueuedCall::default() };
+    /// Begins a round. Returns the call whose entry it challenges.
+    pub(crate) fn ask(&mut self, nodes: usize, call: usize, heads: &[Watch; NODES]) -> Option<usize> {
+        let mut queued = self.queued(nodes, call, heads);
+        let request = queued.request(0, NOW);
+        queued.ask(NOW);
+        self.store(&queued);
+        (self.phase, self.round) = (Phase::Asking, Round { greatest: self.ticket.unwrap_or(0), ..Round::default() });
+        request.challenged.and_then(call_of)
     }
 
     /// A node replied. Replies of earlier rounds are not passed here.
-    pub(crate) fn on_reply(&mut self, setup: &Setup, node: NodeId, reply: Reply, now: Timestamp) -> Option<Verdict> {
+    pub(crate) fn on_reply(&mut self, nodes: usize, node: NodeId, reply: Reply) -> Verdict {
         match reply {
             Reply::Granted => {
                 self.round.granted.insert(node);
             }
             Reply::Refused { ticket, rank, is_free } => {
-                let round = &mut self.round;
-                round.refused.insert(node);
-                let greatest = self.ticket.unwrap_or(ticket.max(round.greatest));
-                if greatest != round.greatest {
-                    round.exact = NodeSet::EMPTY;
-                    round.greatest = greatest;
-                }
-                if ticket == greatest {
-                    round.exact.insert(node);
-                }
-                round.is_next |= is_free && rank == 1;
-                round.rank = Some(round.rank.map_or(rank, |least| least.min(rank)));
+                let mut round = self.round.library(self.ticket, &Heads::default());
+                round.on_refused(node, reply_of(ticket, rank, is_free, Watch::default()));
+                self.round.refused.insert(node);
+                (self.round.exact, self.round.greatest) = (round.exact(), round.ticket());
+                self.round.is_next = round.is_next();
             }
         }
-        self.judge(setup, now)
+        self.verdict(nodes)
     }
 
     /// A node will not reply in time, or its connection has ended.
-    pub(crate) fn on_silence(&mut self, setup: &Setup, node: NodeId, now: Timestamp) -> Option<Verdict> {
+    pub(crate) fn on_silence(&mut self, nodes: usize, node: NodeId) -> Verdict {
         self.round.silent.insert(node);
-        self.judge(setup, now)
+        self.verdict(nodes)
+    }
+
+    /// Whether the engine ends the round.
+    pub(crate) fn verdict(&self, nodes: usize) -> Verdict {
+        let (Round { granted, refused, silent, .. }, quorum) = (self.round, setup(nodes).quorum());
+        let undecided = nodes - granted.len() - refused.len() - silent.len();
+        let answered = granted.len() + refused.len();
+        // Where only refusals decide, a call with a ticket waits as well.
+        let has_ticket = self.ticket.is_some() && !silent.is_empty();
+        let lacks_ticket = QueuedCall::lacks_ticket(has_ticket, &setup(nodes), answered, undecided);
+        if granted.len() >= quorum {
+            Verdict::Won
+        } else if granted.len() + undecided >= quorum || lacks_ticket {
+            Verdict::Pending
+        } else if refused.len() >= quorum && granted.is_empty() && undecided > 0 {
+            Verdict::AwaitsRefusals
+        } else {
+            Verdict::Lost
+        }
+    }
+
+    /// The lock is won.
+    pub(crate) fn won(&mut self) {
+        *self = CallState { phase: Phase::Holding, ticket: self.ticket, ..CallState::default() };
+    }
+
+    /// The round is lost. Returns what is to be done, and what the call watches from now on.
+    pub(crate) fn lost(&mut self, rule: Rule, nodes: usize, call: usize, heads: &Heads) -> (Aftermath, [Watch; NODES]) {
+        let (mut queued, round) = (self.queued(nodes, call, &heads[0]), self.round.library(self.ticket, heads));
+        let before = queued.next;
+        let aftermath = queued.lost(self.round.granted, &round, Timestamp::NEVER, NOW);
+        if rule == Rule::RefusedIsNotNext {
+            queued.next = before;
+        }
+        queued.retry = queued.retry.filter(|_| rule != Rule::SilenceWaits);
+        self.store(&queued);
+        (self.phase, self.round) = (Phase::Waiting, Round::default());
+        let mut watches = [Watch::default(); NODES];
+        for (node, HeadWatch { head, since, holder, is_passed }) in queued.heads {
+            let holder = holder.and_then(lock_of);
+            let head = call_of(head).unwrap_or_default() as u8;
+            watches[node.index()] = Watch::of(Some(HeadWatch { head, since, holder, is_passed }));
+        }
+        (aftermath, watches)
     }
 
     /// A message arrived. True: the call has ended, and leaves that node.
-    pub(crate) fn on_message(&mut self, node: NodeId, message: Message, now: Timestamp) -> bool {
-        match (self.phase, message) {
-            (Phase::Asking | Phase::Waiting, Message::Turn) => {
-                if self.turns.is_empty() {
-                    self.turned = now;
-                }
-                self.turns.insert(node);
-            }
-            (Phase::Asking | Phase::Waiting, Message::Next) => self.next = self.next.or(Some(now)),
-            (Phase::Holding, _) => {}
-            (Phase::Ended, _) => return true,
+    pub(crate) fn on_message(&mut self, nodes: usize, call: usize, node: NodeId, message: Message) -> bool {
+        if matches!(self.phase, Phase::Asking | Phase::Waiting) {
+            let mut queued = self.queued(nodes, call, &Default::default());
+            queued.on_message(node, message, NOW);
+            self.store(&queued);
         }
-        false
-    }
-
-    /// The subscription on a node is confirmed: messages may have been lost before.
-    pub(crate) fn on_confirmed(&mut self, node: NodeId, now: Timestamp) {
-        if self.phase != Phase::Ended {
-            self.on_message(node, Message::Turn, now);
-        }
+        self.phase == Phase::Ended && message != Message::Confirmed
     }
 
     /// The hold has been released, or the call gives up.
     pub(crate) fn end(&mut self) {
-        *self = QueuedCall { phase: Phase::Ended, ticket: self.ticket, ..QueuedCall::default() };
+        *self = CallState { phase: Phase::Ended, ticket: self.ticket, ..CallState::default() };
     }
 
     /// When it asks again, if no message arrives before.
-    pub(crate) fn due(&self, setup: &Setup) -> Timestamp {
-        if self.phase != Phase::Waiting {
-            return Timestamp::NEVER;
+    pub(crate) fn due(&self, nodes: usize, call: usize) -> Timestamp {
+        match self.phase {
+            Phase::Waiting => self.queued(nodes, call, &Default::default()).due(),
+            _ => Timestamp::NEVER,
         }
-        let retry = if self.retries { self.asked.after(SPACING) } else { self.fallback };
-        let next = self.next.map_or(Timestamp::NEVER, |since| since.after(NEXT));
-        let turn = match self.turns.len() {
-            0 => Timestamp::NEVER,
-            turns if turns >= setup.quorum() => self.turned,
-            _ => self.turned.after(JITTER).max(self.asked.after(SPACING)),
-        };
-        retry.min(next).min(turn)
     }
+}
 
-    fn judge(&mut self, setup: &Setup, now: Timestamp) -> Option<Verdict> {
-        let Round { granted, refused, silent, exact, greatest, is_next, rank } = self.round;
-        if granted.len() >= setup.quorum() {
-            *self = QueuedCall { phase: Phase::Holding, ticket: self.ticket, ..QueuedCall::default() };
-            return Some(Verdict::Won);
+impl Round {
+    /// The library's, of replies that come to the same.
+    fn library(&self, own: Option<u64>, [_, seen]: &Heads) -> QueueRound {
+        let mut round = QueueRound::new(own, LATEST);
+        for (index, node) in self.refused.iter().enumerate() {
+            let is_next = self.is_next && index == 0;
+            let ticket = if self.exact.contains(node) { self.greatest } else { 0 };
+            round.on_refused(node, reply_of(ticket, if is_next { 1 } else { 2 }, is_next, seen[node.index()]));
         }
-        let (answers, lost) = (granted.len() + refused.len(), refused.len() + silent.len());
-        let is_open = answers + silent.len() < setup.nodes;
-        let is_answered = self.ticket.is_some() || answers >= setup.quorum();
-        if lost <= setup.nodes - setup.quorum() || is_open && !is_answered {
-            return None;
-        }
-        self.phase = Phase::Waiting;
-        self.round = Round::default();
-        self.retries = answers < setup.quorum();
-        if !is_answered {
-            return Some(Verdict::BeginsAgain);
-        }
-        self.ticket = self.ticket.or(Some(greatest));
-        let pause = setup.place_lease + Duration::from_millis(rank.unwrap_or(0).into());
-        self.fallback = self.asked.after(pause);
-        if is_next {
-            self.next = self.next.or(Some(now));
-        }
-        Some(Verdict::Lost { undo: NodeSet::first(setup.nodes).without(refused), store: refused.without(exact) })
+        round
     }
+}
+
+fn reply_of(ticket: u64, rank: u32, is_free: bool, seen: Watch) -> QueueReply {
+    let seen = seen.get();
+    let held = Some(if is_free { Duration::ZERO } else { PLACE_LEASE });
+    QueueReply {
+        storage: Storage::Before,
+        ticket,
+        rank,
+        held,
+        holder: seen.and_then(|seen| seen.holder).and_then(tag_of),
+        slots: Slots::default(),
+        head: seen.map(|seen| MEMBERS[usize::from(seen.head)]),
+    }
+}
+
+fn tag_of(lock: Lock) -> Option<HolderTag> {
+    TAGS.iter().find(|(other, _)| *other == lock).map(|&(_, tag)| tag)
+}
+
+fn lock_of(tag: HolderTag) -> Option<Lock> {
+    TAGS.iter().find(|(_, other)| *other == tag).map(|&(lock, _)| lock)
 }

@@ -5,8 +5,9 @@ use crate::node::{CALLS, Kind, Lock, bit};
 use crate::pipe::{Pipe, Request};
 use crate::rules::Rule;
 use crate::scope::{Fault, Scope};
-use crate::world::{Life, NODES, NOW, NodeState, Outcome, Step, World};
+use crate::world::{Life, NODES, NodeState, Outcome, Step, World};
 use quorumlock::algorithm::node::NodeId;
+use quorumlock::algorithm::queue::Message;
 
 impl World {
     /// The faults that can happen now.
@@ -80,9 +81,11 @@ impl World {
             Step::Kill(c) => {
                 self.calls[c].life = Life::Killed;
                 (0..NODES).for_each(|n| self.cut(c, n));
-                let node = &mut self.nodes[0].node;
-                // The death of one that has a turn is seen by the next one.
-                node.has_unseen_death |= node.kind != Kind::Mutex && node.grantable() & bit(c) == 0;
+                for state in &mut self.nodes {
+                    // The death of one that has a turn is seen by the next one.
+                    let has_turn = state.node.grantable() & bit(c) != 0;
+                    state.node.has_unseen_death |= state.node.kind != Kind::Mutex && !has_turn;
+                }
             }
             Step::Hang(c) => {
                 self.calls[c].life = Life::Hung;
@@ -92,7 +95,8 @@ impl World {
             Step::Cut(c, n) => self.cut(c, n),
             Step::Confirm(c, n) => {
                 self.nodes[n].node.receivers |= bit(c);
-                self.calls[c].queued.on_confirmed(NodeId::new(n), NOW);
+                let count = self.count.into();
+                self.calls[c].queued.on_message(count, c, NodeId::new(n), Message::Confirmed);
             }
             Step::QueueLost(n) => {
                 self.nodes[n].node.scores = [0; CALLS];

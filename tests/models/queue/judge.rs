@@ -3,14 +3,14 @@
 //! 1. *Order.* No call wins that began while a quorum of nodes kept the ticket of an earlier one, and still does.
 //! 2. *No stall.* In a quiet state nothing is under way, no call asks before `place_lease` ends, and no call holds the
 //!    lock. There no living call waits, unless what happened wakes none ([`World::excused`]). With permits and readers,
-//!    none waits that would be granted, whether others hold or not; an entry of a program that is killed while others
-//!    hold may block so long until one of them releases.
+//!    none waits that a quorum would grant, whether others hold or not; an entry of a program that is killed while
+//!    others hold may block so long until one of them releases.
 //! 3. *Progress.* From each settled state, without further faults, each living call wins: within a few rounds by timers
 //!    of `place_lease`, and without an endless exchange of rounds.
 //! 4. *No garbage.* Then no node has an entry of a living program.
 
-use crate::call::{Phase, QueuedCall};
-use crate::node::{CALLS, Calls, Kind, Lock, bit};
+use crate::call::{CallState, Phase};
+use crate::node::{CALLS, Calls, Kind, Lock, Take, bit};
 use crate::packed::State;
 use crate::pipe::Request;
 use crate::rules::Rule;
@@ -20,6 +20,7 @@ use crate::world::{Call, Life, NODES, NOW, NodeState, Step, World, name};
 use quorumlock::algorithm::node::{NodeId, NodeSet};
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::time::Duration;
 
 /// Most steps without a timer of `place_lease`.
 const STEPS: usize = 300;
@@ -64,16 +65,17 @@ impl search::World for State {
 
     fn check(&self, rule: Rule, scope: Scope) -> Result<(), Wrong> {
         let world = self.world();
-        let node = &world.nodes[0].node;
+        let kind = world.nodes[0].node.kind;
         let is_held = world.calls.iter().any(|call| call.queued.phase == Phase::Holding);
-        if !world.is_settled() || is_held && node.kind == Kind::Mutex {
+        if !world.is_settled() || is_held && kind == Kind::Mutex {
             return Ok(());
         }
         let mut steps = Vec::new();
         world.push_steps(false, &mut steps);
         steps.retain(|step| !matches!(step, Step::Release(_)));
-        let is_seen = node.kind != Kind::Mutex && !node.has_unseen_death;
-        let passed = (0..CALLS).find(|&c| is_seen && world.waits(c) && node.would_grant(c));
+        let is_seen = kind != Kind::Mutex && !world.up().any(|(_, state)| state.node.has_unseen_death);
+        let granting = |c: usize| world.up().filter(|(_, state)| state.node.would_grant(c)).count();
+        let passed = (0..CALLS).find(|&c| is_seen && world.waits(c) && granting(c) >= world.quorum());
         if let (true, false, Some(c)) = (steps.is_empty(), world.excused, passed) {
             return Err(Wrong(format!("no node wakes {}, which would be granted", name(c))));
         }
@@ -119,10 +121,14 @@ impl World {
             let waiting: Vec<usize> = (0..CALLS).filter(|&c| self.can_poll(c)).collect();
             // Messages are faster than timers, and the shorter timer ends first.
             let due = |step: &Step| match *step {
-                Step::Ask(c) => (self.calls[c].queued.due(&self.setup()), (c + CALLS - last) % CALLS),
+                Step::Ask(c) => (self.due(c), (c + CALLS - last) % CALLS),
+                Step::Conclude(_) => (NOW.after(Duration::from_millis(2)), 0),
                 _ => (NOW, 0),
             };
-            let step = match steps.iter().min_by_key(|step| (matches!(step, Step::Ask(_)), due(step))) {
+            let step = match steps
+                .iter()
+                .min_by_key(|step| (matches!(step, Step::Ask(_) | Step::Conclude(_)), due(step)))
+            {
                 // Time passes meanwhile.
                 Some(Step::Ask(_)) if count > STEPS / 2 && self.excused => Step::Poll(waiting[polls % waiting.len()]),
                 Some(&step) => step,
@@ -143,7 +149,7 @@ impl World {
         }
     }
 
-    /// No entry of a living program stays, and after a call that has no entry none of a program that was killed. A take
+    /// No entry of a living program stays, and after another call none of a program that was killed. A take
     /// that arrives when its lock has been released may hold the lock until that ends: then an entry stays, too.
     fn is_clean(mut self, rule: Rule, scope: Scope) -> Result<(), Wrong> {
         let living = self.calls.iter().enumerate().filter(|(_, call)| call.life == Life::Alive);
@@ -155,6 +161,12 @@ impl World {
             return Ok(());
         }
         for n in 0..self.count.into() {
+            // The releases of permits do not look at those that were told before; a grant does.
+            let node = &mut self.nodes[n].node;
+            if let (Kind::Permits(_), Some(call)) = (node.kind, (0..CALLS).find(|&c| node.scores[c] == 0)) {
+                node.take(rule, Take { call, ticket: Err(1), stores_only: false, challenged: None });
+                node.release(rule, call, None);
+            }
             self.apply(Step::ReleaseNewcomer(n), rule, scope)?;
         }
         let mut steps = Vec::new();
@@ -178,7 +190,7 @@ impl World {
 
     /// Without names of nodes, and without what no later step reads.
     fn canonical(mut self) -> World {
-        let quorum = self.setup().quorum();
+        let quorum = self.quorum();
         for (c, call) in self.calls.iter_mut().enumerate() {
             let nodes = || self.nodes.iter();
             let is_late = nodes().any(|state| state.late.is_some_and(|(late, _)| usize::from(late) == c));
@@ -186,12 +198,11 @@ impl World {
                 nodes().any(|state| state.pipes[c].iter().any(|request| !first || request == Request::First)) || is_late
             };
             let queued = &mut call.queued;
-            queued.fallback = NOW;
             queued.turns = NodeSet::first(queued.turns.len().min(quorum));
             if call.life == Life::Killed {
                 let phase = if queued.phase == Phase::Holding { Phase::Ended } else { queued.phase };
                 let ticket = queued.ticket;
-                *queued = QueuedCall::default();
+                *queued = CallState::default();
                 (queued.phase, queued.ticket) = (phase, ticket);
             }
             if queued.phase == Phase::Ended && !has(false) {
@@ -199,6 +210,9 @@ impl World {
             }
             if (queued.ticket.is_some() || queued.phase == Phase::Ended) && !has(true) {
                 call.clock = 0;
+            }
+            if !nodes().any(|state| state.pipes[c].iter().any(|request| request == Request::Challenge)) {
+                call.challenged = 0;
             }
         }
         let count = usize::from(self.count);
@@ -323,6 +337,7 @@ impl fmt::Display for Step {
         match *self {
             Step::Begin(c, clock) => write!(f, "{} begins, its clock shows {clock}", name(c)),
             Step::Ask(c) => write!(f, "{} asks", name(c)),
+            Step::Conclude(c) => write!(f, "{} waits for no more nodes", name(c)),
             Step::Poll(c) => write!(f, "{} asks after place_lease", name(c)),
             Step::Execute(c, n) => write!(f, "node {n} executes a request of {}", name(c)),
             Step::ExecuteUnheard(c, n) => write!(f, "node {n} executes a request of {}, the reply is lost", name(c)),

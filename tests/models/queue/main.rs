@@ -1,9 +1,19 @@
 //! Waiting for a lock, searched through: the queues of its nodes, the messages to those that wait, and what may fail.
 //!
-//! The rules are those by which waiting is to work for every kind of lock. The client's side of a call is [`call`], a
-//! state machine without a type of this model; the scripts are functions over a node's state, [`node`] for a mutex and
-//! [`shares`] for permits and read-write locks. [`world`] has what is under way, [`faults`] what may fail,
-//! and [`judge`] what must hold: the order of calls ([`order`]), no stall, progress, and no entry that stays.
+//! The client's side of a call is the library's own, `algorithm::queue`; [`call`] stores what the search needs of it,
+//! and decides when a round ends, as the engine does. The scripts are functions over a node's state, step for step as
+//! they are in `src/protocol/lua`: [`node`] is `queue.lua`, [`shares`] what depends on the kind of the lock. [`world`]
+//! has what is under way, [`faults`] what may fail, and [`judge`] what must hold: the order of calls ([`order`]), no
+//! stall, progress, and no entry that stays.
+//!
+//! | property | where it is searched |
+//! |---|---|
+//! | order: while a quorum of nodes keeps the ticket of a call, none wins that begins later | N = 3, two calls |
+//! | progress: when nothing fails any more, every call that waits wins, whichever nodes are left | every settled state |
+//! | no stall: in a quiet state no call waits that would be granted | all kinds, N = 1; mutex, read-write, N = 3 |
+//! | no garbage: no entry stays whose call has ended | every settled state |
+//! | exclusion, of readers and writers too | wherever a call wins; `shared` and `fences` for leases |
+//! | no message is lost between two waits, no interrupt is slept through | `waiting`, with the library's driver |
 //!
 //! The rules that look as good ([`rules`]) are searched by the same code. Each is refuted by the shortest trace.
 //!
@@ -104,6 +114,23 @@ fn no_call_waits_to_read_or_write_that_would_be_granted() {
     holds(Scope { kinds: &[Fault::Kill], ..scope });
     if is_full() {
         holds(scope);
+    }
+}
+
+#[test]
+fn readers_and_writers_wait_for_three_nodes() {
+    for writers in [0b01, 0b11] {
+        let scope = Scope { kind: Kind::ReadWrite(writers), is_timely: true, kinds: &SHARED, ..THREE };
+        for kind in &[Fault::GiveUp, Fault::Kill] {
+            holds(Scope { kinds: std::slice::from_ref(kind), ..scope });
+        }
+        if !cfg!(debug_assertions) {
+            holds(scope);
+            holds(Scope { nodes: 2, calls: 3, faults: 0, ..scope });
+        }
+        if is_full() {
+            holds(Scope { nodes: 2, calls: 3, kinds: &[Fault::Kill], ..scope });
+        }
     }
 }
 

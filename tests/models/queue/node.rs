@@ -1,4 +1,5 @@
-//! What the scripts do on a node: functions over the key of the lock, the queue, and the subscriptions there.
+//! What the scripts do on a node, step for step as `queue.lua` does: functions over the key of the lock, the queue, and
+//! the subscriptions there. What depends on the kind of the lock is in [`shares`](crate::shares).
 //!
 //! A queue has one entry for each call at most. Its score is the call's ticket, or 0 without an entry. Calls are
 //! numbered by their members, so that the lower number is first among equal tickets.
@@ -73,44 +74,68 @@ pub(crate) struct Take {
     pub(crate) challenged: Option<usize>,
 }
 
+/// What a script sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mark {
+    Turn,
+    /// "?"
+    Next,
+    /// ".": a client ignores it.
+    Ping,
+}
+
+/// Which calls a script tells.
+struct Walk {
+    caller: Option<usize>,
+    is_take: bool,
+    /// How many at most.
+    most: usize,
+    /// What they get instead of a turn. Those from the caller on get nothing then.
+    mark: Option<Mark>,
+}
+
+/// All that a script tells.
+const MOST: usize = 64;
+
 impl Node {
     /// Asks for the lock. The head of the queue is that of the refusal.
     pub(crate) fn take(&mut self, rule: Rule, take: Take) -> (Reply, Option<usize>) {
-        let Take { call, stores_only, .. } = take;
-        if self.kind != Kind::Mutex {
-            return self.take_share(rule, take);
-        }
-        if self.lock == Lock::Call(call as u8) {
+        let Take { call, stores_only, challenged, .. } = take;
+        if self.is_held_by(call) {
             return (Reply::Granted, None);
         }
-        let is_free = self.lock == Lock::Free;
-        let is_empty = self.scores == [0; CALLS];
-        let ticket = self.ticket(take);
-        if !(is_free && is_empty) || stores_only {
+        let (ticket, mut grants) = (self.ticket(take), !stores_only);
+        if !(grants && self.fits(call, 0, None) && self.scores == [0; CALLS]) {
             self.scores[call] = ticket;
         }
-        if take.challenged.is_some() && self.first() == take.challenged && take.challenged != Some(call) {
+        if challenged.is_some() && challenged != Some(call) && self.first() == challenged {
             if rule != Rule::OnlySecondPasses || self.rank(call) == 1 {
                 while let Some(first) = self.first().filter(|&first| first != call) {
-                    self.send_turn(first);
+                    self.tell(rule, first, Mark::Turn);
                     self.remove(first);
                 }
             }
-        } else if is_free {
-            let before = self.nexts;
-            let first = self.wake(rule, (!stores_only).then_some(call));
-            if !stores_only && first.is_none_or(|first| first == call) {
-                self.lock = Lock::Call(call as u8);
-                // A grant sends nothing: its release does.
-                self.nexts = before;
-                if rule == Rule::GrantRemoves {
+            grants = false;
+        } else if !self.fits(call, self.rank_for(rule, call), None) {
+            let mark = if self.kind == Kind::Mutex { Mark::Turn } else { Mark::Ping };
+            self.wake(rule, &Walk { caller: Some(call), is_take: true, most: MOST, mark: Some(mark) });
+        }
+        let rank = self.rank_for(rule, call);
+        if grants && self.fits(call, rank, None) {
+            let blocker = self.blocker(rule, call, rank);
+            if self.fits(call, rank, blocker) {
+                self.grant(call);
+                if !self.keeps_entry(call) {
+                    self.scores[call] = 0;
+                    self.wake(rule, &Walk { caller: Some(call), is_take: true, most: 1, mark: None });
+                } else if rule == Rule::GrantRemoves {
                     self.granted_away |= if self.scores[call] > 0 { bit(call) } else { 0 };
                     self.scores[call] = 0;
                 }
                 return (Reply::Granted, None);
             }
         }
-        let rank = self.rank(call);
+        let (rank, is_free) = (self.rank(call), self.has_room(call));
         (Reply::Refused { ticket: ticket.into(), rank, is_free }, self.first())
     }
 
@@ -119,37 +144,26 @@ impl Node {
         if self.lock == Lock::Call(call as u8) {
             self.lock = Lock::Free;
         }
-        if self.kind != Kind::Mutex {
-            return self.release_share(rule, call, ticket);
-        }
-        self.granted_away &= !bit(call);
+        self.holders &= !bit(call);
+        (self.granted_away, self.has_unseen_death) = (self.granted_away & !bit(call), false);
         let keeps = rule == Rule::NoAgreement && self.scores[call] > 0;
         if !keeps || ticket.is_none() {
             self.scores[call] = ticket.unwrap_or(0);
         }
-        if self.lock == Lock::Free {
-            self.wake(rule, Some(call));
-        }
+        self.wake_all(rule, Some(call));
     }
 
     /// What a call without an entry releases.
     pub(crate) fn release_newcomer(&mut self, rule: Rule) {
         self.lock = Lock::Free;
-        if self.kind == Kind::Mutex {
-            self.wake(rule, None);
-        } else {
-            self.wake_shares(rule, 0, None);
-        }
+        self.wake_all(rule, None);
     }
 
     /// Removes the entry of a call that has no attempt there.
     pub(crate) fn leave(&mut self, rule: Rule, call: usize) {
-        if self.kind != Kind::Mutex {
-            return self.leave_share(rule, call);
-        }
-        let has_entry = std::mem::take(&mut self.scores[call]) > 0;
-        if has_entry && self.lock == Lock::Free && rule != Rule::LeaveWakesNone {
-            self.wake(rule, None);
+        self.scores[call] = 0;
+        if rule != Rule::LeaveWakesNone {
+            self.wake_all(rule, Some(call));
         }
     }
 
@@ -178,38 +192,61 @@ impl Node {
         self.queue().take_while(|&other| other != call).count() as u32
     }
 
-    /// Removes the entries in front that have no receiver, sends a turn to the first one that has, and the other
-    /// message to the next one that has. Nothing is sent to the caller. Returns the first one.
-    fn wake(&mut self, rule: Rule, caller: Option<usize>) -> Option<usize> {
-        let mut first = None;
+    fn rank_for(&self, rule: Rule, call: usize) -> u32 {
+        let in_front = self.queue().take_while(|&other| other != call);
+        match rule {
+            Rule::PassedWhileAway => in_front.filter(|&other| self.receivers & bit(other) != 0).count() as u32,
+            _ => in_front.count() as u32,
+        }
+    }
+
+    fn wake_all(&mut self, rule: Rule, caller: Option<usize>) {
+        self.wake(rule, &Walk { caller, is_take: false, most: MOST, mark: None });
+    }
+
+    /// Tells those that would be granted now, and the next one that it is that. Removes those without a receiver.
+    fn wake(&mut self, rule: Rule, walk: &Walk) {
+        let &Walk { caller, is_take, most, mark } = walk;
+        let (mut rank, mut first, mut told) = (0, None, 0);
         for call in self.queue() {
             let is_caller = caller == Some(call);
-            let is_heard = self.receivers & bit(call) != 0 || rule == Rule::BlocksWhileAway;
-            if let Some(first) = first {
-                // The first one may have ended when its turn arrives.
-                let is_undone = caller == Some(first) && rule == Rule::UndoWakesNoNext;
-                if is_caller || is_undone || rule == Rule::NoNext {
-                    break;
+            if told < most && self.fits(call, rank, first) {
+                if is_caller && mark.is_some() {
+                    return;
                 }
-                if is_heard || rule == Rule::NextMayBeDead {
-                    self.nexts |= bit(call) & self.receivers;
-                    break;
+                let is_known = is_caller || mark.is_none() && !is_take && self.was_told(rank);
+                if is_known || self.tell(rule, call, mark.unwrap_or(Mark::Turn)) {
+                    told += usize::from(!is_known);
+                    (first, rank) = (first.or(Some(call)), rank + 1);
+                    if is_caller && rule == Rule::UndoWakesNoNext {
+                        return;
+                    }
+                } else if rule != Rule::PassedWhileAway {
+                    self.remove(call);
                 }
-            }
-            if first.is_none() && (is_caller || is_heard) {
-                if !is_caller {
-                    self.send_turn(call);
-                }
-                first = Some(call);
+            } else if first.is_none()
+                || is_caller
+                || mark == Some(Mark::Ping)
+                || rule == Rule::NoNext
+                || self.tell(rule, call, Mark::Next)
+                || rule == Rule::NextMayBeDead
+            {
+                return;
             } else if rule != Rule::PassedWhileAway {
                 self.remove(call);
             }
         }
-        first
     }
 
-    pub(crate) fn send_turn(&mut self, call: usize) {
-        self.turns |= bit(call) & self.receivers;
+    /// Sends a message. Returns whether it has a receiver.
+    pub(crate) fn tell(&mut self, rule: Rule, call: usize, mark: Mark) -> bool {
+        let receiver = bit(call) & self.receivers;
+        match mark {
+            Mark::Turn => self.turns |= receiver,
+            Mark::Next => self.nexts |= receiver,
+            Mark::Ping => {}
+        }
+        receiver != 0 || rule == Rule::BlocksWhileAway
     }
 
     pub(crate) fn remove(&mut self, call: usize) {

@@ -31,22 +31,22 @@ impl World {
 
     /// No call wins that began while a quorum kept the ticket of an earlier one, and still does.
     pub(crate) fn win(&mut self, c: usize) -> Outcome {
-        let node = &self.nodes[0].node;
-        let is_shared = match node.kind {
-            Kind::Mutex => false,
-            Kind::Permits(permits) => node.holders.count_ones() <= permits.into(),
-            Kind::ReadWrite(writers) => node.holders & writers == 0 || node.holders.count_ones() == 1,
-        };
-        if is_shared {
-            return Ok(Some(Won(format!("{} wins", name(c)), false)));
-        }
         let holds = |other: &Call| other.life == Life::Alive && other.queued.phase == Phase::Holding;
-        if self.calls.iter().filter(|call| holds(call)).count() > 1 {
+        let holders: Vec<usize> = (0..CALLS).filter(|&other| holds(&self.calls[other])).collect();
+        let most = match self.nodes[0].node.kind {
+            Kind::Permits(permits) => permits.into(),
+            kind @ Kind::ReadWrite(_) if !holders.iter().any(|&holder| kind.writes(holder)) => CALLS,
+            Kind::Mutex | Kind::ReadWrite(_) => 1,
+        };
+        if holders.len() > most {
             return Err(Wrong(format!("{} wins beside another one", name(c))));
+        }
+        if self.nodes[0].node.kind != Kind::Mutex {
+            return Ok(Some(Won(format!("{} wins", name(c)), false)));
         }
         for earlier in 0..CALLS {
             let kept = self.nodes.iter().filter(|state| state.kept & pair(earlier, c) != 0).count();
-            if kept >= self.setup().quorum() {
+            if kept >= self.quorum() {
                 let message = format!("{} wins, and began when {} had its entry", name(c), name(earlier));
                 return Err(Wrong(message));
             }

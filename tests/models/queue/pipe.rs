@@ -69,13 +69,19 @@ impl Pipe {
         }
     }
 
-    /// Loses what asks, and keeps what is sent again on the next connection. Returns the last one that is lost.
-    pub(crate) fn lose(&mut self) -> Option<Request> {
-        let (before, mut lost) = (*self, None);
+    /// Loses all but releases, which are sent again on the next connection. Returns the last take that is lost, and
+    /// whether a leave is.
+    pub(crate) fn lose(&mut self) -> (Option<Request>, bool) {
+        let (before, mut lost, mut is_leave_lost) = (*self, None, false);
         *self = Pipe::default();
         for request in before.iter() {
-            if request.takes() { lost = Some(request) } else { self.push(request) }
+            match request {
+                Request::Undo | Request::End => self.push(request),
+                Request::Leave => is_leave_lost = true,
+                Request::Store => {}
+                Request::First | Request::Fixed | Request::Challenge => lost = Some(request),
+            }
         }
-        lost
+        (lost, is_leave_lost)
     }
 }

@@ -1,130 +1,99 @@
-//! Permits, and locks to read and to write, on one node: what their scripts do beside those of a mutex.
-//!
-//! A lock is *free* for a call if its entry would be granted now. Each script sends a turn to those that it has made
-//! the lock free for, and the other message to the first one behind them. The grant of a permit removes
-//! its entry. A refusal only because of entries in front removes those of them that have no receiver.
+//! What depends on the kind of the lock: the parts of `mutex.lua` and `plain.lua`, `permit.lua` and `read_write.lua`
+//! that `queue.lua` uses. A call for a permit asks for a slot that is free, if there is one.
 
 use crate::call::Reply;
-use crate::node::{CALLS, Calls, Kind, Node, Take, bit};
+use crate::node::{Calls, Kind, Lock, Mark, Node, Take, bit};
 use crate::rules::Rule;
 
+impl Kind {
+    pub(crate) fn writes(self, call: usize) -> bool {
+        matches!(self, Kind::ReadWrite(writers) if writers & bit(call) != 0)
+    }
+}
+
 impl Node {
-    pub(crate) fn take_share(&mut self, rule: Rule, take: Take) -> (Reply, Option<usize>) {
-        let Take { call, stores_only, challenged, .. } = take;
-        if self.holders & bit(call) != 0 {
-            return (Reply::Granted, None);
-        }
-        let (before, ticket) = (self.grantable(), self.ticket(take));
-        if self.first().is_some() || !self.has_room(call) || stores_only {
-            self.scores[call] = ticket;
-        }
-        if challenged.is_some() && self.first() == challenged {
-            while let Some(first) = self.first().filter(|&first| first != call) {
-                self.send_turn(first);
-                self.remove(first);
-            }
-        } else if !stores_only {
-            if self.has_room(call) && !self.is_granted(call) {
-                self.remove_dead_before(rule, call);
-            }
-            if self.is_granted(call) {
-                self.holders |= bit(call);
-                if matches!(self.kind, Kind::Permits(_)) {
-                    self.scores[call] = 0;
-                }
-                self.wake_shares(rule, before, Some(call));
-                return (Reply::Granted, None);
-            }
-        }
-        self.wake_shares(rule, before, Some(call));
-        let (rank, is_free) = (self.rank(call), self.has_room(call));
-        (Reply::Refused { ticket: ticket.into(), rank, is_free }, self.first())
+    pub(crate) fn is_held_by(&self, call: usize) -> bool {
+        self.lock == Lock::Call(call as u8) || self.holders & bit(call) != 0
     }
 
-    pub(crate) fn release_share(&mut self, rule: Rule, call: usize, ticket: Option<u8>) {
-        let before = self.grantable();
-        self.holders &= !bit(call);
-        self.has_unseen_death = false;
-        self.scores[call] = ticket.unwrap_or(0);
-        self.wake_shares(rule, before, Some(call));
-    }
-
-    pub(crate) fn leave_share(&mut self, rule: Rule, call: usize) {
-        let before = self.grantable();
-        self.scores[call] = 0;
-        if rule != Rule::LeaveWakesNone {
-            self.wake_shares(rule, before, None);
-        }
-    }
-
-    /// Whether the holders leave room for the call.
-    fn has_room(&self, call: usize) -> bool {
+    /// What the key of the lock shows of its holder to a call that is refused.
+    pub(crate) fn holder(&self) -> Option<Lock> {
+        let first = || (self.holders != 0).then(|| Lock::Call(self.holders.trailing_zeros() as u8));
         match self.kind {
-            Kind::Mutex => false,
-            Kind::Permits(permits) => self.holders.count_ones() < permits.into(),
-            Kind::ReadWrite(writers) if writers & bit(call) != 0 => self.holders == 0,
-            Kind::ReadWrite(writers) => self.holders & writers == 0,
+            Kind::Mutex => Some(self.lock).filter(|&lock| lock != Lock::Free),
+            Kind::Permits(permits) => first().filter(|_| self.free(permits) == 0),
+            Kind::ReadWrite(_) => first(),
         }
     }
 
-    /// Whether the entries in front leave room, too.
-    fn is_granted(&self, call: usize) -> bool {
-        let mut in_front = self.queue().take_while(|&other| other != call);
-        self.has_room(call)
-            && match self.kind {
-                Kind::Mutex => false,
-                Kind::Permits(permits) => {
-                    in_front.count() < usize::from(permits).saturating_sub(self.holders.count_ones() as usize)
-                }
-                Kind::ReadWrite(writers) if writers & bit(call) != 0 => in_front.next().is_none(),
-                Kind::ReadWrite(writers) => in_front.all(|other| writers & bit(other) == 0),
+    fn free(&self, permits: u8) -> u32 {
+        u32::from(permits).saturating_sub(self.holders.count_ones())
+    }
+
+    /// Whether an entry with so many in front, the first of which is that call's, would be granted now.
+    pub(crate) fn fits(&self, call: usize, rank: u32, first: Option<usize>) -> bool {
+        match self.kind {
+            Kind::Mutex => self.lock == Lock::Free && rank == 0,
+            Kind::Permits(permits) => rank < self.free(permits),
+            Kind::ReadWrite(_) if self.kind.writes(call) => rank == 0 && self.holders == 0,
+            Kind::ReadWrite(writers) => {
+                !first.is_some_and(|first| self.kind.writes(first)) && self.holders & writers == 0
             }
+        }
+    }
+
+    /// Whether an entry with so many in front would have been granted before this release or leave.
+    pub(crate) fn was_told(&self, rank: u32) -> bool {
+        matches!(self.kind, Kind::Permits(permits) if rank + 1 < self.free(permits))
+    }
+
+    /// The call whose entry keeps the caller from the lock.
+    pub(crate) fn blocker(&mut self, rule: Rule, call: usize, rank: u32) -> Option<usize> {
+        if self.kind.writes(call) || self.kind == Kind::Mutex {
+            return None;
+        }
+        let in_front = self.queue().take(rank as usize);
+        for other in in_front.filter(|&other| self.kind.writes(other)).collect::<Vec<_>>() {
+            let may_have_it = self.holders == 0 && self.first() == Some(other);
+            if self.tell(rule, other, if may_have_it { Mark::Turn } else { Mark::Ping }) {
+                return Some(other);
+            }
+            self.remove(other);
+        }
+        None
+    }
+
+    pub(crate) fn grant(&mut self, call: usize) {
+        match self.kind {
+            Kind::Mutex => self.lock = Lock::Call(call as u8),
+            Kind::Permits(_) | Kind::ReadWrite(_) => self.holders |= bit(call),
+        }
+    }
+
+    pub(crate) fn keeps_entry(&self, call: usize) -> bool {
+        self.kind == Kind::Mutex || self.kind.writes(call)
+    }
+
+    /// Whether only entries in front keep the call from the lock.
+    pub(crate) fn has_room(&self, call: usize) -> bool {
+        self.fits(call, 0, None)
     }
 
     /// The calls with an entry that would be granted now.
     pub(crate) fn grantable(&self) -> Calls {
-        self.queue()
-            .filter(|&call| self.holders & bit(call) == 0 && self.is_granted(call))
-            .fold(0, |calls, call| calls | bit(call))
-    }
-
-    fn remove_dead_before(&mut self, rule: Rule, call: usize) {
-        let in_front: Calls =
-            self.queue().take_while(|&other| other != call).fold(0, |calls, other| calls | bit(other));
-        let dead = in_front & !self.receivers & !self.holders;
-        for other in (0..CALLS).filter(|&other| dead & bit(other) != 0 && rule != Rule::BlocksWhileAway) {
-            self.remove(other);
-        }
-    }
-
-    pub(crate) fn wake_shares(&mut self, rule: Rule, before: Calls, caller: Option<usize>) {
-        let own = caller.map_or(0, bit);
-        loop {
-            let now = self.grantable();
-            let new = now & !before & !own;
-            let dead = new & !self.receivers;
-            if dead != 0 && rule != Rule::BlocksWhileAway {
-                (0..CALLS).filter(|&call| dead & bit(call) != 0).for_each(|call| self.remove(call));
-                continue;
-            }
-            self.turns |= new & self.receivers;
-            let next = self.queue().find(|&call| (now | self.holders) & bit(call) == 0);
-            let next = next.filter(|&next| now != 0 && own & bit(next) == 0 && rule != Rule::NoNext);
-            let Some(next) = next else { return };
-            let is_heard = self.receivers & bit(next) != 0 || rule == Rule::BlocksWhileAway;
-            if is_heard || rule == Rule::NextMayBeDead {
-                self.nexts |= bit(next) & self.receivers;
-                return;
-            }
-            // Those behind it may be granted now.
-            self.remove(next);
-        }
+        let is_granted = |call: usize| {
+            let mut in_front = self.queue().take_while(|&other| other != call);
+            let blocker = self.queue().take_while(|&other| other != call).find(|&other| self.kind.writes(other));
+            self.fits(call, in_front.by_ref().count() as u32, blocker)
+        };
+        let waiting = self.queue().filter(|&call| self.holders & bit(call) == 0 && is_granted(call));
+        waiting.fold(0, |calls, call| calls | bit(call))
     }
 
     /// Whether a call that waits would be granted if it asked, and what it asked with were its entry.
     pub(crate) fn would_grant(&self, call: usize) -> bool {
         let take = Take { call, ticket: Ok(self.scores[call].max(1)), stores_only: false, challenged: None };
         let mut node = *self;
-        node.take_share(Rule::Proved, take).0 == Reply::Granted
+        node.take(Rule::Proved, take).0 == Reply::Granted
     }
 }

@@ -6,12 +6,13 @@
 //! 1. A node executes a request and the call receives the reply in one step. A reply that is too late is one that is
 //!    lost, and costs a fault.
 //! 2. A client's requests to a node are executed in their order. When their connection ends, a take is lost or executed
-//!    at any later time, and the others are sent again.
-//! 3. A round is decided as soon as it can be.
+//!    at any later time, releases are sent again, and what else stores or removes an entry is lost.
+//! 3. A round is decided as soon as it can be. If a quorum refused it and no node granted, the engine waits for the
+//!    other nodes, for any time ([`Step::Conclude`]).
 //! 4. A program that is killed or stopped stays so. One that goes on was slow. A node that is down stays so.
 //! 5. Each call acquires the lock once.
 
-use crate::call::{HeadWatch, Message, Phase, QueuedCall, Reply, Setup, Verdict};
+use crate::call::{CallState, Phase, Reply, Verdict};
 use crate::node::{CALLS, Lock, Node, Take, bit};
 use crate::packed::Watch;
 use crate::pipe::{Pipe, Request};
@@ -19,13 +20,14 @@ use crate::rules::Rule;
 use crate::scope::{Fault, Scope};
 use crate::search::{Won, Wrong};
 use quorumlock::algorithm::node::{NodeId, NodeSet};
+use quorumlock::algorithm::queue::{Aftermath, HeadWatch, Message};
 use quorumlock::algorithm::time::Timestamp;
 use std::time::Duration;
 
 pub(crate) const NODES: usize = 3;
-/// Nothing happens before or after it, but what waits for `place_lease`.
-pub(crate) const NOW: Timestamp = Timestamp::ORIGIN;
 pub(crate) const PLACE_LEASE: Duration = Duration::from_secs(1);
+/// Nothing happens before or after it, but what waits for `place_lease`.
+pub(crate) const NOW: Timestamp = Timestamp::from_nanos(1_000_000_000);
 
 /// A node, and what is between it and each call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -37,7 +39,9 @@ pub(crate) struct NodeState {
     pub(crate) late: Option<(u8, bool)>,
     /// For each earlier and later call: whether the earlier one's ticket was kept here since the later one began.
     pub(crate) kept: u16,
+    /// For each call: the head that it has seen here, and the one by its reply to the present round.
     pub(crate) watches: [Watch; CALLS],
+    pub(crate) seen: [Watch; CALLS],
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -54,9 +58,11 @@ pub(crate) enum Life {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Call {
     pub(crate) life: Life,
-    pub(crate) queued: QueuedCall,
+    pub(crate) queued: CallState,
     /// The time by its clock when it began.
     pub(crate) clock: u8,
+    /// The call whose entry it has challenged last, counted from 1.
+    pub(crate) challenged: u8,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -77,6 +83,8 @@ pub(crate) enum Step {
     /// With the time by its clock.
     Begin(usize, u8),
     Ask(usize),
+    /// The engine waits no longer for nodes that may refuse.
+    Conclude(usize),
     /// Asks after `place_lease`.
     Poll(usize),
     Execute(usize, usize),
@@ -114,8 +122,13 @@ impl World {
         World { count: scope.nodes as u8, nodes, calls, faults: scope.faults, excused: false, is_littered: false }
     }
 
-    pub(crate) fn setup(&self) -> Setup {
-        Setup { nodes: self.count.into(), place_lease: PLACE_LEASE }
+    pub(crate) fn quorum(&self) -> usize {
+        usize::from(self.count) / 2 + 1
+    }
+
+    /// When a call asks again.
+    pub(crate) fn due(&self, c: usize) -> Timestamp {
+        self.calls[c].queued.due(self.count.into(), c)
     }
 
     pub(crate) fn up(&self) -> impl Iterator<Item = (usize, &NodeState)> {
@@ -134,7 +147,7 @@ impl World {
                         steps.push(Step::Drop(c, n));
                     }
                 }
-                for (calls, message) in [(state.node.turns, Message::Turn), (state.node.nexts, Message::Next)] {
+                for (calls, message) in [(state.node.turns, Message::Turn(None)), (state.node.nexts, Message::Next)] {
                     if is_alive && calls & bit(c) != 0 {
                         steps.push(Step::Deliver(c, n, message));
                     }
@@ -160,7 +173,11 @@ impl World {
             if call.queued.phase == Phase::Holding {
                 steps.push(Step::Release(c));
             }
-            if self.asks_soon(c) && (!is_timely || is_settled || call.queued.due(&self.setup()) == NOW) {
+            let is_asking = call.queued.phase == Phase::Asking;
+            if is_asking && call.queued.verdict(self.count.into()) == Verdict::AwaitsRefusals {
+                steps.push(Step::Conclude(c));
+            }
+            if self.asks_soon(c) && (!is_timely || is_settled || self.due(c) == NOW) {
                 steps.push(Step::Ask(c));
             }
         }
@@ -176,7 +193,7 @@ impl World {
 
     /// Whether it asks before `place_lease` ends.
     pub(crate) fn asks_soon(&self, c: usize) -> bool {
-        self.calls[c].life == Life::Alive && self.calls[c].queued.due(&self.setup()) < NOW.after(PLACE_LEASE)
+        self.calls[c].life == Life::Alive && self.due(c) < NOW.after(PLACE_LEASE)
     }
 
     /// Whether it waits for the end of `place_lease`.
@@ -197,7 +214,7 @@ impl World {
     pub(crate) fn apply(&mut self, step: Step, rule: Rule, scope: Scope) -> Outcome {
         match step {
             Step::Begin(c, clock) => {
-                self.calls[c] = Call { life: Life::Alive, queued: QueuedCall::default(), clock };
+                self.calls[c] = Call { life: Life::Alive, clock, ..Call::default() };
                 let count = self.count.into();
                 for n in 0..count {
                     self.nodes[n].node.receivers |= if scope.is_subscribed { bit(c) } else { 0 };
@@ -208,6 +225,7 @@ impl World {
                 self.ask(c, rule, false)
             }
             Step::Ask(c) => self.ask(c, rule, false),
+            Step::Conclude(c) => self.lose(c, rule),
             Step::Poll(c) => self.ask(c, rule, true),
             Step::Execute(c, n) => self.execute(c, n, rule, scope, true),
             Step::ExecuteUnheard(c, n) => {
@@ -215,7 +233,8 @@ impl World {
                 self.silence(c, n, rule)
             }
             Step::Lose(c, n, is_late) => {
-                let lost = self.nodes[n].pipes[c].lose();
+                let (lost, is_leave_lost) = self.nodes[n].pipes[c].lose();
+                self.is_littered |= is_leave_lost;
                 if is_late {
                     self.nodes[n].late = lost.map(|lost| (c as u8, lost != Request::First));
                 }
@@ -238,22 +257,25 @@ impl World {
             }
             Step::Deliver(c, n, message) => {
                 let node = &mut self.nodes[n].node;
-                let calls = if message == Message::Turn { &mut node.turns } else { &mut node.nexts };
+                let calls = if message == Message::Next { &mut node.nexts } else { &mut node.turns };
                 *calls &= !bit(c);
-                let leaves = self.calls[c].queued.on_message(NodeId::new(n), message, NOW);
+                let leaves = self.calls[c].queued.on_message(self.count.into(), c, NodeId::new(n), message);
                 if leaves && !(rule == Rule::EndedIgnoresNext && message == Message::Next) {
                     self.nodes[n].pipes[c].push(Request::Leave);
                 }
                 Ok(None)
             }
             Step::Release(c) => {
-                self.finish(c, Request::End);
-                Ok(None)
+                (0..self.count.into()).for_each(|n| self.send(c, n, Request::End));
+                self.finish(c)
             }
             Step::GiveUp(c) => {
-                let is_asking = self.calls[c].queued.phase == Phase::Asking;
-                self.finish(c, if is_asking { Request::End } else { Request::Leave });
-                Ok(None)
+                let CallState { phase, round, .. } = self.calls[c].queued;
+                if phase == Phase::Asking {
+                    self.undo(c, NodeSet::first(self.count.into()).without(round.refused));
+                }
+                (0..self.count.into()).for_each(|n| self.send(c, n, Request::Leave));
+                self.finish(c)
             }
             _ => self.apply_fault(step, rule),
         }
@@ -265,31 +287,42 @@ impl World {
         }
     }
 
-    fn finish(&mut self, c: usize, request: Request) {
+    fn finish(&mut self, c: usize) -> Outcome {
         self.calls[c].queued.end();
         self.forget(c);
-        (0..self.count.into()).for_each(|n| self.send(c, n, request));
+        self.nodes.iter_mut().for_each(|state| state.seen[c] = Watch::default());
+        Ok(None)
+    }
+
+    /// The release of what an attempt may have set. It stores the call's ticket, if there is one, or removes the entry.
+    fn undo(&mut self, c: usize, nodes: NodeSet) {
+        let request = if self.calls[c].queued.ticket.is_some() { Request::Undo } else { Request::End };
+        nodes.iter().for_each(|node| self.send(c, node.index(), request));
     }
 
     fn ask(&mut self, c: usize, rule: Rule, is_poll: bool) -> Outcome {
-        self.calls[c].queued.ask(NOW);
-        let (setup, is_fixed) = (self.setup(), self.calls[c].queued.ticket.is_some() && rule != Rule::NoAgreement);
-        for n in 0..self.count.into() {
+        if is_poll {
+            self.nodes.iter_mut().for_each(|state| state.watches[c] = state.watches[c].aged());
+        }
+        let (count, watches) = (self.count.into(), self.nodes.map(|state| state.watches[c]));
+        let call = &mut self.calls[c];
+        let challenged = call.queued.ask(count, c, &watches);
+        call.challenged = challenged.map_or(call.challenged, |challenged| challenged as u8 + 1);
+        let request = match (challenged, call.queued.ticket.is_some() && rule != Rule::NoAgreement) {
+            (Some(_), _) => Request::Challenge,
+            (None, true) => Request::Fixed,
+            (None, false) => Request::First,
+        };
+        for n in 0..count {
             let state = &mut self.nodes[n];
             let is_undone = state.pipes[c].iter().any(|request| matches!(request, Request::Undo | Request::End));
             // Each attempt has a token of its own.
             if state.node.lock == Lock::Call(c as u8) && !is_undone {
                 state.node.lock = Lock::Leaked;
             }
-            let challenged = state.watches[c].get().and_then(|watch| watch.challenged(&setup, NOW.after(PLACE_LEASE)));
-            let request = match (is_poll && challenged.is_some(), is_fixed) {
-                (true, _) => Request::Challenge,
-                (false, true) => Request::Fixed,
-                (false, false) => Request::First,
-            };
             self.send(c, n, request);
         }
-        for n in (0..self.count.into()).filter(|&n| self.nodes[n].is_down).collect::<Vec<_>>() {
+        for n in (0..count).filter(|&n| self.nodes[n].is_down).collect::<Vec<_>>() {
             self.silence(c, n, rule)?;
         }
         Ok(None)
@@ -307,9 +340,8 @@ impl World {
         if !self.expects(c, n) {
             return Ok(None);
         }
-        let (setup, granted) = (self.setup(), self.calls[c].queued.round.granted);
-        let verdict = self.calls[c].queued.on_silence(&setup, NodeId::new(n), NOW);
-        self.decide(c, verdict, granted, rule)
+        let verdict = self.calls[c].queued.on_silence(self.count.into(), NodeId::new(n));
+        self.decide(c, verdict, rule)
     }
 
     fn take(&mut self, c: usize, n: usize, rule: Rule, is_fixed: bool, head: Option<usize>) -> (Reply, Option<usize>) {
@@ -323,7 +355,9 @@ impl World {
     fn execute(&mut self, c: usize, n: usize, rule: Rule, scope: Scope, is_heard: bool) -> Outcome {
         let Some(request) = self.nodes[n].pipes[c].pop() else { return Ok(None) };
         let ticket = self.calls[c].queued.ticket.map(|ticket| ticket as u8);
+        let is_killed = self.calls[c].life == Life::Killed;
         let node = &mut self.nodes[n].node;
+        let has_unseen_death = node.has_unseen_death;
         match request {
             Request::Undo => node.release(rule, c, ticket),
             Request::End => node.release(rule, c, None),
@@ -333,52 +367,62 @@ impl World {
                 node.take(rule, take);
             }
             Request::First | Request::Fixed | Request::Challenge => {
-                let holder = (node.lock != Lock::Free).then_some(node.lock);
-                let watch = self.nodes[n].watches[c].get();
-                let challenged = watch.and_then(|watch| watch.challenged(&self.setup(), NOW.after(PLACE_LEASE)));
-                let challenged = challenged.filter(|_| request == Request::Challenge).map(usize::from);
+                let holder = node.holder();
+                let challenged = usize::from(self.calls[c].challenged).checked_sub(1);
+                let challenged = challenged.filter(|_| request == Request::Challenge);
                 let (reply, head) = self.take(c, n, rule, request != Request::First, challenged);
                 let is_last = !self.nodes[n].pipes[c].iter().any(Request::takes);
                 if is_heard && is_last && self.expects(c, n) {
-                    if let (Some(head), true) = (head, scope.has(Fault::Hang)) {
-                        let watch = (head != c).then(|| HeadWatch::after(watch, head as u8, holder, NOW));
-                        self.nodes[n].watches[c] = Watch::of(watch);
-                    }
-                    return self.receive(c, n, reply, rule);
+                    let seen = head.filter(|_| scope.has(Fault::Hang));
+                    let seen = seen.map(|head| HeadWatch::after(None, head as u8, holder, NOW));
+                    self.nodes[n].seen[c] = Watch::of(seen);
+                    let verdict = self.calls[c].queued.on_reply(self.count.into(), NodeId::new(n), reply);
+                    return self.decide(c, verdict, rule);
                 }
             }
         }
+        // What a program sent before it was killed does not look at its own entry.
+        self.nodes[n].node.has_unseen_death |= is_killed && has_unseen_death;
         self.forget_removed(n);
         Ok(None)
     }
 
-    fn receive(&mut self, c: usize, n: usize, reply: Reply, rule: Rule) -> Outcome {
-        let setup = self.setup();
-        let queued = &mut self.calls[c].queued;
-        let mut granted = queued.round.granted;
-        if reply == Reply::Granted {
-            granted.insert(NodeId::new(n));
+    fn decide(&mut self, c: usize, verdict: Verdict, rule: Rule) -> Outcome {
+        match verdict {
+            Verdict::Pending | Verdict::AwaitsRefusals => Ok(None),
+            Verdict::Won => {
+                self.calls[c].queued.won();
+                self.nodes.iter_mut().for_each(|state| state.seen[c] = Watch::default());
+                self.win(c)
+            }
+            Verdict::Lost => self.lose(c, rule),
         }
-        let verdict = queued.on_reply(&setup, NodeId::new(n), reply, NOW);
-        self.decide(c, verdict, granted, rule)
     }
 
-    fn decide(&mut self, c: usize, verdict: Option<Verdict>, granted: NodeSet, rule: Rule) -> Outcome {
-        match verdict {
-            None => {}
-            Some(Verdict::Won) => return self.win(c),
-            Some(Verdict::BeginsAgain) => (0..self.count.into()).for_each(|n| self.send(c, n, Request::End)),
-            Some(Verdict::Lost { undo, store }) => {
-                for node in undo.iter().filter(|&n| rule != Rule::NoUndoWhereSilent || granted.contains(n)) {
-                    self.send(c, node.index(), Request::Undo);
-                }
-                for node in store.iter().filter(|_| rule != Rule::NoAgreement) {
-                    self.send(c, node.index(), Request::Store);
-                }
-                let queued = &mut self.calls[c].queued;
-                queued.next = queued.next.filter(|_| rule != Rule::RefusedIsNotNext);
-                queued.retries &= rule != Rule::SilenceWaits;
+    /// A round is lost.
+    fn lose(&mut self, c: usize, rule: Rule) -> Outcome {
+        let count: usize = self.count.into();
+        let heads = [self.nodes.map(|state| state.watches[c]), self.nodes.map(|state| state.seen[c])];
+        let round = self.calls[c].queued.round;
+        let (aftermath, watches) = self.calls[c].queued.lost(rule, count, c, &heads);
+        for (state, watch) in self.nodes.iter_mut().zip(watches) {
+            (state.watches[c], state.seen[c]) = (watch, Watch::default());
+        }
+        let (undo, store) = match aftermath {
+            Aftermath::Waits { undo, store } => (undo, store),
+            // The call has no ticket: what is undone leaves.
+            Aftermath::BeginsAgain => (NodeSet::first(count), NodeSet::EMPTY),
+            // Where it was heard, it leaves.
+            Aftermath::StepsAside => {
+                let heard = round.granted.union(round.refused);
+                heard.iter().for_each(|node| self.send(c, node.index(), Request::End));
+                (NodeSet::first(count).without(heard), NodeSet::EMPTY)
             }
+        };
+        let is_undone = |&node: &NodeId| rule != Rule::NoUndoWhereSilent || round.granted.contains(node);
+        self.undo(c, undo.iter().filter(is_undone).collect());
+        for node in store.iter().filter(|_| rule != Rule::NoAgreement) {
+            self.send(c, node.index(), Request::Store);
         }
         Ok(None)
     }

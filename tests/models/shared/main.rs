@@ -7,7 +7,7 @@
 //! client is inside its own. Readers extend, a writer extends and is downgraded, keys are set again after an extension,
 //! and a node loses all it has.
 //!
-//! The mark of a waiting writer is left out: all it does is refuse a new reader, and every message may be refused here.
+//! The queue of those that wait is left out: all it does is refuse a grant, and every message may be lost here.
 //!
 //! The weaker rules ([`rules`]) are searched by the same code, and each is refuted by the shortest trace there is.
 //!

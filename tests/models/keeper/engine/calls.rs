@@ -12,11 +12,13 @@ use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::lease::{OwnerToken, Ttl};
 use crate::algorithm::lock_kind::LockKind;
 use crate::algorithm::node::{NodeId, NodeSet};
+use crate::algorithm::queue::Entry;
 use crate::algorithm::time::{LeaseTime, Readings, Timestamp};
 use crate::algorithm::vote::Vote;
 use crate::events::event_queue::ReleaseContext;
 use crate::os::sync::{Condvar, Mutex, MutexGuard, lock};
 use crate::protocol::lock_key::LockKey;
+use crate::protocol::operation::Departure;
 use crate::protocol::session::Ticket;
 use crate::time;
 use crossbeam_channel::Receiver;
@@ -47,7 +49,16 @@ pub(crate) struct AttemptRecord {
     pub(crate) token: OwnerToken,
     pub(crate) t0: Readings,
     pub(crate) reached: NodeSet,
+    pub(crate) departure: Option<Departure>,
     pub(crate) kind: LockKind,
+}
+
+/// How an attempt is made. None is made here.
+#[derive(Clone, Copy)]
+pub(crate) struct Attempt;
+
+impl Attempt {
+    pub(crate) const AS_A_NEWCOMER: Attempt = Attempt;
 }
 
 /// What is to be released.
@@ -150,11 +161,15 @@ impl Engine {
     pub(crate) fn acquire(
         &self,
         _: &LockKey,
-        _: (OwnerToken, u64, LockKind, Option<std::convert::Infallible>),
-        _: Option<&()>,
+        _: (OwnerToken, u64, LockKind),
+        _: (Attempt, Option<&()>),
         _: impl FnMut(Timestamp, bool) -> Timestamp,
     ) -> (AttemptRecord, RoundResult) {
         unreachable!("no thread shares a lock to read")
+    }
+
+    pub(crate) fn leave(&self, _: &[u8], _: LockKind, _: Option<Entry>, _: NodeSet) {
+        unreachable!("no call has an entry in a queue")
     }
 
     pub(crate) fn release(&self, release: Release, now: Timestamp, queued: impl FnOnce()) -> RoundResult {
@@ -241,7 +256,7 @@ impl Network {
         for node in nodes.iter() {
             lock(&self.state).nodes[node.index()].keys.insert(key.into(), Key { token: token.clone(), end });
         }
-        AttemptRecord { token, t0, reached: nodes, kind: LockKind::Plain }
+        AttemptRecord { token, t0, reached: nodes, departure: None, kind: LockKind::Plain }
     }
 
     /// Counts from now on the reports of a lock's loss.
