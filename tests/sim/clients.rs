@@ -57,7 +57,7 @@ pub(crate) fn open_client(client: usize) -> Client {
     let events = report.event_queue();
     let backoff = Backoff::new(Duration::from_millis(2), LONGEST_DELAY);
     let place_lease = Duration::from_millis(PLACE_LEASE);
-    let config = EngineConfig { spin: SPIN, release_notifications, retention: RETENTION, place_lease, events };
+    let config = EngineConfig { spin: SPIN, release_notifications, retention: RETENTION, events };
     let engine = Engine::new(endpoints, node_timeout, clock, config).unwrap();
     let settings = Settings {
         durable: vec![false; names.len()],

@@ -5,9 +5,9 @@
 //! 2. An acquisition whose attempt began when another guard had been given has the greater one. What counts is true
 //!    time.
 
-use crate::kernel;
 use crate::plan::Bounds;
 use crate::world::World;
+use crate::{kernel, keys};
 use quorumlock::FencingToken;
 use std::time::Duration;
 
@@ -21,7 +21,8 @@ pub(crate) fn wall_clock() -> Duration {
 pub(crate) fn given(hold: usize, fence: Option<FencingToken>) {
     kernel::with(|world| {
         let Some(fence) = fence.map(FencingToken::get) else {
-            if world.plan.is_fenced && !world.plan.reads_and_writes() {
+            let resource = world.judge.holds[hold].resource;
+            if (keys::FENCED..keys::READ_WRITE).contains(&resource) {
                 world.violate("fences grow", "a fenced lock was taken, and has no fence".to_owned());
             }
             return;
@@ -35,7 +36,9 @@ impl World {
     fn judge_fence(&mut self, hold: usize, fence: u64) {
         // Also where a strict guard stands between: what is forgotten are the fences, and only clocks are left to go
         // by.
-        let has_forgotten = self.seen.contains_key("fault: a node loses its data");
+        let has_forgotten = ["fault: a node loses its data", "fault: a node evicts keys"]
+            .iter()
+            .any(|fault| self.seen.contains_key(fault));
         if has_forgotten || self.plan.bounds == Bounds::Eviction {
             return;
         }

@@ -1,11 +1,11 @@
-//! What becomes of a published release on its way to each subscriber, and what a stranger publishes.
+//! What becomes of a message on its way to its client, and what a stranger publishes.
 //!
 //! A message is lost, late, delivered twice, or overtaken by a later one. Publishing promises nothing, so all of that
 //! goes on when the other faults have ended; only the stranger stops. Replies are not affected, and stay in order.
 
 use crate::plan::MILLISECOND;
-use crate::protocol::publish;
 use crate::random::Random;
+use crate::wire::Connection;
 use crate::world::{Event, World};
 use quorumlock::embedded::store::{ClientState, Message};
 use std::collections::BTreeMap;
@@ -24,13 +24,12 @@ pub(crate) struct HintPlan {
     pub(crate) strays: Option<Strays>,
 }
 
-/// A stranger publishes on the channel of the first lock, at one node.
+/// A stranger publishes on the channels of clients, at one node: messages for calls that wait, hold the lock or have
+/// ended.
 #[derive(Clone, Debug)]
 pub(crate) struct Strays {
     pub(crate) node: usize,
     pub(crate) interval: u64,
-    /// How many waiters it claims.
-    pub(crate) crowd: u8,
 }
 
 /// Messages that are late, and the connections that they go to.
@@ -60,8 +59,8 @@ impl HintPlan {
     /// In a few words.
     pub(crate) fn describe(&self) -> String {
         let HintPlan { loss, repetition, delay, disorder, strays } = self;
-        let strays = strays.as_ref().map_or(String::new(), |Strays { node, interval, crowd }| {
-            format!("; a stranger publishes {crowd} at node {node} every {} µs", interval / 1_000)
+        let strays = strays.as_ref().map_or(String::new(), |Strays { node, interval }| {
+            format!("; a stranger publishes at node {node} every {} µs", interval / 1_000)
         });
         format!(
             "of the messages to subscribers, one in {loss} is lost, one in {repetition} is repeated, each is {} ms \
@@ -129,6 +128,13 @@ impl World {
         let heard = self.heard(index, message);
         if !heard.is_empty() {
             self.saw("a notification that a subscriber receives");
+            let Connection { client, node, .. } = self.connections[index];
+            let now = self.now;
+            self.trace.note(now, || {
+                let text: Vec<_> = heard.split(|byte| *byte == b'\n').map(String::from_utf8_lossy).collect();
+                let text = text.get(6).map(|text| text.trim_end().to_owned()).unwrap_or_default();
+                format!("node {node} → client {client}: message {text:?}")
+            });
             let service = self.nodes[self.connections[index].node].service;
             self.send_to_client(index, heard, service);
         }
@@ -136,14 +142,16 @@ impl World {
 
     /// A stranger publishes, until all faults end.
     pub(crate) fn publish_stray(&mut self) {
-        let Some(Strays { node, interval, crowd }) = self.plan.hints.strays else { return };
+        let Some(Strays { node, interval }) = self.plan.hints.strays else { return };
         if !self.has_faults() {
             return;
         }
-        if self.nodes[node].is_up && !self.nodes[node].is_hung {
-            let channel = [publish::CHANNEL, self.plan.key(0).as_bytes()].concat();
-            let (millis, text) = (self.nodes[node].millis(self.now), crowd.to_string());
-            let words: [&[u8]; 3] = [b"PUBLISH", &channel, text.as_bytes()];
+        if self.nodes[node].is_up
+            && !self.nodes[node].is_hung
+            && let Some((channel, text)) = self.forged()
+        {
+            let millis = self.nodes[node].millis(self.now);
+            let words: [&[u8]; 3] = [b"PUBLISH", &channel, &text];
             let (store, mut session) = (&mut self.nodes[node].store, ClientState::default());
             store.execute(&mut session, &[b"AUTH", b"secret"], millis, &mut Vec::new());
             store.execute(&mut session, &words, millis, &mut Vec::new());

@@ -6,11 +6,12 @@
 use crate::algorithm::lock_kind::Access;
 use crate::algorithm::time::LeaseTime;
 use crate::judge::{State, Token, count};
+use crate::keys;
 use crate::machine::Node;
 use crate::observer_rules::MOST_DELIVERED;
 use crate::plan::{Bounds, Fault, Kind, MILLISECOND};
 use crate::world::World;
-use crate::{kernel, machine, plan};
+use crate::{kernel, machine, plan, waits};
 use std::time::Duration;
 
 /// A command that a thread leaves to another thread to send, it sends itself after less than this.
@@ -146,7 +147,8 @@ pub(crate) fn took(taken: Taken, remaining: Duration, (begun, pauses): (u64, u64
         }
         world.check_cover(hold, remaining);
         if is_own {
-            world.note_change(client, (resource, is_set));
+            let taken = [resource, if is_set { waits::SHARED } else { resource }];
+            world.note_change(client, &taken, token, begun);
         }
         (hold, world.others_of(hold))
     });
@@ -256,7 +258,7 @@ impl World {
         }
         let remaining =
             remaining.as_nanos() as i128 * 1_000_000 / i128::from(1_000_000 + self.plan.clients[client].rate);
-        let key = self.plan.key(resource);
+        let key = keys::key_of(resource);
         let keeps = |node: &Node| {
             node.time_left(key.as_bytes(), (token, access), self.now).is_some_and(|left| i128::from(left) >= remaining)
         };
@@ -292,7 +294,7 @@ impl World {
         if self.judge.holds[hold].access == Access::Read {
             return;
         }
-        let last = self.judge.writers[resource].replace(hold);
+        let last = self.judge.writers.insert(resource, hold);
         if last.is_some_and(|last| last > hold) && !self.clients[client].is_gone {
             self.judge.late_writes += 1;
             if self.plan.bounds == Bounds::Writes {

@@ -27,6 +27,8 @@
 //! | asks in time | while a lock is free, or all of a set, a client that waits for it asks before its longest delay is over, whatever becomes of published releases |
 //! | asks seldom | a waiter makes so many attempts at first, in each second, and for each time that the lock changes hands, and no more |
 //! | has its turn | a waiter for a single lock is not overtaken too often |
+//! | in order | no call that began later, and asks in turn, gets a lock before one whose entry a quorum had; others get it so seldom that the waiter has its turn |
+//! | no entry left | when all calls have returned, no queue has an entry of a living client |
 //! | keeps connections | a client makes so many connections to a node at first, and in each second, and no more |
 //! | available | while nothing fails, no call finds too few nodes |
 //! | bounded delivery | one call delivers a limited number of events to an observer |
@@ -37,6 +39,7 @@ use crate::holds::{Extending, Hold};
 use crate::keys;
 use crate::plan::{self, Plan, SETTLED_AFTER, SHARED_KEY};
 use crate::protocol::script;
+use crate::queues::{Queues, Request};
 use crate::readers::{self, Entries};
 use crate::waits::SHARED;
 use crate::world::World;
@@ -64,6 +67,8 @@ pub(crate) struct Token {
     /// Of a set, by node: when its second key was deleted last.
     pub(crate) shared_deleted_at: [Option<u64>; NODES],
     pub(crate) refused: bool,
+    /// Whether it was asked for in turn: with an entry.
+    pub(crate) in_turn: bool,
     /// When its client was first seen to write something after its lease had ended.
     pub(crate) ended_at: Option<u64>,
     /// A command of it came on a connection that its client had closed, behind a release: no order was promised.
@@ -96,13 +101,14 @@ pub(crate) struct Judge {
     pub(crate) extending: BTreeMap<usize, Extending>,
     pub(crate) finding: Option<(&'static str, String, u64)>,
     /// By resource, the guard under which was written last.
-    pub(crate) writers: Vec<Option<usize>>,
+    pub(crate) writers: BTreeMap<usize, usize>,
     pub(crate) late_writes: u64,
     pub(crate) acquired: u64,
     pub(crate) extended: u64,
     pub(crate) attempts: u64,
     /// Of read-write locks: what each key said after the last command.
     pub(crate) entries: Entries,
+    pub(crate) queues: Queues,
     /// The longest wait of any thread after the end of all faults.
     pub(crate) longest_recovery: u64,
 }
@@ -116,12 +122,13 @@ impl Judge {
             holds: Vec::new(),
             extending: BTreeMap::new(),
             finding: None,
-            writers: vec![None; plan.resources as usize],
+            writers: BTreeMap::new(),
             late_writes: 0,
             acquired: 0,
             extended: 0,
             attempts: 0,
             entries: Entries::default(),
+            queues: Queues::default(),
             longest_recovery: 0,
         }
     }
@@ -142,6 +149,7 @@ impl Judge {
             denied_at: [None; NODES],
             shared_deleted_at: [None; NODES],
             refused: false,
+            in_turn: false,
             ended_at: None,
             is_excused: false,
         });
@@ -185,44 +193,46 @@ impl World {
             [b"MSETEX", b"2", key, token, _, _, b"NX", b"PX", _] => (key, token, Action::Set),
             [b"SET", key, token, b"IFEQ", _, b"PX", _] => (key, token, Action::Extend),
             [b"DELEX", key, b"IFEQ", token] | [b"DELIFEQ", key, token] => (key, token, Action::Release),
-            [b"EVAL" | b"EVALSHA", text, b"1", key, deed, token, _, ..]
-                if text == script::FENCE.as_bytes() || text == script::FENCE_SHA1.as_bytes() =>
-            {
-                // It is asked again, or not.
-                if reply.starts_with(b"-NOSCRIPT") {
-                    return self.saw("a fenced lock's script by a hash that is not known");
+            // It is asked again, or in another way.
+            [b"EVALSHA", ..] if reply.starts_with(b"-NOSCRIPT") => {
+                return self.saw("a script by a hash that is not known");
+            }
+            [b"EVAL", ..] if reply.starts_with(b"-ERR unknown command") => {
+                return self.saw("a script on a node that has none");
+            }
+            [b"EVAL", text, b"1", key, token, _] if text == script::EXTEND.as_bytes() => (key, token, Action::Extend),
+            [b"EVAL" | b"EVALSHA", _, b"1", _, b"leave", _] => {
+                if let Some(request) = Request::of(command.words) {
+                    self.queued(command, &request);
+                }
+                self.note_entry(command, reply);
+                return self.saw("an entry that is removed");
+            }
+            [b"EVAL" | b"EVALSHA", text, b"1", key, deed, token, ..] => {
+                if let Some(request) = Request::of(command.words) {
+                    self.queued(command, &request);
+                    if request.verb == b"take" && !request.grants {
+                        self.note_entry(command, reply);
+                        return self.saw("an entry that is only stored");
+                    }
+                    self.note_seat(command, &request, reply);
                 }
                 let action = match deed {
-                    b"acquire" => Action::Set,
+                    _ if readers::is_script(text) => readers::action(deed, command.words),
+                    b"acquire" | b"take" => Action::Set,
                     b"extend" => Action::Extend,
                     b"raise" => Action::Raise,
                     _ => Action::Release,
                 };
                 (key, token, action)
             }
-            [b"EVAL" | b"EVALSHA", text, b"1", key, deed, token, ..] if readers::is_script(text) => {
-                if reply.starts_with(b"-NOSCRIPT") {
-                    return self.saw("a read-write lock's script by a hash that is not known");
-                }
-                (key, token, readers::action(deed, command.words))
-            }
-            [b"EVAL" | b"EVALSHA", _, b"2", key, _, deed, about, ..] => match deed {
-                _ if reply.starts_with(b"-NOSCRIPT") => return self.saw("a script by a hash that is not known"),
-                b"take" => (key, about, Action::Set),
-                b"release" => (key, about, Action::Release),
-                _ => return self.saw("a place in a queue that is left"),
-            },
-            [b"EVALSHA", _, b"1", key, token, ..] => (key, token, Action::Release),
-            [b"EVAL", text, b"1", key, token, ..] if text == script::RELEASE.as_bytes() => {
-                (key, token, Action::Release)
-            }
-            [b"EVAL", text, b"1", key, token, _] if text == script::EXTEND.as_bytes() => (key, token, Action::Extend),
             [b"INFO", _] => return,
             [b"PTTL", _] => return self.saw("a question for how long a key lives"),
             [b"GETRANGE", _, b"0", b"63"] => return self.saw("a question for the holder of a key"),
-            [b"PUBLISH", ..] => return self.saw("a notification by a command of its own"),
-            [b"SUBSCRIBE", _] => return self.saw("a subscription"),
-            [b"UNSUBSCRIBE", _] => return,
+            [b"SUBSCRIBE", channel] => {
+                self.subscribed(command.connection, channel);
+                return self.saw("a subscription");
+            }
             [b"AUTH", _] => return self.saw("a log-in"),
             _ => {
                 let text = String::from_utf8_lossy(command.words.first().unwrap_or(&&b""[..])).into_owned();
@@ -237,11 +247,10 @@ impl World {
         self.trace.note_attempt(now, number, || {
             let text = String::from_utf8_lossy(reply).trim_end().to_owned();
             let late = if is_stale { ", on a connection closed since" } else { "" };
-            let (key, time) = (String::from_utf8_lossy(key), command.words.last().filter(|word| word.len() < 16));
-            let time = time.map_or(String::new(), |time| format!(" for {} ms", String::from_utf8_lossy(time)));
+            let (key, about) = (String::from_utf8_lossy(key), about(command.words));
             let written = plan::seconds(self.connections[command.connection].command_written_at);
             format!(
-                "client {client} → node {node}: {action:?} {key:?} by attempt {number}{time}, sent at {written}: \
+                "client {client} → node {node}: {action:?} {key:?} by attempt {number}{about}, sent at {written}: \
                  {text}{late}"
             )
         });
@@ -249,22 +258,23 @@ impl World {
         let seen = readers::sight(command.words, reply);
         self.saw(seen.unwrap_or_else(|| sight(command.words, reply, is_stale)));
         if key == SHARED_KEY.as_bytes() {
-            self.note_key(node, key, (SHARED, number));
+            self.note_key(node, key, SHARED);
             return self.executed_on_shared_key((number, node), action, reply);
         }
         if command.words[0] == b"MSETEX" {
-            self.note_key(node, SHARED_KEY.as_bytes(), (SHARED, number));
+            self.note_key(node, SHARED_KEY.as_bytes(), SHARED);
         }
         let present = &mut self.judge.tokens[number];
         present.resource = keys::resource_of(key);
         if present.client != client {
             return self.violate("protocol", format!("client {client} sent attempt {number}, which is not its own"));
         }
-        if let Some(resource) = present.resource {
-            self.note_key(node, key, (resource, number));
+        let present_resource = present.resource;
+        if let Some(resource) = present_resource {
+            self.note_key(node, key, resource);
         }
-        if self.plan.reads_and_writes() {
-            self.check_entries(command, (key, number), (action, matches!(reply, b":1\r\n" | [b'$', ..])));
+        if present_resource.is_some_and(keys::is_read_write) {
+            self.check_entries(command, (key, number), (action, is_granted(reply)));
         }
         let present = &mut self.judge.tokens[number];
         match action {
@@ -283,13 +293,13 @@ impl World {
                     *self.seen.entry("a repair").or_default() += 1;
                 }
                 match reply {
-                    b"+OK\r\n" | b":1\r\n" | [b'$', b'1', ..] => {
+                    _ if is_granted(reply) => {
                         present.set_at[node] = Some(now);
                         self.check_deadline(command, (key, number));
                     }
-                    // Held by another client, for so long; `:-2` is no answer to that.
+                    // Held by another client, for so long, or others are in front; `:-2` is no answer to that.
                     b":-2\r\n" => {}
-                    b"$-1\r\n" | b":0\r\n" | [b':', b'-', ..] | [b'$', b'3'..=b'4', ..] => present.refused = true,
+                    b"$-1\r\n" | b":0\r\n" | [b':', b'-', ..] | [b'$', ..] => present.refused = true,
                     _ => {}
                 }
                 if is_too_late {
@@ -321,10 +331,8 @@ impl World {
                     present.denied_at[node] = Some(now);
                 }
                 // Whether it was there or not: what comes after this on another connection comes too late.
-                match reply {
-                    // With many listeners the number is a long one.
-                    [b':', b'0'..=b'9', ..] | b":-1\r\n" => present.deleted_at[node] = Some(now),
-                    _ => {}
+                if let [b':', ..] = reply {
+                    present.deleted_at[node] = Some(now);
                 }
             }
         }
@@ -348,7 +356,7 @@ impl World {
     }
 
     fn check_deadline(&mut self, command: &Command<'_>, (key, number): (&[u8], usize)) {
-        if self.plan.reads_and_writes() {
+        if keys::resource_of(key).is_some_and(keys::is_read_write) {
             return;
         }
         let node = &self.nodes[command.node];
@@ -387,24 +395,58 @@ impl World {
     }
 }
 
+/// For how long a lock is asked for, and what a script is told of the queue.
+fn about(words: &[&[u8]]) -> String {
+    let text = |word: &&[u8]| String::from_utf8_lossy(word).into_owned();
+    match words {
+        [b"EVAL" | b"EVALSHA", _, _, _, verb, _, rest @ ..] => {
+            format!(" ({} {})", text(verb), rest.iter().map(text).collect::<Vec<_>>().join(" "))
+        }
+        [.., last] if last.len() < 16 => format!(" for {} ms", text(last)),
+        _ => String::new(),
+    }
+}
+
 /// Whether a node says that the key is not ours.
 fn is_denial(reply: &[u8]) -> bool {
-    matches!(reply, b":0\r\n" | b":-1\r\n" | b":-2\r\n" | b"$-1\r\n") || reply.starts_with(b"-WRONGTYPE")
+    matches!(reply, b":0\r\n" | [b':', b'-', b'1'..=b'4', b'\r', ..] | b"$-1\r\n") || reply.starts_with(b"-WRONGTYPE")
+}
+
+/// Whether a node says that it grants: a plain yes, or a number.
+pub(crate) fn is_granted(reply: &[u8]) -> bool {
+    let is_number = || {
+        let line = reply.split(|byte| *byte == b'\n').nth(1).and_then(|line| line.strip_suffix(b"\r"));
+        line.is_some_and(|line| !line.is_empty() && line.iter().all(u8::is_ascii_digit))
+    };
+    matches!(reply, b"+OK\r\n" | b":1\r\n") || reply.starts_with(b"$") && is_number()
 }
 
 /// What a command and its reply are an example of.
 fn sight(words: &[&[u8]], reply: &[u8], is_stale: bool) -> &'static str {
+    let is_script = matches!(words[0], b"EVAL" | b"EVALSHA");
+    let is_fenced = is_script
+        && matches!(words[1], text if text == script::FENCED.as_bytes() || text == script::FENCED_SHA1.as_bytes());
+    let is_permit = is_script
+        && matches!(words[1], text if text == script::PERMIT.as_bytes() || text == script::PERMIT_SHA1.as_bytes());
     match (words[0], reply) {
-        _ if words.get(4) == Some(&&b"raise"[..]) => "a fence that is raised",
-        _ if words.len() > 6 && words[2] == b"1" => match (words[4], reply) {
+        (b"EVAL" | b"EVALSHA", _) if words[1] != script::EXTEND.as_bytes() => match (words[4], reply) {
+            (b"raise", _) => "a fence that is raised",
+            (b"release", [b'-', ..]) => "a release that is not run",
+            (b"release", b":2\r\n" | b":-2\r\n") => "a release that tells another client",
+            (b"release", _) if words[0] == b"EVALSHA" => "a release by EVALSHA",
+            (b"release", _) => "a release by script",
+            (_, [b'-', ..]) if is_fenced => "a fenced lock's script that is answered with an error",
+            (_, [b'-', ..]) => "a script that is answered with an error",
             (b"acquire", [b'$', ..]) => "a fence that is given",
             (b"acquire", [b':', ..]) => "a fenced lock of another client",
-            (_, [b'-', ..]) => "a fenced lock's script that is answered with an error",
+            (b"take", [b'$', ..]) if is_granted(reply) => "a fence that is given by a queue",
+            (b"take", b":1\r\n") if is_permit => "a permit that is granted by a queue",
+            (b"take", b":1\r\n") => "a lock that is granted by a queue",
+            (b"take", _) if words[10] != b"" => "a challenge",
+            (b"take", _) if is_permit => "an entry in the queue of a semaphore",
+            (b"take", _) => "an entry in a queue",
             _ => "something else of a fenced lock",
         },
-        (_, [b'$', b'1', ..]) if words[2] == b"2" => "a fence that is given by a queue",
-        (_, [b'$', ..]) if words[2] == b"2" => "a place in a queue",
-        (_, b":1\r\n") if words[2] == b"2" => "something that is granted by a queue",
         (b"MSETEX", b":1\r\n") => "an MSETEX that is granted",
         (b"MSETEX", b":0\r\n") => "an MSETEX that is refused",
         (b"MSETEX", _) => "an MSETEX that is answered with an error",
@@ -413,18 +455,13 @@ fn sight(words: &[&[u8]], reply: &[u8], is_stale: bool) -> &'static str {
         (b"SET", b"+OK\r\n") => "a SET that is granted",
         (b"SET", b"$-1\r\n") => "a SET that is refused",
         (b"SET", _) => "a SET that is answered with an error",
-        (b"DELEX" | b"DELIFEQ" | b"EVALSHA", [b'-', ..]) if !reply.starts_with(b"-NOSCRIPT") => {
-            "a release that is not run"
-        }
+        (b"DELEX" | b"DELIFEQ", [b'-', ..]) => "a release that is not run",
         (b"DELEX", _) => "a release by DELEX",
         (b"DELIFEQ", _) => "a release by DELIFEQ",
-        (b"EVALSHA", [b'-', ..]) => "a release by a hash that is not known",
-        (b"EVALSHA", _) => "a release by EVALSHA",
         (_, b":-1\r\n") => "an extension of another client's key",
         (_, [b'-', ..]) => "a script that is answered with an error",
-        _ if words[1] == script::EXTEND.as_bytes() && reply == b":0\r\n" => "an extension of a key that is gone",
-        _ if words[1] == script::EXTEND.as_bytes() => "an extension by script",
-        _ => "a release by script",
+        (_, b":0\r\n") => "an extension of a key that is gone",
+        _ => "an extension by script",
     }
 }
 

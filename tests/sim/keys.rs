@@ -1,8 +1,17 @@
-//! What the values of keys say: which attempts have an entry there, and until when.
+//! What keys and their values say: which lock a key is of, which attempts have an entry there, and until when. All of
+//! it is read here and not by the library.
 
 use crate::algorithm::lock_kind::Access;
 use crate::machine::Node;
-use crate::protocol::{fenced, read_write};
+use crate::plan::SHARED_KEY;
+use crate::waits::SHARED;
+
+/// What the numbers of locks begin with: one name has a lock of each kind. Of a semaphore, each slot is a lock.
+pub(crate) const FENCED: usize = 100;
+pub(crate) const READ_WRITE: usize = 200;
+pub(crate) const SLOT: usize = 300;
+/// Most slots of a semaphore.
+pub(crate) const SLOTS: usize = 10;
 
 /// One attempt's part of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,8 +26,6 @@ pub(crate) struct Entry {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Content {
     pub(crate) entries: Vec<Entry>,
-    /// Until when a writer that waits keeps readers out.
-    pub(crate) mark: Option<u64>,
     /// The last number that a writer was given, and until when it is kept.
     pub(crate) fence: Option<(u64, u64)>,
 }
@@ -27,14 +34,10 @@ impl Content {
     pub(crate) fn of(value: &[u8]) -> Content {
         let text = String::from_utf8_lossy(value);
         let mut words: Vec<&str> = text.split(' ').collect();
-        let (mut mark, mut fence) = (None, None);
+        let mut fence = None;
         if let ["f", last, until, ..] = words[..] {
             fence = last.parse().ok().zip(until.parse().ok());
             words.drain(..3);
-        }
-        if let [.., "q", until] = words[..] {
-            mark = until.parse().ok();
-            words.truncate(words.len() - 2);
         }
         let entry = |token: &str, until: Option<&str>, access| {
             Some(Entry {
@@ -55,7 +58,7 @@ impl Content {
             [token] => Vec::from_iter(entry(token, None, Access::Write)),
             _ => Vec::new(),
         };
-        Content { entries, mark, fence }
+        Content { entries, fence }
     }
 
     /// The entries that have not ended by then.
@@ -83,10 +86,37 @@ pub(crate) fn beginning(attempt: usize) -> [u8; 8] {
     (attempt as u64 * 2 + 1).to_be_bytes()
 }
 
-/// The number of the resource that a key belongs to.
+/// The number of the lock that a key is of.
 pub(crate) fn resource_of(key: &[u8]) -> Option<usize> {
     let key = std::str::from_utf8(key).ok()?;
-    read_write::resource(fenced::resource(key)).strip_prefix('r')?.parse().ok()
+    let number = |text: &str| text.parse::<usize>().ok();
+    if key == SHARED_KEY {
+        Some(SHARED)
+    } else if let Some(name) = key.strip_prefix("quorumlock-fence:r") {
+        Some(FENCED + number(name)?)
+    } else if let Some(name) = key.strip_prefix("quorumlock-rw:r") {
+        Some(READ_WRITE + number(name)?)
+    } else if let Some((semaphore, slot)) = key.strip_prefix('s').and_then(|name| name.split_once('#')) {
+        Some(SLOT + SLOTS * number(semaphore)? + number(slot)?)
+    } else {
+        number(key.strip_prefix('r')?)
+    }
+}
+
+/// The key of the lock with this number.
+pub(crate) fn key_of(resource: usize) -> String {
+    match resource {
+        SHARED => SHARED_KEY.to_owned(),
+        SLOT.. => format!("s{}#{}", (resource - SLOT) / SLOTS, (resource - SLOT) % SLOTS),
+        READ_WRITE.. => format!("quorumlock-rw:r{}", resource - READ_WRITE),
+        FENCED.. => format!("quorumlock-fence:r{}", resource - FENCED),
+        _ => format!("r{resource}"),
+    }
+}
+
+/// Whether this is the number of a read-write lock.
+pub(crate) fn is_read_write(resource: usize) -> bool {
+    (READ_WRITE..SLOT).contains(&resource)
 }
 
 impl Node {
@@ -108,12 +138,12 @@ impl Node {
         self.true_time_until(deadline, now)
     }
 
-    /// For how long the key of a read-write lock goes on to refuse what is asked for.
+    /// For how long a key goes on to refuse what is asked for.
     pub(crate) fn refuses_for(&self, key: &[u8], access: Access, now: u64) -> Option<u64> {
-        let Content { entries, mark, .. } = self.content(key, now);
+        let Content { entries, .. } = self.content(key, now);
         let refuses = |entry: &&Entry| access == Access::Write || entry.access == Access::Write;
-        let entries = entries.iter().filter(refuses).filter_map(|entry| entry.until);
-        let latest = entries.chain(mark.filter(|_| access == Access::Read)).max()?;
+        let expires = self.store.deadline(key, self.millis(now)).flatten();
+        let latest = entries.iter().filter(refuses).filter_map(|entry| entry.until.or(expires)).max()?;
         self.true_time_until(latest, now).and_then(|left| u64::try_from(left).ok())
     }
 }

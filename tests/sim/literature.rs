@@ -116,7 +116,10 @@ fn fences_grow_beyond_every_bound_of_time() {
         for seed in 0..count {
             let plan = Plan::of_seed(seed, bounds);
             let nodes = plan.nodes.iter().map(|node| NodePlan { has_scripts: true, ..node.clone() }).collect();
-            let world = run(Plan { is_fenced: true, only: Some("fences grow"), nodes, ..plan }, Trace::silent());
+            let world = run(
+                Plan { is_fenced: true, is_mixed: false, only: Some("fences grow"), nodes, ..plan },
+                Trace::silent(),
+            );
             assert_eq!(world.judge.finding, None, "{bounds:?}, seed {seed}");
             acquired += world.judge.acquired;
             raised += world.seen.get("a fence that is raised").copied().unwrap_or(0);

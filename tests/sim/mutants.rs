@@ -9,6 +9,7 @@
 //! shorter extension: 1000 seeds find none of them. The model check in `tests/models/keeper` finds them.
 
 mod fences;
+mod queues;
 mod readers;
 mod restarts;
 
@@ -21,7 +22,7 @@ pub(crate) struct Mutant {
 
 /// All of them.
 pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> {
-    MUTANTS.iter().chain(restarts::MUTANTS).chain(fences::MUTANTS).chain(readers::MUTANTS)
+    MUTANTS.iter().chain(queues::MUTANTS).chain(restarts::MUTANTS).chain(fences::MUTANTS).chain(readers::MUTANTS)
 }
 
 const MUTANTS: &[Mutant] = &[
@@ -34,8 +35,8 @@ const MUTANTS: &[Mutant] = &[
         name: "no undo",
         file: "api/mutex/attempts.rs",
         edits: &[(
-            "self.call.client.engine().undo(self.call.key, attempt, place, self.call.ttl.duration());",
-            "let _ = (attempt, place);",
+            "self.call.client.engine().undo(self.call.key, attempt, departure, self.call.ttl.duration());",
+            "let _ = (attempt, departure);",
         )],
     },
     Mutant {
@@ -43,8 +44,8 @@ const MUTANTS: &[Mutant] = &[
         file: "api/mutex/attempts.rs",
         edits: &[
             (
-                "self.call.client.engine().undo(self.call.key, attempt, place, self.call.ttl.duration());",
-                "let _ = (attempt, place);",
+                "self.call.client.engine().undo(self.call.key, attempt, departure, self.call.ttl.duration());",
+                "let _ = (attempt, departure);",
             ),
             (
                 "        let asked = engine.acquire(",
@@ -64,25 +65,6 @@ const MUTANTS: &[Mutant] = &[
         name: "a set is not undone where a node has refused",
         file: "algorithm/acquire/mod.rs",
         edits: &[("let undo = reached.without(tally.untouched());", "let undo = reached.without(tally.refused());")],
-    },
-    Mutant {
-        name: "a set goes on to wait for a key that is free",
-        file: "api/mutex/attempts.rs",
-        edits: &[
-            ("refused.filter(|&key| key != self.place && key", "refused.filter(|&key| key > 200 && key"),
-            (
-                "is_for_this_key = result.refused_key.is_none_or(|key| key == self.place);\n            self.machine",
-                "is_for_this_key = true;\n            self.machine",
-            ),
-        ],
-    },
-    Mutant {
-        name: "a set listens on for a key that it has",
-        file: "api/mutex/attempts.rs",
-        edits: &[(
-            "(self.waiter, self.ticket, self.place) = (None, None, place);",
-            "(self.ticket, self.place) = (None, place);",
-        )],
     },
     Mutant {
         name: "a set goes by its last key",
@@ -205,11 +187,6 @@ const MUTANTS: &[Mutant] = &[
             "Some(round) if !acquires || !self.rounds.is_decided(ticket) =>",
             "Some(round) if sent.operation().fence().is_none() && !acquires || !self.rounds.is_decided(ticket) =>",
         )],
-    },
-    Mutant {
-        name: "the round of a place that is left leaks",
-        file: "engine/nodes/fair.rs",
-        edits: &[("        self.rounds.unrefer(ticket);\n", "")],
     },
     Mutant {
         name: "failed extension releases",
@@ -442,18 +419,5 @@ const MUTANTS: &[Mutant] = &[
             "        self.defer_release(node, ticket, Some((fault, now)));\n",
             "        self.rounds.unrefer(ticket);\n",
         )],
-    },
-    Mutant {
-        name: "a waiter that is not subscribed sleeps as if it were",
-        file: "algorithm/acquire/listening.rs",
-        edits: &[(
-            "self.hears_releases = bounds.is_attentive && !bounds.misses_releases",
-            "self.hears_releases = !bounds.misses_releases",
-        )],
-    },
-    Mutant {
-        name: "what a stranger publishes is always believed",
-        file: "algorithm/turns.rs",
-        edits: &[("        self.vain += 1;\n", "        self.vain = 0;\n")],
     },
 ];

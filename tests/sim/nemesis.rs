@@ -42,6 +42,13 @@ impl World {
                     self.cut(index);
                 }
             }
+            Kind::CutSubscribers { client, node } => {
+                for index in self.live_connections(client, Some(node)) {
+                    if self.connections[index].is_subscriber {
+                        self.cut(index);
+                    }
+                }
+            }
             Kind::Evict { node } => self.lose_data(node),
             Kind::ForgetScripts { node } => self.nodes[node].store.forget_scripts(),
             Kind::Hang { node, time } => {
@@ -51,6 +58,7 @@ impl World {
                 }
             }
             Kind::Leave { client } => self.leave(client),
+            Kind::LoseQueues { node } => self.lose_queues(node),
             Kind::Pause { client, time } => self.pause(client, time),
             Kind::Refuse { node, refusal, time } => {
                 if self.nodes[node].is_up {
@@ -64,6 +72,20 @@ impl World {
                 self.clients[client].pauses += 1;
             }
             Kind::Sleep { client, time } => self.put_to_sleep(client, time),
+            Kind::StopFirst { node, time } => {
+                let first = self.first_in_a_queue(node);
+                match (first, time) {
+                    (None, _) => {}
+                    (Some(client), Some(time)) => {
+                        self.saw("a client that is stopped while its entry is first");
+                        self.pause(client, time);
+                    }
+                    (Some(client), None) => {
+                        self.saw("a client that is killed while its entry is first");
+                        self.leave(client);
+                    }
+                }
+            }
             Kind::Void { client, node } => {
                 for index in self.live_connections(Some(client), Some(node)) {
                     self.connections[index].is_void = true;
@@ -164,10 +186,12 @@ fn name(kind: &Kind) -> &'static str {
         Kind::Crash { is_dark: true, .. } => "fault: a machine crashes",
         Kind::Crash { .. } => "fault: a node crashes",
         Kind::Cut { .. } => "fault: connections are reset",
+        Kind::CutSubscribers { .. } => "fault: subscriber connections are reset",
         Kind::Evict { .. } => "fault: a node evicts keys",
         Kind::ForgetScripts { .. } => "fault: a node forgets its scripts",
         Kind::Hang { .. } => "fault: a node hangs",
         Kind::Leave { .. } => "fault: a client is killed",
+        Kind::LoseQueues { .. } => "fault: queues are deleted",
         Kind::Pause { .. } => "fault: a client is paused",
         Kind::SetNodeClock { .. } => "fault: a node's clock is set",
         Kind::SetWallClock { .. } => "fault: a client's wall clock is set",
@@ -175,6 +199,7 @@ fn name(kind: &Kind) -> &'static str {
         Kind::Refuse { refusal: Refusal::Misconf, .. } => "fault: a node cannot write to its disk",
         Kind::Refuse { refusal: Refusal::NoReplicas, .. } => "fault: a node has too few replicas",
         Kind::Sleep { .. } => "fault: a client's machine sleeps",
+        Kind::StopFirst { .. } => "fault: the first in a queue is stopped or killed",
         Kind::Void { .. } => "fault: a connection is half-open",
     }
 }
@@ -202,15 +227,23 @@ fn describe(kind: &Kind) -> String {
         Kind::Cut { client, node } => {
             format!("the connections of {} to node {node} are reset", target(client, "client"))
         }
+        Kind::CutSubscribers { client, node } => {
+            format!("the subscriber connections of {} to node {node} are reset", target(client, "client"))
+        }
         Kind::Evict { node } => format!("node {node} evicts all its keys"),
         Kind::ForgetScripts { node } => format!("node {node} forgets its scripts"),
         Kind::Hang { node, time } => format!("node {node} hangs for {}", seconds(*time)),
         Kind::Leave { client } => format!("client {client} is killed"),
+        Kind::LoseQueues { node } => format!("the queues of node {node} are deleted"),
         Kind::Pause { .. } => "a pause".to_owned(),
         Kind::Refuse { node, refusal, time } => format!("node {node} says {refusal:?} for {}", seconds(*time)),
         Kind::SetNodeClock { node, by } => format!("the clock of node {node} is set by {} ms", by / 1_000_000),
         Kind::SetWallClock { client, by } => {
             format!("the wall clock of client {client} is set by {} ms", by / 1_000_000)
+        }
+        Kind::StopFirst { node, time: None } => format!("the first in a queue of node {node} is killed"),
+        Kind::StopFirst { node, time: Some(time) } => {
+            format!("the first in a queue of node {node} is stopped for {}", seconds(*time))
         }
         Kind::Sleep { client, .. } => format!("the machine of client {client} sleeps"),
         Kind::Void { client, node } => {

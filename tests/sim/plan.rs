@@ -6,9 +6,8 @@
 
 use crate::endings::Ending;
 use crate::hints::HintPlan;
+use crate::locks::Sort;
 use crate::profiles;
-use crate::protocol::fenced::FENCED_KEY_PREFIX;
-use crate::protocol::read_write::READ_WRITE_KEY_PREFIX;
 use crate::random::Random;
 use crate::refusals::Refusal;
 use quorumlock::RestartPolicy;
@@ -20,7 +19,7 @@ pub(crate) const SECOND: u64 = 1_000 * MILLISECOND;
 /// How long after the end of an attempt, and of all faults, its keys must be gone.
 pub(crate) const SETTLED_AFTER: u64 = 16 * SECOND;
 
-/// How long the mark of a writer that waits and the place of a thread in a queue last, in milliseconds.
+/// How long an entry in front may let others wait, in milliseconds.
 pub(crate) const PLACE_LEASE: u64 = 1_000;
 
 /// What every lock of two resources has besides its own: so two of them exclude each other, and a node may have set the
@@ -63,7 +62,11 @@ pub(crate) struct Plan {
     pub(crate) resources: u64,
     /// Whether the locks have fences, or most writers of read-write locks. Then all nodes have scripts.
     pub(crate) is_fenced: bool,
-    /// Whether locks are fair, where they can be.
+    /// Whether locks of all kinds are taken, where every node has scripts.
+    pub(crate) is_mixed: bool,
+    /// Whether most locks are permits.
+    pub(crate) has_permits: bool,
+    /// Whether most locks are fair, where they can be.
     pub(crate) is_fair: bool,
     /// Whether some locks are those of two resources: one of their own, and the [`SHARED_KEY`].
     pub(crate) has_sets: bool,
@@ -163,20 +166,79 @@ pub(crate) struct Fault {
 
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
-    Block { client: Option<usize>, node: Option<usize>, directions: [bool; 2], time: u64 },
-    Condition { node: usize, condition: Condition, time: u64 },
-    Crash { node: usize, time: u64, keeps_data: bool, is_dark: bool },
-    Cut { client: Option<usize>, node: usize },
-    Evict { node: usize },
-    ForgetScripts { node: usize },
-    Hang { node: usize, time: u64 },
-    Leave { client: usize },
-    Pause { client: usize, time: u64 },
-    Refuse { node: usize, refusal: Refusal, time: u64 },
-    SetNodeClock { node: usize, by: i64 },
-    SetWallClock { client: usize, by: i64 },
-    Sleep { client: usize, time: u64 },
-    Void { client: usize, node: usize },
+    Block {
+        client: Option<usize>,
+        node: Option<usize>,
+        directions: [bool; 2],
+        time: u64,
+    },
+    Condition {
+        node: usize,
+        condition: Condition,
+        time: u64,
+    },
+    Crash {
+        node: usize,
+        time: u64,
+        keeps_data: bool,
+        is_dark: bool,
+    },
+    Cut {
+        client: Option<usize>,
+        node: usize,
+    },
+    /// The subscriber connections of clients.
+    CutSubscribers {
+        client: Option<usize>,
+        node: usize,
+    },
+    Evict {
+        node: usize,
+    },
+    ForgetScripts {
+        node: usize,
+    },
+    Hang {
+        node: usize,
+        time: u64,
+    },
+    Leave {
+        client: usize,
+    },
+    /// The queues of locks are deleted.
+    LoseQueues {
+        node: usize,
+    },
+    Pause {
+        client: usize,
+        time: u64,
+    },
+    Refuse {
+        node: usize,
+        refusal: Refusal,
+        time: u64,
+    },
+    SetNodeClock {
+        node: usize,
+        by: i64,
+    },
+    SetWallClock {
+        client: usize,
+        by: i64,
+    },
+    /// The client whose entry is the first of a queue is stopped for so long, or killed.
+    StopFirst {
+        node: usize,
+        time: Option<u64>,
+    },
+    Sleep {
+        client: usize,
+        time: u64,
+    },
+    Void {
+        client: usize,
+        node: usize,
+    },
 }
 
 /// How many kinds there are to be weighed.
@@ -255,7 +317,9 @@ impl Plan {
             paths,
             resources: random.pick(&[1, 1, 1, 2, 3]),
             is_fenced,
-            is_fair: Random::new(seed ^ 0x6661_6972).once_in(4),
+            is_mixed: Random::new(seed ^ 0x006d_6978_6564).once_in(3),
+            has_permits: Random::new(seed ^ 0x7065_726d_6974).once_in(6),
+            is_fair: Random::new(seed ^ 0x6661_6972).once_in(3),
             // Drawn apart, as above.
             has_sets: Random::new(seed ^ 0x7365_7473).once_in(4),
             has_tls: Random::new(seed ^ 0x0074_6c73).once_in(4),
@@ -287,6 +351,7 @@ impl Plan {
         plan.draw_faults(&mut random, wall_steps_back);
         plan.draw_refusals();
         plan.draw_notifications();
+        plan.draw_queue_faults();
         profiles::steer(&mut plan);
         plan
     }
@@ -334,6 +399,40 @@ impl Plan {
             self.skew = if random.once_in(4) { random.magnitude(10_000, self.node_timeout / 8) } else { 0 };
             self.hints = HintPlan::draw(random);
         }
+    }
+
+    /// What happens to queues and to those that wait in them. Drawn apart, so that no other number changes with it.
+    fn draw_queue_faults(&mut self) {
+        let random = &mut Random::new(self.seed ^ 0x0071_7565_7565_7300);
+        if self.bounds != Bounds::Kept || !random.once_in(3) {
+            return;
+        }
+        let longest = random.magnitude(5 * MILLISECOND, 5 * SECOND);
+        for _ in 0..random.magnitude(1, 30) {
+            let (at, node) = (random.below(self.fault_time), random.index(self.nodes.len()));
+            let client = (!random.once_in(3)).then(|| random.index(self.clients.len()));
+            let kind = match random.below(8) {
+                0 | 1 => Kind::CutSubscribers { client, node },
+                2 => Kind::LoseQueues { node },
+                3 => Kind::StopFirst { node, time: None },
+                4 => {
+                    // By an hour or a day: tickets are made of it. Fences are, too, and bear no more than a day.
+                    let hours =
+                        if self.sorts().iter().any(|sort| sort.has_fence()) { 1 } else { random.pick(&[1, 24]) };
+                    let sign = if self.has_steady_walls() || random.once_in(2) { 1 } else { -1 };
+                    let by = sign * hours * 3_600 * SECOND as i64;
+                    Kind::SetWallClock { client: client.unwrap_or(0), by }
+                }
+                _ => Kind::StopFirst { node, time: Some(random.magnitude(MILLISECOND, longest)) },
+            };
+            self.faults.push(Fault { at, kind });
+        }
+        self.faults.sort_by_key(|fault| fault.at);
+    }
+
+    /// Whether wall clocks may not be set back: some client goes by them for what its steady clock does not count.
+    fn has_steady_walls(&self) -> bool {
+        self.clients.iter().any(|client| !client.counts_sleep)
     }
 
     fn draw_kind(&self, kind: usize, longest: u64, random: &mut Random, wall_steps_back: bool) -> Kind {
@@ -407,29 +506,62 @@ impl Plan {
         self.ttls[0].max(20 + self.node_timeout * 2 / MILLISECOND)
     }
 
-    /// Whether locks are fair: every node has scripts for it.
-    pub(crate) fn has_queues(&self) -> bool {
-        self.is_fair && self.nodes.iter().all(|node| node.has_scripts)
+    /// Whether every node has scripts.
+    fn has_scripts(&self) -> bool {
+        self.nodes.iter().all(|node| node.has_scripts)
     }
 
-    /// Whether some locks are sets. Those that are fenced or fair are not.
-    pub(crate) fn takes_sets(&self) -> bool {
-        self.has_sets && !self.is_fenced && !self.has_queues() && !self.reads_and_writes()
-    }
-
-    /// Whether locks are read-write locks: every node has scripts for them, and they are not fair.
-    pub(crate) fn reads_and_writes(&self) -> bool {
-        self.is_read_write && !self.has_queues() && self.nodes.iter().all(|node| node.has_scripts)
-    }
-
-    /// The key of a resource.
-    pub(crate) fn key(&self, resource: usize) -> String {
-        let prefix = match (self.is_fenced, self.reads_and_writes()) {
-            (_, true) => READ_WRITE_KEY_PREFIX,
-            (true, _) => FENCED_KEY_PREFIX,
-            _ => "",
+    /// The locks that threads take, each as often as it is in here. All kinds run together on one name, or those that
+    /// share a key.
+    pub(crate) fn sorts(&self) -> Vec<Sort> {
+        use Sort::{Fair, Fenced, FencedFair, FencedWrite, Permit, Plain, Read, Set, Write};
+        let is_fair = self.is_fair && self.has_scripts();
+        let mut sorts = match (self.is_fenced, self.is_read_write && self.has_scripts()) {
+            _ if self.is_mixed && self.has_scripts() => {
+                vec![
+                    Plain,
+                    Plain,
+                    Fair,
+                    Fair,
+                    Fenced,
+                    FencedFair,
+                    Read,
+                    Read,
+                    Read,
+                    Write,
+                    FencedWrite,
+                    Permit,
+                    Permit,
+                    Set,
+                ]
+            }
+            (false, true) => vec![Read, Read, Write],
+            (true, true) => {
+                vec![Read, Read, Read, Read, Read, Read, Read, Read, FencedWrite, FencedWrite, FencedWrite, Write]
+            }
+            (true, false) if is_fair => vec![FencedFair, FencedFair, Fenced],
+            (true, false) => vec![Fenced],
+            (false, false) if is_fair => vec![Fair, Fair, Plain],
+            (false, false) => vec![Plain],
         };
-        format!("{prefix}r{resource}")
+        if self.has_permits && !self.is_fenced {
+            sorts = [sorts, vec![Permit; 4]].concat();
+        }
+        if self.has_sets && sorts.contains(&Plain) {
+            sorts.push(Set);
+        }
+        sorts
+    }
+
+    /// Whether some locks are sets.
+    pub(crate) fn takes_sets(&self) -> bool {
+        self.sorts().contains(&Sort::Set)
+    }
+
+    /// The longest time that bytes take one way, while nothing fails.
+    pub(crate) fn longest_way(&self) -> u64 {
+        let path = self.paths.iter().map(|path| path.delay + path.jitter).max().unwrap_or(0);
+        path + self.skew + self.nodes.iter().map(|node| node.service).max().unwrap_or(0)
     }
 
     /// Nothing fails, and no thread or message is held up, but as [`skew`](Plan::skew) and [`hints`](Plan::hints) say.

@@ -212,10 +212,9 @@ fn narrow_sockets(plan: &mut Plan, random: &mut Random) {
     plan.ttls = vec![random.between(40_000, 60_000)];
     (plan.node_timeout, plan.fault_time) = (200 * MILLISECOND, random.between(SECOND, 3 * SECOND));
     plan.paths.fill(PathPlan { delay: 2 * MILLISECOND, jitter: MILLISECOND });
-    // The scripts of fair and of read-write locks have 5 KB. By 40 bytes, one alone takes longer than a client that
-    // quits waits.
-    let least = if plan.has_queues() || plan.reads_and_writes() { 300 } else { 0 };
-    (plan.window, plan.resources) = (random.pick(&[40, 100]).max(least), 3);
+    // The scripts that waiting calls ask by have 8 KB. By 40 bytes, one alone takes longer than a client that quits
+    // waits.
+    (plan.window, plan.resources) = (random.pick(&[300, 1000]), 3);
     plan.ending = random.pick(&[Ending::Idles, Ending::Quits]);
     // A client that is not used delivers no events.
     plan.clients.iter_mut().for_each(|client| client.is_observed = false);
@@ -245,7 +244,7 @@ fn refused_releases(plan: &mut Plan, random: &mut Random) {
 /// No clock matters to fences: here they are set at will, and nothing else is judged.
 fn close_fences(plan: &mut Plan, random: &mut Random) {
     reset(plan, random, &[3], &[2, 3, 4]);
-    (plan.is_fenced, plan.only) = (true, Some("fences grow"));
+    (plan.is_fenced, plan.is_mixed, plan.only) = (true, false, Some("fences grow"));
     plan.nodes.iter_mut().for_each(|node| node.has_scripts = true);
     plan.ttls = vec![random.between(50, 500)];
     (plan.node_timeout, plan.fault_time) = (200 * MILLISECOND, 10 * SECOND);
@@ -293,7 +292,7 @@ fn lost_hints(plan: &mut Plan, random: &mut Random) {
     };
     if random.once_in(3) {
         let (node, interval) = (random.index(plan.nodes.len()), random.magnitude(MILLISECOND / 2, 20 * MILLISECOND));
-        plan.hints.strays = Some(Strays { node, interval, crowd: random.pick(&[0, 1, 5, 40]) });
+        plan.hints.strays = Some(Strays { node, interval });
     }
     if plan.takes_sets() {
         // Those of one resource lack the key that they share while one of the other is held.

@@ -3,15 +3,15 @@
 //! given stays for as long as it was to be kept, and never becomes smaller; so long lasts the key.
 
 use crate::algorithm::lock_kind::Access;
-use crate::judge::{Action, Command};
+use crate::judge::{self, Action, Command};
 use crate::keys::{Content, Entry};
-use crate::plan::PLACE_LEASE;
 use crate::protocol::script;
+use crate::queues::Request;
 use crate::world::World;
 use std::collections::BTreeMap;
 
-/// The words of an extension. A raise has the number as one more.
-const RAISE: usize = 10;
+/// The words of an extension, with the time to keep the number. A raise has the number as one more.
+const RAISE: usize = 9;
 
 /// By node and key: what it said after the last command.
 #[derive(Default)]
@@ -32,31 +32,41 @@ pub(crate) fn is_script(text: &[u8]) -> bool {
 /// What a command of a read-write lock does. A raise is an extension to a number.
 pub(crate) fn action(deed: &[u8], words: &[&[u8]]) -> Action {
     match deed {
-        b"acquire" => Action::Set,
+        b"acquire" | b"take" => Action::Set,
         b"extend" if words.len() > RAISE => Action::Raise,
         b"extend" => Action::Extend,
         _ => Action::Release,
     }
 }
 
+/// What it asks for, if it asks to hold the lock: "r" or "w".
+fn access<'c>(words: &[&'c [u8]]) -> &'c [u8] {
+    let place = if words.get(4) == Some(&&b"take"[..]) { 11 } else { 7 };
+    words.get(place).copied().unwrap_or_default()
+}
+
 /// What a command of a read-write lock and its reply are an example of.
 pub(crate) fn sight(words: &[&[u8]], reply: &[u8]) -> Option<&'static str> {
-    let [b"EVAL" | b"EVALSHA", text, _, _, deed, _, rest @ ..] = words else { return None };
-    let to_read = rest.first() == Some(&&b"r"[..]);
+    let [b"EVAL" | b"EVALSHA", text, _, _, deed, ..] = words else { return None };
+    let to_read = access(words) == b"r";
+    let asks = *deed == b"acquire" || Request::of(words).is_some_and(|request| request.grants);
     is_script(text).then_some(match (*deed, reply) {
         (_, [b'-', ..]) => "a read-write lock's script that is answered with an error",
-        (b"acquire", b":1\r\n") if to_read => "a read lock that is granted",
-        (b"acquire", b":1\r\n") => "a write lock that is granted",
-        (b"acquire", [b'$', ..]) => "a number of a writer that is given",
-        (b"acquire", _) if to_read => "a read lock that is refused",
-        (b"acquire", _) => "a write lock that is refused",
+        _ if asks && judge::is_granted(reply) => match reply {
+            [b'$', ..] => "a number of a writer that is given",
+            _ if to_read => "a read lock that is granted",
+            _ => "a write lock that is granted",
+        },
+        _ if asks && to_read => "a read lock that is refused",
+        _ if asks => "a write lock that is refused",
         (b"extend", b":1\r\n") if words.len() > RAISE => "a number of a writer that is raised",
         (b"extend", _) if words.len() > RAISE => "a number of a writer that is not raised",
         (b"extend", b":1\r\n") if to_read => "a read lock that is extended",
         (b"extend", b":1\r\n") => "a write lock that is extended",
         (b"extend", b":-1\r\n") => "an extension of a read-write lock that is refused",
         (b"extend", _) => "an extension of an entry that is gone",
-        _ => "a release of a read-write lock",
+        (b"release", _) => "a release of a read-write lock",
+        _ => "an entry of a read-write lock that is stored or removed",
     })
 }
 
@@ -73,15 +83,15 @@ impl World {
         let mut others = before.live(command.millis).filter(|entry| entry.attempt != own);
         let changed = others.find(|entry| after.entry(entry.attempt) != Some(entry));
         let was_own = before.live(command.millis).find(|entry| entry.attempt == own);
-        let asks_to_write = command.words.get(6) == Some(&&b"w"[..]);
+        let asks_to_write = access(command.words) == b"w";
         let is_writer = |entry: &Entry| entry.access == Access::Write;
         let node = command.node;
         // What a clock that was set back has left to live longer may stay.
-        let ends = |content: &Content| (content.entry(own).and_then(|entry| entry.until), content.mark);
-        let limits = [self.judge.longest_ttl, PLACE_LEASE].map(|time| Some(command.millis + time));
-        let ((entry, mark), (entry_before, mark_before)) = (ends(&after), ends(&before));
-        if entry > limits[0].max(entry_before) || mark > limits[1].max(mark_before) {
-            let text = format!("on node {node} an entry would live until {entry:?}, and a mark until {mark:?}");
+        let ends = |content: &Content| content.entry(own).and_then(|entry| entry.until);
+        let limit = Some(command.millis + self.judge.longest_ttl);
+        let (entry, entry_before) = (ends(&after), ends(&before));
+        if entry > limit.max(entry_before) {
+            let text = format!("on node {node} an entry would live until {entry:?}");
             self.violate("bounded key", text);
         }
         self.check_number(command, key, (&before, &after));

@@ -34,7 +34,7 @@ fn quiet(seed: u64, nodes: usize) -> Plan {
     (plan.lateness, plan.preemption_rarity, plan.pause_rarity) = (1_000, 0, 0);
     (plan.watchdog_rarity, plan.extension_rarity, plan.idle) = (0, 0, 100 * MILLISECOND);
     (plan.is_fenced, plan.is_fair, plan.has_sets, plan.has_tls) = (false, false, false, false);
-    plan.is_read_write = false;
+    (plan.is_read_write, plan.is_mixed, plan.has_permits) = (false, false, false);
     (plan.fault_time, plan.faults) = (5 * SECOND, Vec::new());
     plan
 }

@@ -67,7 +67,7 @@ impl Refusal {
 fn refusals_have_the_texts_of_real_servers() {
     use crate::protocol::script;
     let texts = include_str!("../../src/protocol/error_texts.txt");
-    let release: &[&[u8]] = &[b"EVAL", script::RELEASE.as_bytes(), b"1", b"k", b"token"];
+    let release: &[&[u8]] = &[b"EVAL", script::PLAIN.as_bytes(), b"1", b"k", b"release", b"token"];
     let acquire: &[&[u8]] = &[b"SET", b"k", b"token", b"NX", b"PX", b"1000"];
     let extend: &[&[u8]] = &[b"EVAL", script::EXTEND.as_bytes(), b"1", b"k", b"token", b"2000"];
     let delex: &[&[u8]] = &[b"DELEX", b"k", b"IFEQ", b"token"];

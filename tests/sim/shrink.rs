@@ -56,6 +56,8 @@ fn size(plan: &Plan) -> u64 {
         + knobs
         + plan.resources
         + u64::from(plan.has_sets)
+        + u64::from(plan.is_mixed)
+        + u64::from(plan.has_permits)
         + u64::from(plan.has_tls)
         + u64::from(plan.shares_leases)
         + plan.fault_time
@@ -81,6 +83,8 @@ fn simpler(plan: &Plan) -> Vec<Simpler> {
         changed(|plan| plan.extension_rarity = 0),
         changed(|plan| plan.resources = 1),
         changed(|plan| plan.has_sets = false),
+        changed(|plan| plan.is_mixed = false),
+        changed(|plan| plan.has_permits = false),
         changed(|plan| plan.has_tls = false),
         changed(|plan| plan.shares_leases = false),
         changed(|plan| plan.lateness = 0),
@@ -171,7 +175,7 @@ fn renumbered(faults: &[Fault], place: impl Fn((Target, Target)) -> (Target, Tar
                 let (new_client, new_node) = place((Some(*client), Some(*node)));
                 new_client.zip(new_node).map(|new| (*client, *node) = new)
             }
-            Kind::Cut { client, node } => {
+            Kind::Cut { client, node } | Kind::CutSubscribers { client, node } => {
                 let (new_client, new_node) = place((Some(*client), Some(Some(*node))));
                 new_client.zip(new_node.flatten()).map(|new| (*client, *node) = new)
             }
@@ -184,6 +188,8 @@ fn renumbered(faults: &[Fault], place: impl Fn((Target, Target)) -> (Target, Tar
             | Kind::Evict { node }
             | Kind::ForgetScripts { node }
             | Kind::Hang { node, .. }
+            | Kind::LoseQueues { node }
+            | Kind::StopFirst { node, .. }
             | Kind::Refuse { node, .. }
             | Kind::SetNodeClock { node, .. } => {
                 place((Some(None), Some(Some(*node)))).1.flatten().map(|new| *node = new)

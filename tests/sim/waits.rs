@@ -3,24 +3,26 @@
 //! [`judge`](crate::judge).
 
 use crate::algorithm::lock_kind::Access;
-use crate::plan::{MILLISECOND, SECOND, seconds};
+use crate::judge::{Command, is_granted};
+use crate::keys;
+use crate::plan::{Bounds, MILLISECOND, PLACE_LEASE, SECOND, seconds};
+use crate::queues::Request;
 use crate::world::World;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// The longest delay between attempts, as all clients have it set, for clocks that differ.
+/// The longest delay between attempts of a client without a queue, as all clients have it set, for clocks that differ.
 const LONGEST_DELAY: u64 = 253 * MILLISECOND;
-/// The longest that a waiter sleeps which has subscribed at so many nodes that no release escapes it.
-const LONGEST_SLEEP: u64 = 10_100 * MILLISECOND;
-/// The longest that a waiter gives each of those that have waited for longer, twice over.
-const TURN: u64 = 6 * MILLISECOND;
+/// A call in a queue asks at the latest when an entry in front may have let it wait for this long, and a millisecond
+/// later for each entry in front.
+const LONGEST_SLEEP: u64 = (PLACE_LEASE + 10) * MILLISECOND * 101 / 100;
 /// How often a call asks at most: at first, in each second, and for each time that the lock changes hands. Delays that
 /// are drawn between the shortest one and three times the last one may stay short for a long time.
 const FIRST_ATTEMPTS: u64 = 96;
 const ATTEMPTS_PER_SECOND: u64 = 24;
 const ATTEMPTS_PER_CHANGE: u64 = 4;
-/// How many attempts more a stranger provokes at most, until it is distrusted: by as many announcements as it takes,
-/// with delays that double up to ten seconds, each followed by one more attempt.
-const STRAY_ATTEMPTS: u64 = 2 * (4 + 13);
+/// How many attempts more a stranger provokes at most in each second: a message by fewer nodes than a quorum has a call
+/// ask once in 10 ms.
+const STRAY_ATTEMPTS: u64 = 110;
 /// The number of the resource that all sets share, among those that are waited for.
 pub(crate) const SHARED: usize = usize::MAX - 1;
 /// How often others may have the lock while a call waits for it.
@@ -45,38 +47,69 @@ pub(crate) struct Waits {
 /// What is known of the key of a lock.
 #[derive(Default)]
 struct Key {
-    /// The attempt whose key it was last.
-    attempt: usize,
     /// Until when it refuses readers, and writers.
     refuses_until: [u64; 2],
+}
+
+/// What a call waits for.
+#[derive(Clone, Debug)]
+pub(crate) struct Awaited {
+    /// The locks: all of them, or of a semaphore any.
+    pub(crate) resources: Vec<usize>,
+    pub(crate) is_any: bool,
+    pub(crate) access: Access,
+}
+
+impl Awaited {
+    /// A lock of one resource.
+    pub(crate) fn one(resource: usize, access: Access) -> Awaited {
+        Awaited { resources: vec![resource], is_any: false, access }
+    }
 }
 
 /// A call that waits for a lock.
 struct Call {
     client: usize,
-    /// Its resources; of a single lock, twice the same.
-    resources: [usize; 2],
-    access: Access,
+    awaited: Awaited,
     begun: u64,
     /// How often its client had lost time by then.
     pauses: u64,
-    longest_sleep: u64,
     attempts: u64,
     /// How often another client has taken the lock since.
     changes: u64,
+    /// The nodes that have stored its entry, and from when on a quorum of them keeps its ticket.
+    stored_by: BTreeSet<usize>,
+    seated_at: Option<u64>,
+    /// Since then, how often others have got the lock that began later: in turn, and as newcomers.
+    overtaken_in_turn: u64,
+    overtaken: u64,
+    /// For how long the lock was free since then, but for the present.
+    free: u64,
+    counted_until: u64,
 }
 
 impl World {
-    /// The running thread calls for a lock, or for the set of a resource, and waits for so long; none is without limit.
-    pub(crate) fn begins_to_wait(&mut self, (what, access): ((usize, bool), Access), patience: Option<u64>) {
+    /// The running thread calls for a lock.
+    pub(crate) fn begins_to_wait(&mut self, awaited: Awaited) {
         let (task, client) = (self.current_task(), self.current_client());
         let (begun, pauses) = (self.now, self.clients[client].pauses);
-        let longest_sleep = patience.map_or(LONGEST_SLEEP, |time| (time / 2).min(LONGEST_SLEEP));
-        let resources = resources_of(what);
-        if what.1 {
+        if awaited.resources.contains(&SHARED) {
             self.saw("a wait for a set");
         }
-        let call = Call { client, resources, access, begun, pauses, longest_sleep, attempts: 0, changes: 0 };
+        let call = Call {
+            client,
+            awaited,
+            begun,
+            pauses,
+            attempts: 0,
+            changes: 0,
+            stored_by: BTreeSet::new(),
+            seated_at: None,
+            overtaken_in_turn: 0,
+            overtaken: 0,
+            free: 0,
+            counted_until: begun,
+        };
         self.waits.calls.insert(task, call);
     }
 
@@ -93,54 +126,132 @@ impl World {
         self.check_asked_in_time(task);
         let Some(call) = self.waits.calls.get_mut(&task) else { return };
         call.attempts += 1;
-        let (nodes, has_strays) = (self.plan.nodes.len() as u64, u64::from(self.plan.hints.strays.is_some()));
-        let stray = has_strays * STRAY_ATTEMPTS;
+        let nodes = self.plan.nodes.len() as u64;
+        let stray = if self.plan.hints.strays.is_some() { STRAY_ATTEMPTS } else { 0 };
         let limit = FIRST_ATTEMPTS
-            + stray
-            + ATTEMPTS_PER_SECOND * (now - call.begun) / SECOND
-            + (ATTEMPTS_PER_CHANGE * nodes + stray) * call.changes;
-        let (client, resources, attempts, begun) = (call.client, call.resources, call.attempts, call.begun);
-        self.waits.asked_at.extend(resources.map(|resource| ((client, resource), now)));
-        if attempts > limit && self.plan.is_calm() {
-            let (took, what) = (seconds(now - begun), name(resources));
+            + (ATTEMPTS_PER_SECOND + stray) * (now - call.begun) / SECOND
+            + ATTEMPTS_PER_CHANGE * nodes * call.changes;
+        // One node is a quorum: each message that a stranger forges has a call ask.
+        let is_limited = nodes > 1 || stray == 0;
+        let (client, resources, attempts, begun) =
+            (call.client, call.awaited.resources.clone(), call.attempts, call.begun);
+        self.waits.asked_at.extend(resources.iter().map(|&resource| ((client, resource), now)));
+        if attempts > limit && is_limited && self.plan.is_calm() {
+            let (took, what) = (seconds(now - begun), name(&resources));
             let text = format!("client {client} has asked {attempts} times for {what} in {took}");
             self.violate("asks seldom", text);
         }
     }
 
-    /// A node has run a command for the key of an attempt.
-    pub(crate) fn note_key(&mut self, node: usize, key: &[u8], (resource, token): (usize, usize)) {
+    /// A node has run a command for the key of a lock.
+    pub(crate) fn note_key(&mut self, node: usize, key: &[u8], resource: usize) {
         let (now, present) = (self.now, &self.nodes[node]);
         let known = self.waits.keys.entry((resource, node)).or_default();
-        if self.plan.reads_and_writes() {
-            let refuses_for = [Access::Read, Access::Write].map(|access| present.refuses_for(key, access, now));
-            known.refuses_until =
-                [0, 1].map(|index| refuses_for[index].map_or(known.refuses_until[index].min(now), |time| now + time));
-            return;
+        let refuses_for = [Access::Read, Access::Write].map(|access| present.refuses_for(key, access, now));
+        let until =
+            [0, 1].map(|index| refuses_for[index].map_or(known.refuses_until[index].min(now), |time| now + time));
+        // What was free until now is counted, before it is forgotten.
+        let was_free = known.refuses_until.map(|until| until < now);
+        if was_free.iter().zip(until).any(|(was_free, until)| *was_free && until > now) {
+            self.count_free(resource);
         }
-        match present.time_left(key, (token, Access::Write), now) {
-            Some(left) => *known = Key { attempt: token, refuses_until: [now.saturating_add_signed(left); 2] },
-            None if known.attempt == token => known.refuses_until = known.refuses_until.map(|until| until.min(now)),
-            None => {}
+        self.waits.keys.entry((resource, node)).or_default().refuses_until = until;
+    }
+
+    /// A node has run a take of a call that waits. A quorum that has stored the entry keeps its ticket a little later:
+    /// when the call has heard of it, and the others have stored it.
+    pub(crate) fn note_seat(&mut self, command: &Command<'_>, request: &Request<'_>, reply: &[u8]) {
+        let is_taken = request.verb == b"take" && request.stores && matches!(reply, [b'$', ..]) && !is_granted(reply);
+        let number = keys::attempt_of(command.words[5]).filter(|&number| number < self.judge.tokens.len());
+        let Some(number) = number.filter(|_| request.verb == b"take") else { return };
+        self.judge.tokens[number].in_turn = request.stores;
+        let (task, now) = (self.judge.tokens[number].task, self.now);
+        let margin = 4 * self.plan.longest_way() + 20 * self.plan.lateness;
+        let (majority, drawn_at) = (self.judge.majority, self.judge.tokens[number].drawn_at);
+        let Some(call) = self.waits.calls.get_mut(&task).filter(|call| is_taken && call.begun <= drawn_at) else {
+            return;
+        };
+        call.stored_by.insert(command.node);
+        if call.stored_by.len() >= majority && call.seated_at.is_none() {
+            call.seated_at = Some(now + margin);
+            call.counted_until = now + margin;
         }
     }
 
-    /// A client has taken a lock, or the set of a resource. That a set has its turn among many is not promised.
-    pub(crate) fn note_change(&mut self, client: usize, what: (usize, bool)) {
-        let (taken, mut overtaken) = (resources_of(what), None);
-        let concerns = |call: &&mut Call| call.resources.iter().any(|resource| taken.contains(resource));
+    /// A lock was free until now: counted for all calls that wait for it in a queue.
+    fn count_free(&mut self, resource: usize) {
+        let now = self.now;
+        let concerned: Vec<usize> = self
+            .waits
+            .calls
+            .iter()
+            .filter(|(_, call)| call.awaited.resources.contains(&resource))
+            .map(|(task, _)| *task)
+            .collect();
+        for task in concerned {
+            let free_since = self.free_since(&self.waits.calls[&task].awaited, Access::Write);
+            let Some(call) = self.waits.calls.get_mut(&task) else { continue };
+            call.free += now.saturating_sub(free_since.max(call.counted_until));
+            call.counted_until = call.counted_until.max(now);
+        }
+    }
+
+    /// Since when all nodes would grant this for such access; now, if one of them would not.
+    fn free_since(&self, awaited: &Awaited, access: Access) -> u64 {
+        let asked_for = usize::from(access == Access::Write);
+        let of_one = |&resource: &usize| {
+            let keys = self.waits.keys.range((resource, 0)..=(resource, usize::MAX));
+            keys.map(|(_, key)| key.refuses_until[asked_for].min(self.now)).max().unwrap_or(0)
+        };
+        let each = awaited.resources.iter().map(of_one);
+        if awaited.is_any { each.min() } else { each.max() }.unwrap_or(0)
+    }
+
+    /// A client has taken a lock, by a call that began then. That a set has its turn among many is not promised.
+    pub(crate) fn note_change(&mut self, client: usize, taken: &[usize], token: usize, begun: u64) {
+        let (now, in_turn) = (self.now, self.judge.tokens[token].in_turn);
+        let (mut overtaken, mut out_of_order) = (None, None);
+        let (clients, is_whole) = (self.clients.len() as u64, self.plan.hints.is_whole());
+        let concerns = |call: &&mut Call| call.awaited.resources.iter().any(|resource| taken.contains(resource));
         for call in self.waits.calls.values_mut().filter(|call| call.client != client).filter(concerns) {
             call.changes += 1;
-            if call.changes > MOST_OVERTAKEN && call.resources[0] == call.resources[1] {
-                overtaken = Some((call.client, call.changes, call.resources));
+            let is_single = call.awaited.resources.len() == 1;
+            if call.changes > MOST_OVERTAKEN && is_single {
+                overtaken = Some((call.client, call.changes, call.awaited.resources.clone()));
+            }
+            let Some(seated_at) = call.seated_at.filter(|&at| begun > at) else { continue };
+            if in_turn {
+                call.overtaken_in_turn += 1;
+            } else {
+                call.overtaken += 1;
+            }
+            // One without an entry may come between a release and the next one in the queue. Its own release tells the
+            // next one then, and for a second it asks in turn.
+            let seconds_waited = (now - seated_at) / SECOND + 2;
+            let is_writer = call.access() == Access::Write;
+            let is_wrong = call.overtaken_in_turn > 0 || call.overtaken > clients * seconds_waited;
+            if is_single && is_writer && is_whole && is_wrong {
+                let numbers = (call.overtaken_in_turn, call.overtaken);
+                out_of_order = Some((call.client, numbers, call.awaited.resources.clone(), seated_at));
             }
         }
-        if let Some((client, changes, resources)) = overtaken
-            && self.plan.is_calm()
-        {
-            let what = name(resources);
+        // With clocks that run too differently, first entries are challenged too early.
+        if !self.plan.is_calm() || self.plan.bounds != Bounds::Kept {
+            return;
+        }
+        if let Some((client, changes, resources)) = overtaken {
+            let what = name(&resources);
             let text = format!("client {client} waits for {what}, and others have had it {changes} times");
             self.violate("has its turn", text);
+        }
+        if let Some((client, (in_turn, others), resources, seated_at)) = out_of_order {
+            let (what, since) = (name(&resources), seconds(seated_at));
+            let text = format!(
+                "client {client} waits for {what} in a queue since {since}, and was overtaken {in_turn} times in turn \
+                 and {others} times by newcomers; the last one began at {}",
+                seconds(begun)
+            );
+            self.violate("in order", text);
         }
     }
 
@@ -166,58 +277,60 @@ impl World {
         if !is_undisturbed || !self.plan.is_calm() && self.has_faults() {
             return;
         }
-        let asked_for = usize::from(call.access == Access::Write);
-        let keys = call.resources.map(|resource| self.waits.keys.range((resource, 0)..(resource + 1, 0)));
-        let free_since =
-            keys.into_iter().flatten().map(|(_, key)| key.refuses_until[asked_for].min(now)).max().unwrap_or(0);
-        let asked_at = call.resources.map(|resource| self.waits.asked_at.get(&(call.client, resource)).copied());
-        let asked_at = asked_at.into_iter().flatten().max().unwrap_or(0);
+        let free_since = self.free_since(&call.awaited, call.awaited.access);
+        let asked_at =
+            call.awaited.resources.iter().map(|&resource| self.waits.asked_at.get(&(call.client, resource)).copied());
+        let asked_at = asked_at.flatten().max().unwrap_or(0);
         let waited = now - free_since.max(asked_at).max(call.begun);
         let limit = self.longest_delay(call);
+        // All others that have got the lock meanwhile were in front, or as few as the rule "in order" allows. Each time
+        // that it changes hands takes an attempt, of two round trips if the nodes were divided, or a node timeout. What
+        // is left is the time that lost messages, and holders whose lease ends, may cost: a challenge of the first
+        // entry and one more for what it brings back.
+        // A reader may be behind a writer that waits for other readers.
+        let free_of_all = self.free_since(&call.awaited, Access::Write);
+        let free = call.free + now.saturating_sub(free_of_all.max(call.counted_until));
+        let hand_off = 3 * self.plan.node_timeout + 40 * MILLISECOND + self.plan.hints.delay + self.plan.hints.disorder;
+        let most_free = 3 * limit + hand_off * (call.changes + 1);
+        let is_queued = call.seated_at.is_some() && publishes(call.client);
         if waited > limit {
             let (waited, limit) = (seconds(waited), seconds(limit));
-            let (client, what) = (call.client, name(call.resources));
+            let (client, what) = (call.client, name(&call.awaited.resources));
             let text = format!("client {client} waits for {what}, and leaves it free for {waited} of {limit}");
             self.violate("asks in time", text);
+        } else if is_queued && free > most_free && self.plan.is_calm() {
+            let (client, what, changes) = (call.client, name(&call.awaited.resources), call.changes);
+            let (free, begun) = (seconds(free), seconds(call.begun));
+            let text = format!(
+                "client {client} waits for {what} since {begun}, which was free for {free} and changed hands {changes} \
+                 times"
+            );
+            self.violate("has its turn", text);
         }
     }
 
     /// How long a waiter may leave a free lock alone, from the beginning of one attempt to the beginning of the next.
     fn longest_delay(&self, call: &Call) -> u64 {
-        let hints = &self.plan.hints;
         // Connecting, an attempt, and a raise.
         let attempt = 3 * self.plan.node_timeout + 10 * MILLISECOND + 10 * self.plan.lateness;
-        let crowd = hints.strays.as_ref().map_or(0, |strays| u64::from(strays.crowd));
-        let turns = TURN * (crowd + self.clients.len() as u64);
-        let subscribes = publishes(call.client);
-        let all_publish = (0..self.clients.len()).all(publishes);
-        let is_sure = self.plan.is_calm() && all_publish && hints.loss == 0 && hints.strays.is_none();
-        let delay = match subscribes && !is_sure {
-            true => self.longest_sleep(call).max(LONGEST_DELAY),
-            false => LONGEST_DELAY + hints.delay + hints.disorder,
-        };
-        delay + attempt + turns
-    }
-
-    /// How long the first thread in the queue of the call's client sleeps at most, whichever of them that is.
-    fn longest_sleep(&self, call: &Call) -> u64 {
-        let shares = |other: &Call| other.resources.iter().any(|resource| call.resources.contains(resource));
-        let is_beside = |other: &&Call| other.client == call.client && shares(other);
-        let beside = self.waits.calls.values().filter(is_beside);
-        beside.map(|other| other.longest_sleep).max().unwrap_or(call.longest_sleep)
+        let threads: usize = self.plan.clients.iter().map(|client| client.threads).sum();
+        let queues = publishes(call.client);
+        attempt + if queues { LONGEST_SLEEP + threads as u64 * MILLISECOND } else { LONGEST_DELAY }
     }
 }
 
-/// The resources of a lock, or of the set of one.
-fn resources_of((resource, is_set): (usize, bool)) -> [usize; 2] {
-    [resource, if is_set { SHARED } else { resource }]
+impl Call {
+    fn access(&self) -> Access {
+        self.awaited.access
+    }
 }
 
-fn name([resource, other]: [usize; 2]) -> String {
-    if resource == other { format!("r{resource}") } else { format!("the set of r{resource}") }
+/// The locks, for a message.
+fn name(resources: &[usize]) -> String {
+    resources.iter().map(|&resource| keys::key_of(resource)).collect::<Vec<_>>().join(", ")
 }
 
-/// Whether a client publishes its releases, and subscribes to those of others.
+/// Whether a client waits in queues, and subscribes to its channel.
 pub(crate) fn publishes(client: usize) -> bool {
     client % 3 != 2
 }

@@ -65,6 +65,8 @@ pub(crate) struct Connection {
     /// Which life of the node it belongs to.
     pub(crate) life: u64,
     pub(crate) is_void: bool,
+    /// It has asked to subscribe.
+    pub(crate) is_subscriber: bool,
     pub(crate) is_closed_by_client: bool,
     is_closed_by_node: bool,
     resets_on_close: bool,
@@ -146,6 +148,7 @@ impl World {
             making: Making::UnderWay,
             life: u64::MAX,
             is_void: false,
+            is_subscriber: false,
             is_closed_by_client: false,
             is_closed_by_node: false,
             resets_on_close: false,

@@ -16,9 +16,10 @@ use crate::events::release::ReleaseOutcome;
 use crate::fences;
 use crate::holds::{self, Taken};
 use crate::kernel::{self, sleep_until, with};
-use crate::locks::{Guard, Lock};
+use crate::locks::{Guard, Lock, Sort};
 use crate::plan::{MILLISECOND, SECOND};
 use crate::random::Random;
+use crate::waits::Awaited;
 use crate::world::World;
 use std::sync::Arc;
 use std::time::Duration;
@@ -89,13 +90,9 @@ impl Worker {
         }
         let resource = self.flooding.map_or_else(|| self.random.below(resources), |own| own % resources) as usize;
         let ttl = self.random.pick(&ttls);
-        let is_set = with(|world| world.plan.takes_sets()) && self.flooding.is_none() && self.random.once_in(2);
-        let access = self.draw_access();
-        let is_fenced = self.draw_fenced(access);
-        let mut mutex = match is_set {
-            true => Lock::set(&self.handle, resource),
-            false => Lock::of(&self.handle, &self.reads, resource, (access, is_fenced)),
-        };
+        let sort = self.draw_sort();
+        let access = sort.access();
+        let mut mutex = Lock::of(&self.handle, &self.reads, resource, sort);
         mutex = mutex.ttl(Duration::from_millis(ttl));
         let is_watched = self.random.once_in(watchdog_rarity);
         if is_watched {
@@ -109,7 +106,8 @@ impl Worker {
         let delivered = with(|world| world.delivered());
         let way = if self.flooding.is_some() { 0 } else { self.random.below(4) };
         let waiting = |patience, call: &mut dyn FnMut() -> Result<Option<Guard>>| {
-            waiting(((resource, is_set), access), patience, call)
+            let _: Option<u64> = patience;
+            waiting(sort.awaited(resource), call)
         };
         let drawn = with(|world| world.judge.tokens.len());
         // Connections may have to be made first, and a fence may take a second round trip. A thread that wants to
@@ -117,7 +115,9 @@ impl Worker {
         let round_trips = match access {
             Access::Read if with(|world| world.plan.shares_leases) => 12,
             Access::Read => 4,
-            Access::Write if is_fenced => 3,
+            // The search for a slot asks three times at most.
+            Access::Write if sort == Sort::Permit => 4,
+            Access::Write if sort.has_fence() => 3,
             Access::Write => 2,
         };
         let (what, allowed, result) = match way {
@@ -152,7 +152,8 @@ impl Worker {
         }
         match result {
             Ok(Some(guard)) => {
-                let taken = Taken { resource, is_set, access, reads_by: shares.0 };
+                let resource = sort.resource(resource) + guard.slot();
+                let taken = Taken { resource, is_set: sort == Sort::Set, access, reads_by: shares.0 };
                 self.hold(taken, guard, ttl, is_watched, (begun, pauses));
             }
             Ok(None) => with(|world| {
@@ -160,7 +161,8 @@ impl Worker {
                 if let Some(patience) = patience {
                     world.gave_up(what, begun, patience);
                 }
-                world.got_nothing(true, what != "try_lock");
+                // Other threads of the client may have all permits.
+                world.got_nothing(true, what != "try_lock" || sort == Sort::Permit);
             }),
             Err(error) => with(|world| {
                 let is_expected = matches!(error.kind(), ErrorKind::Cancelled | ErrorKind::Unavailable);
@@ -182,16 +184,15 @@ impl Worker {
         }
     }
 
-    /// To read or to write, where locks are for that.
-    fn draw_access(&mut self) -> Access {
-        let reads = with(|world| world.plan.reads_and_writes()) && !self.random.once_in(3);
-        if reads { Access::Read } else { Access::Write }
-    }
-
-    /// With a fence, in a run with fences. Of read-write locks, some writers have none.
-    fn draw_fenced(&mut self, access: Access) -> bool {
-        let (is_fenced, reads_and_writes) = with(|world| (world.plan.is_fenced, world.plan.reads_and_writes()));
-        is_fenced && !(reads_and_writes && (access == Access::Read || self.random.once_in(4)))
+    /// Which lock of a name: one of those that this run has. A thread that floods takes no set.
+    fn draw_sort(&mut self) -> Sort {
+        let sorts = with(|world| world.plan.sorts());
+        loop {
+            let sort = self.random.pick(&sorts);
+            if self.flooding.is_none() || sort != Sort::Set {
+                return sort;
+            }
+        }
     }
 
     fn hold(&mut self, what: Taken, mut guard: Guard, ttl: u64, is_watched: bool, begun: (u64, u64)) {
@@ -439,21 +440,24 @@ impl Worker {
         });
         sleep_until(fault_time);
         let deadline = fault_time + patience;
-        let access = self.draw_access();
-        let how = (access, self.draw_fenced(access));
-        let mutex = || Lock::of(&self.handle, &self.reads, 0, how).ttl(Duration::from_millis(ttl));
-        let taken = |reads_by| Taken { resource: 0, is_set: false, access, reads_by };
+        let sort = self.draw_sort();
+        let mutex = || Lock::of(&self.handle, &self.reads, 0, sort).ttl(Duration::from_millis(ttl));
+        let taken = |guard: &Guard, reads_by| Taken {
+            resource: sort.resource(0) + guard.slot(),
+            is_set: sort == Sort::Set,
+            access: sort.access(),
+            reads_by,
+        };
         loop {
             let left = deadline.saturating_sub(with(|world| world.now));
             let begun = moment();
             let drawn = with(|world| world.judge.tokens.len());
-            let outcome =
-                waiting(((0, false), access), Some(left), || mutex().lock_timeout(Duration::from_nanos(left)));
+            let outcome = waiting(sort.awaited(0), || mutex().lock_timeout(Duration::from_nanos(left)));
             let shares = Shares::of(&outcome, drawn);
             with(|world| world.reported_call("lock_timeout", &outcome, shares.is_joined()));
             match outcome {
                 Ok(Some(guard)) => {
-                    let hold = holds::took(taken(shares.0), remaining(&guard), begun);
+                    let hold = holds::took(taken(&guard, shares.0), remaining(&guard), begun);
                     fences::given(hold, guard.fencing_token());
                     with(|world| world.gives_back(hold, true));
                     drop(guard);
@@ -493,7 +497,7 @@ impl Worker {
             with(|world| world.reported_call("lock_timeout", &outcome, shares.is_joined()));
             match outcome {
                 Ok(Some(guard)) => {
-                    let hold = holds::took(taken(shares.0), remaining(&guard), begun);
+                    let hold = holds::took(taken(&guard, shares.0), remaining(&guard), begun);
                     fences::given(hold, guard.fencing_token());
                     with(|world| world.gives_back(hold, false));
                     // A program that ends waits for its last release.
@@ -530,9 +534,9 @@ impl Shares {
     }
 }
 
-/// A call that waits for so long.
-fn waiting<R>(what: ((usize, bool), Access), patience: Option<u64>, call: impl FnOnce() -> R) -> R {
-    with(|world| world.begins_to_wait(what, patience));
+/// A call that waits.
+fn waiting<R>(what: Awaited, call: impl FnOnce() -> R) -> R {
+    with(|world| world.begins_to_wait(what));
     let result = call();
     with(World::ends_waiting);
     result

@@ -192,6 +192,7 @@ impl World {
                 if is_last {
                     self.look_for_unreported();
                     self.look_for_waiters();
+                    self.look_for_entries();
                     self.finish();
                 }
             }

@@ -15,56 +15,48 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a raise that does not compare the token",
         file: "embedded/fencing.rs",
-        edits: &[("b\"release\" | b\"raise\" if !is_ours", "b\"release\" if !is_ours")],
+        edits: &[("    if !ours {\n        let is_held", "    if !ours && !is_raise {\n        let is_held")],
     },
     Mutant {
         name: "a fenced fair lock is given with the last fence once more",
-        file: "embedded/fair_key.rs",
+        file: "embedded/fencing.rs",
         edits: &[(
-            "        stored.clone().unwrap_or_default().acquire(",
-            "        let mut stored = stored.clone().unwrap_or_default();\n\
-             \x20       stored.fence -= stored.fence.min(1);\n\
-             \x20       stored.acquire(",
+            "let Some(stored) = &mut self.stored else { return Ok(None) };\n",
+            "let Some(stored) = &mut self.stored else { return Ok(None) };\n        stored.fence -= stored.fence.min(1);\n",
         )],
     },
     Mutant {
         name: "read-write: a reader takes the number away",
         file: "embedded/read_write.rs",
         edits: &[(
-            "value.is_write = asks_to_write;\n",
-            "value.is_write = asks_to_write;\n            value.fence *= u64::from(asks_to_write);\n",
+            "        stored.is_write = is_write;\n",
+            "        stored.is_write = is_write;\n        stored.fence *= u64::from(is_write);\n",
         )],
     },
     Mutant {
         name: "read-write: a writer without a number takes the number away",
         file: "embedded/read_write.rs",
         edits: &[(
-            "value.is_write = asks_to_write;\n",
-            "let is_fenced = rest.len() > 3;\n            value.is_write = asks_to_write;\n\
-             \x20           value.fence *= u64::from(!asks_to_write || is_fenced);\n",
+            "        stored.is_write = is_write;\n",
+            "        stored.is_write = is_write;\n        stored.fence *= u64::from(!is_write || self.arguments.at(retention).is_some());\n",
         )],
     },
     Mutant {
         name: "read-write: a reader keeps the number for less time",
-        file: "embedded/read_write.rs",
-        edits: &[(
-            "entries.chain([self.mark, self.kept])",
-            "entries.chain([self.mark, if self.is_write { self.kept } else { 0 }])",
-        )],
+        file: "embedded/read_write_key.rs",
+        edits: &[("self.ends().chain([self.kept])", "self.ends().chain([if self.is_write { self.kept } else { 0 }])")],
     },
     Mutant {
         name: "read-write: a writer is given the last number once more",
         file: "embedded/read_write.rs",
-        edits: &[("(value.fence + 1).max(", "value.fence.max(")],
+        edits: &[("stored.fence.saturating_add(1).max(floor", "stored.fence.max(floor")],
     },
     Mutant {
         name: "read-write: a raise where the writer's entry is gone",
         file: "embedded/read_write.rs",
         edits: &[(
-            "    } else if own.is_none() {\n        let may_be",
-            "    } else if own.is_none() && rest.len() > 4 {\n        value.fence = value.fence.max(argument(4)?);\n\
-             \x20       value.store(database, key, now);\n        return Ok(ScriptValue::Integer(1));\n\
-             \x20   } else if own.is_none() {\n        let may_be",
+            "        let ReadWriteKey { is_write, holds, .. } = &self.stored;\n        if self.own.is_none() {\n            let may_be",
+            "        if let (None, Some(number)) = (self.own, self.arguments.at(6).and_then(number)) {\n            self.stored.fence = self.stored.fence.max(number);\n            self.store(calls)?;\n            return Ok(ScriptValue::Integer(1));\n        }\n        let ReadWriteKey { is_write, holds, .. } = &self.stored;\n        if self.own.is_none() {\n            let may_be",
         )],
     },
 ];

@@ -11,49 +11,44 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "read-write: a node lets a reader in beside a writer",
         file: "embedded/read_write.rs",
-        edits: &[("            if value.is_write && own.is_none() {\n", "            if false && value.is_write {\n")],
+        edits: &[(
+            "let is_written = *is_write && !holds.is_empty();",
+            "let is_written = false && *is_write && !holds.is_empty();",
+        )],
     },
     Mutant {
         name: "read-write: a node lets a writer in beside readers",
         file: "embedded/read_write.rs",
-        edits: &[(
-            "if !(value.entries.is_empty() || own.is_some() && value.is_write) {",
-            "if value.is_write && own.is_none() {",
-        )],
+        edits: &[("return rank == 0 && holds.is_empty();", "return rank == 0 && (holds.is_empty() || !*is_write);")],
     },
     Mutant {
         name: "read-write: an extension sets again what has ended",
         file: "embedded/read_write.rs",
         edits: &[(
-            "    } else if own.is_none() {\n        let may_be",
-            "    } else if own.is_none() && *what == b\"release\" {\n        let may_be",
+            "        if self.own.is_none() {\n            let may_be",
+            "        if false && self.own.is_none() {\n            let may_be",
         )],
     },
     Mutant {
         name: "read-write: a downgrade leaves the writer",
         file: "embedded/read_write.rs",
-        edits: &[("value.is_write = asks_to_write;", "value.is_write |= asks_to_write;")],
+        edits: &[("stored.is_write = is_write;", "stored.is_write |= is_write;")],
     },
     Mutant {
         name: "read-write: the release of a reader deletes the key",
         file: "embedded/read_write.rs",
         edits: &[(
-            "=> _ = value.entries.remove(own),",
-            "=> {\n            let _ = own;\n            value.entries.clear();\n        }",
+            "            lock.stored.holds.remove(own);\n",
+            "            let _ = own;\n            lock.stored.holds.clear();\n",
         )],
     },
     Mutant {
         name: "read-write: one time to live for all readers",
         file: "embedded/read_write.rs",
         edits: &[(
-            "Some(own) => value.entries[own].deadline = value.entries[own].deadline.max(deadline),",
-            "Some(_) => value.entries.iter_mut().for_each(|it| it.deadline = it.deadline.max(deadline)),",
+            "stored.holds[own].deadline = stored.holds[own].deadline.max(deadline);",
+            "stored.holds.iter_mut().for_each(|it| it.deadline = it.deadline.max(deadline));",
         )],
-    },
-    Mutant {
-        name: "read-write: the mark of a writer does not lapse",
-        file: "embedded/read_write.rs",
-        edits: &[("value.mark.max(now + mark);", "value.mark.max(now + mark * 100);")],
     },
     Mutant {
         name: "read-write: a lease that is asked for again counts from the answer",

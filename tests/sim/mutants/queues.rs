@@ -1,0 +1,104 @@
+//! Faults of the queues of those that wait. A node runs the scripts as they are written out in Rust: a test compares
+//! that with real servers.
+
+use super::Mutant;
+
+pub(super) const MUTANTS: &[Mutant] = &[
+    Mutant {
+        name: "queue: an undo that does not store the ticket again",
+        file: "embedded/queue.rs",
+        edits: &[(
+            "        if ticket.is_empty() {\n            self.remove_own();",
+            "        if ticket.len() < 100 {\n            self.remove_own();",
+        )],
+    },
+    Mutant {
+        name: "queue: a release that removes no entry",
+        file: "embedded/queue.rs",
+        edits: &[(
+            "        if ticket.is_empty() {\n            self.remove_own();\n",
+            "        if ticket.is_empty() {\n",
+        )],
+    },
+    Mutant {
+        name: "queue: a leave that is never sent",
+        file: "engine/seat.rs",
+        edits: &[(
+            "                nodes.leave((key.as_bytes(), kind), Some(entry), may_have, now);",
+            "                let _ = (key, kind, may_have);",
+        )],
+    },
+    Mutant {
+        name: "queue: a leave tells nobody",
+        file: "embedded/queue.rs",
+        edits: &[("        self.wake_and_reply(is_named)\n", "        ScriptValue::Integer(i64::from(is_named))\n")],
+    },
+    Mutant {
+        name: "queue: a message for a call that has ended is ignored",
+        file: "engine/wait_registry.rs",
+        edits: &[(
+            "            Some(Call::Holding(_)) | None => Reaction::Leave,",
+            "            Some(Call::Holding(_)) | None => Reaction::None,",
+        )],
+    },
+    Mutant {
+        name: "queue: a confirmed subscription asks nobody to ask",
+        file: "engine/wait_registry.rs",
+        edits: &[(
+            "        let note = Note { node, message: Message::Confirmed, at: now };\n        self.with_waiters(|waiter| waiter.note(note))",
+            "        let _ = now;\n        Vec::new()",
+        )],
+    },
+    Mutant {
+        name: "queue: a grant where another one is first",
+        file: "embedded/plain.rs",
+        edits: &[("!self.is_held && rank == 0", "!self.is_held && rank < 9")],
+    },
+    Mutant {
+        name: "queue: a grant removes its entry",
+        file: "embedded/queue.rs",
+        edits: &[("        if answer.is_some() && !self.kind.keeps_entry() {", "        if answer.is_some() {")],
+    },
+    Mutant {
+        name: "queue: the first one is not told by a release",
+        file: "embedded/queue.rs",
+        edits: &[("        self.wake(MOST_TOLD, None);\n        ScriptValue", "        ScriptValue")],
+    },
+    Mutant {
+        name: "queue: a call is told, and does not ask",
+        file: "algorithm/queue/mod.rs",
+        edits: &[(
+            "            turns if turns >= self.setup.quorum() => self.turned,\n            _ => self.turned.after(JITTER).max(self.asked.after(SPACING)),",
+            "            _ => Timestamp::NEVER,",
+        )],
+    },
+    Mutant {
+        name: "queue: a first entry is never challenged",
+        file: "algorithm/queue/round.rs",
+        edits: &[(
+            "(self.is_passed && now >= self.since.after(place_lease)).then_some(self.head)",
+            "(self.is_passed && now < self.since.after(place_lease / 100_000)).then_some(self.head)",
+        )],
+    },
+    Mutant {
+        name: "queue: entries of ended calls pass for living ones",
+        file: "engine/nodes/subscribers.rs",
+        edits: &[(
+            "        if self.left.is_empty() || self.registry.has_waiters() {",
+            "        if !self.left.is_empty() || self.registry.has_waiters() {",
+        )],
+    },
+    Mutant {
+        name: "queue: half of the nodes decide against a call in turn",
+        file: "engine/rounds/queueing.rs",
+        edits: &[(
+            "let has_ticket = queue.has_ticket() && !self.tally.faulted().is_empty();",
+            "let has_ticket = queue.has_ticket();",
+        )],
+    },
+    Mutant {
+        name: "queue: another slot is asked for as fast as replies arrive",
+        file: "algorithm/queue/mod.rs",
+        edits: &[("self.slot_pause = (self.slot_pause * 2).min(self.setup.place_lease);", "self.slot_pause = JITTER;")],
+    },
+];
