@@ -15,6 +15,7 @@ mod loss;
 mod manual;
 mod other_libraries;
 mod passwords;
+mod queues;
 mod readiness;
 mod rights;
 mod session;

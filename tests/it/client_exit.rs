@@ -157,6 +157,8 @@ fn the_drop_of_the_last_handle_has_limits() {
     let dropped = |direction: Option<Direction>| {
         let timeout = Duration::from_millis(500);
         let client = Redlock::builder().node(proxy.url()).node_timeout(timeout).build().unwrap();
+        // Releases go by the hash of their script from now on.
+        assert!(take(&long_lock(&client, "first")).unlock().is_ok());
         let guards: Vec<_> = (0..100).map(|number| take(&long_lock(&client, &format!("d{number}")))).collect();
         match direction {
             Some(direction) => proxy.trickle(direction, Duration::from_millis(50)),

@@ -1,5 +1,5 @@
-//! The three ways to compare and delete, on every server at hand: the best one that the server has, and another one
-//! where that is not allowed.
+//! The three ways to compare and delete, on every server at hand: the script, which also tells those that wait, and the
+//! command that some servers have, where scripts are not allowed.
 //!
 //! `QUORUMLOCK_SERVERS` names further servers, separated by colons.
 
@@ -9,7 +9,7 @@ use crate::support::server::{Answer, Server, binaries};
 use quorumlock::protocol::script;
 use quorumlock::{Cause, Phase, Redlock, ReleaseOutcome};
 
-/// What a server's version lets expect.
+/// How a server compares and deletes without a script, by its version; or that it does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Best {
     Delex,
@@ -50,12 +50,9 @@ fn releases(server: &Server) -> Vec<(&'static str, u64)> {
     ["delex", "delifeq", "eval", "evalsha"].map(|command| (command, calls(server, command))).to_vec()
 }
 
-/// What so many releases on one connection are sent as: scripts by their text once, and by their hash from then on.
-fn expected(best: Best, releases: u64) -> Vec<(&'static str, u64)> {
-    match best {
-        Best::Eval => vec![("eval", 1), ("evalsha", releases - 1)],
-        Best::Delex | Best::Delifeq => vec![(best.command(), releases)],
-    }
+/// What so many releases on one connection are sent as: the script by its text once, and by its hash from then on.
+fn expected(releases: u64) -> Vec<(&'static str, u64)> {
+    vec![("eval", 1), ("evalsha", releases - 1)]
 }
 
 #[track_caller]
@@ -70,21 +67,25 @@ fn works(client: &Redlock, server: &Server, pairs: u64) {
 
 #[test]
 #[allow(clippy::print_stdout)]
-fn every_server_is_released_in_its_best_dialect() {
+fn every_server_is_released_by_the_script() {
     for server in servers() {
-        let best = Best::of(&server);
         let version = [server.info("redis_version").unwrap(), server.info("valkey_version").unwrap()];
         works(&client([&server]), &server, 5);
         let used: Vec<_> = releases(&server).into_iter().filter(|&(_, calls)| calls > 0).collect();
         println!("{version:?}: {used:?}");
-        assert_eq!(used, expected(best, 5), "{version:?}");
+        assert_eq!(used, expected(5), "{version:?}");
     }
 }
 
 #[test]
 fn servers_call_the_scripts_what_we_call_them() {
     for server in servers() {
-        for (text, hash) in [(script::FAIR, script::FAIR_SHA1), (script::RELEASE, script::RELEASE_SHA1)] {
+        for (text, hash) in [
+            (script::FENCED, script::FENCED_SHA1),
+            (script::PERMIT, script::PERMIT_SHA1),
+            (script::PLAIN, script::PLAIN_SHA1),
+            (script::READ_WRITE, script::READ_WRITE_SHA1),
+        ] {
             assert_eq!(server.command(&["SCRIPT", "LOAD", text]).unwrap(), Answer::Text(hash.to_owned()));
         }
     }
@@ -92,7 +93,7 @@ fn servers_call_the_scripts_what_we_call_them() {
 
 #[test]
 fn a_server_that_forgets_its_scripts_gets_them_again_within_the_same_call() {
-    for server in servers().into_iter().filter(|server| Best::of(server) == Best::Eval) {
+    for server in servers() {
         let mutex = long_lock(&client([&server]), "k");
         for _ in 0..5 {
             let guard = take(&mutex);
@@ -110,7 +111,7 @@ fn a_server_that_forgets_its_scripts_gets_them_again_within_the_same_call() {
 
 #[test]
 fn a_user_without_evalsha_releases_by_the_text_of_the_script() {
-    for server in with_users(servers()).filter(|server| Best::of(server) == Best::Eval) {
+    for server in with_users(servers()) {
         let url = user(&server, &["~*", "+@all", "-evalsha"]);
         works(&client_of([url]), &server, 6);
         assert_eq!(calls(&server, "eval"), 6);
@@ -136,19 +137,18 @@ fn a_write_only_user_is_enough_where_the_server_deletes_by_value() {
             assert_eq!(take(&long_lock(&client, "k")).unlock().unwrap(), ReleaseOutcome::Released);
         }
         gone_for_good([&server], "app:k");
-        // The server did not say what it is, so the first release found its dialect by trying.
+        // The first release found that out by trying.
         assert_eq!(calls(&server, "delifeq"), 5);
     }
 }
 
 #[test]
-fn a_denied_dialect_falls_back_to_another_one() {
+fn a_denied_script_falls_back_to_the_command() {
     for server in servers().into_iter().filter(|server| Best::of(server) != Best::Eval) {
-        let best = Best::of(&server).command();
-        let url = user(&server, &["~*", "+@all", &format!("-{best}")]);
+        let url = user(&server, &["~*", "+@all", "-eval", "-evalsha"]);
         works(&client_of([url]), &server, 3);
         let used: Vec<_> = releases(&server).into_iter().filter(|&(_, calls)| calls > 0).collect();
-        assert_eq!(used, [("eval", 1), ("evalsha", 2)]);
+        assert_eq!(used, [(Best::of(&server).command(), 3)]);
     }
 }
 
@@ -160,20 +160,19 @@ fn a_dialect_that_was_renamed_away_falls_back_to_another_one() {
             plan.start().unwrap()
         };
         let best = Best::of(&Server::plan().binary(&binary).start().unwrap());
+        let server = start("EVAL");
         if best == Best::Eval {
-            let server = start("EVAL");
             let guard = take(&long_lock(&client([&server]), "k"));
             let error = guard.unlock().unwrap_err();
             // It knows none of the three. The key ends with its time to live.
             let address = server.address();
             assert_eq!(causes(&error), [(address, Phase::Reply, Cause::Server("ERR"))], "{binary:?}");
         } else {
+            works(&client([&server]), &server, 3);
+            assert_eq!(calls(&server, best.command()), 3, "{binary:?}");
             let server = start(best.command());
             works(&client([&server]), &server, 3);
             assert_eq!(calls(&server, "eval") + calls(&server, "evalsha"), 3, "{binary:?}");
-            let server = start("EVAL");
-            works(&client([&server]), &server, 3);
-            assert_eq!(calls(&server, best.command()), 3, "{binary:?}");
         }
     }
 }

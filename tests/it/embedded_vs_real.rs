@@ -3,40 +3,38 @@
 //! Every server at hand is compared with the embedded node in its guise. `QUORUMLOCK_SERVERS` names further servers.
 
 use crate::support::server::{Answer as PublishOutcome, Server, binaries};
-use quorumlock::algorithm::fence::FencingToken;
 use quorumlock::algorithm::lease::OwnerToken;
-use quorumlock::algorithm::place::{MOST_TICKET, PlaceId, PlaceRequest};
 use quorumlock::algorithm::vote::Vote;
 use quorumlock::embedded::{Condition, EmbeddedNode, ServerKind};
 use quorumlock::protocol::dialect::{Answer, Dialect};
-use quorumlock::protocol::fair;
-use quorumlock::protocol::fair_operation::FairOperation;
-use quorumlock::protocol::operation::{FenceRequest, Operation};
-use quorumlock::protocol::publish::{self, Hint};
 use quorumlock::protocol::resp::{self, Decoder};
+use quorumlock::protocol::script::{EXTEND, FENCED, FENCED_SHA1, PERMIT, PERMIT_SHA1, PLAIN, PLAIN_SHA1};
 use quorumlock::protocol::server_info::ServerInfo;
-use quorumlock::protocol::{command, extension, fenced, holder};
-use std::io::{Read, Write};
+use quorumlock::protocol::{command, extension};
+use std::io::{BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// Longer than a test lasts.
-const TTL: u64 = 600_000;
+mod queues;
+mod sequence;
 
-const HINT: Hint = Hint { crowd: 3, has_waited: true };
+/// Longer than a test lasts, in milliseconds.
+const TTL: u64 = 600_000;
+/// The same, as a word of a request.
+const LONG: &str = "600000";
 
 /// One connection, and the bytes of one reply at a time.
-pub(crate) struct Raw(TcpStream);
+pub(crate) struct Raw(BufReader<TcpStream>);
 
 impl Raw {
     pub(crate) fn connect(address: &str) -> Raw {
         let stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-        Raw(stream)
+        Raw(BufReader::new(stream))
     }
 
     pub(crate) fn ask(&mut self, request: &[u8]) -> Vec<u8> {
-        self.0.write_all(request).unwrap();
+        self.0.get_mut().write_all(request).unwrap();
         let mut bytes = Vec::new();
         while Decoder::default().decode(&bytes).unwrap().is_none() {
             let mut byte = [0];
@@ -46,9 +44,12 @@ impl Raw {
         bytes
     }
 
+    /// The reply to these words, or the next one to none.
     pub(crate) fn say(&mut self, words: &[&[u8]]) -> String {
         let mut request = Vec::new();
-        resp::encode(&mut request, words);
+        if !words.is_empty() {
+            resp::encode(&mut request, words);
+        }
         in_short(&self.ask(&request))
     }
 }
@@ -75,6 +76,17 @@ pub(crate) fn in_short(reply: &[u8]) -> String {
     }
 }
 
+/// The reply to a take, without for how long the lock is held: the two are not asked in the same millisecond.
+pub(crate) fn without_remaining(reply: &str) -> String {
+    let mut fields: Vec<&str> = reply.splitn(7, ' ').collect();
+    if let [_, _, _, left, ..] = &mut fields[..]
+        && left.len() > 4
+    {
+        *left = "long";
+    }
+    fields.join(" ")
+}
+
 /// What is random in a test, and the same each time.
 pub(crate) struct Choice(pub(crate) u64);
 
@@ -85,187 +97,177 @@ impl Choice {
     }
 }
 
-/// The embedded node has the rules of a queue written out in Rust: so this compares the script with them, too.
-#[test]
-fn the_queue_of_a_fair_lock_is_the_same_whatever_is_asked() {
-    queues_are_the_same(false);
+/// The token of a lock.
+fn token(digit: char) -> String {
+    digit.to_string().repeat(40)
 }
 
-#[test]
-fn that_of_a_fenced_one_is_as_well() {
-    queues_are_the_same(true);
-}
-
-fn queues_are_the_same(is_fenced: bool) {
-    let (server, node) = (Server::start().unwrap(), EmbeddedNode::start().unwrap());
-    let mut both = [server.address(), node.address().to_string()].map(|address| Raw::connect(&address));
-    let queue = String::from_utf8(fair::queue_key(b"locks/k", 6)).unwrap();
-    let ahead = format!("{} 0 ", FencingToken::MAX);
-    let mut choice = Choice(7);
-    let (mut granted, mut queued, mut unread, mut most) = (0, 0, 0, 0);
-    for step in 0..4000 {
-        let id = PlaceId::new(choice.of(&[1, 2, 3, 4, 5, 6]));
-        let owner = OwnerToken::from_entropy([choice.of(&[1, 2, 3]); OwnerToken::ENTROPY]);
-        let hint = choice.of(&[None, Some(HINT)]);
-        let ticket = choice.of(&[None, None, Some(3), Some(9), Some(step / 20)]).filter(|ticket| *ticket > 0);
-        let damaged = choice.of(&[MOST_TICKET - 1, MOST_TICKET, u64::MAX]);
-        let ticket = if step % 400 < 380 { ticket } else { ticket.map(|_| damaged) };
-        let lasts_millis = choice.of(&[None, Some(1), Some(600_000), Some(600_000), Some(600_000)]);
-        let place = PlaceRequest { id, ticket, lasts_millis };
-        let (ttl_millis, prefix) = (if is_fenced { choice.of(&[1, TTL, TTL]) } else { TTL }, 6);
-        let fence = fence(choice.of(&[1, step])).filter(|_| is_fenced);
-        let operation = match choice.of(&[0, 0, 0, 0, 1, 2]) {
-            0 => FairOperation::Take { ttl_millis, place, hint, prefix, fence },
-            1 => {
-                let successor = choice.of(&[None, Some(PlaceId::new(7)), Some(PlaceId::new(8))]);
-                let successor = successor.filter(|_| step % 4 == 0).map(|id| (id, 600_000));
-                FairOperation::Leave { id, successor, hint, prefix, fence }
-            }
-            _ => FairOperation::Release { hint, undoes: choice.of(&[None, Some(id)]), prefix, fence },
+/// The requests of the library in the life of a key, and around it.
+fn requests() -> Vec<Vec<String>> {
+    let [ours, theirs] = ['1', '2'].map(token);
+    let mut requests: Vec<Vec<String>> = Vec::new();
+    let mut add = |words: &[&str]| requests.push(words.iter().map(|word| (*word).to_owned()).collect());
+    for extend in [&["EVAL", EXTEND, "1", "k"][..], &["SET", "k"]] {
+        let set = extend[0] == "SET";
+        let mut extend = |token: &str, ttl: &str| match set {
+            true => add(&["SET", "k", token, "IFEQ", token, "PX", ttl]),
+            false => add(&[extend, &[token, ttl]].concat()),
         };
-        // What no lock has written, and the end of it.
-        let other: Option<Vec<&str>> = match step % 40 {
-            9 => Some(vec!["SET", &queue, "junk"]),
-            19 if is_fenced => Some(vec!["SET", "locks/k", choice.of(&["junk", &ahead])]),
-            12 => Some(vec!["DEL", &queue]),
-            26 => Some(vec!["DEL", "locks/k"]),
-            _ => None,
-        };
-        let answers = both.each_mut().map(|raw| {
-            other.iter().for_each(|words| _ = raw.say(&words.iter().map(|word| word.as_bytes()).collect::<Vec<_>>()));
-            let mut request = Vec::new();
-            fair::ask(&mut request, Dialect::Eval, b"locks/k", &owner, operation);
-            let reply = String::from_utf8(raw.ask(&request)).unwrap();
-            let (held, rest) = reply.split_once(' ').unwrap_or((&reply, ""));
-            let is_held = held.lines().last() != Some("0");
-            match rest.split(' ').collect::<Vec<_>>()[..] {
-                [ticket, position, lasts, first] => {
-                    assert!(position.parse::<i64>().unwrap() > 0, "step {step}: {operation:?}: {reply}");
-                    format!("{is_held} {ticket} {position} {} {first}", lasts != "0")
-                }
-                _ => reply.clone(),
+        extend(&ours, LONG);
+        extend(&theirs, LONG);
+    }
+    let acquire = ["SET", "k", &ours, "NX", "PX", LONG];
+    let releases = [&["EVAL", PLAIN, "1", "k", "release"][..], &["DELIFEQ", "k"], &["DELEX", "k", "IFEQ"]];
+    for ttl in [LONG, "0", "18446744073709551615"] {
+        add(&acquire);
+        add(&acquire);
+        for token in [&ours, &theirs] {
+            add(&["EVAL", EXTEND, "1", "k", token, ttl]);
+            add(&["SET", "k", token, "IFEQ", token, "PX", ttl]);
+        }
+        for release in releases {
+            add(&acquire);
+            add(&["GETRANGE", "k", "0", "127"]);
+            for token in [&theirs, &ours, &ours] {
+                add(&[release, &[&**token]].concat());
             }
-        });
-        let takes = matches!(operation, FairOperation::Take { .. });
-        // What lasts for a moment is over on both when they are asked.
-        if takes && (lasts_millis == Some(1) || ttl_millis == 1) {
-            std::thread::sleep(Duration::from_millis(3));
         }
-        let stored = both.each_mut().map(|raw| {
-            ["locks/k", &queue].map(|key| {
-                let value = raw.say(&[b"GET", key.as_bytes()]);
-                let fields = value.split([' ', ':']).filter(|field| field.len() != 13 && !field.starts_with('$'));
-                fields.map(str::to_owned).collect::<Vec<_>>()
-            })
-        });
-        let ([real, ours], [really_stored, stored]) = (answers, stored);
-        assert_eq!((&real, &really_stored), (&ours, &stored), "step {step}: {operation:?}");
-        granted += u32::from(takes && (real == ":1\r\n" || real.starts_with('$') && !real.contains(' ')));
-        queued += u32::from(real.contains(' '));
-        unread += u32::from(real == ":-2\r\n");
-        most = most.max(stored[1].len() / 2);
     }
-    assert!(granted > 100 && queued > 1000 && unread > 10 && most >= 5, "{granted} {queued} {unread} {most}");
-}
-
-/// What the library asks in the life of a key, and around it.
-fn requests() -> Vec<Vec<u8>> {
-    let [ours, theirs] = [1, 2].map(|byte| OwnerToken::from_entropy([byte; OwnerToken::ENTROPY]));
-    let mut requests = Vec::new();
-    let mut add = |write: &dyn Fn(&mut Vec<u8>)| {
-        let mut request = Vec::new();
-        write(&mut request);
-        requests.push(request);
-    };
-    for dialect in Dialect::FOR_EXTENSION {
-        add(&|out| extension::extend(out, dialect, b"k", &ours, TTL));
-        add(&|out| command::acquire(out, b"k", &ours, TTL));
-        add(&|out| command::acquire(out, b"k", &ours, TTL));
-        add(&|out| extension::extend(out, dialect, b"k", &theirs, TTL));
-        add(&|out| extension::extend(out, dialect, b"k", &ours, TTL));
-        add(&|out| extension::extend(out, dialect, b"k", &ours, 0));
-        add(&|out| extension::extend(out, dialect, b"k", &ours, u64::MAX));
-        for dialect in Dialect::FOR_RELEASE {
-            add(&|out| command::acquire(out, b"k", &ours, TTL));
-            add(&|out| holder::ask(out, b"k"));
-            add(&|out| command::release(out, dialect, b"k", &theirs, None));
-            add(&|out| command::release(out, dialect, b"k", &ours, None));
-            add(&|out| command::release(out, dialect, b"k", &ours, None));
-        }
-        add(&|out| command::release(out, Dialect::Eval, b"k", &ours, None));
-        add(&|out| command::acquire(out, b"k", &ours, TTL));
-        add(&|out| command::release(out, Dialect::Eval, b"k", &theirs, Some(HINT)));
-        add(&|out| command::release(out, Dialect::Eval, b"k", &ours, Some(HINT)));
+    // By its hash, known or not. "k" is without an owner, and then of another one.
+    for (script, hash) in [(PLAIN, PLAIN_SHA1), (PERMIT, PERMIT_SHA1), (FENCED, FENCED_SHA1)] {
+        add(&["EVALSHA", hash, "1", "k#0", "release", &ours]);
+        add(&["EVAL", script, "1", "k#0", "release", &ours]);
+        add(&["EVALSHA", hash, "1", "k#0", "release", &ours]);
     }
-    for (key, token, operation) in fenced_operations(&ours, &theirs) {
-        add(&|out| fenced::ask(out, Dialect::Eval, key, token, operation));
-        add(&|out| resp::encode(out, &[b"GET", b"the last fence"]));
-        add(&|out| fenced::ask(out, Dialect::Evalsha, key, token, operation));
-    }
-    add(&|out| holder::ask(out, b"no key"));
-    add(&|out| resp::encode(out, &[b"SET", b"text", b"0123456789"]));
+    fenced_requests(&ours, &theirs).iter().for_each(|words| {
+        add(&[&["EVAL", FENCED, "1"], &words.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat());
+        add(&["GET", "the last fence"]);
+    });
+    add(&["GETRANGE", "no key", "0", "127"]);
+    add(&["SET", "text", "0123456789"]);
     for [start, end] in
         [["0", "3"], ["-3", "-1"], ["-1", "-3"], ["5", "4"], ["4", "99"], ["99", "-99"], ["-99", "0"], ["x", "1"]]
     {
-        add(&|out| resp::encode(out, &[b"GETRANGE", b"text", start.as_bytes(), end.as_bytes()]));
+        add(&["GETRANGE", "text", start, end]);
     }
-    // No time at all: it is held through this millisecond, and perhaps not when it is asked for again.
-    let operation = Operation::Acquire { ttl_millis: 0, fence: fence(3) };
-    add(&|out| fenced::ask(out, Dialect::Eval, b"short", &ours, operation));
     requests
 }
 
-/// What an operation on a fenced lock says of the fence.
-fn fence(least: u64) -> Option<FenceRequest> {
-    Some(FenceRequest { least: FencingToken::saturating(least), retention_millis: TTL })
+/// The commands that a tool needs for queues, and those for strings where a queue is.
+fn requests_for_sets() -> Vec<Vec<String>> {
+    let rows = [
+        "ZADD set 5 b",
+        "ZADD set 5 a 4 c 6 a",
+        "ZADD set 1",
+        "ZADD set 1 m 2",
+        "ZADD set x m",
+        "ZADD set inf i -inf j",
+        "ZADD set 0.1 d 1795519049784269 e 1e17 f",
+        "ZADD set nan g",
+        "ZADD set 1e999 g",
+        "ZCARD set",
+        "ZCARD none",
+        "ZCARD",
+        "ZSCORE set a",
+        "ZSCORE set d",
+        "ZSCORE set none",
+        "ZSCORE none a",
+        "ZRANGE set 0 -1",
+        "ZRANGE set 0 -1 withscores",
+        "ZRANGE set 1 2 WITHSCORES",
+        "ZRANGE set -2 -1",
+        "ZRANGE set -99 1",
+        "ZRANGE set 3 1",
+        "ZRANGE set 99 100",
+        "ZRANGE set 2 99",
+        "ZRANGE set x 1",
+        "ZRANGE set 0 -99",
+        "ZRANGE set 0 1 foo",
+        "ZRANGE set x 1 foo",
+        "ZRANGE none 0 -1",
+        "ZRANGE set 0",
+        "ZREM set a",
+        "ZREM set a b none",
+        "ZREM none a",
+        "ZREM set",
+        "GET set",
+        "GETRANGE set 0 1",
+        "GETRANGE set x 1",
+        "SET set v NX",
+        "EXISTS set",
+        "PTTL set",
+        "PEXPIRE set 600000",
+        "SET set v XX",
+        "ZADD set 1 m",
+        "ZADD set x m",
+        "ZCARD set",
+        "ZREM set m",
+        "ZSCORE set m",
+        "ZRANGE set 0 -1",
+        "ZRANGE set x -1",
+        "GET set",
+        "DEL set",
+        "ZADD set -0 m",
+        "ZSCORE set m",
+        "ZADD set 0 m",
+        "ZSCORE set m",
+        "ZREM set m",
+        "EXISTS set",
+        "ZADD set 1 m",
+        "DELIFEQ set m",
+        "DELEX set IFEQ m",
+        "SET set v IFEQ m",
+        "DEL set",
+    ];
+    rows.map(|row| row.split(' ').map(str::to_owned).collect()).to_vec()
 }
 
 /// The life of a fenced lock. Times that count from the server's clock would differ, and are left out.
-fn fenced_operations<'t>(
-    ours: &'t OwnerToken,
-    theirs: &'t OwnerToken,
-) -> Vec<(&'static [u8], &'t OwnerToken, Operation)> {
-    let acquire = |floor: u64| Operation::Acquire { ttl_millis: TTL, fence: fence(floor) };
-    let extend = Operation::Extend { ttl_millis: TTL, fence: fence(1) };
-    let raise =
-        |fence: u64| Operation::Raise(FenceRequest { least: FencingToken::saturating(fence), retention_millis: TTL });
-    let most = FencingToken::MAX.get();
-    let f = b"f".as_slice();
-    let mut deeds = vec![
-        (f, ours, extend),
-        (f, ours, raise(5)),
-        (f, ours, Operation::Release { hint: None, fence: fence(1) }),
-        (f, ours, acquire(7)),
-        (f, ours, acquire(9)),
-        (f, theirs, acquire(9)),
-        (f, theirs, extend),
-        (f, theirs, raise(50)),
-        (f, theirs, Operation::Release { hint: None, fence: fence(1) }),
-        (f, ours, extend),
-        (f, ours, raise(5)),
-        (f, ours, raise(20)),
-        (f, ours, acquire(1)),
-        (f, ours, Operation::Release { hint: None, fence: fence(1) }),
-        (f, ours, raise(90)),
-        (f, ours, extend),
-        (f, ours, Operation::Release { hint: Some(Hint { crowd: 2, has_waited: true }), fence: fence(1) }),
-        (f, theirs, acquire(1)),
-        (f, theirs, acquire(1)),
-        (f, theirs, Operation::Release { hint: None, fence: fence(1) }),
-        (f, ours, acquire(100)),
+fn fenced_requests(ours: &str, theirs: &str) -> Vec<Vec<String>> {
+    let rows = [
+        "f extend OURS LONG LONG",
+        "f raise OURS 5 LONG",
+        "f release OURS - - LONG",
+        "f acquire OURS LONG LONG 7",
+        "f acquire OURS LONG LONG 9",
+        "f acquire THEIRS LONG LONG 9",
+        "f extend THEIRS LONG LONG",
+        "f raise THEIRS 50 LONG",
+        "f release THEIRS - - LONG",
+        "f extend OURS LONG LONG",
+        "f raise OURS 5 LONG",
+        "f raise OURS 20 LONG",
+        "f acquire OURS LONG LONG 1",
+        "f release OURS - - LONG",
+        "f raise OURS 90 LONG",
+        "f extend OURS LONG LONG",
+        "f release OURS - - LONG",
+        "f acquire THEIRS LONG LONG 1",
+        "f acquire THEIRS LONG LONG 1",
+        "f release THEIRS - - LONG",
+        "f acquire OURS LONG LONG 100",
         // Further ahead than a clock explains: refused, and the key is as before.
-        (f, ours, raise(most)),
-        (f, ours, raise(101)),
-        (f, ours, Operation::Release { hint: None, fence: fence(1) }),
-        (f, ours, acquire(1)),
-        (f, ours, Operation::Release { hint: None, fence: fence(1) }),
+        "f raise OURS 9007199254740991 LONG",
+        "f raise OURS 101 LONG",
+        "f release OURS - - LONG",
+        "f acquire OURS LONG LONG 1",
+        "f release OURS - - LONG",
+        // "k" holds the value of a plain lock: nothing, or the token of one that could not be released.
+        "k acquire OURS LONG LONG 3",
+        "k extend OURS LONG LONG",
+        "k raise OURS 9 LONG",
+        "k release OURS - - LONG",
+        // No time at all: it is held through this millisecond, and perhaps not when it is asked for again.
+        "short acquire OURS 0 LONG 3",
     ];
-    // "k" holds what a plain lock left there: nothing, or the token of one that could not be released.
-    deeds.extend(
-        [acquire(3), extend, raise(9), Operation::Release { hint: None, fence: fence(1) }]
-            .map(|deed| (b"k".as_slice(), ours, deed)),
-    );
-    deeds
+    let word = |word: &str| match word {
+        "OURS" => ours.to_owned(),
+        "THEIRS" => theirs.to_owned(),
+        "LONG" => LONG.to_owned(),
+        "-" => String::new(),
+        other => other.to_owned(),
+    };
+    rows.map(|row| row.split(' ').map(word).collect()).to_vec()
 }
 
 /// The guise that a server has, if the embedded node knows it.
@@ -293,18 +295,25 @@ pub(crate) fn pairs() -> impl Iterator<Item = (Server, EmbeddedNode)> {
     })
 }
 
-fn same_answers(server: &Server, node: &EmbeddedNode) {
+fn same_answers(server: &Server, node: &EmbeddedNode, requests: &[Vec<String>]) {
     let (mut real, mut embedded) = (Raw::connect(&server.address()), Raw::connect(&node.address().to_string()));
-    for request in requests() {
-        let shown = String::from_utf8_lossy(&request).replace("\r\n", " ");
-        assert_eq!(in_short(&real.ask(&request)), in_short(&embedded.ask(&request)), "{shown}");
+    for request in requests {
+        let words: Vec<&[u8]> = request.iter().map(String::as_bytes).collect();
+        assert_eq!(real.say(&words), embedded.say(&words), "{request:?}");
     }
 }
 
 #[test]
 fn the_life_of_a_key_goes_the_same_way() {
     for (server, node) in pairs() {
-        same_answers(&server, &node);
+        same_answers(&server, &node, &requests());
+    }
+}
+
+#[test]
+fn the_commands_for_sorted_sets_are_the_same() {
+    for (server, node) in pairs() {
+        same_answers(&server, &node, &requests_for_sets());
     }
 }
 
@@ -337,39 +346,43 @@ fn both_publish_and_deliver_notifications_alike() {
         let [real, embedded] = [server.address(), node.address().to_string()].map(|address| conversation(&address));
         assert_eq!(real, embedded);
         let heard = real.iter().filter(|reply| reply.starts_with("*3\r\n$7\r\nmessage")).count();
-        assert_eq!(heard, 2, "{real:?}");
+        assert_eq!(heard, 3, "{real:?}");
     }
 }
 
+/// A client waits for a lock that another one holds.
 fn conversation(address: &str) -> Vec<String> {
     let (mut subscriber, mut publisher) = (Raw::connect(address), Raw::connect(address));
-    let token = OwnerToken::from_entropy([1; OwnerToken::ENTROPY]);
-    let request = |write: &dyn Fn(&mut Vec<u8>)| {
-        let mut request = Vec::new();
-        write(&mut request);
-        request
-    };
-    let take = request(&|out| command::acquire(out, b"k", &token, TTL));
-    let release = request(&|out| command::release(out, Dialect::Eval, b"k", &token, Some(HINT)));
+    let [ours, theirs] = ['1', '2'].map(token);
+    let (waits, entry) = ("quorumlock:0000000000000007", "0000000000000007m1");
     let mut said = Vec::new();
-    let mut say = |reply: Vec<u8>| said.push(in_short(&reply));
-    say(publisher.ask(&take));
-    say(publisher.ask(&release));
-    for key in [b"k", b"l", b"k"] {
-        say(subscriber.ask(&request(&|out| publish::subscribe(out, key))));
+    let mut say = |raw: &mut Raw, words: &[&str]| {
+        said.push(without_remaining(&raw.say(&words.iter().map(|word| word.as_bytes()).collect::<Vec<_>>())));
+    };
+    let take = ["EVAL", PLAIN, "1", "k", "take", &theirs, LONG, entry, "5", "f"];
+    let release = |token| ["EVAL", PLAIN, "1", "k", "release", token];
+    say(&mut publisher, &["SET", "k", &ours, "NX", "PX", LONG]);
+    for channel in [waits, "quorumlock:other", waits] {
+        say(&mut subscriber, &["SUBSCRIBE", channel]);
     }
-    say(subscriber.ask(&request(&|out| command::remaining(out, b"k"))));
-    say(subscriber.ask(b"*1\r\n$4\r\nPING\r\n"));
-    say(publisher.ask(&take));
-    say(publisher.ask(&release));
-    say(subscriber.ask(b""));
-    say(publisher.ask(b"*3\r\n$7\r\nPUBLISH\r\n$12\r\nquorumlock:l\r\n$0\r\n\r\n"));
-    say(subscriber.ask(b""));
-    say(publisher.ask(b"*3\r\n$7\r\nPUBLISH\r\n$12\r\nquorumlock:m\r\n$0\r\n\r\n"));
-    for key in [b"k", b"m", b"l"] {
-        say(subscriber.ask(&request(&|out| publish::unsubscribe(out, key))));
+    say(&mut subscriber, &["PTTL", "k"]);
+    say(&mut subscriber, &["PING"]);
+    say(&mut publisher, &take);
+    say(&mut publisher, &release(&ours));
+    say(&mut subscriber, &[]);
+    say(&mut publisher, &take);
+    say(&mut publisher, &["PUBLISH", "quorumlock:other", ""]);
+    say(&mut subscriber, &[]);
+    say(&mut publisher, &["PUBLISH", "quorumlock:none", ""]);
+    say(&mut publisher, &["EVAL", PLAIN, "1", "k", "release", &theirs, "", ""]);
+    say(&mut subscriber, &[]);
+    for channel in [waits, "quorumlock:none", "quorumlock:other"] {
+        say(&mut subscriber, &["UNSUBSCRIBE", channel]);
     }
-    say(subscriber.ask(&request(&|out| command::remaining(out, b"k"))));
+    // Its entry has no receiver any more.
+    say(&mut publisher, &["EVAL", PLAIN, "1", "k", "release", &theirs, "", ""]);
+    say(&mut publisher, &["EXISTS", "quorumlock-queue:k"]);
+    say(&mut subscriber, &["PTTL", "k"]);
     said
 }
 
@@ -416,65 +429,71 @@ pub(crate) fn fenced_values() -> Vec<(String, bool)> {
 
 #[test]
 fn what_no_fenced_lock_has_written_is_foreign_to_both() {
-    let token = OwnerToken::from_entropy([1; OwnerToken::ENTROPY]);
+    let token = token('1');
+    let entry = "0000000000000007f1";
     for (server, node) in pairs() {
         let (mut real, mut embedded) = (Raw::connect(&server.address()), Raw::connect(&node.address().to_string()));
         for (value, is_read) in &fenced_values() {
-            for operation in [
-                Operation::Extend { ttl_millis: TTL, fence: fence(1) },
-                Operation::Raise(FenceRequest { least: FencingToken::saturating(5), retention_millis: TTL }),
-                Operation::Release { hint: None, fence: fence(1) },
-                Operation::Acquire { ttl_millis: TTL, fence: fence(3) },
+            for request in [
+                &["extend", &token, LONG, LONG][..],
+                &["raise", &token, "5", LONG],
+                &["release", &token, "", "", LONG],
+                &["acquire", &token, LONG, LONG, "3"],
+                &["take", &token, LONG, entry, "5", "n", "", LONG, "3"],
             ] {
-                let mut request = Vec::new();
-                fenced::ask(&mut request, Dialect::Eval, b"f", &token, operation);
+                let words = [&["EVAL", FENCED, "1", "f"], request].concat();
+                let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
                 let [one, other] = [&mut real, &mut embedded].map(|node| {
                     assert_eq!(node.say(&[b"SET", b"f", value.as_bytes()]), "+OK\r\n");
-                    let answer = in_short(&node.ask(&request));
+                    let answer = node.say(&words);
                     if !is_read {
                         assert_eq!(node.say(&[b"GET", b"f"]), format!("${}\r\n{value}\r\n", value.len()), "untouched");
                     }
-                    answer
+                    without_remaining(&answer)
                 });
-                assert_eq!(one, other, "{value:?} {operation:?}");
-                assert_eq!(one != ":-2\r\n", *is_read, "{value:?} {operation:?}: {one}");
+                assert_eq!(one, other, "{value:?} {request:?}");
+                let unread = if request[0] == "release" { ":0\r\n" } else { ":-2\r\n" };
+                assert!(*is_read || one == unread, "{value:?} {request:?}: {one}");
+                assert!(!is_read || one != ":-2\r\n", "{value:?} {request:?}: {one}");
                 // No clock explains the greatest fence.
-                let is_ahead = matches!(operation, Operation::Acquire { .. }) && *value == format!("{MOST} 0 ");
-                assert_eq!(one == ":-3\r\n", is_ahead, "{value:?} {operation:?}: {one}");
+                let is_ahead = matches!(request[0], "acquire" | "take") && *value == format!("{MOST} 0 ");
+                assert_eq!(one == ":-3\r\n", is_ahead, "{value:?} {request:?}: {one}");
             }
         }
+    }
+}
+
+/// What is held when the condition of both nodes changes.
+fn hold_both(server: &Server, node: &EmbeddedNode) {
+    for address in [server.address(), node.address().to_string()] {
+        let token = token('1');
+        assert_eq!(say_once(&address, &["SET", "k", &token, "NX", "PX", LONG]), "+OK\r\n");
+        let acquire = ["EVAL", FENCED, "1", "f", "acquire", &token, LONG, LONG, "3"];
+        assert_eq!(say_once(&address, &acquire), "$1\r\n3\r\n");
     }
 }
 
 #[test]
 fn full_memory_stops_a_set_and_no_script() {
     for (server, node) in pairs() {
-        let (mut real, mut embedded) = (Raw::connect(&server.address()), Raw::connect(&node.address().to_string()));
-        let (mut request, ours) = (Vec::new(), OwnerToken::from_entropy([1; OwnerToken::ENTROPY]));
-        command::acquire(&mut request, b"k", &ours, TTL);
-        assert_eq!([real.ask(&request), embedded.ask(&request)], [b"+OK\r\n"; 2]);
-        let mut request = Vec::new();
-        fenced::ask(&mut request, Dialect::Eval, b"f", &ours, Operation::Acquire { ttl_millis: TTL, fence: fence(3) });
-        assert_eq!([real.ask(&request), embedded.ask(&request)], [b"$1\r\n3\r\n"; 2]);
-        assert_eq!(real.say(&[b"CONFIG", b"SET", b"maxmemory", b"1"]), "+OK\r\n");
+        hold_both(&server, &node);
+        assert_eq!(say_once(&server.address(), &["CONFIG", "SET", "maxmemory", "1"]), "+OK\r\n");
         node.set_condition(Condition::OutOfMemory);
-        // Now that they are ours, and memory is full, an extension by script is granted, a fence is raised, and the
-        // keys can be released.
-        same_answers(&server, &node);
+        // An extension by script is granted, a fence is raised, and the keys can be released.
+        same_answers(&server, &node, &requests());
+        same_answers(&server, &node, &requests_for_sets());
     }
 }
 
 #[test]
 fn a_replica_answers_alike() {
     for (server, node) in pairs() {
-        let (mut real, mut embedded) = (Raw::connect(&server.address()), Raw::connect(&node.address().to_string()));
-        let mut request = Vec::new();
-        command::acquire(&mut request, b"k", &OwnerToken::from_entropy([1; OwnerToken::ENTROPY]), TTL);
-        assert_eq!([real.ask(&request), embedded.ask(&request)], [b"+OK\r\n"; 2]);
+        hold_both(&server, &node);
         // Of a master that cannot be reached: the key stays.
-        assert_eq!(real.say(&[b"REPLICAOF", b"127.0.0.1", b"1"]), "+OK\r\n");
+        assert_eq!(say_once(&server.address(), &["REPLICAOF", "127.0.0.1", "1"]), "+OK\r\n");
         node.set_condition(Condition::Replica);
-        same_answers(&server, &node);
+        same_answers(&server, &node, &requests());
+        same_answers(&server, &node, &requests_for_sets());
     }
 }
 
@@ -540,14 +559,16 @@ fn what_is_no_string_is_not_ours() {
             let is_unknown = dialect == Dialect::SetIfeq && matches!(answer, Answer::WrongDialect(_));
             assert!(answer == Answer::Vote(Vote::Refused) || is_unknown, "{dialect:?}: {answer:?}");
         }
-        for dialect in Dialect::FOR_RELEASE {
+        let digits = token.digits();
+        assert_eq!(real.say(&[b"EVAL", PLAIN.as_bytes(), b"1", b"k", b"release", &digits]), ":0\r\n");
+        for words in [&[b"DELIFEQ".as_slice(), b"k", &digits][..], &[b"DELEX", b"k", b"IFEQ", &digits]] {
             let mut request = Vec::new();
-            command::release(&mut request, dialect, b"k", &token, None);
+            resp::encode(&mut request, words);
             let bytes = real.ask(&request);
             let (reply, _) = Decoder::default().decode(&bytes).unwrap().unwrap();
             let answer = command::release_reply(reply).unwrap();
-            let is_unknown = dialect != Dialect::Eval && matches!(answer, Answer::WrongDialect(_));
-            assert!(answer == Answer::Vote(Vote::Refused) || is_unknown, "{dialect:?}: {answer:?}");
+            let is_unknown = matches!(answer, Answer::WrongDialect(_));
+            assert!(answer == Answer::Vote(Vote::Refused) || is_unknown, "{words:?}: {answer:?}");
         }
         assert_eq!(real.say(&[b"LLEN", b"k"]), ":1\r\n");
     }

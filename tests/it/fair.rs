@@ -8,20 +8,20 @@ mod game;
 mod hand_offs;
 mod storms;
 
-use crate::clients::{SOON, builder, calls, client, failure, long_lock, take, value};
+use crate::clients::{SOON, builder, calls, client, failure, long_lock, take};
 use crate::support::process::{alone, eventually};
-use crate::support::server::{Answer, Server};
-use game::{Game, MakeMutex, Turn, note_places_left, overtakes};
+use crate::support::queues::{Stranger, count, entries, forge, has_entries, no_entry_stays};
+use crate::support::server::Server;
+use game::{Game, MakeMutex, Turn, overtakes};
 use quorumlock::embedded::EmbeddedNode;
 use quorumlock::event::Event;
 use quorumlock::{CancelHandle, Cause, ErrorKind, Mutex, MutexGuard, Observer, Redlock, Wait};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex as Guarded};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-const QUEUE: &str = "quorumlock-queue:k";
-/// That of the lock that is fenced as well.
-const FENCED_QUEUE: &str = "quorumlock-queue:quorumlock-fence:k";
+const FENCED_KEY: &str = "quorumlock-fence:k";
 /// How long programs compete at a stretch, in seconds. Children have an alarm.
 const LONGEST_GAME: u64 = 20;
 
@@ -29,20 +29,13 @@ fn fair(client: &Redlock) -> Mutex {
     long_lock(client, "k").fair()
 }
 
-/// How many places a server has.
+/// How many entries a server has, for the lock and for the one that is fenced as well.
 fn places(server: &Server) -> usize {
-    let queues = [QUEUE, FENCED_QUEUE].map(|queue| value(server, queue));
-    queues.iter().flatten().map(|queue| queue.split(' ').count() - 1).sum()
+    count(server, "k") + count(server, FENCED_KEY)
 }
 
-/// Whether no server has a place.
-#[track_caller]
-fn no_place_stays(servers: &[Server]) {
-    assert!(eventually(SOON, || servers.iter().all(|server| places(server) == 0)), "a place stays");
-}
-
-/// Lets clients come to wait one after the other, each when the one before it has its place on all nodes that answer,
-/// and then releases the lock. Gives the order in which they had it.
+/// Lets clients begin to wait one after the other, each when the one before it has its entry on all nodes that reply,
+/// and then releases the lock. Returns the order in which they acquired it.
 fn order(clients: &[Redlock], servers: &[&Server], release: impl FnOnce()) -> Vec<usize> {
     let locks: Vec<Mutex> = clients.iter().map(fair).collect();
     order_of(&locks, servers, release, |_| ())
@@ -65,9 +58,9 @@ fn order_of(
                 order.lock().unwrap().push(number);
                 drop(guard.unlock());
             });
-            let has_come = || servers.iter().all(|server| places(server) > number);
-            assert!(eventually(SOON, has_come), "{number} has no place");
-            // A second attempt stores the ticket where it differs.
+            let is_stored = || servers.iter().all(|server| places(server) > number);
+            assert!(eventually(SOON, is_stored), "{number} has no entry");
+            // A second command stores the ticket where it differs.
             thread::sleep(Duration::from_millis(20));
         }
         release();
@@ -84,8 +77,54 @@ fn programs_are_served_in_the_order_in_which_they_came() {
         let held = take(&long_lock(&client(&servers), "k"));
         let all: Vec<&Server> = servers.iter().collect();
         assert_eq!(order(&clients, &all, || drop(held.unlock())), [0, 1, 2, 3, 4, 5], "{nodes} nodes");
-        no_place_stays(&servers);
+        no_entry_stays(&servers);
     }
+}
+
+/// One that is not fair has a ticket as well, once it was refused.
+#[test]
+fn plain_and_fair_calls_wait_in_one_queue() {
+    for is_fenced in [false, true] {
+        let servers = Server::several(3).unwrap();
+        let clients: Vec<Redlock> = (0..6).map(|_| builder(&servers).place_lease(SOON).build().unwrap()).collect();
+        let lock = |(number, client): (usize, &Redlock)| {
+            let lock = if number % 2 == 0 { fair(client) } else { long_lock(client, "k") };
+            if is_fenced { lock.fenced().into() } else { lock }
+        };
+        let locks: Vec<Mutex> = clients.iter().enumerate().map(lock).collect();
+        let held = take(&lock((1, &client(&servers))));
+        let all: Vec<&Server> = servers.iter().collect();
+        assert_eq!(order_of(&locks, &all, || drop(held.unlock()), |_| ()), [0, 1, 2, 3, 4, 5], "fenced: {is_fenced}");
+        no_entry_stays(&servers);
+    }
+}
+
+/// Neither kind starves the other: they compete for as long as both do.
+#[test]
+fn plain_and_fair_programs_take_turns() {
+    let servers = Server::several(3).unwrap();
+    let end = Instant::now() + Duration::from_secs(2);
+    let turns = [(); 6].map(|()| AtomicU32::new(0));
+    thread::scope(|scope| {
+        for (number, turns) in turns.iter().enumerate() {
+            let client = client(&servers);
+            scope.spawn(move || {
+                let lock = if number == 0 { fair(&client) } else { long_lock(&client, "k") };
+                while Instant::now() < end {
+                    let guard = lock.lock().unwrap();
+                    turns.fetch_add(1, Ordering::Relaxed);
+                    thread::sleep(Duration::from_millis(1));
+                    drop(guard.unlock());
+                }
+            });
+        }
+    });
+    let turns = turns.map(AtomicU32::into_inner);
+    println!("{turns:?}, the first one fairly");
+    let mean = turns.iter().sum::<u32>() / turns.len() as u32;
+    // The machine holds some up.
+    assert!(mean > 5 && turns.iter().all(|turns| turns * 2 > mean && *turns < mean * 2), "{turns:?}");
+    no_entry_stays(&servers);
 }
 
 /// Lets programs compete that all servers serve. Gives their turns.
@@ -161,12 +200,13 @@ fn commands(server: &Server, is_fair: bool) -> u64 {
 
 /// Lets programs compete for a lock that is fair or not, where no node fails.
 fn calm(servers: &[Server], programs: usize, game: Game, is_fair: bool) -> (Vec<Turn>, Figures) {
+    // One that is not fair has a ticket, but for its first attempt, unless it polls.
+    let builder = builder(servers).release_notifications(is_fair);
     let mutex: MakeMutex = if is_fair { fair } else { |client| long_lock(client, "k") };
     let all = || servers.iter().map(|server| commands(server, is_fair)).sum::<u64>();
     let before = all();
-    let mut turns = play(servers, programs, game, mutex);
+    let turns = game.play(&vec![builder; programs], &servers[0].directory().join("turns"), mutex, || {});
     let sent = (all() - before) as f64;
-    note_places_left(&mut turns);
     let figures = Figures::of(&turns, programs, game.held);
     let commands = sent / turns.len() as f64 / servers.len() as f64;
     println!("{commands:.2} commands an acquisition and node, {} a second", turns.len() as u64 / game.lasts.as_secs());
@@ -181,7 +221,7 @@ fn no_settled_waiter_is_overtaken_and_shares_are_equal() {
         let seconds = std::env::var("QUORUMLOCK_FAIR_SECONDS").ok().and_then(|text| text.parse().ok());
         let mut seconds = seconds.unwrap_or(2);
         let (held, mut total) = (Duration::from_millis(1), 0);
-        // No machine stands still for so long that a place ends.
+        // No machine stands still for so long that a challenge is made.
         let game =
             |seconds| Game { quorum: 2, threads: 4, held, lasts: Duration::from_secs(seconds), place_lease: SOON };
         while seconds > 0 {
@@ -225,7 +265,7 @@ fn programs_that_come_at_once_agree_on_an_order() {
 }
 
 #[test]
-fn a_lock_that_is_free_takes_one_round_and_no_place() {
+fn a_lock_that_is_free_takes_one_round_and_no_entry() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
     let mutex = fair(&client);
@@ -237,7 +277,7 @@ fn a_lock_that_is_free_takes_one_round_and_no_place() {
         assert!(mutex.lock().unwrap().unlock().is_ok());
     }
     assert!(eventually(SOON, || scripts() - before == 2 * 2 * 10 * 3), "{} scripts", scripts() - before);
-    no_place_stays(&servers);
+    no_entry_stays(&servers);
 }
 
 #[test]
@@ -252,55 +292,48 @@ fn plain_and_fair_clients_exclude_each_other() {
     assert!(fair(&theirs).try_lock().unwrap().is_none());
     drop(held.unlock());
     assert!(long_lock(&theirs, "k").try_lock().unwrap().is_some());
-    no_place_stays(&servers);
-}
-
-/// Puts the place of another call into the queues, which lasts for so long.
-fn another_waits(servers: &[Server], lasts: Duration) {
-    for server in servers {
-        let Answer::List(time) = server.command(&["TIME"]).unwrap() else { panic!() };
-        let [Answer::Text(seconds), _] = &time[..] else { panic!() };
-        let deadline = (seconds.parse::<u64>().unwrap() + lasts.as_secs()) * 1000;
-        let queue = format!("{:015} {:015}:{deadline:013}:{:016x}", 7, 7, 0xab);
-        server.command(&["SET", QUEUE, &queue, "PX", &lasts.as_millis().to_string()]).unwrap();
-    }
+    no_entry_stays(&servers);
 }
 
 #[test]
-fn a_free_lock_goes_to_the_one_that_waits_until_its_place_ends() {
+fn a_free_lock_goes_to_the_one_that_waits_while_that_is_subscribed() {
+    const OTHER: &str = "00000000000000ab";
     let servers = Server::several(3).unwrap();
-    let client = client(&servers);
-    another_waits(&servers, Duration::from_secs(60));
+    let client = builder(&servers).place_lease(SOON * 60).build().unwrap();
+    let strangers: Vec<Stranger> = servers.iter().map(|server| Stranger::on_channel_of(server, OTHER)).collect();
+    servers.iter().for_each(|server| forge(server, "k", OTHER, "7"));
     assert!(fair(&client).try_lock().unwrap().is_none(), "another one is first");
-    let has_new_ticket = |server| !value(server, QUEUE).is_some_and(|queue| queue.starts_with("000000000000007 "));
-    assert!(!servers.iter().any(has_new_ticket), "a call that does not wait takes no place");
-    assert!(take(&long_lock(&client, "k")).unlock().is_ok(), "a plain client does not queue up");
-    another_waits(&servers, Duration::from_secs(2));
+    assert!(servers.iter().all(|server| entries(server, "k").len() == 1), "a call that does not wait has no entry");
+    assert!(take(&long_lock(&client, "k")).unlock().is_ok(), "the first attempt of a plain client does not queue up");
+    drop(strangers);
     assert!(fair(&client).lock_timeout(SOON).unwrap().is_some());
-    no_place_stays(&servers);
+    no_entry_stays(&servers);
 }
 
 #[test]
-fn waits_that_end_without_the_lock_leave_no_place() {
-    let servers = Server::several(3).unwrap();
-    let [mine, theirs] = [client(&servers), client(&servers)];
-    let held = take(&long_lock(&theirs, "k"));
-    let all_have = |count: usize| eventually(SOON, || servers.iter().all(|server| places(server) == count));
-    let cancel = CancelHandle::new();
-    thread::scope(|scope| {
-        let waiting = scope.spawn(|| fair(&mine).lock_with(&Wait::unlimited().cancelled_by(&cancel)));
-        assert!(all_have(1), "it has its place");
-        cancel.cancel();
-        assert_eq!(waiting.join().unwrap().unwrap_err().kind(), ErrorKind::Cancelled);
-    });
-    no_place_stays(&servers);
-    thread::scope(|scope| {
-        let waiting = scope.spawn(|| fair(&mine).lock_timeout(Duration::from_secs(1)));
-        assert!(all_have(1), "it has its place");
-        assert!(waiting.join().unwrap().unwrap().is_none());
-    });
-    no_place_stays(&servers);
-    drop(held);
+fn waits_that_end_without_the_lock_leave_no_entry() {
+    for is_fenced in [false, true] {
+        let servers = Server::several(3).unwrap();
+        let [mine, theirs] = [client(&servers), client(&servers)];
+        let lock = |client: &Redlock| if is_fenced { fair(client).fenced().into() } else { fair(client) };
+        let key = if is_fenced { FENCED_KEY } else { "k" };
+        let held = take(&lock(&theirs));
+        let cancel = CancelHandle::new();
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| lock(&mine).lock_with(&Wait::unlimited().cancelled_by(&cancel)));
+            has_entries(&servers, key, 1);
+            cancel.cancel();
+            assert_eq!(waiting.join().unwrap().unwrap_err().kind(), ErrorKind::Cancelled);
+        });
+        no_entry_stays(&servers);
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| lock(&mine).lock_timeout(Duration::from_millis(500)));
+            has_entries(&servers, key, 1);
+            assert!(waiting.join().unwrap().unwrap().is_none());
+        });
+        no_entry_stays(&servers);
+        drop(held);
+    }
 }
 
 /// The positions of acquisitions.
@@ -329,40 +362,20 @@ fn the_event_of_an_acquisition_has_the_position() {
 }
 
 #[test]
-fn nodes_without_scripts_and_queues_that_are_none_are_faults() {
+fn what_a_fair_lock_cannot_do_without_is_an_error() {
     let node = EmbeddedNode::builder().without_scripts().start().unwrap();
     let error = failure(&fair(&Redlock::builder().node(node.url()).build().unwrap()));
     assert_eq!(error.causes()[0].cause(), Cause::NoScripts);
-    let server = Server::start().unwrap();
-    let client = client([&server]);
-    for words in [&["SET", QUEUE, "something else"][..], &["LPUSH", QUEUE, "x"]] {
-        server.command(&["DEL", QUEUE]).unwrap();
-        server.command(words).unwrap();
-        assert_eq!(failure(&fair(&client)).causes()[0].cause(), Cause::UnexpectedValue);
-        assert!(take(&long_lock(&client, "k")).unlock().is_ok(), "a plain lock does not look at it");
+    let node = EmbeddedNode::start().unwrap();
+    let silent = Redlock::builder().node(node.url()).release_notifications(false).build().unwrap();
+    for lock in [fair(&silent), fair(&silent).fenced().into()] {
+        let errors = [lock.try_lock().map(drop), lock.lock().map(drop), lock.lock_timeout(SOON).map(drop)];
+        for error in errors.map(Result::unwrap_err) {
+            assert_eq!(error.kind(), ErrorKind::Config, "{error}");
+            assert!(error.to_string().contains("release_notifications(false)"), "{error}");
+        }
     }
-}
-
-/// What a damaged queue has the script reply is about this lock: the requests behind it are for others.
-#[test]
-fn a_damaged_queue_costs_no_other_lock_anything() {
-    let server = Server::start().unwrap();
-    // The question takes a connection too.
-    let connections = || server.info("total_connections_received").unwrap().parse::<u64>().unwrap();
-    let client = client([&server]);
-    let ends = "9".repeat(13);
-    let id = "z".repeat(16);
-    for queue in [QUEUE, FENCED_QUEUE] {
-        server.command(&["SET", queue, &format!("{0:015} {0:015}:{ends}:{id}", 5)]).unwrap();
-    }
-    assert!(take(&long_lock(&client, "other")).unlock().is_ok());
-    let before = connections();
-    for lock in [fair(&client), fair(&client).fenced().into()] {
-        let error = failure(&lock);
-        assert_eq!(error.causes()[0].cause(), Cause::UnexpectedValue, "{error}");
-        assert!(take(&long_lock(&client, "other")).unlock().is_ok());
-    }
-    assert_eq!(connections(), before + 1, "no connection was given up");
+    assert!(take(&long_lock(&silent, "k")).unlock().is_ok());
 }
 
 #[test]

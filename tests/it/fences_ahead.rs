@@ -88,15 +88,15 @@ fn the_client_leaves_out_a_node_that_gives_an_absurd_fence_out() {
 
 /// What the script answers to this request, on a real server or an embedded node: one reply, as it is written.
 fn run(server: &Server, words: &[&str]) -> Answer {
-    server.command(&[&["EVAL", script::FENCE, "1", KEY], words].concat()).unwrap()
+    server.command(&[&["EVAL", script::FENCED, "1", KEY], words].concat()).unwrap()
 }
 
 #[test]
 fn a_node_gives_out_no_fence_and_is_raised_to_none_that_its_clock_does_not_explain() {
     let server = Server::start().unwrap();
     let (ours, kept) = ("1".repeat(40), "600000");
-    let acquire = || run(&server, &["acquire", &ours, kept, "60000", "1"]);
-    let raise = |fence: u64| run(&server, &["raise", &ours, kept, &fence.to_string()]);
+    let acquire = || run(&server, &["acquire", &ours, "60000", kept, "1"]);
+    let raise = |fence: u64| run(&server, &["raise", &ours, &fence.to_string(), kept]);
     for (lead, is_given) in [(LEAD_LIMIT, true), (LEAD_LIMIT + HOUR, false)] {
         set(&server, &format!("{} 0 ", micros() + lead));
         assert_eq!(matches!(acquire(), Answer::Text(_)), is_given, "{lead}");
@@ -118,20 +118,20 @@ fn a_raise_needs_the_token_that_the_key_holds() {
     let embedded = quorumlock::embedded::EmbeddedNode::start().unwrap();
     for address in [server.address(), embedded.address().to_string()] {
         let ask = |deed: &str, token: &str, rest: &[&str]| {
-            say_once(&address, &[&["EVAL", script::FENCE, "1", KEY, deed, token, "600000"], rest].concat())
+            say_once(&address, &[&["EVAL", script::FENCED, "1", KEY, deed, token], rest].concat())
         };
         let raised = (micros() + HOUR).to_string();
         // Another's: its fence was decided without us, and must not move under it.
-        assert!(ask("acquire", &theirs, &["60000", "1"]).starts_with('$'));
-        assert_eq!(ask("raise", &ours, &[&raised]), ":-1\r\n");
-        let given = ask("acquire", &theirs, &["60000", "1"]);
+        assert!(ask("acquire", &theirs, &["60000", "600000", "1"]).starts_with('$'));
+        assert_eq!(ask("raise", &ours, &[&raised, "600000"]), ":-1\r\n");
+        let given = ask("acquire", &theirs, &["60000", "600000", "1"]);
         assert!(!given.contains(&raised), "the fence of the other is as it was: {given}");
         // A free key: the next holder must not find our raise there either.
-        assert_eq!(ask("release", &theirs, &[]), ":1\r\n");
-        assert_eq!(ask("raise", &ours, &[&raised]), ":0\r\n");
-        assert!(!ask("acquire", &ours, &["60000", "1"]).contains(&raised));
+        assert_eq!(ask("release", &theirs, &["", "", "600000"]), ":1\r\n");
+        assert_eq!(ask("raise", &ours, &[&raised, "600000"]), ":0\r\n");
+        assert!(!ask("acquire", &ours, &["60000", "600000", "1"]).contains(&raised));
         // And the control: with its own token it is raised.
-        assert_eq!(ask("raise", &ours, &[&raised]), ":1\r\n");
-        assert!(ask("acquire", &ours, &["60000", "1"]).contains(&raised));
+        assert_eq!(ask("raise", &ours, &[&raised, "600000"]), ":1\r\n");
+        assert!(ask("acquire", &ours, &["60000", "600000", "1"]).contains(&raised));
     }
 }

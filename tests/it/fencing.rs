@@ -116,9 +116,7 @@ fn a_plain_lock_of_the_same_name_is_another_lock() {
     let (one, other) = (take(&plain), take(&fenced));
     assert_eq!((one.resource(), other.resource()), ("k", "k"));
     assert_eq!((one.fencing_token(), other.fencing_token().is_some()), (None, true));
-    assert!(value(&server, "app:k").is_some() && value(&server, "app:quorumlock-fence:k").is_some());
-    let error = failure(&client.mutex("quorumlock-fence:k"));
-    assert_eq!(error.kind(), ErrorKind::Config, "{error}");
+    assert!(value(&server, "app:k").is_some() && value(&server, "quorumlock-fence:app:k").is_some());
 }
 
 #[test]
@@ -222,7 +220,7 @@ fn nodes_that_all_lost_their_data_go_on_above_what_they_gave_out() {
 fn a_floor_is_no_further_than_a_minute_before_the_servers_clock() {
     for server in servers() {
         let acquire = |floor: &str, owner: &str| {
-            let words = ["EVAL", script::FENCE, "1", "f", "acquire", &owner.repeat(40), "60000", "0", floor];
+            let words = ["EVAL", script::FENCED, "1", "f", "acquire", &owner.repeat(40), "0", "60000", floor];
             match server.command(&words).unwrap() {
                 Answer::Text(fence) => fence.parse::<u64>().unwrap(),
                 answer => panic!("{answer:?}"),
@@ -291,8 +289,8 @@ fn nodes_without_scripts_say_so() {
 #[test]
 fn the_script_is_sent_once_and_called_by_its_hash_unless_the_server_forgets_it() {
     for server in servers() {
-        let hash = server.command(&["SCRIPT", "LOAD", script::FENCE]).unwrap();
-        assert_eq!(hash, Answer::Text(script::FENCE_SHA1.to_owned()));
+        let hash = server.command(&["SCRIPT", "LOAD", script::FENCED]).unwrap();
+        assert_eq!(hash, Answer::Text(script::FENCED_SHA1.to_owned()));
         let mutex = long_lock(&client([&server]), "k").fenced();
         for _ in 0..3 {
             assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);

@@ -42,6 +42,11 @@ fn conversations_hold() {
     exercise("session", bodies::session::run);
 }
 
+#[test]
+fn messages_hold() {
+    exercise("subscription", bodies::subscription::run);
+}
+
 /// Runs a body on every seed, on every beginning of a short one, and on what chance makes of them.
 #[allow(clippy::print_stdout)]
 fn exercise(target: &str, body: fn(&[u8])) {

@@ -86,6 +86,62 @@ fn a_prefix_is_part_of_the_key_and_not_of_the_resource() {
 }
 
 #[test]
+fn a_full_name_is_one_lock_of_each_kind_for_any_prefix() {
+    let servers = Server::several(3).unwrap();
+    let (prefixed, plain) = (builder(&servers).prefix("a/").build().unwrap(), client(&servers));
+    let held = take(&long_lock(&prefixed, "b"));
+    assert!(plain.mutex("a/b").try_lock().unwrap().is_none());
+    let fenced = take(&long_lock(&prefixed, "b").fenced());
+    assert!(plain.mutex("a/b").fenced().try_lock().unwrap().is_none());
+    let writer = prefixed.rw_mutex("b").ttl(LONG_TTL).try_write().unwrap().unwrap();
+    assert!(plain.rw_mutex("a/b").try_read().unwrap().is_none());
+    for key in ["a/b", "quorumlock-fence:a/b", "quorumlock-rw:a/b"] {
+        assert!(eventually(SOON, || servers.iter().all(|server| value(server, key).is_some())), "{key}");
+    }
+    assert_eq!((held.resource(), fenced.resource(), writer.resource()), ("b", "b", "b"));
+    drop((held, writer));
+    let lease = fenced.detach();
+    assert_eq!(lease.key(), "quorumlock-fence:a/b");
+    assert_eq!(plain.attach(lease).unwrap().unlock().unwrap(), ReleaseOutcome::Released);
+    assert!(eventually(SOON, || prefixed.mutex("b").fenced().try_lock().unwrap().is_some()));
+    // The other way around.
+    let writer = long_lock(&plain, "a/b").fenced();
+    let held = (take(&writer), take(&long_lock(&plain, "a/b")), plain.rw_mutex("a/b").ttl(LONG_TTL).read().unwrap());
+    assert!(prefixed.mutex("b").fenced().try_lock().unwrap().is_none());
+    assert!(prefixed.mutex("b").try_lock().unwrap().is_none());
+    assert!(prefixed.rw_mutex("b").try_write().unwrap().is_none());
+    drop(held);
+}
+
+#[test]
+fn markers_begin_no_full_name() {
+    let silent = crate::support::fake::Fake::silent();
+    let builder = quorumlock::Redlock::builder().node(silent.url());
+    let markers =
+        ["quorumlock-fence:", "quorumlock-rw:", "quorumlock-queue:", "quorumlock-permits:", "quorumlock-node"];
+    for marker in markers {
+        for cut in [0, 5, marker.len()] {
+            let (prefix, name) = marker.split_at(cut);
+            let (client, name) = (builder.clone().prefix(prefix).build().unwrap(), &format!("{name}k"));
+            let errors = [
+                client.mutex(name).try_lock().unwrap_err(),
+                client.mutex(name).fenced().try_lock().unwrap_err(),
+                client.mutex(name).fair().try_lock().unwrap_err(),
+                client.mutex_set(["a", name]).try_lock().unwrap_err(),
+                client.semaphore(name, 2).try_acquire().unwrap_err(),
+                client.rw_mutex(name).try_read().unwrap_err(),
+                client.rw_mutex(name).try_write().unwrap_err(),
+                client.mutex(name).holder().unwrap_err(),
+            ];
+            assert!(errors.iter().all(|error| error.kind() == ErrorKind::Config), "{prefix} {name}: {errors:?}");
+        }
+        let client = builder.clone().prefix("app:").build().unwrap();
+        let error = client.mutex(marker.to_owned() + "k").try_lock().unwrap_err();
+        assert_ne!(error.kind(), ErrorKind::Config, "behind a prefix it is a name like any other: {error}");
+    }
+}
+
+#[test]
 fn other_clients_locks_exclude_ours() {
     let servers = Server::several(3).unwrap();
     let mutex = long_lock(&client(&servers), "k");

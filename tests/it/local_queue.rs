@@ -134,7 +134,7 @@ fn queues_of_different_resources_do_not_wait_for_each_other() {
 #[test]
 fn a_thread_that_comes_first_just_before_its_deadline_knows_that_the_lock_is_held() {
     let answer = Duration::from_millis(30);
-    let fake = Fake::setting("$-1\r\n", answer);
+    let fake = Fake::refusing(answer);
     let client = client_of([fake.url()]);
     let mutex = long_lock(&client, "k");
     let deadline = Instant::now() + Duration::from_millis(300);
@@ -152,7 +152,7 @@ fn a_thread_that_comes_first_just_before_its_deadline_knows_that_the_lock_is_hel
 /// The thread before it has slept since the last answer, for longer than a node has to give one.
 #[test]
 fn so_does_one_behind_a_thread_that_has_slept_for_long() {
-    let fake = Fake::setting("$-1\r\n", Duration::from_millis(150));
+    let fake = Fake::refusing(Duration::from_millis(150));
     let (node_timeout, delay) = (Duration::from_millis(500), Duration::from_secs(10));
     let client = Redlock::builder().node(fake.url()).node_timeout(node_timeout).retry_delay(delay, delay);
     let client = client.build().unwrap();

@@ -52,6 +52,7 @@ mod observing;
 mod pending_releases;
 mod permanent_errors;
 mod poll_failures;
+mod queue;
 mod quorum;
 mod read_write;
 mod readme;

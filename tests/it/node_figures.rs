@@ -52,6 +52,7 @@ fn every_reply_about_a_lock_is_counted_once_with_its_time() {
 fn faults_are_counted_for_each_node_by_phase_and_cause() {
     let mut servers = Server::several(3).unwrap();
     let client = builder(&servers).node_timeout(Duration::from_millis(100)).build().unwrap();
+    client.connect(SOON).unwrap();
     drop(take(&long_lock(&client, "k")));
     servers[2].kill();
     servers[1].pause().unwrap();

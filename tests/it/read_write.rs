@@ -13,6 +13,7 @@ use crate::clients::{LONG_TTL, NODE_TIMEOUT, SOON, builder, causes, client, clie
 use crate::support::capable::with_users;
 use crate::support::fake::{Act, Fake, healthy, say};
 use crate::support::process::eventually;
+use crate::support::queues;
 use crate::support::server::{Answer, Server, binaries};
 use quorumlock::protocol::script;
 use quorumlock::{
@@ -24,8 +25,8 @@ use std::time::{Duration, Instant};
 
 const KEY: &str = "quorumlock-rw:k";
 const TTL: Duration = Duration::from_secs(1);
-/// How long the mark of a writer lasts that waits.
-const MARK: Duration = Duration::from_secs(1);
+/// Long enough for anything that follows at once, on a machine that stands still for a moment.
+const AT_ONCE: Duration = Duration::from_secs(1);
 
 fn long(client: &Redlock) -> RwMutex {
     client.rw_mutex("k").ttl(LONG_TTL)
@@ -61,8 +62,9 @@ fn entries(server: &Server) -> (char, usize) {
     }
 }
 
+/// Whether a writer waits.
 fn is_marked(server: &Server) -> bool {
-    value(server, KEY).is_some_and(|value| value.contains("q "))
+    queues::entries(server, KEY).iter().any(|entry| entry[16..].starts_with('w'))
 }
 
 /// Runs the script, as another program would.
@@ -138,8 +140,7 @@ fn a_writer_that_waits_keeps_new_readers_out_and_gets_its_turn() {
     thread::scope(|scope| {
         let writes = scope.spawn(|| long(&writer).write().unwrap());
         assert!(eventually(SOON, || servers.iter().all(is_marked)));
-        // Longer than a mark lasts: the attempts of the writer prolong it.
-        let until = Instant::now() + MARK * 3 / 2;
+        let until = Instant::now() + AT_ONCE;
         while Instant::now() < until {
             assert!(!can_read(&long(&other)));
             thread::sleep(Duration::from_millis(20));
@@ -149,29 +150,37 @@ fn a_writer_that_waits_keeps_new_readers_out_and_gets_its_turn() {
         drop(guard);
         let released = Instant::now();
         let guard = writes.join().unwrap();
-        assert!(released.elapsed() < MARK, "{:?}", released.elapsed());
-        assert!(!servers.iter().all(is_marked), "the writer takes the mark away");
+        assert!(released.elapsed() < AT_ONCE, "{:?}", released.elapsed());
         drop(guard);
     });
+    queues::no_entry_stays(&servers);
     assert!(eventually(SOON, || can_read(&long(&other))));
 }
 
 #[test]
-fn the_mark_of_a_writer_that_gave_up_lapses() {
+fn a_writer_that_gives_up_lets_readers_in() {
     let servers = Server::several(3).unwrap();
     let [reader, other, writer] = [(); 3].map(|()| client(&servers));
     let guard = read(&long(&reader));
-    assert!(long(&writer).write_timeout(Duration::from_millis(300)).unwrap().is_none());
-    let given_up = Instant::now();
-    assert!(servers.iter().all(is_marked));
-    let second = long(&other).read_timeout(SOON).unwrap().expect("no writer waits");
-    assert!(given_up.elapsed() < MARK * 2, "{:?}", given_up.elapsed());
+    let second = thread::scope(|scope| {
+        let writes = scope.spawn(|| long(&writer).write_timeout(Duration::from_millis(500)).unwrap().is_none());
+        assert!(eventually(SOON, || servers.iter().all(is_marked)));
+        let reads =
+            scope.spawn(|| (long(&other).read_timeout(SOON).unwrap().expect("no writer waits"), Instant::now()));
+        assert!(writes.join().unwrap());
+        let given_up = Instant::now();
+        let (second, had) = reads.join().unwrap();
+        let took = had.saturating_duration_since(given_up);
+        assert!(took < AT_ONCE, "{took:?}");
+        second
+    });
     drop((guard, second));
+    queues::no_entry_stays(&servers);
     gone_for_good(&servers, KEY);
 }
 
 #[test]
-fn a_writer_waits_no_longer_than_a_time_to_live_and_its_mark() {
+fn a_writer_waits_no_longer_than_for_the_readers_that_were_there() {
     let servers = Server::several(3).unwrap();
     let readers = [(); 3].map(|()| client(&servers));
     let writer = client(&servers).rw_mutex("k").ttl(TTL);
@@ -205,7 +214,7 @@ fn a_writer_waits_no_longer_than_a_time_to_live_and_its_mark() {
         }
     });
     // A machine that stands still does so for a second.
-    assert!(longest < TTL + MARK + Duration::from_secs(1), "{longest:?}");
+    assert!(longest < TTL + AT_ONCE, "{longest:?}");
 }
 
 #[test]
@@ -254,16 +263,16 @@ fn a_downgrade_holds_while_a_node_hangs_and_reaches_it_with_the_next_extension()
 fn a_late_extension_of_the_writer_does_not_undo_a_downgrade() {
     let server = Server::start().unwrap();
     let [ours, theirs] = ["a".repeat(40), "b".repeat(40)];
-    assert_eq!(ask(&server, &["acquire", &ours, "w", "60000", "0"]), Answer::Number(1));
-    assert_eq!(ask(&server, &["extend", &ours, "r", "60000"]), Answer::Number(1));
-    assert_eq!(ask(&server, &["acquire", &theirs, "r", "60000"]), Answer::Number(1));
-    assert_eq!(ask(&server, &["extend", &ours, "w", "60000"]), Answer::Number(-1));
+    assert_eq!(ask(&server, &["acquire", &ours, "60000", "w"]), Answer::Number(1));
+    assert_eq!(ask(&server, &["extend", &ours, "60000", "r"]), Answer::Number(1));
+    assert_eq!(ask(&server, &["acquire", &theirs, "60000", "r"]), Answer::Number(1));
+    assert_eq!(ask(&server, &["extend", &ours, "60000", "w"]), Answer::Number(-1));
     assert_eq!(entries(&server), ('r', 2));
     // Nor does one that is late make an entry shorter, or set one that has gone.
-    assert_eq!(ask(&server, &["extend", &ours, "r", "1"]), Answer::Number(1));
+    assert_eq!(ask(&server, &["extend", &ours, "1", "r"]), Answer::Number(1));
     assert!(left(&server, KEY).unwrap() > LONG_TTL / 2);
     assert_eq!(ask(&server, &["release", &ours]), Answer::Number(1));
-    assert_eq!(ask(&server, &["extend", &ours, "r", "60000"]), Answer::Number(0));
+    assert_eq!(ask(&server, &["extend", &ours, "60000", "r"]), Answer::Number(0));
     assert_eq!(ask(&server, &["release", &ours]), Answer::Number(0));
     assert_eq!(entries(&server), ('r', 1));
 }
@@ -272,13 +281,13 @@ fn a_late_extension_of_the_writer_does_not_undo_a_downgrade() {
 fn what_has_ended_is_not_extended() {
     let server = Server::start().unwrap();
     let [ours, theirs] = ["a".repeat(40), "b".repeat(40)];
-    assert_eq!(ask(&server, &["acquire", &ours, "r", "20"]), Answer::Number(1));
-    assert_eq!(ask(&server, &["acquire", &theirs, "r", "60000"]), Answer::Number(1));
+    assert_eq!(ask(&server, &["acquire", &ours, "20", "r"]), Answer::Number(1));
+    assert_eq!(ask(&server, &["acquire", &theirs, "60000", "r"]), Answer::Number(1));
     thread::sleep(Duration::from_millis(30));
     assert_eq!(entries(&server), ('r', 2), "it stands there until the next write");
-    assert_eq!(ask(&server, &["extend", &ours, "r", "60000"]), Answer::Number(0));
+    assert_eq!(ask(&server, &["extend", &ours, "60000", "r"]), Answer::Number(0));
     assert_eq!(ask(&server, &["release", &theirs]), Answer::Number(1));
-    assert_eq!(ask(&server, &["acquire", &theirs, "w", "60000", "0"]), Answer::Number(1));
+    assert_eq!(ask(&server, &["acquire", &theirs, "60000", "w"]), Answer::Number(1));
 }
 
 #[test]
@@ -286,13 +295,14 @@ fn the_65th_program_finds_the_lock_held() {
     let server = Server::start().unwrap();
     let mutex = long(&client([&server]));
     for number in 0..64 {
-        assert_eq!(ask(&server, &["acquire", &format!("{number:040x}"), "r", "60000"]), Answer::Number(1));
+        assert_eq!(ask(&server, &["acquire", &format!("{number:040x}"), "60000", "r"]), Answer::Number(1));
     }
     assert!(!can_read(&mutex));
     thread::scope(|scope| {
         let reads = scope.spawn(|| mutex.read().unwrap());
-        thread::sleep(Duration::from_millis(50));
-        assert_eq!(ask(&server, &["release", &format!("{:040x}", 7), "quorumlock:", "0"]), Answer::Number(3));
+        queues::has_entries([&server], KEY, 1);
+        queues::has_channels([&server], 1);
+        assert_eq!(ask(&server, &["release", &format!("{:040x}", 7)]), Answer::Number(2), "the one that waits is told");
         drop(reads.join().unwrap());
     });
     assert!(eventually(SOON, || entries(&server) == ('r', 63)));
@@ -370,7 +380,7 @@ fn the_script_goes_by_its_hash_and_what_others_have_written_is_left_alone() {
         let hash = server.command(&["SCRIPT", "LOAD", script::READ_WRITE]).unwrap();
         assert_eq!(hash, Answer::Text(script::READ_WRITE_SHA1.to_owned()));
         let mutex = long(&client([&server]));
-        for text in ["", "junk", "w 1", "r 1:2", "q x", "w 1 2 q 3", &format!("r 1:{} q", "a".repeat(40))] {
+        for text in ["junk", "w 1", "r 1:2", "q x", "w 1 2 q 3", &format!("r 1:{} q", "a".repeat(40))] {
             server.command(&["SET", KEY, text]).unwrap();
             let error = mutex.try_read().unwrap_err();
             assert_eq!(causes(&error)[0].2, Cause::UnexpectedValue);

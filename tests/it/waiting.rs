@@ -69,7 +69,7 @@ fn a_wait_with_a_limit_ends_no_earlier_than_its_limit() {
 #[test]
 fn a_lock_that_a_slow_node_says_is_held_is_held() {
     // Its answer takes ten milliseconds, so that the last attempt before the limit is cut short.
-    let fake = Fake::setting("$-1\r\n", Duration::from_millis(10));
+    let fake = Fake::refusing(Duration::from_millis(10));
     let client = client_of([fake.url()]);
     for _ in 0..5 {
         let outcome = long_lock(&client, "k").lock_timeout(Duration::from_millis(150));

@@ -7,8 +7,9 @@ mod messages;
 
 use crate::clients::{LONG_TTL, SOON, builder, calls, client, gone_for_good, long_lock, take};
 use crate::support::child::{Child, End};
-use crate::support::process::{alone, eventually};
-use crate::support::server::{Answer, Server};
+use crate::support::process::alone;
+use crate::support::queues::{channels, count, has_channels, has_entries, no_entry_stays, subscribers};
+use crate::support::server::Server;
 use quorumlock::embedded::{EmbeddedNode, ServerKind};
 use quorumlock::{Builder, CancelHandle, ErrorKind, Redlock, ReleaseOutcome, Wait};
 use std::thread;
@@ -21,36 +22,9 @@ const ARRIVAL: Duration = Duration::from_millis(100);
 /// What is prompt on a busy machine, and far from any delay.
 const PROMPT: Duration = Duration::from_secs(2);
 
-/// A client that asks again after a long time only.
+/// A client that asks again after a long time only, unless it is told.
 fn patient<'s>(servers: impl IntoIterator<Item = &'s Server>) -> Builder {
-    builder(servers).retry_delay(LONG, LONG)
-}
-
-/// How many clients listen for a key on a server.
-fn listeners(server: &Server, key: &str) -> i64 {
-    let channel = format!("quorumlock:{key}");
-    match server.command(&["PUBSUB", "NUMSUB", &channel]).unwrap() {
-        Answer::List(parts) => match parts[1] {
-            Answer::Number(number) => number,
-            ref other => panic!("{other:?}"),
-        },
-        other => panic!("{other:?}"),
-    }
-}
-
-/// How many keys are subscribed to on a server. A placeholder is none.
-fn channels(server: &Server) -> usize {
-    let is_key = |channel: &&Answer| !matches!(channel, Answer::Text(name) if name.ends_with("#subscriber"));
-    match server.command(&["PUBSUB", "CHANNELS"]).unwrap() {
-        Answer::List(channels) => channels.iter().filter(is_key).count(),
-        other => panic!("{other:?}"),
-    }
-}
-
-/// How many connections of subscribers a server has.
-fn subscribers(server: &Server) -> usize {
-    let Answer::Text(list) = server.command(&["CLIENT", "LIST", "TYPE", "pubsub"]).unwrap() else { panic!() };
-    list.lines().count()
+    builder(servers).retry_delay(LONG, LONG).place_lease(LONG)
 }
 
 /// Waits for a lock that is held, in another thread; `during` happens while it waits. Gives how long it took from the
@@ -81,7 +55,8 @@ fn a_release_wakes_a_waiter_in_another_program() {
         assert!(took < PROMPT, "{took:?}");
     }
     gone_for_good(&servers, "k");
-    assert!(servers.iter().all(|server| channels(server) == 0));
+    no_entry_stays(&servers);
+    assert!(servers.iter().all(|server| channels(server).len() == 1), "the next wait needs no subscription");
 }
 
 #[test]
@@ -90,7 +65,7 @@ fn every_dialect_publishes_a_release() {
         let nodes = [0; 3].map(|_| EmbeddedNode::builder().kind(flavour).start().unwrap());
         let client = || {
             let builder = Redlock::builder().nodes(nodes.iter().map(EmbeddedNode::url));
-            builder.node_timeout(Duration::from_secs(1)).retry_delay(LONG, LONG).build().unwrap()
+            builder.node_timeout(Duration::from_secs(1)).retry_delay(LONG, LONG).place_lease(LONG).build().unwrap()
         };
         let (mine, theirs) = (client(), client());
         // The second time, a script is called by its hash.
@@ -103,13 +78,13 @@ fn every_dialect_publishes_a_release() {
 }
 
 #[test]
-fn without_wake_ups_on_either_side_the_delay_decides() {
+fn a_client_that_is_not_told_asks_by_the_delay_and_tells_others() {
     let servers = Server::several(3).unwrap();
     let client = |release_notifications| {
         let delay = Duration::from_millis(700);
         builder(&servers).retry_delay(delay, delay).release_notifications(release_notifications).build().unwrap()
     };
-    for (mine, theirs, is_woken) in [(true, true, true), (true, false, false), (false, true, false)] {
+    for (mine, theirs, is_woken) in [(true, true, true), (true, false, true), (false, true, false)] {
         let (mine, theirs) = (client(mine), client(theirs));
         let held = take(&long_lock(&theirs, "k"));
         let took = time_to_wake(&mine, "k", || {
@@ -128,7 +103,7 @@ fn wake_ups_that_are_off_leave_no_trace_at_the_servers() {
     let (mine, theirs) = (client(), client());
     let held = take(&long_lock(&theirs, "k"));
     time_to_wake(&mine, "k", || drop(held));
-    assert_eq!([calls(&server, "subscribe"), calls(&server, "publish"), calls(&server, "pttl")][..2], [0, 0]);
+    assert_eq!(["subscribe", "publish", "zadd"].map(|command| calls(&server, command)), [0; 3]);
 }
 
 #[test]
@@ -147,25 +122,7 @@ fn a_lock_without_waiters_costs_no_subscription_and_no_further_command() {
         drop(held);
         waiting.join().unwrap();
     });
-    assert_eq!((calls(&server, "subscribe"), calls(&server, "pttl")), (0, 0));
-}
-
-#[test]
-fn a_thread_that_waits_asks_the_servers_seldom() {
-    let server = Server::start().unwrap();
-    let clients = [true, false]
-        .map(|release_notifications| builder([&server]).release_notifications(release_notifications).build().unwrap());
-    let theirs = client([&server]);
-    let held = [take(&long_lock(&theirs, "0")), take(&long_lock(&theirs, "1"))];
-    let mut attempts = Vec::new();
-    for (number, mine) in clients.iter().enumerate() {
-        let before = calls(&server, "set");
-        assert!(long_lock(mine, &number.to_string()).lock_timeout(Duration::from_secs(1)).unwrap().is_none());
-        attempts.push(calls(&server, "set") - before);
-    }
-    // 125 ms on average, the last stretch before the limit halved and halved again.
-    assert!(attempts[0] <= attempts[1] + 6, "{attempts:?}");
-    drop(held);
+    assert_eq!(["subscribe", "publish", "zadd"].map(|command| calls(&server, command)), [0; 3]);
 }
 
 #[test]
@@ -182,13 +139,14 @@ fn a_wait_is_cancelled_while_it_listens() {
     for (wait, cancel) in cancel {
         thread::scope(|scope| {
             let waiting = scope.spawn(|| long_lock(&mine, "k").lock_with(&wait).unwrap_err().kind());
-            assert!(eventually(SOON, || servers.iter().all(|server| listeners(server, "k") == 1)));
+            has_entries(&servers, "k", 1);
+            has_channels(&servers, 1);
             let begun = Instant::now();
             cancel();
             assert_eq!(waiting.join().unwrap(), ErrorKind::Cancelled);
             assert!(begun.elapsed() < PROMPT);
         });
-        assert!(eventually(SOON, || servers.iter().all(|server| listeners(server, "k") == 0)), "a subscription stays");
+        no_entry_stays(&servers);
     }
     drop(held);
     gone_for_good(&servers, "k");

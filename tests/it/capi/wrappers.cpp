@@ -252,7 +252,7 @@ static void moving(const quorumlock::client &client)
     auto guard = mutex.lock();
     auto number = guard.fencing_token();
     auto lease = guard.detach();
-    CHECK(lease.key() == "w:quorumlock-fence:moving" && lease.ttl() == 30s && lease.fencing_token() == number);
+    CHECK(lease.key() == "quorumlock-fence:w:moving" && lease.ttl() == 30s && lease.fencing_token() == number);
     CHECK(lease.remaining() > 20s && lease.end() > std::chrono::system_clock::now() + 20s);
     auto secret = std::move(lease).into_text();
     CHECK(result_of([&] { client.attach(std::move(lease)); }) == QUORUMLOCK_CONSUMED);

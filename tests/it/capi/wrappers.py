@@ -234,7 +234,7 @@ def moving(client):
     mutex = quorumlock.Mutex(client, "moving", ttl=30, fenced=True)
     guard = mutex.lock()
     number, lease = guard.fencing_token, guard.detach()
-    assert (lease.key, lease.ttl, lease.fencing_token) == ("w:quorumlock-fence:moving", 30, number)
+    assert (lease.key, lease.ttl, lease.fencing_token) == ("quorumlock-fence:w:moving", 30, number)
     assert lease.remaining > 20 and lease.end > time.time() + 20
     text = lease.into_text()
     assert result_of(client.attach, lease) == Result.CONSUMED

@@ -104,6 +104,19 @@ fn missing_rights_are_named_as_the_rule_to_add() {
     // A server that has `SET IFEQ` needs no PEXPIRE.
     user(&["-pexpire", "-time"]);
     finds(&urls, 1, &["ACL SETUSER locks +", "+time\n"]);
+    // What each group of rights is for is named with it.
+    let groups = [
+        ("-zadd", "waiting needs: calls poll, and fair locks and the order of readers and writers do not work"),
+        ("-time", "fenced locks need: they do not work, other locks do"),
+        ("-pexpire", "read-write locks need: they do not work, other locks do"),
+        ("-getrange", "quorumlock show and run -n need: locks work"),
+    ];
+    for (right, lost) in groups {
+        user(&[right]);
+        let remedy =
+            format!("warning: acl: the user lacks rights that {lost}; ACL SETUSER locks {}\n", right.replace('-', "+"));
+        finds(&urls, 1, &[&remedy]);
+    }
     user(&["-set"]);
     finds(&urls, 1, &["fault: acl: the user cannot lock here", "+set"]);
     user(&["resetchannels"]);
@@ -112,10 +125,9 @@ fn missing_rights_are_named_as_the_rule_to_add() {
     finds(&urls, 1, &["warning: no-info: the user may not run INFO", "ACL SETUSER locks +info"]);
     // Of fair and of read-write locks, of the names that the user's own patterns show.
     user(&["resetkeys", "~jobs/*", "~quorumlock-fence:jobs/*", "~quorumlock-queue:quorumlock-fence:jobs/*"]);
-    let rules = "ACL SETUSER locks ~quorumlock-queue:jobs/* ~quorumlock-rw:jobs/*\n";
-    finds(&urls, 1, &["warning: acl", rules]);
+    finds(&urls, 1, &["warning: acl", "ACL SETUSER locks ~quorumlock-*:jobs/*\n"]);
     user(&["resetchannels", "&quorumlock:quorumlock-trial-*", "&quorumlock:quorumlock-fence:*"]);
-    finds(&urls, 1, &["ACL SETUSER locks &quorumlock:quorumlock-rw:*\n"]);
+    finds(&urls, 1, &["ACL SETUSER locks &quorumlock:*\n"]);
     // The rule that is shown is enough.
     user(&[]);
     finds(&urls, 0, &["fine: all 3 nodes vote"]);

@@ -9,9 +9,8 @@ use crate::support::process::eventually;
 use crate::support::server::Answer;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use quorumlock::{CancelHandle, Mutex, Redlock};
+use quorumlock::Redlock;
 use std::process::Child;
-use std::thread;
 use std::time::Duration;
 
 const OURS: &str = "1111111111111111111111111111111111111111";
@@ -141,6 +140,41 @@ fn scan_finds_each_kind_of_key_that_should_not_be() {
 }
 
 #[test]
+fn a_prefix_is_behind_the_marker_and_not_shown() {
+    let deployment = Deployment::of(1);
+    let keys = ["jobs/a", "quorumlock-fence:jobs/a", "quorumlock-rw:jobs/a", "jobs/quorumlock-rw:a"];
+    let values = [OURS.to_owned(), format!("7 9999999999999 {OURS}"), format!("w 9999999999999 {OURS}")];
+    for (key, value) in keys.iter().zip(values.iter().chain([&values[0]])) {
+        set(&deployment, &[0], key, value, "50000");
+    }
+    for key in ["a", "quorumlock-fence:a", "quorumlock-fence:other:jobs/a"] {
+        set(&deployment, &[0], key, "word", "50000");
+    }
+    let listed = |words: &[&str]| {
+        let json = run(deployment.tool(&[words, &["--prefix", "jobs/", "--json"]].concat()));
+        let names = json.out.split("\"name\":\"").skip(1).map(|rest| rest.split('"').next().unwrap().to_owned());
+        names.collect::<Vec<_>>()
+    };
+    assert_eq!(listed(&["ls"]), ["a", "quorumlock-rw:a", "a", "a"]);
+    for words in [["ls", "a"], ["ls", "a*"], ["show", "a"]] {
+        assert_eq!(listed(&words), ["a", "a", "a"], "{words:?}");
+    }
+    assert_eq!(listed(&["ls", "b*"]), [""; 0]);
+    assert_eq!(
+        run(deployment.tool(&["scan", "--prefix", "jobs/", "--max-ttl", "1d", "--ignore", "too-long"])).all(),
+        ""
+    );
+    set(&deployment, &[0], keys[1], "7 0 ", "50000");
+    let found = run(deployment.tool(&["scan", "--prefix", "jobs/", "--ignore", "too-long", "--json"])).out;
+    assert!(found.contains("\"name\":\"a\",\"key\":\"quorumlock-fence:jobs/a\",\"kind\":\"fence-at-rest\""), "{found}");
+    let broken = run(deployment.tool(&["break", "a", "--prefix", "jobs/", "--yes"]));
+    assert_eq!(broken.code, Some(0), "{}", broken.all());
+    let left = |key: &str| deployment.servers[0].command(&["EXISTS", key]).unwrap();
+    let gone = [keys[0], keys[2]].map(left);
+    assert_eq!((gone, left(keys[3])), ([Answer::Number(0), Answer::Number(0)], Answer::Number(1)));
+}
+
+#[test]
 fn scan_goes_through_more_keys_than_one_reply_has() {
     let deployment = Deployment::of(1);
     let script = "for i = 1, 5000 do redis.call('SET', 'k' .. i, ARGV[1], 'PX', 50000) end";
@@ -180,57 +214,6 @@ fn break_deletes_what_was_read_and_keeps_the_fence() {
     assert_eq!(deployment.servers[0].command(&["EXISTS", "plain"]).unwrap(), Answer::Number(0));
     let free = run(deployment.tool(&["break", "plain", "--yes"]));
     assert!(free.code == Some(0) && free.out.contains("is not held"), "{}", free.all());
-}
-
-#[test]
-fn a_queue_is_shown_beside_its_lock() {
-    if !has_users() {
-        return;
-    }
-    let deployment = Deployment::of(3);
-    let clients: Vec<Redlock> = (0..3).map(|_| client(&deployment.servers)).collect();
-    let fair = |client: &Redlock| -> Mutex { client.mutex("k").ttl(LONG_TTL).fair() };
-    let held = fair(&clients[0]).lock().unwrap();
-    thread::scope(|scope| {
-        for client in &clients[1..] {
-            scope.spawn(|| drop(fair(client).lock().unwrap()));
-        }
-        let ls = || run(deployment.tool(&["ls"])).out;
-        let is_shown =
-            eventually(SOON, || ls().lines().any(|line| line.starts_with("k ") && line.ends_with("…, 2 wait")));
-        let (listed, shown) = (ls(), run(deployment.tool(&["show", "k", "--json"])));
-        let scanned = run(deployment.tool(&["scan"]));
-        let secret = "ACL SETUSER few on >few ~k ~quorumlock-fence:k ~quorumlock-rw:k +@all";
-        deployment.servers[0].command(&secret.split(' ').collect::<Vec<_>>()).unwrap();
-        let few = deployment.servers[0].url().replace("redis://", "redis://few:few@");
-        let of_few = run(deployment.tool(&["show", "k", "--nodes", &few]));
-        let broken = run(deployment.tool(&["break", "k", "--yes"]));
-        let is_passed_on = eventually(SOON, || deployment.keys() == 0);
-        drop(held);
-        assert!(broken.code == Some(0) && is_passed_on, "those that wait have it next: {}", broken.all());
-        assert!(is_shown && listed.lines().count() == 2, "{listed}");
-        assert!(shown.out.contains("\"waiting\":2") && !shown.out.contains("queue"), "{}", shown.all());
-        assert_eq!((scanned.code, scanned.all().as_str()), (Some(0), ""));
-        assert!(of_few.out.contains("lock \"k\": held by"), "without a right to the queue: {}", of_few.all());
-    });
-    let fenced = |client: &Redlock| client.mutex("f").ttl(LONG_TTL).fenced().fair();
-    let held = fenced(&clients[0]).lock().unwrap();
-    thread::scope(|scope| {
-        scope.spawn(|| drop(fenced(&clients[1]).lock().unwrap()));
-        for words in [&["ls"][..], &["ls", "f*"], &["show", "f"]] {
-            let is_shown = eventually(SOON, || run(deployment.tool(words)).out.contains("…, 1 wait"));
-            assert!(is_shown, "{words:?}: {}", run(deployment.tool(words)).out);
-        }
-        drop(held);
-    });
-    let delete = ["DEL", "quorumlock-fence:f"];
-    deployment.servers.iter().for_each(|server| _ = server.command(&delete).unwrap());
-    for (value, kind) in [("000000000000012", "no-expiry"), ("word", "foreign")] {
-        deployment.servers[1].command(&["SET", "quorumlock-queue:k", value]).unwrap();
-        let found = run(deployment.tool(&["scan"]));
-        assert!(found.code == Some(1) && found.out.contains(&format!(": {kind}: ")), "{}", found.all());
-    }
-    assert_eq!(run(deployment.tool(&["ls"])).out.lines().count(), 1, "a queue is no lock");
 }
 
 #[test]
@@ -317,38 +300,6 @@ fn the_number_of_a_writer_is_shown_and_outlives_it() {
     assert!(shown.out.contains("held, 1 reader, by") && !shown.out.contains("fence"), "{}", shown.all());
     set(&deployment, &[0, 1, 2], "quorumlock-rw:a", "f 7 5 ", "50000");
     assert_eq!(run(deployment.tool(&["scan"])).out.matches(": foreign: ").count(), 3);
-}
-
-#[test]
-fn a_writer_that_waits_is_shown_until_its_mark_lapses() {
-    let deployment = Deployment::of(3);
-    let clients: Vec<Redlock> = (0..2).map(|_| client(&deployment.servers)).collect();
-    let of = |client: &Redlock| client.rw_mutex("a").ttl(LONG_TTL);
-    let says = |words: &[&str], expected: &str| {
-        let shown = run(deployment.tool(words));
-        assert!(shown.out.contains(expected), "{words:?}, {expected:?}: {}", shown.all());
-    };
-    let reader = of(&clients[0]).read().unwrap();
-    says(&["ls", "--json"], "\"writer_waits\":false");
-    let cancel = CancelHandle::new();
-    thread::scope(|scope| {
-        let writer = scope.spawn(|| of(&clients[1]).write_cancellable(&cancel).map(drop));
-        let waits = |words: &[&str]| run(deployment.tool(words)).out.contains("…, a writer waits");
-        let is_shown = eventually(SOON, || waits(&["ls"])) && eventually(SOON, || waits(&["show", "a"]));
-        let json = run(deployment.tool(&["show", "a", "--json"]));
-        cancel.cancel();
-        assert!(writer.join().unwrap().is_err() && is_shown, "{}", run(deployment.tool(&["ls"])).all());
-        assert!(json.out.contains("\"readers\":1,\"waiting\":0,\"writer_waits\":true"), "{}", json.all());
-    });
-    let is_over = eventually(SOON, || !run(deployment.tool(&["ls"])).out.contains("waits"));
-    assert!(is_over, "{}", run(deployment.tool(&["ls"])).all());
-    drop(reader);
-    set(&deployment, &[1], "quorumlock-rw:b", "q 9999999999999", "50000");
-    says(&["show", "b"], "read-write lock \"b\": free, a writer waits\n");
-    says(&["show", "b"], ": no holder, at rest, a writer waits\n");
-    says(&["ls", "b"], " -, a writer waits\n");
-    set(&deployment, &[1], "quorumlock-rw:b", "q 9", "50000");
-    says(&["show", "b"], "read-write lock \"b\": free\n");
 }
 
 /// What the scripts take for a lock of their kind is one here, and what they leave alone is foreign.

@@ -1,22 +1,19 @@
 //! Fair locks that are fenced as well.
 
 use super::faults::in_time;
-use super::hand_offs::{TOKEN, time_to_get};
-use super::{FENCED_QUEUE, QUEUE, no_place_stays, order_of, places};
+use super::hand_offs::{TOKEN, time_to_notice};
+use super::{FENCED_KEY as KEY, no_entry_stays, order_of};
 use crate::clients::{LONG_TTL, SOON, builder, calls, client, failure, long_lock, take, value};
 use crate::support::capable::has_users;
 use crate::support::process::eventually;
+use crate::support::queues::{count, has_entries};
 use crate::support::server::{Answer, Server};
 use quorumlock::embedded::EmbeddedNode;
 use quorumlock::protocol::script;
-use quorumlock::{
-    CancelHandle, Cause, ErrorKind, FencingToken, Mutex, MutexGuard, Redlock, ReleaseOutcome, Wait, Watchdog,
-};
+use quorumlock::{Cause, FencingToken, Mutex, MutexGuard, Redlock, ReleaseOutcome, Watchdog};
 use std::sync::Mutex as Guarded;
 use std::thread;
 use std::time::{Duration, Instant};
-
-const KEY: &str = "quorumlock-fence:k";
 
 fn fenced(client: &Redlock) -> Mutex {
     long_lock(client, "k").fenced().into()
@@ -47,7 +44,7 @@ fn programs_are_served_in_their_order_and_fences_grow() {
         let had = |guard: &MutexGuard| fences.lock().unwrap().push(token(guard));
         assert_eq!(order_of(&locks, &all, || drop(held.unlock()), had), [0, 1, 2, 3, 4, 5], "{nodes} nodes");
         grow(&fences.into_inner().unwrap());
-        no_place_stays(&servers);
+        no_entry_stays(&servers);
         assert!(value(&servers[0], KEY).is_some_and(|text| text.ends_with(" 0 ")), "the fence stays, and is free");
     }
 }
@@ -65,13 +62,13 @@ fn fair_and_other_fenced_clients_exclude_each_other_and_plain_ones_have_another_
     let held = take(&long_lock(&theirs, "k").fair());
     thread::scope(|scope| {
         let waiting = scope.spawn(|| long_lock(&mine, "k").fair().lock().map(drop));
-        assert!(eventually(SOON, || servers.iter().all(|server| value(server, QUEUE).is_some())), "it has its place");
-        assert!(servers.iter().all(|server| value(server, FENCED_QUEUE).is_none()));
+        has_entries(&servers, "k", 1);
+        assert!(servers.iter().all(|server| count(server, KEY) == 0));
         assert!(take(&fair(&mine)).unlock().is_ok(), "those of another lock are not in front");
         drop(held.unlock());
         waiting.join().unwrap().unwrap();
     });
-    no_place_stays(&servers);
+    no_entry_stays(&servers);
 }
 
 /// The judge is the lock itself: what is noted under it is in the order of holding.
@@ -100,12 +97,12 @@ fn fences_grow_however_many_compete_in_whichever_way() {
         println!("{nodes} nodes: {} acquisitions, {by_fair} of them fair", fences.len());
         grow(&fences);
         assert!(by_fair >= 5);
-        no_place_stays(&servers);
+        no_entry_stays(&servers);
     }
 }
 
 #[test]
-fn a_lock_that_is_free_takes_one_round_and_no_place() {
+fn a_lock_that_is_free_takes_one_round_and_no_entry() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
     drop(take(&fair(&client)).unlock());
@@ -119,30 +116,7 @@ fn a_lock_that_is_free_takes_one_round_and_no_place() {
     }
     grow(&fences);
     assert!(eventually(SOON, || scripts() - before == 2 * 10 * 3), "{} scripts", scripts() - before);
-    no_place_stays(&servers);
-}
-
-#[test]
-fn waits_that_end_without_the_lock_leave_no_place() {
-    let servers = Server::several(3).unwrap();
-    let [mine, theirs] = [client(&servers), client(&servers)];
-    let held = take(&fair(&theirs));
-    let has_place = || eventually(SOON, || servers.iter().all(|server| places(server) == 1));
-    let cancel = CancelHandle::new();
-    thread::scope(|scope| {
-        let waiting = scope.spawn(|| fair(&mine).lock_with(&Wait::unlimited().cancelled_by(&cancel)));
-        assert!(has_place());
-        cancel.cancel();
-        assert_eq!(waiting.join().unwrap().unwrap_err().kind(), ErrorKind::Cancelled);
-    });
-    no_place_stays(&servers);
-    thread::scope(|scope| {
-        let waiting = scope.spawn(|| fair(&mine).lock_timeout(Duration::from_secs(1)));
-        assert!(has_place());
-        assert!(waiting.join().unwrap().unwrap().is_none());
-    });
-    no_place_stays(&servers);
-    drop(held);
+    no_entry_stays(&servers);
 }
 
 /// How long it takes until the one that waits has the lock that these clients hold and want.
@@ -155,7 +129,7 @@ fn time_to_pass(holder: &Redlock, waiter: &Redlock, servers: &[Server]) -> Durat
             drop(guard.unlock());
             had
         });
-        assert!(eventually(SOON, || servers.iter().all(|server| places(server) == 1)), "it has no place");
+        has_entries(servers, KEY, 1);
         thread::sleep(Duration::from_millis(50));
         let released = Instant::now();
         drop(held.unlock());
@@ -164,43 +138,40 @@ fn time_to_pass(holder: &Redlock, waiter: &Redlock, servers: &[Server]) -> Durat
 }
 
 #[test]
-fn the_next_one_has_it_at_once_by_a_hint_and_in_a_third_of_the_lease_without() {
+fn the_next_one_has_it_at_once() {
     let servers = Server::several(3).unwrap();
-    let patient = || builder(&servers).place_lease(SOON * 3).build().unwrap();
-    let clients = [patient(), patient()];
-    // Much less than a third of its place's time.
+    let clients = [(); 2].map(|()| builder(&servers).place_lease(SOON * 3).build().unwrap());
+    // Much less than the time after which a call asks that is not told.
     in_time(Duration::from_secs(1), || time_to_pass(&clients[0], &clients[1], &servers));
-    let deaf = || builder(&servers).release_notifications(false).build().unwrap();
-    let clients = [deaf(), deaf()];
-    in_time(Duration::from_millis(1000 / 3), || time_to_pass(&clients[0], &clients[1], &servers));
 }
 
-/// Its place is refreshed after more time than this takes.
+/// It asks unasked after more time than this takes.
 #[test]
 fn the_first_one_is_told_in_whichever_way_the_lock_becomes_free_for_it() {
-    let other = "0000000000000001";
-    let release = ["release", TOKEN, "quorumlock:", "0", "600000"];
-    let undo = [&release[..], &[other]].concat();
-    let in_front = format!("{:015} {:015}:9999999999999:{other}", 1, 1);
-    for (words, is_behind) in [(&release[..], false), (&undo, false), (&["leave", other, "quorumlock:", "0"], true)] {
+    let member = "0000000000000001f:7";
+    let release = ["release", TOKEN, "", "", "600000"];
+    let with_entry = ["release", TOKEN, member, "", "600000"];
+    for (words, is_free) in [(&release[..], false), (&with_entry, false), (&["leave", member], true)] {
         let servers = Server::several(3).unwrap();
         for server in &servers {
             server.command(&["SET", KEY, &format!("5 9999999999999 {TOKEN}")]).unwrap();
-            if is_behind {
-                server.command(&["SET", FENCED_QUEUE, &in_front]).unwrap();
-            }
         }
-        let took = time_to_get((fair, KEY), &servers, 1 + usize::from(is_behind), || {
+        let took = time_to_notice(fair, &servers, || {
+            let free_since = Instant::now();
             for server in &servers {
-                if is_behind {
+                server.command(&["ZADD", &format!("quorumlock-queue:{KEY}"), "7", member]).unwrap();
+                if is_free {
                     server.command(&["SET", KEY, "5 0 "]).unwrap();
                 }
-                let words = [&["EVAL", script::FENCED_FAIR, "2", KEY, FENCED_QUEUE], words].concat();
-                assert!(matches!(server.command(&words).unwrap(), Answer::Number(1..)), "{words:?}");
+                let words = [&["EVAL", script::FENCED, "1", KEY], words].concat();
+                let answer = server.command(&words).unwrap();
+                // The waiter may have the lock by now, and have removed the dead entry.
+                assert!(matches!(answer, Answer::Number(0..)), "{words:?} {answer:?}");
             }
+            free_since
         });
         assert!(took < SOON, "{words:?}: after {took:?}");
-        no_place_stays(&servers);
+        no_entry_stays(&servers);
     }
 }
 
@@ -222,7 +193,7 @@ fn a_holder_that_dies_is_followed_when_its_lock_ends() {
         drop(guard.unlock());
         begun.elapsed()
     });
-    no_place_stays(&servers);
+    no_entry_stays(&servers);
 }
 
 #[test]
@@ -248,7 +219,7 @@ fn it_is_extended_watched_handed_over_and_stands_as_any_lock() {
     assert!(taken.extend(LONG_TTL).is_ok() && fair(&theirs).try_lock().unwrap().is_none());
     thread::scope(|scope| {
         let waiting = scope.spawn(|| fair(&theirs).lock().unwrap());
-        assert!(eventually(SOON, || servers.iter().all(|server| places(server) == 1)), "it has no place");
+        has_entries(&servers, KEY, 1);
         assert_eq!(taken.unlock().unwrap(), ReleaseOutcome::Released);
         let third = waiting.join().unwrap();
         grow(&[second, token(&third)]);
@@ -265,7 +236,7 @@ fn it_is_extended_watched_handed_over_and_stands_as_any_lock() {
     let others = format!("{} 9999999999999 {}", guard.fence().get() + 1, "ab".repeat(20));
     servers.iter().for_each(|server| _ = server.command(&["SET", KEY, &others]).unwrap());
     assert!(lost.recv_timeout(SOON).is_ok());
-    no_place_stays(&servers);
+    no_entry_stays(&servers);
 }
 
 #[test]
@@ -276,20 +247,16 @@ fn what_cannot_be_read_or_is_far_ahead_is_a_fault_of_that_node() {
     let server = Server::start().unwrap();
     let client = client([&server]);
     let ahead = format!("{} 0 ", FencingToken::MAX);
-    for (words, cause, is_of_queue) in [
-        (&["SET", FENCED_QUEUE, "something else"][..], Cause::UnexpectedValue, true),
-        (&["LPUSH", FENCED_QUEUE, "x"], Cause::UnexpectedValue, true),
-        (&["SET", KEY, "something else"], Cause::UnexpectedValue, false),
-        (&["LPUSH", KEY, "x"], Cause::UnexpectedValue, false),
-        (&["SET", KEY, &ahead], Cause::FenceAhead, false),
+    for (words, cause) in [
+        (&["SET", KEY, "something else"][..], Cause::UnexpectedValue),
+        (&["LPUSH", KEY, "x"], Cause::UnexpectedValue),
+        (&["SET", KEY, &ahead], Cause::FenceAhead),
     ] {
-        server.command(&["DEL", FENCED_QUEUE, KEY]).unwrap();
+        server.command(&["DEL", KEY]).unwrap();
         server.command(words).unwrap();
         assert_eq!(failure(&fair(&client)).causes()[0].cause(), cause, "{words:?}");
-        match is_of_queue {
-            true => assert!(take(&fenced(&client)).unlock().is_ok(), "one that is not fair does not look at it"),
-            false if words[0] == "SET" => assert_eq!(value(&server, KEY).as_deref(), Some(words[2]), "untouched"),
-            false => {}
+        if words[0] == "SET" {
+            assert_eq!(value(&server, KEY).as_deref(), Some(words[2]), "untouched");
         }
     }
     // One of three costs nothing.
@@ -315,20 +282,19 @@ fn a_user_needs_the_rights_that_are_listed() {
         return;
     }
     let server = Server::start().unwrap();
-    let keys = "~quorumlock-fence:k ~quorumlock-queue:quorumlock-fence:k &quorumlock:quorumlock-fence:k";
-    let user = format!(
-        "ACL SETUSER locker reset resetchannels on >secret {keys} +@connection +eval +evalsha +get +set +del +pttl"
-    );
-    let words: Vec<&str> = user.split(' ').chain(["+time", "+publish", "+subscribe", "+unsubscribe"]).collect();
+    let rights = "+eval +evalsha +get +set +del +pttl +time +exists +publish +subscribe +unsubscribe +zadd +zcard \
+                  +zrange +zrank +zrem +zremrangebyscore +zrevrange +zscore +pexpire";
+    let user = format!("ACL SETUSER locker reset resetchannels on >secret ~quorumlock-*:k &quorumlock:* {rights}");
+    let words: Vec<&str> = user.split(' ').chain(["+@connection"]).collect();
     assert_eq!(server.command(&words).unwrap(), Answer::Text("OK".into()));
     let url = format!("redis://locker:secret@{}", server.address());
     let [one, other] = [(), ()].map(|()| Redlock::builder().node(&url).build().unwrap());
     let held = take(&fair(&one));
     thread::scope(|scope| {
         let waiting = scope.spawn(|| fair(&other).lock().map(drop));
-        assert!(eventually(SOON, || places(&server) == 1), "it has no place");
+        has_entries([&server], KEY, 1);
         assert_eq!(held.unlock().unwrap(), ReleaseOutcome::Released);
         waiting.join().unwrap().unwrap();
     });
-    no_place_stays(&[server]);
+    no_entry_stays(&[server]);
 }

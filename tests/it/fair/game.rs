@@ -7,7 +7,6 @@ use quorumlock::event::Event;
 use quorumlock::{Builder, Mutex, Observer, Redlock};
 use rustix::time::{ClockId, clock_gettime};
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
@@ -36,14 +35,10 @@ struct Lost {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Turn {
     pub(crate) program: usize,
-    /// When the thread came to wait for it, in front of which others of its program may have waited.
-    wanted: u64,
     /// Before the call's first attempt: no thread of the program that came before has released the lock yet.
     pub(crate) begun: u64,
-    /// Since when a quorum of nodes had the place of the call, with its ticket, to its end; or never.
+    /// Since when a quorum of nodes had the ticket of the call, to its end; or never.
     pub(crate) settled: Option<u64>,
-    /// How many of its attempts were lost.
-    pub(crate) lost: u64,
     pub(crate) had: u64,
     pub(crate) released: u64,
 }
@@ -112,41 +107,25 @@ impl Game {
             let wanted = now();
             let guard = mutex.lock().unwrap();
             let had = now();
-            let lost = LOST.with_borrow(Vec::len);
-            let settled = LOST.with_borrow(|lost| self.settled(wanted, lost, had)).unwrap_or(0);
+            let settled = LOST.with_borrow(|lost| self.settled(lost)).filter(|settled| *settled < had).unwrap_or(0);
             thread::sleep(self.held);
             let released = now();
             // The lease may have ended while the process did not run. What is noted is noted before the release: the
             // thread behind begins after it.
             if !guard.remaining().is_zero() {
-                turns.write_all(format!("{wanted} {settled} {had} {released} {lost}\n").as_bytes()).unwrap();
+                turns.write_all(format!("{wanted} {settled} {had} {released}\n").as_bytes()).unwrap();
             }
             drop(guard.unlock());
         }
     }
 
-    /// Since when a call had its place to its end. The first attempt that a quorum has refused fixes the ticket. If the
-    /// nodes did not have that already, the second one follows at once, and can be held up. Behind an attempt that too
-    /// few nodes have answered, the next one stores no place, and fixes the ticket if there is none.
-    fn settled(self, wanted: u64, lost: &[Lost], had: u64) -> Option<u64> {
+    /// Since when a call had its ticket on a quorum of nodes, to its end. The first attempt that a quorum has refused
+    /// fixes it, and one command stores it where nodes have another one. Behind an attempt that too few nodes have
+    /// answered, another one asks for a ticket, if there was none, and stores it again.
+    fn settled(self, lost: &[Lost]) -> Option<u64> {
         let cut = lost.iter().rposition(|lost| lost.granted + lost.refused < self.quorum);
-        let stored: Vec<u64> = lost[cut.map_or(0, |cut| cut + 1)..]
-            .iter()
-            .filter(|lost| lost.refused >= self.quorum)
-            .map(|lost| lost.at)
-            .collect();
-        // A place was stored after the attempt before had ended.
-        let times: Vec<u64> = [wanted].into_iter().chain(stored.iter().copied()).chain([had]).collect();
-        if times.windows(3).any(|times| times[2] - times[0] > self.place_lease.as_nanos() as u64) {
-            return None;
-        }
-        match (&stored[..], cut) {
-            (&[_, second, ..], Some(_)) => Some(second),
-            // The next one is due at a third of the time for which places last.
-            (&[first, second, ..], None) if second - first < self.place_lease.as_nanos() as u64 / 4 => Some(second),
-            (&[first, ..], None) => Some(first + AT_ONCE.as_nanos() as u64),
-            ([], _) | ([_], Some(_)) => None,
-        }
+        let mut stored = lost[cut.map_or(0, |cut| cut + 1)..].iter().filter(|lost| lost.refused >= self.quorum);
+        stored.next().map(|lost| lost.at + AT_ONCE.as_nanos() as u64)
     }
 }
 
@@ -164,10 +143,10 @@ fn turns(directory: &Path) -> Vec<Turn> {
             lines.map(|line| line.split(' ').map(|number| number.parse().unwrap()).collect()).collect();
         own.sort_by_key(|turn| turn[2]);
         for turn in own {
-            let [wanted, settled, had, released, lost] = turn[..] else { panic!() };
+            let [wanted, settled, had, released] = turn[..] else { panic!() };
             let begun = wanted.max(free_at);
             free_at = released;
-            all.push(Turn { program, wanted, begun, settled: (settled > 0).then_some(settled), lost, had, released });
+            all.push(Turn { program, begun, settled: (settled > 0).then_some(settled), had, released });
         }
     }
     all.sort_by_key(|turn: &Turn| turn.had);
@@ -177,20 +156,7 @@ fn turns(directory: &Path) -> Vec<Turn> {
     all
 }
 
-/// Notes since when the calls had a place that were left one by the thread before them, where no node fails: since that
-/// had the lock, if they waited by then. A call that has lost no attempt and was left none has found no other program
-/// in front.
-pub(crate) fn note_places_left(turns: &mut [Turn]) {
-    let mut last_had = HashMap::new();
-    for turn in turns {
-        let last = last_had.insert(turn.program, turn.had).filter(|&last| turn.wanted < last);
-        if let (Some(last), 0) = (last, turn.lost) {
-            turn.settled = Some(last + AT_ONCE.as_nanos() as u64).filter(|settled| *settled < turn.had);
-        }
-    }
-}
-
-/// The pairs of which the second one had its place when the first one began, and the first one had the lock before it.
+/// The pairs of which the second one had its ticket when the first one began, and the first one had the lock before it.
 pub(crate) fn overtakes(turns: &[Turn]) -> Vec<(Turn, Turn)> {
     let mut found = Vec::new();
     for (index, &early) in turns.iter().enumerate() {

@@ -2,16 +2,17 @@
 //! have, and the network falls apart.
 //!
 //! What is judged is what the programs write down, by the one clock of the machine: no two have the lock at once, and
-//! none that begins when another one has its place on a quorum of nodes comes before that.
+//! none that begins when another one has its ticket on a quorum of nodes acquires it before that one.
 //!
 //! The runs are short by default. `QUORUMLOCK_FAIR_STORM_SECONDS` makes them longer.
 
 use super::game::{Game, Turn, now};
-use super::{Figures, LONGEST_GAME, no_place_stays};
+use super::{Figures, LONGEST_GAME, no_entry_stays};
 use crate::clients::{SOON, builder};
 use crate::support::child::{Child, End};
 use crate::support::process::alone;
 use crate::support::proxy::{Direction, Proxy};
+use crate::support::queues::no_entry_stays_behind;
 use crate::support::server::Server;
 use quorumlock::{Mutex, Redlock};
 use std::collections::VecDeque;
@@ -25,7 +26,7 @@ const SERVERS: usize = 5;
 const HELD: Duration = Duration::from_millis(1);
 /// What a lock costs whose holder was killed, or has released it on the other side of a partition.
 const TTL: Duration = Duration::from_millis(500);
-/// A call whose places may have ended while the machine stood still is not judged.
+/// What a challenge costs, or a call that was not told.
 const PLACE_LEASE: Duration = Duration::from_secs(1);
 /// How late a thread may be.
 const LATE: Duration = Duration::from_millis(300);
@@ -72,14 +73,14 @@ fn figures(turns: &[Turn]) -> Figures {
     figures
 }
 
-/// Whether most calls of a game were settled, so that they could be judged, and none of them was overtaken.
-fn are_in_order(figures: &Figures) -> bool {
-    figures.settled * 2 > figures.acquisitions && figures.overtakes == 0
+/// Whether most calls of a game were settled, so that they could be judged, and no more of them overtaken than that.
+fn are_in_order(figures: &Figures, overtakes: usize) -> bool {
+    figures.settled * 2 > figures.acquisitions && figures.overtakes <= overtakes
 }
 
 #[test]
-fn waiters_killed_all_the_time_cost_the_others_the_lease_of_a_place_once() {
-    alone("fair::storms::waiters_killed_all_the_time_cost_the_others_the_lease_of_a_place_once", || {
+fn waiters_killed_all_the_time_cost_the_others_little() {
+    alone("fair::storms::waiters_killed_all_the_time_cost_the_others_little", || {
         let servers = Server::several(SERVERS).unwrap();
         let builder = builder(&servers);
         for_a_while(3, |seconds| {
@@ -103,13 +104,15 @@ fn waiters_killed_all_the_time_cost_the_others_the_lease_of_a_place_once() {
             });
             let victims = turns.iter().filter(|turn| turn.program >= PROGRAMS).count();
             println!("{killed} waiters killed, which had the lock {victims} times");
-            no_place_stays(&servers);
-            // Those in front of a waiter are dead when as many were killed as there were, and then their places end.
-            let longest = KILLED_EVERY * VICTIMS as u32 + PLACE_LEASE + LATE;
+            // The next release removes those that are dead.
+            let client = builder.clone().build().unwrap();
+            no_entry_stays_behind(&servers, || drop(fair(&client).lock().unwrap().unlock()));
+            // One that is killed may have the lock, or the turn. All the others that are dead cost a message each.
+            let longest = TTL * 2 + LATE;
             let is_late = |turn: &&Turn| turn.had - turn.begun > longest.as_nanos() as u64;
             let late = turns.iter().filter(is_late).count();
             println!("{late} waits of more than {longest:?}");
-            are_in_order(&figures(&turns)) && late == 0
+            are_in_order(&figures(&turns), 0) && late == 0
         });
     });
 }
@@ -117,34 +120,32 @@ fn waiters_killed_all_the_time_cost_the_others_the_lease_of_a_place_once() {
 #[test]
 fn the_order_stays_while_one_node_hangs_and_another_one_forgets() {
     alone("fair::storms::the_order_stays_while_one_node_hangs_and_another_one_forgets", || {
-        for hears in [true, false] {
-            let mut servers = Server::several(SERVERS).unwrap();
-            // A node that was restarted counts again soon.
-            let builder = builder(&servers).ttl(TTL).max_ttl(TTL).release_notifications(hears);
-            let (directory, mut hung) = (turns_of(&servers), 0);
-            for_a_while(2, |seconds| {
-                let game = game(seconds);
-                let turns = game.play(&vec![builder.clone(); PROGRAMS], &directory, fair, || {
-                    let begun = Instant::now();
-                    while begun.elapsed() + PLACE_LEASE < game.lasts {
-                        servers[hung].pause().unwrap();
-                        let lost = &mut servers[(hung + 2) % SERVERS];
-                        lost.restart().or_else(|_| lost.wait_ready()).unwrap();
-                        thread::sleep(TTL / 2);
-                        servers[hung].resume().unwrap();
-                        // The node counts again after a time to live. Then a call that is judged makes an attempt, and
-                        // all nodes have its place: before the next one forgets.
-                        thread::sleep(PLACE_LEASE * 2);
-                        hung = (hung + 1) % SERVERS;
-                    }
-                });
-                no_place_stays(&servers);
-                let (figures, hand_off) = (figures(&turns), PLACE_LEASE / 3);
-                let is_prompt = Duration::from_micros(figures.hand_off_us) < hand_off;
-                let longest_wait = (hand_off * PROGRAMS as u32).as_secs_f64() * 1000.0;
-                are_in_order(&figures) && is_prompt && figures.longest_wait_ms < longest_wait
+        let mut servers = Server::several(SERVERS).unwrap();
+        // A node that was restarted counts again soon.
+        let builder = builder(&servers).ttl(TTL).max_ttl(TTL);
+        let (directory, mut hung) = (turns_of(&servers), 0);
+        for_a_while(2, |seconds| {
+            let game = game(seconds);
+            let turns = game.play(&vec![builder.clone(); PROGRAMS], &directory, fair, || {
+                let begun = Instant::now();
+                while begun.elapsed() + PLACE_LEASE < game.lasts {
+                    servers[hung].pause().unwrap();
+                    let lost = &mut servers[(hung + 2) % SERVERS];
+                    lost.restart().or_else(|_| lost.wait_ready()).unwrap();
+                    thread::sleep(TTL / 2);
+                    servers[hung].resume().unwrap();
+                    // The node counts again after a time to live. Those that wait store their tickets there again
+                    // when they are subscribed again: before the next one forgets.
+                    thread::sleep(PLACE_LEASE * 2);
+                    hung = (hung + 1) % SERVERS;
+                }
             });
-        }
+            no_entry_stays(&servers);
+            let (figures, hand_off) = (figures(&turns), PLACE_LEASE / 3);
+            let is_prompt = Duration::from_micros(figures.hand_off_us) < hand_off;
+            let longest_wait = (hand_off * PROGRAMS as u32).as_secs_f64() * 1000.0;
+            are_in_order(&figures, 0) && is_prompt && figures.longest_wait_ms < longest_wait
+        });
     });
 }
 
@@ -186,7 +187,7 @@ fn of_two_sides_of_a_partition_the_larger_one_goes_on_in_order() {
                 cut.end = now();
                 proxies.let_continue();
             });
-            no_place_stays(&servers);
+            no_entry_stays(&servers);
             let count = |is_small: bool, time: Range<u64>| {
                 let turns = turns.iter().filter(|turn| time.contains(&turn.had));
                 turns.filter(|turn| (turn.program < PROGRAMS / 2) == is_small).count()
@@ -198,8 +199,9 @@ fn of_two_sides_of_a_partition_the_larger_one_goes_on_in_order() {
             let longest_pause = pauses.max().unwrap_or_default();
             println!("longest time without a turn: {longest_pause:?}");
             let go_on = cut[1] > 0 && after[0] > 0;
-            // The places of those that are cut off end, and the lock of one that has released it on its side only.
-            are_in_order(&figures(&turns)) && go_on && cut[0] == 0 && longest_pause < PLACE_LEASE + LATE
+            // Those that are cut off are challenged, and the lock of one that has released it on its side only ends.
+            // All that are behind those store their tickets again after a challenge, and not at once.
+            are_in_order(&figures(&turns), PROGRAMS) && go_on && cut[0] == 0 && longest_pause < PLACE_LEASE + LATE
         });
     });
 }

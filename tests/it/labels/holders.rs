@@ -77,6 +77,37 @@ fn a_quorum_decides_and_too_few_answers_are_no_answer() {
 }
 
 #[test]
+fn the_calls_that_wait_are_counted_where_the_queue_can_be_asked_for() {
+    let server = Server::start().unwrap();
+    let client = client([&server]);
+    for (mutex, queue) in [
+        (long_lock(&client, "k"), "quorumlock-queue:k"),
+        (long_lock(&client, "k").fenced().into(), "quorumlock-queue:quorumlock-fence:k"),
+    ] {
+        let _guard = take(&mutex);
+        let waiting = || mutex.holder().unwrap().expect("it is held").waiting();
+        assert_eq!(waiting(), 0);
+        server.command(&["ZADD", queue, "1", "00112233445566aam1", "2", "00112233445566bbm1"]).unwrap();
+        assert_eq!(waiting(), 2);
+        server.command(&["DEL", queue]).unwrap();
+        server.command(&["SET", queue, "no queue"]).unwrap();
+        assert_eq!(waiting(), 0);
+        server.command(&["DEL", queue]).unwrap();
+        server.command(&["ZADD", queue, "1", "00112233445566aam1"]).unwrap();
+    }
+    if has_users() {
+        let _guard = take(&long_lock(&client, "k"));
+        for rights in ["~* +@all -zcard", "~k +@all"] {
+            let words = format!("ACL SETUSER few reset on >few {rights}");
+            server.command(&words.split(' ').collect::<Vec<_>>()).unwrap();
+            let few = client_of([server.url().replace("redis://", "redis://few:few@")]);
+            let found = few.mutex("k").holder().unwrap().expect("it is held");
+            assert_eq!(found.waiting(), 0, "{rights}");
+        }
+    }
+}
+
+#[test]
 fn a_key_without_expiry_is_held_without_an_end() {
     let server = Server::start().unwrap();
     server.command(&["SET", "k", "for ever"]).unwrap();

@@ -76,6 +76,18 @@ impl Child {
         self.input.write_all(b".").expect("a child that reads");
     }
 
+    /// Stops it where it is, by SIGSTOP.
+    pub(crate) fn stop(&self) {
+        kill(self.pid, Signal::SIGSTOP).expect("it is a child of ours");
+        let stopped = waitpid(self.pid, Some(WaitPidFlag::WUNTRACED)).expect("it is a child of ours");
+        assert!(matches!(stopped, WaitStatus::Stopped(..)), "{stopped:?}");
+    }
+
+    /// Lets it run again after a [`stop`](Child::stop).
+    pub(crate) fn go_on(&self) {
+        kill(self.pid, Signal::SIGCONT).expect("it is a child of ours");
+    }
+
     /// Ends it by SIGKILL, whatever it is at.
     pub(crate) fn kill(self) {
         drop(self);

@@ -87,6 +87,14 @@ impl Fake {
         Fake::healthy_but("SET", vec![Act::Wait(delay), say(answer)])
     }
 
+    /// Says that another client holds each lock, after this delay, and answers everything else well and at once.
+    pub(crate) fn refusing(delay: Duration) -> Fake {
+        Fake::on_command(move |command| match refusal(command) {
+            Some(refusal) => vec![Act::Wait(delay), Act::Say(refusal)],
+            None => vec![Act::Say(healthy(command))],
+        })
+    }
+
     /// Accepts and says nothing, ever.
     pub(crate) fn silent() -> Fake {
         Fake::on_command(|_| Vec::new())
@@ -252,6 +260,21 @@ pub(crate) fn healthy(command: &Command) -> Vec<u8> {
         "PTTL" => b":-2\r\n".to_vec(),
         "ROLE" => b"*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n".to_vec(),
         _ => b"-ERR unknown command\r\n".to_vec(),
+    }
+}
+
+/// What a node says to this command where another client holds each lock; none for a command that asks for none.
+pub(crate) fn refusal(command: &Command) -> Option<Vec<u8>> {
+    let is_script = is(command, "EVAL") || is(command, "EVALSHA");
+    match command.get(4).map(String::as_str) {
+        _ if is(command, "SET") => Some(b"$-1\r\n".to_vec()),
+        Some("take") if is_script => {
+            // Its entry is the only one there, with the ticket that it has, or would have.
+            let ticket = if command[9] == "n" { "0" } else { &command[8] };
+            let text = format!("n {ticket} 0 600000 abcdefgh - {}", command[7]);
+            Some(format!("${}\r\n{text}\r\n", text.len()).into_bytes())
+        }
+        _ => None,
     }
 }
 

@@ -13,5 +13,6 @@ pub(crate) mod handler;
 pub(crate) mod preload;
 pub(crate) mod process;
 pub(crate) mod proxy;
+pub(crate) mod queues;
 pub(crate) mod server;
 pub(crate) mod workers;

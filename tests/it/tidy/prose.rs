@@ -48,10 +48,14 @@ const COVERED: [&str; 34] = [
 ];
 
 /// Below those, what may break a rule: this list itself, and the table of planted faults, whose strings are code.
-const EXEMPT: [&str; 3] = ["src/protocol/error_texts.txt", "tests/it/tidy/prose.rs", "tests/sim/mutants.rs"];
+const EXEMPT: [&str; 3] = ["src/protocol/error_texts.txt", "tests/it/tidy/prose.rs", "tests/sim/mutants"];
+
+fn is_exempt(name: &str) -> bool {
+    EXEMPT.iter().any(|exempt| name.starts_with(exempt))
+}
 
 /// Words that name a person where a component is meant, and words of everyday speech with an exact term beside them.
-const BANNED: [&str; 23] = [
+const BANNED: [&str; 22] = [
     "anybody",
     "anyone",
     "everybody",
@@ -70,7 +74,6 @@ const BANNED: [&str; 23] = [
     "she",
     "somebody",
     "someone",
-    "told",
     "who",
     "whoever",
     "whom",
@@ -86,7 +89,7 @@ fn prose_is_plain_and_fits() {
     let mut files: Vec<PathBuf> = COVERED.iter().flat_map(|path| all_below(&root.join(path))).collect();
     files.sort();
     let names = files.iter().map(|path| (name_below(root, path), path));
-    let names = names.filter(|(name, _)| !EXEMPT.contains(&name.as_str()));
+    let names = names.filter(|(name, _)| !is_exempt(name));
     none(names.flat_map(|(name, path)| findings(&name, &fs::read_to_string(path).unwrap())).collect());
 }
 
@@ -96,7 +99,7 @@ fn no_reference_leads_out_of_the_repository() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folders = ["benches", "examples", "fuzz/bodies", "fuzz/fuzz_targets", "src", "tests"];
     let files = folders.iter().flat_map(|path| all_below(&root.join(path)));
-    let names = files.map(|path| (name_below(root, &path), path)).filter(|(name, _)| !EXEMPT.contains(&name.as_str()));
+    let names = files.map(|path| (name_below(root, &path), path)).filter(|(name, _)| !is_exempt(name));
     none(names.flat_map(|(name, path)| references(&name, &fs::read_to_string(path).unwrap_or_default())).collect());
 }
 
@@ -172,7 +175,7 @@ fn comments_and_strings(text: &str) -> String {
 #[test]
 fn planted_prose_is_found() {
     let count = |file: &str, text: &str| findings(file, text).len();
-    for text in ["Nobody waits.", "It is told.", "for his sake", "See SPEC §2.4.", "He", &"long ".repeat(30)] {
+    for text in ["Nobody waits.", "for his sake", "See SPEC §2.4.", "He", &"long ".repeat(30)] {
         assert_eq!(count("docs/a.md", text), 1, "{text}");
         assert_eq!(count("src/a.rs", &format!("/// {text}")), 1, "{text}");
         assert_eq!(count("src/a.h", &format!("/* {text} */")), 1, "{text}");

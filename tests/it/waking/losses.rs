@@ -1,11 +1,11 @@
 //! Notifications that do not come: connections cut, commands denied, nodes hung. Every waiter gets the lock all the
 //! same.
 
-use super::{ARRIVAL, LONG, PROMPT, listeners, patient, subscribers, time_to_wake};
-use crate::clients::{SOON, builder, client, gone_for_good, long_lock, take};
+use super::{ARRIVAL, LONG, PROMPT, patient, time_to_wake};
+use crate::clients::{SOON, client, gone_for_good, long_lock, take};
 use crate::support::capable::has_users;
-use crate::support::fake::{Act, Fake, healthy, say};
-use crate::support::process::eventually;
+use crate::support::fake::{Act, Fake, healthy, refusal, say};
+use crate::support::queues::{cut_subscribers, has_channels, no_entry_stays, subscribers};
 use crate::support::server::{Answer, Server};
 use crossbeam_channel::bounded;
 use quorumlock::event::Event;
@@ -14,8 +14,9 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The longest delay between attempts by default, an attempt, and time for a busy machine.
-const BOUND: Duration = Duration::from_millis(250 + 50 + 500);
+/// A call that is not told asks after so long by default, or after a delay that is shorter; and time for a busy
+/// machine.
+const BOUND: Duration = Duration::from_millis(1000 + 50 + 500);
 
 /// What was refused: which side, by which node, and why.
 #[derive(Default)]
@@ -42,10 +43,8 @@ fn connections_that_are_cut_are_made_again() {
     let held = take(&long_lock(&theirs, "k"));
     let took = time_to_wake(&mine, "k", || {
         for _ in 0..3 {
-            for server in &servers {
-                server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]).unwrap();
-            }
-            assert!(eventually(SOON, || servers.iter().all(|server| listeners(server, "k") == 1)));
+            servers.iter().for_each(cut_subscribers);
+            has_channels(&servers, 1);
         }
         drop(held);
     });
@@ -60,11 +59,9 @@ fn a_node_that_closes_them_each_time_is_not_flooded() {
             let answer = format!("*3\r\n$9\r\nsubscribe\r\n${}\r\n{channel}\r\n:1\r\n", channel.len());
             vec![say(&answer), Act::Close]
         }
-        "SET" => vec![say("$-1\r\n")],
-        "PTTL" => vec![say(":600000\r\n")],
-        _ => vec![Act::Say(healthy(command))],
+        _ => vec![Act::Say(refusal(command).unwrap_or_else(|| healthy(command)))],
     });
-    let client = Redlock::builder().node(node.url()).retry_delay(LONG, LONG).build().unwrap();
+    let client = Redlock::builder().node(node.url()).retry_delay(LONG, LONG).place_lease(LONG).build().unwrap();
     assert!(long_lock(&client, "k").lock_timeout(Duration::from_secs(1)).unwrap().is_none());
     // 10 ms, 20 ms, and so on, less a quarter at most.
     let (connections, commands) = (node.connections(), node.commands().len());
@@ -84,9 +81,7 @@ fn refusing_to_subscribe(error: &'static str, times: usize) -> Fake {
             let channel = &command[1];
             vec![say(&format!("*3\r\n$9\r\nsubscribe\r\n${}\r\n{channel}\r\n:1\r\n", channel.len()))]
         }
-        "SET" => vec![say("$-1\r\n")],
-        "PTTL" => vec![say(":600000\r\n")],
-        _ => vec![Act::Say(healthy(command))],
+        _ => vec![Act::Say(refusal(command).unwrap_or_else(|| healthy(command)))],
     })
 }
 
@@ -98,7 +93,7 @@ fn an_error_that_passes_is_no_denial_and_the_node_is_asked_again_soon() {
             let client = Redlock::builder().node(node.url()).retry_delay(LONG, LONG);
             let client = client.observer(Arc::clone(&refusals)).build().unwrap();
             assert!(long_lock(&client, "k").lock_timeout(limit).unwrap().is_none());
-            node.commands().iter().filter(|command| **command == ["SUBSCRIBE", "quorumlock:k"]).count()
+            node.commands().iter().filter(|command| command[0] == "SUBSCRIBE").count()
         };
         assert_eq!(wait(&refusing_to_subscribe(error, 3), Duration::from_secs(1)), 4, "{error}");
         let asked = wait(&refusing_to_subscribe(error, usize::MAX), Duration::from_secs(1));
@@ -116,18 +111,14 @@ fn connections_that_are_cut_again_and_again_are_made_again_at_once_and_a_fair_lo
     let servers = Server::several(3).unwrap();
     let fair = |client: &Redlock| long_lock(client, "k").fair();
     let mine = patient(&servers).place_lease(LONG).build().unwrap();
-    let theirs = builder(&servers).release_notifications(false).build().unwrap();
-    let held = take(&fair(&theirs));
+    let theirs = client(&servers);
+    let _held = take(&fair(&theirs));
     thread::scope(|scope| {
         let waiting = scope.spawn(|| fair(&mine).lock_timeout(SOON).unwrap().map(|_| Instant::now()));
-        let kill = || {
-            for server in &servers {
-                server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]).unwrap();
-            }
-        };
+        let kill = || servers.iter().for_each(cut_subscribers);
         let back = || {
             let begun = Instant::now();
-            assert!(eventually(SOON, || servers.iter().all(|server| listeners(server, "k") == 1)));
+            has_channels(&servers, 1);
             begun.elapsed()
         };
         back();
@@ -140,8 +131,8 @@ fn connections_that_are_cut_again_and_again_are_made_again_at_once_and_a_fair_lo
         assert!(longest < AT_ONCE, "{longest:?}");
         // What the last subscription made the waiter ask is answered.
         thread::sleep(APART);
-        // No node publishes this release.
-        assert_eq!(held.unlock().unwrap(), ReleaseOutcome::Released);
+        // No node tells of this.
+        servers.iter().for_each(|server| _ = server.command(&["DEL", "k"]).unwrap());
         thread::sleep(APART);
         assert!(!waiting.is_finished());
         kill();
@@ -154,16 +145,13 @@ fn connections_that_are_cut_again_and_again_are_made_again_at_once_and_a_fair_lo
 #[test]
 fn what_was_released_while_the_connections_were_cut_is_noticed_when_they_are_back() {
     let servers = Server::several(3).unwrap();
-    let (mine, theirs) =
-        (patient(&servers).build().unwrap(), builder(&servers).release_notifications(false).build().unwrap());
-    let held = take(&long_lock(&theirs, "k"));
+    let (mine, theirs) = (patient(&servers).build().unwrap(), client(&servers));
+    let _held = take(&long_lock(&theirs, "k"));
     let took = time_to_wake(&mine, "k", || {
-        // No node publishes this release.
-        assert_eq!(held.unlock().unwrap(), ReleaseOutcome::Released);
+        // No node tells of this.
+        servers.iter().for_each(|server| _ = server.command(&["DEL", "k"]).unwrap());
         thread::sleep(ARRIVAL);
-        for server in &servers {
-            server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]).unwrap();
-        }
+        servers.iter().for_each(cut_subscribers);
     });
     assert!(took < PROMPT, "{took:?}");
 }
@@ -185,10 +173,8 @@ fn a_user_that_may_not_subscribe_waits_by_the_clock_and_is_reported_once() {
         let held = take(&long_lock(&theirs, "k"));
         let took = time_to_wake(&mine, "k", || drop(held));
         assert!(took < BOUND, "{took:?}");
-        // This closes the connections that were kept for a waiter that comes back.
-        thread::sleep(ARRIVAL + ARRIVAL / 2);
-        drop(take(&long_lock(&mine, "k")));
     }
+    no_entry_stays(&servers);
     assert!(servers.iter().all(|server| subscribers(server) == 0));
     // A server that denies SUBSCRIBE is not asked again for longer than a wait.
     for server in &servers {

@@ -1,12 +1,10 @@
 //! Many waiters: programs that take turns, and a thousand locks at once.
 
-use super::{channels, client, listeners, patient, subscribers};
+use super::{channels, client, count, has_channels, no_entry_stays, patient, subscribers};
 use crate::clients::{SOON, builder, gone_for_good, long_lock, take};
 use crate::support::process::{alone, eventually};
 use crate::support::server::Server;
 use quorumlock::ReleaseOutcome;
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -98,49 +96,24 @@ fn a_thousand_locks_are_waited_for_on_one_connection_each_and_nothing_stays() {
                     thread.spawn_scoped(scope, move || drop(mutex.lock_timeout(SOON * 6).unwrap().unwrap())).unwrap()
                 })
                 .collect();
-            assert!(eventually(SOON * 2, || servers.iter().all(|server| channels(server) == LOCKS)));
+            let has_all = |server: &Server| (0..LOCKS).all(|number| count(server, &name(number)) == 1);
+            assert!(eventually(SOON * 2, || servers.iter().all(has_all)));
+            has_channels(&servers, 1);
             assert!(servers.iter().all(|server| subscribers(server) == 1), "one connection for all");
             drop(held);
             for thread in waiting {
                 thread.join().unwrap();
             }
         });
-        assert!(eventually(SOON, || servers.iter().all(|server| channels(server) == 0)), "a subscription stays");
-        thread::sleep(Duration::from_millis(150));
-        // The next call closes what was kept for a waiter that comes back.
-        drop(take(&long_lock(&mine, "other")));
-        assert!(eventually(SOON, || servers.iter().all(|server| subscribers(server) == 0)), "a connection stays");
+        no_entry_stays(&servers);
+        // What the program has subscribed to goes with it.
+        drop(mine);
+        has_channels(&servers, 0);
     });
 }
 
-/// The first thread in the queue lets other programs go first: none of the nodes has been asked, and none is missing.
 #[test]
-fn a_thread_behind_one_that_defers_to_other_programs_does_not_take_the_nodes_for_unavailable() {
-    const STRANGERS: usize = 60;
-    let servers = Server::several(1).unwrap();
-    let strangers: Vec<_> = (0..STRANGERS)
-        .map(|_| {
-            let mut stranger = TcpStream::connect(servers[0].address()).unwrap();
-            stranger.write_all(b"SUBSCRIBE quorumlock:k\r\n").unwrap();
-            // By the reply: the NUMSUB of Valkey 9.1.2 says another number.
-            assert!(stranger.read(&mut [0; 64]).unwrap() > 0);
-            stranger
-        })
-        .collect();
-    let client = client(&servers);
-    let mutex = long_lock(&client, "k");
-    assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
-    thread::scope(|scope| {
-        scope.spawn(|| drop(mutex.lock().unwrap()));
-        thread::sleep(Duration::from_millis(20));
-        // It gets the lock only where this machine has held the threads up.
-        mutex.lock_timeout(Duration::from_millis(50)).expect("enough nodes answer");
-    });
-    drop(strangers);
-}
-
-#[test]
-fn a_waiter_that_gives_up_leaves_no_subscription_and_no_connection() {
+fn waiters_that_give_up_leave_no_entry_and_share_one_connection() {
     let servers = Server::several(3).unwrap();
     let (mine, theirs) = (client(&servers), builder(&servers).build().unwrap());
     let held = take(&long_lock(&theirs, "k"));
@@ -148,9 +121,9 @@ fn a_waiter_that_gives_up_leaves_no_subscription_and_no_connection() {
         // On a busy machine it may not find out in so short a time.
         assert!(!matches!(long_lock(&mine, "k").lock_timeout(Duration::from_millis(20)), Ok(Some(_))));
     }
-    assert!(eventually(SOON, || servers.iter().all(|server| listeners(server, "k") == 0)));
-    thread::sleep(Duration::from_millis(150));
-    drop(take(&long_lock(&mine, "other")));
+    no_entry_stays(&servers);
+    assert!(servers.iter().all(|server| channels(server).len() <= 1 && subscribers(server) <= 1));
+    drop(mine);
     assert!(eventually(SOON, || servers.iter().all(|server| subscribers(server) == 0)));
     drop(held);
     gone_for_good(&servers, "k");

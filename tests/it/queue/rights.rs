@@ -1,0 +1,149 @@
+//! Users without the right to a queue, to a channel or to a command, and servers without memory for one.
+
+use super::{Held, KINDS, Kind, LATE, PLACE_LEASE};
+use crate::clients::{LONG_TTL, SOON, builder, client, long_lock, take};
+use crate::support::capable::has_users;
+use crate::support::process::eventually;
+use crate::support::queues::{count, no_entry_stays};
+use crate::support::server::{Answer, Server};
+use quorumlock::{Cause, ErrorKind, Redlock};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The longest delay between attempts of a call that is not told, and its attempts.
+const LONGEST_DELAY: Duration = Duration::from_secs(1);
+
+/// A client of users with these rights, beside those that locks of all kinds need.
+fn user(servers: &[Server], rights: &[&str]) -> Redlock {
+    for server in servers {
+        let words = ["ACL", "SETUSER", "locker", "reset", "resetchannels", "on", ">secret"];
+        let answer = server.command(&[&words[..], rights].concat()).unwrap();
+        assert_eq!(answer, Answer::Text("OK".into()));
+    }
+    let urls = servers.iter().map(|server| {
+        let (scheme, address) =
+            server.url().split_once("://").map(|(scheme, _)| (scheme.to_owned(), server.address())).unwrap();
+        format!("{scheme}://locker:secret@{address}")
+    });
+    let builder = Redlock::builder().nodes(urls).max_ttl(LONG_TTL * 2).node_timeout(Duration::from_secs(1));
+    builder.place_lease(PLACE_LEASE).build().unwrap()
+}
+
+/// How long a client waits when another one has released the lock.
+fn time_to_wait(kind: &Kind, mine: &Redlock, theirs: &Redlock) -> Duration {
+    let held = kind.hold(theirs);
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| ((kind.acquire)(mine, SOON).unwrap(), Instant::now()));
+        thread::sleep(Duration::from_millis(300));
+        let begun = Instant::now();
+        drop(held);
+        let (guard, had) = waiting.join().unwrap();
+        assert!(guard.is_some(), "{}", kind.name);
+        had.saturating_duration_since(begun)
+    })
+}
+
+/// What plain and fenced locks, permits and sets need; `~` and `&` are left out.
+const WAITS_BY_THE_CLOCK: [usize; 4] = [0, 2, 5, 6];
+
+#[test]
+fn without_the_right_to_queues_plain_locks_and_permits_are_waited_for_by_the_clock() {
+    if !has_users() {
+        return;
+    }
+    for kind in [0, 5, 6].map(|index| &KINDS[index]) {
+        let servers = Server::several(3).unwrap();
+        let mine = user(&servers, &["~k", "~k#*", "~l", "&*", "+@all"]);
+        let took = time_to_wait(kind, &mine, &client(&servers));
+        assert!(took < LONGEST_DELAY + LATE, "{}: {took:?}", kind.name);
+        // Its own release goes through, and leaves those that wait to the clock.
+        let took = time_to_wait(kind, &builder(&servers).place_lease(PLACE_LEASE).build().unwrap(), &mine);
+        assert!(took < PLACE_LEASE + LONGEST_DELAY + LATE, "{}: {took:?}", kind.name);
+        no_entry_stays(&servers);
+    }
+}
+
+#[test]
+fn without_the_right_to_the_channel_waits_go_by_the_clock_and_fair_locks_are_refused() {
+    if !has_users() {
+        return;
+    }
+    for rights in [&["~*", "+@all"][..], &["~*", "&*", "+@all", "-subscribe"]] {
+        for kind in WAITS_BY_THE_CLOCK.map(|index| &KINDS[index]) {
+            let servers = Server::several(3).unwrap();
+            let mine = user(&servers, rights);
+            let took = time_to_wait(kind, &mine, &client(&servers));
+            assert!(took < LONGEST_DELAY + LATE, "{}: {took:?}", kind.name);
+            no_entry_stays(&servers);
+        }
+        let servers = Server::several(3).unwrap();
+        let mine = user(&servers, rights);
+        let held = take(&long_lock(&client(&servers), "k"));
+        let error = long_lock(&mine, "k").fair().lock_timeout(SOON).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+        assert!(error.causes().iter().any(|cause| cause.cause() == Cause::NoPermission), "{error}");
+        drop(held);
+        no_entry_stays(&servers);
+    }
+}
+
+/// What is full neither stores an entry nor grants; a release runs there.
+#[test]
+fn a_node_whose_memory_is_full_is_one_that_does_not_count() {
+    for kind in &KINDS {
+        let servers = Server::several(3).unwrap();
+        let [mine, theirs] = [(); 2].map(|()| builder(&servers).place_lease(PLACE_LEASE).build().unwrap());
+        let held = kind.hold(&theirs);
+        servers[1].command(&["CONFIG", "SET", "maxmemory", "1"]).unwrap();
+        let took = time_to_pass(kind, &servers, &mine, held, 2);
+        assert!(took < PLACE_LEASE + LONGEST_DELAY + LATE, "{}: {took:?}", kind.name);
+        servers[1].command(&["CONFIG", "SET", "maxmemory", "0"]).unwrap();
+        no_entry_stays(&servers);
+    }
+}
+
+/// The wait goes on by the clock, and ends with the lock when there is memory again, or at its limit.
+#[test]
+fn waits_end_where_the_memory_of_all_nodes_is_full() {
+    for kind in &KINDS {
+        let servers = Server::several(3).unwrap();
+        let [mine, theirs] = [(); 2].map(|()| builder(&servers).place_lease(PLACE_LEASE).build().unwrap());
+        let held = kind.hold(&theirs);
+        let set_memory = |limit| {
+            servers.iter().for_each(|server| _ = server.command(&["CONFIG", "SET", "maxmemory", limit]).unwrap());
+        };
+        set_memory("1");
+        let begun = Instant::now();
+        let ended = (kind.acquire)(&mine, Duration::from_millis(700));
+        assert!(!matches!(ended, Ok(Some(_))) && begun.elapsed() < SOON, "{}", kind.name);
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| ((kind.acquire)(&mine, SOON).unwrap(), Instant::now()));
+            thread::sleep(Duration::from_millis(300));
+            drop(held);
+            thread::sleep(Duration::from_millis(300));
+            assert!(!waiting.is_finished(), "{}: nothing can be set", kind.name);
+            set_memory("0");
+            let begun = Instant::now();
+            let (guard, had) = waiting.join().unwrap();
+            assert!(guard.is_some(), "{}", kind.name);
+            let took = had.saturating_duration_since(begun);
+            assert!(took < PLACE_LEASE + LONGEST_DELAY + LATE, "{}: {took:?}", kind.name);
+        });
+        no_entry_stays(&servers);
+    }
+}
+
+/// Lets a call wait that has its entry on so many nodes, and releases the lock. Returns how long it waits from then on.
+fn time_to_pass(kind: &Kind, servers: &[Server], mine: &Redlock, held: Held, nodes: usize) -> Duration {
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| ((kind.acquire)(mine, SOON).unwrap(), Instant::now()));
+        let found = || servers.iter().filter(|server| count(server, kind.key) == 1).count();
+        assert!(eventually(SOON, || found() >= nodes), "{}: {}", kind.name, found());
+        thread::sleep(Duration::from_millis(100));
+        let begun = Instant::now();
+        drop(held);
+        let (guard, had) = waiting.join().unwrap();
+        assert!(guard.is_some(), "{}", kind.name);
+        had.saturating_duration_since(begun)
+    })
+}
