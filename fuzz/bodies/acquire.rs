@@ -110,6 +110,8 @@ impl Run {
             wait_limit,
             backoff,
             permanent_fault_limit: Duration::MAX,
+            queues: false,
+            queues_first: false,
         };
         let model = Model {
             nodes,
@@ -158,16 +160,19 @@ impl Run {
                 assert!(self.model.nothing_left(), "a wait before the last attempt is undone");
                 let until = until.as_nanos();
                 assert!((earliest..=latest).contains(&until), "a wait until {until}, and not {earliest} to {latest}");
-                // To its end, or woken early, or late.
+                // To its end, or woken early, which ends nothing, or late.
                 self.now = match choice % 4 {
                     0 => self.now.saturating_add(moment(input)).max(until),
                     1 => self.now.saturating_add(moment(input)).min(until).max(self.now),
                     _ => until.max(self.now),
                 };
                 self.machine.woken(time(self.now));
-                self.model.woken(self.now);
+                if self.now >= until {
+                    self.model.woken(self.now);
+                }
             }
             Output::Raise(_) => panic!("a plain lock has no fence"),
+            Output::Store(_) | Output::Enqueue => panic!("a call without a queue has no entry"),
             Output::Done(_) => self.has_ended = true,
         }
     }

@@ -13,6 +13,7 @@ pub(crate) mod decoder;
 pub(crate) mod endpoint;
 pub(crate) mod round_trip;
 pub(crate) mod session;
+pub(crate) mod subscription;
 
 use quorumlock::protocol::resp::Reply;
 

@@ -14,25 +14,30 @@
 //!    an extension, which is sent by script first until scripts turn out not to work.
 //! 6. A set of keys is one request with a reply for each key, and the worst of them counts; or, where the server sets
 //!    all or none, one command. A refusal says for which keys, and whether others were set.
-//! 7. The receive buffer stays within twice of what it had to hold, and returns to its size when it is empty.
+//! 7. A take is granted, or shows the whole entry of its call; damage in it is a fault of the lock. It goes by script,
+//!    or by SET from when scripts turned out not to work. What releases and leaves report by a script is kept until it
+//!    is taken, a bit for each key.
+//! 8. The receive buffer stays within twice of what it had to hold, and returns to its size when it is empty.
 
 use super::{Input, Tree};
 use quorumlock::NodeId;
 use quorumlock::algorithm::fault::{Cause, Fault, Phase};
+use quorumlock::algorithm::holder::HolderTag;
 use quorumlock::algorithm::lease::OwnerToken;
 use quorumlock::algorithm::protocol_error::ProtocolError;
+use quorumlock::algorithm::queue::{Entry, EntryKind, Member, QueueReply, Slots, Storage, TakeRequest, TicketRequest};
 use quorumlock::algorithm::time::Timestamp;
 use quorumlock::algorithm::vote::Vote;
 use quorumlock::protocol::dialect::Dialect;
 use quorumlock::protocol::error_reply;
 use quorumlock::protocol::handshake::Handshake;
 use quorumlock::protocol::lock_key::LockKey;
-use quorumlock::protocol::operation::Operation;
+use quorumlock::protocol::operation::{Kind, Operation, Verb};
 use quorumlock::protocol::resp::{Decoder, Reply};
 use quorumlock::protocol::script;
 use quorumlock::protocol::server_info::ServerInfo;
 use quorumlock::protocol::session::{
-    Abandoned, EncodedOperation, HandshakeState, SentOperation, Session, SessionEvent, Ticket,
+    Abandoned, EncodedOperation, HandshakeState, SentOperation, Session, SessionEvent, Ticket, Wakes,
 };
 use std::collections::VecDeque;
 
@@ -43,7 +48,7 @@ const USER: &str = "alice";
 const PASSWORD: &str = "hunter2";
 
 /// What servers say, in and out of place. The first ones accept, the next ones refuse, the last ones answer no request.
-const REPLIES: [&str; 18] = [
+const REPLIES: [&str; 24] = [
     "+OK\r\n",
     ":1\r\n",
     "$92\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\nrun_id:0123456789012345678901234567890123456789\r\n",
@@ -62,6 +67,12 @@ const REPLIES: [&str; 18] = [
     "*2\r\n$2\r\nOK\r\n:1\r\n",
     ":-1\r\n",
     "-ERR syntax error\r\n",
+    ":2\r\n",
+    ":-3\r\n",
+    "$49\r\ny 1700000000000000 3 -1 0a1b2c3d fte 00000000abm7\r\n",
+    "$14\r\nn inf 0 0 - - \r\n",
+    ":-2\r\n",
+    "-NOSCRIPT No matching script.\r\n",
 ];
 
 pub(crate) fn run(input: &[u8]) {
@@ -83,6 +94,8 @@ struct Asked {
     /// Which key of how many it is about.
     part: usize,
     keys: usize,
+    /// Whether a script was sent for it.
+    by_script: bool,
 }
 
 impl Asked {
@@ -104,9 +117,21 @@ enum Request {
     InfoPersistence,
     InfoReplication,
     InfoServer,
+    /// Removes an entry. Whether it went by the hash.
+    Leave(Ticket, bool),
     /// Which attempt at the same release this is.
     Release(Ticket, usize),
     Select,
+    /// Takes the lock in turn.
+    Take(Ticket, Way),
+}
+
+/// How a take is sent.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Hash,
+    Set,
+    Text,
 }
 
 struct Run {
@@ -122,6 +147,9 @@ struct Run {
     at_once: bool,
     /// Whether the next extension is to be one by script.
     by_script: bool,
+    /// Whether the next take is.
+    takes_by_script: bool,
+    wakes: Wakes,
     standing: HandshakeState,
     identity: ServerInfo,
     /// How many requests the server has taken notice of, and what it has written that is still on its way.
@@ -154,6 +182,8 @@ impl Run {
             said: Vec::new(),
             at_once: false,
             by_script: true,
+            takes_by_script: true,
+            wakes: Wakes::default(),
             standing: HandshakeState::Pending,
             identity: ServerInfo::default(),
             served: 0,
@@ -174,7 +204,7 @@ impl Run {
             (Request::InfoReplication, true),
         ];
         for request in handshake.into_iter().filter_map(|(request, is_sent)| is_sent.then_some(request)) {
-            run.asked.push(Asked { request, at: Timestamp::ORIGIN, part: 0, keys: 1 });
+            run.asked.push(Asked { request, at: Timestamp::ORIGIN, part: 0, keys: 1, by_script: false });
         }
         run
     }
@@ -187,27 +217,31 @@ impl Run {
                 let request = if is_at_once { Request::AcquireAll } else { Request::Acquire };
                 let (ticket, now) = self.ask(keys, request);
                 let ttl_millis = u64::from(ticket.generation);
-                self.queue(ticket, Operation::Acquire { ttl_millis, fence: None }, keys, now);
+                self.queue(ticket, Verb::Acquire { ttl_millis }, keys, now);
             }
             2 => {
-                let (keys, before) = (1 + how % NAMES.len(), self.asked.len());
+                let keys = 1 + how % NAMES.len();
                 let (ticket, now) = self.ask(keys, |ticket| Request::Release(ticket, 1));
-                let queued = self.queue(ticket, Operation::Release { hint: None, fence: None }, keys, now);
                 // By its hash the script is tried once more than the ways that are known without it.
-                if queued.windows(b"EVALSHA".len()).any(|word| word == b"EVALSHA") {
-                    self.asked[before..].iter_mut().for_each(|asked| asked.request = Request::Release(ticket, 0));
+                if self.queue(ticket, Verb::Release(None), keys, now) {
+                    self.set_request(keys, Request::Release(ticket, 0));
                 }
             }
             3 => {
                 let (keys, by_script) = (1 + how % NAMES.len(), self.by_script);
                 let (ticket, now) = self.ask(keys, |ticket| Request::Extend(ticket, 1, by_script));
                 let ttl_millis = u64::from(ticket.generation);
-                self.queue(ticket, Operation::Extend { ttl_millis, fence: None }, keys, now);
+                self.queue(ticket, Verb::Extend { ttl_millis }, keys, now);
             }
             4 => {
                 if let Some((again, request, keys)) = self.misunderstood.pop_front() {
-                    let (_, now) = self.ask(keys, |_| request);
+                    let request = match request {
+                        Request::Take(ticket, Way::Text) if !self.takes_by_script => Request::Take(ticket, Way::Set),
+                        request => request,
+                    };
+                    let ((_, now), before) = (self.ask(keys, |_| request), self.session.traffic.unsent().len());
                     self.session.ask_again(again, key(keys).as_bytes(), &token(again.ticket()), now);
+                    self.note_script(before);
                 }
             }
             5 => {
@@ -215,7 +249,23 @@ impl Run {
                 self.session.reject(fault);
                 self.standing = HandshakeState::Rejected(fault);
             }
-            6 | 7 => {
+            6 if how.is_multiple_of(2) => {
+                let way = if self.takes_by_script { Way::Text } else { Way::Set };
+                let (ticket, now) = self.ask(1, |ticket| Request::Take(ticket, way));
+                let ticket_request = TicketRequest::Proposed(ticket.slot.into());
+                let entry = Some(entry(ticket));
+                let request = TakeRequest { entry, ticket: ticket_request, ..TakeRequest::WITHOUT_ENTRY };
+                if self.queue(ticket, Verb::Take { ttl_millis: ticket.generation.into(), request }, 1, now) {
+                    self.set_request(1, Request::Take(ticket, Way::Hash));
+                }
+            }
+            6 => {
+                let (ticket, now) = self.ask(1, |ticket| Request::Leave(ticket, false));
+                if self.queue(ticket, Verb::Leave(Some(entry(ticket))), 1, now) {
+                    self.set_request(1, Request::Leave(ticket, true));
+                }
+            }
+            7 => {
                 let count = (how * how * how).min(self.session.traffic.unsent().len());
                 self.sent.extend_from_slice(&self.session.traffic.unsent()[..count]);
                 self.session.traffic.sent(count);
@@ -252,12 +302,30 @@ impl Run {
         }
     }
 
-    /// Queues an operation. Gives the bytes of it.
-    fn queue(&mut self, ticket: Ticket, operation: Operation, keys: usize, now: Timestamp) -> Vec<u8> {
+    /// Queues an operation. Returns whether it is a script that is called by its hash.
+    fn queue(&mut self, ticket: Ticket, verb: Verb, keys: usize, now: Timestamp) -> bool {
         let before = self.session.traffic.unsent().len();
-        let (key, encoded) = (key(keys), &mut EncodedOperation::default());
-        self.session.queue(&SentOperation::new(ticket, operation), (key.as_bytes(), &token(ticket)), now, encoded);
-        self.session.traffic.unsent()[before..].to_vec()
+        let sent = SentOperation::new(ticket, Operation { verb, kind: Kind::Plain });
+        let encoded = &mut EncodedOperation::default();
+        self.session.queue(&sent, (key(keys).as_bytes(), &token(ticket)), now, encoded);
+        self.note_script(before)
+    }
+
+    /// Notes whether what was just queued is a script, and returns whether it is called by its hash.
+    fn note_script(&mut self, before: usize) -> bool {
+        let queued = &self.session.traffic.unsent()[before..];
+        let has = |word: &[u8]| queued.windows(word.len()).any(|words| words == word);
+        let (by_script, by_hash) = (has(b"\r\nEVAL"), has(b"\r\nEVALSHA\r\n"));
+        // A set that is asked for by one command has one reply.
+        let at = self.asked.last().map(|asked| asked.at);
+        let asked = self.asked.iter_mut().rev().take_while(|asked| Some(asked.at) == at);
+        asked.for_each(|asked| asked.by_script = by_script);
+        by_hash
+    }
+
+    /// Makes what was just asked about so many keys this request.
+    fn set_request(&mut self, keys: usize, request: Request) {
+        self.asked.iter_mut().rev().take(keys).for_each(|asked| asked.request = request);
     }
 
     /// Expects the replies to a request about so many keys.
@@ -266,7 +334,7 @@ impl Run {
         let (ticket, at) = (Ticket { slot: count % 3, generation: count }, Timestamp::from_nanos(u64::from(count)));
         let request = request(ticket);
         let first = if let Request::AcquireAll(_) = request { keys - 1 } else { 0 };
-        self.asked.extend((first..keys).map(|part| Asked { request, at, part, keys }));
+        self.asked.extend((first..keys).map(|part| Asked { request, at, part, keys, by_script: false }));
         (ticket, at)
     }
 
@@ -281,7 +349,10 @@ impl Run {
             Some(Request::InfoReplication) => &[3, 3, 7, 11],
             Some(Request::InfoMemory | Request::InfoPersistence) => &[3, 7, 11, 12],
             Some(Request::InfoServer) => &[2, 12, 7, 6, 13],
-            Some(Request::Release(..)) => &[1, 5, 6, 7, 9],
+            Some(Request::Leave(..)) => &[1, 5, 18, 19, 22, 7, 23],
+            Some(Request::Release(..)) => &[1, 5, 6, 7, 9, 18, 19, 22, 23],
+            Some(Request::Take(_, Way::Set)) => &[0, 4, 8],
+            Some(Request::Take(..)) => &[1, 20, 21, 22, 7, 8, 23, 6],
             None => &[0],
         };
         self.served += 1;
@@ -383,6 +454,14 @@ impl Run {
             }
             (request, reply) => {
                 self.said.push(said(request, reply)?);
+                if asked.by_script && matches!(request, Request::Release(..) | Request::Leave(..)) {
+                    match reply {
+                        Tree::Integer(2 | -2) => self.wakes.told |= 1 << asked.part,
+                        Tree::Integer(3 | -3) => self.wakes.more |= 1 << asked.part,
+                        Tree::Integer(4 | -4) => self.wakes.is_denied = true,
+                        _ => {}
+                    }
+                }
                 if !asked.is_last() {
                     return Some(Meaning::Nothing);
                 }
@@ -392,6 +471,7 @@ impl Run {
                 match request {
                     Request::AcquireAll(_) if is_withheld_command => self.at_once = false,
                     Request::Extend(_, 1, by_script) if is_withheld_command => self.by_script = !by_script,
+                    Request::Take(_, Way::Text) if is_withheld_command => self.takes_by_script = false,
                     _ => {}
                 }
                 self.answer(request, &said)?
@@ -408,6 +488,10 @@ impl Run {
             Request::Extend(ticket, attempt, by_script) => {
                 (ticket, (attempt == 1).then_some(Request::Extend(ticket, 2, !by_script)))
             }
+            Request::Leave(ticket, by_hash) => (ticket, by_hash.then_some(Request::Leave(ticket, false))),
+            Request::Take(ticket, Way::Hash) => (ticket, Some(Request::Take(ticket, Way::Text))),
+            Request::Take(ticket, Way::Text) => (ticket, Some(Request::Take(ticket, Way::Set))),
+            Request::Take(ticket, Way::Set) => (ticket, None),
             Request::Release(ticket, attempt) => {
                 let is_left = attempt < Dialect::FOR_RELEASE.len();
                 (ticket, is_left.then_some(Request::Release(ticket, attempt + 1)))
@@ -441,6 +525,7 @@ impl Run {
                 let vote = if is_partial { Vote::Partial } else { Vote::Refused };
                 Meaning::Event(SessionEvent::RefusedFor(ticket, vote, keys))
             }
+            (Said::Queued(reply), _) => Meaning::Event(SessionEvent::Queued(ticket, reply)),
             (Said::Refused, _) => vote(Vote::Refused),
             (Said::Absent, _) => vote(Vote::Absent),
             (Said::Granted, _) => vote(Vote::Granted),
@@ -448,7 +533,8 @@ impl Run {
     }
 
     /// What can be seen of the session is what the model says.
-    fn compare(&self) {
+    fn compare(&mut self) {
+        assert_eq!(self.session.take_wakes(), std::mem::take(&mut self.wakes));
         assert_eq!(self.session.traffic.backlog(), self.asked.len() - self.answered);
         assert_eq!(self.session.traffic.waiting_since(), self.asked.get(self.answered).map(|asked| asked.at));
         assert_eq!(self.session.standing(), self.standing);
@@ -463,8 +549,10 @@ impl Run {
 
         let unanswered = self.asked[self.answered..].iter().filter(|asked| asked.is_last());
         let unanswered = unanswered.filter_map(|asked| match asked.request {
-            Request::Acquire(ticket) | Request::AcquireAll(ticket) => Some((ticket, Abandoned::Acquire)),
-            Request::Extend(ticket, ..) => Some((ticket, Abandoned::Extend)),
+            Request::Acquire(ticket) | Request::AcquireAll(ticket) | Request::Take(ticket, _) => {
+                Some((ticket, Abandoned::Acquire))
+            }
+            Request::Extend(ticket, ..) | Request::Leave(ticket, _) => Some((ticket, Abandoned::Extend)),
             Request::Release(ticket, _) => Some((ticket, Abandoned::Release)),
             _ => None,
         });
@@ -500,6 +588,7 @@ enum Said {
     Granted,
     /// The command was not run, and may be later.
     NotRun(Cause),
+    Queued(QueueReply),
     Refused,
     /// The user may not, or the server does not know how.
     Withheld,
@@ -515,7 +604,7 @@ impl Said {
         match self {
             Said::Granted => 0,
             Said::Absent => 1,
-            Said::Refused => 2,
+            Said::Refused | Said::Queued(_) => 2,
             Said::Fault => 3,
             Said::NotRun(_) => 4,
             Said::Withheld => 5,
@@ -525,6 +614,29 @@ impl Said {
 
 /// What a reply to a command about a lock says, or `None` when it does not fit.
 fn said(request: Request, reply: &Tree) -> Option<Said> {
+    let by_hash = match request {
+        Request::Leave(_, by_hash) => by_hash,
+        Request::Take(_, way) => way == Way::Hash,
+        _ => false,
+    };
+    match (request, reply) {
+        (Request::Take(ticket, Way::Set), _) => return said(Request::Acquire(ticket), reply),
+        (Request::Take(..) | Request::Leave(..), Tree::Error(text)) => {
+            let may_be_another = by_hash || matches!(request, Request::Take(..));
+            let is_withheld = is_barred(text) && may_be_another || by_hash && first_word(text) == b"NOSCRIPT";
+            return Some(if is_withheld { Said::Withheld } else { Said::Fault });
+        }
+        (Request::Take(..), Tree::Integer(1)) => return Some(Said::Granted),
+        (Request::Take(..), Tree::Integer(-2)) => return Some(Said::Fault),
+        (Request::Take(..), Tree::Bulk(Some(text))) if text.contains(&b' ') => {
+            return Some(queued(text).map_or(Said::Fault, Said::Queued));
+        }
+        (Request::Take(..), _) => return None,
+        (Request::Leave(..) | Request::Release(..), Tree::Integer(1..=4)) => return Some(Said::Granted),
+        (Request::Leave(..) | Request::Release(..), Tree::Integer(0 | -4..=-2)) => return Some(Said::Refused),
+        (Request::Leave(..), _) => return None,
+        _ => {}
+    }
     let is_by_set = matches!(request, Request::Acquire(_) | Request::Extend(_, _, false));
     let is_acquisition = matches!(request, Request::Acquire(_) | Request::AcquireAll(_));
     let is_extension_by_script = matches!(request, Request::Extend(_, _, true));
@@ -553,6 +665,40 @@ fn is_not_run(text: &[u8]) -> bool {
     !matches!(error_reply::cause(text), Cause::FenceAhead | Cause::Server("WRONGTYPE") | Cause::UnexpectedValue)
 }
 
+/// The server does not know scripts, or the user may not run them.
+fn is_barred(text: &[u8]) -> bool {
+    let is_denied = String::from_utf8_lossy(text).contains(" run the 'eval");
+    if text.starts_with(b"NOPERM") { is_denied } else { is_withheld(text) }
+}
+
+/// The seven fields of a reply about the queue, if they are those.
+fn queued(text: &[u8]) -> Option<QueueReply> {
+    let fields: Vec<&[u8]> = text.splitn(7, |&byte| byte == b' ').collect();
+    let [storage, ticket, rank, held, holder, slots, head] = fields[..] else { return None };
+    let number = |digits: &[u8]| String::from_utf8(digits.to_vec()).ok()?.parse::<u64>().ok();
+    let storage = match storage {
+        b"y" => Storage::Before,
+        b"n" => Storage::Now,
+        b"o" => Storage::NoMemory,
+        b"d" => Storage::Denied,
+        _ => return None,
+    };
+    let held = if held == b"-1" { None } else { Some(std::time::Duration::from_millis(number(held)?)) };
+    Some(QueueReply {
+        storage,
+        ticket: number(ticket)?,
+        rank: number(rank)?.try_into().ok()?,
+        held,
+        holder: (holder != b"-").then(|| HolderTag::exact(holder)),
+        slots: Slots::of(slots),
+        head: if head.is_empty() { None } else { Member::new(head) },
+    })
+}
+
+fn entry(ticket: Ticket) -> Entry {
+    Entry { client: 0xab, kind: EntryKind::Mutex, number: ticket.generation.into() }
+}
+
 /// Another token for each request, so that it shows when one is sent for another.
 fn token(ticket: Ticket) -> OwnerToken {
     let mut entropy = [0; OwnerToken::ENTROPY];
@@ -573,6 +719,11 @@ fn first_word(text: &[u8]) -> &[u8] {
 fn is_withheld(text: &[u8]) -> bool {
     let unknown = [b"ERR unknown ".as_slice(), b"ERR Could not find scripting engine"];
     first_word(text) == b"NOPERM" || unknown.iter().any(|opening| text.starts_with(opening))
+}
+
+/// The command and the script in it, by its hash or its text.
+fn called(by_hash: bool) -> [&'static [u8]; 2] {
+    if by_hash { [b"EVALSHA", script::PLAIN_SHA1.as_bytes()] } else { [b"EVAL", script::PLAIN.as_bytes()] }
 }
 
 /// All that was sent, sent or not yet: one command for each request.
@@ -607,6 +758,22 @@ fn check_commands(mut bytes: &[u8], asked: &[Asked]) {
                     *words == [b"SET", key, token, b"IFEQ", token, b"PX", ttl]
                 }
             }
+            (Request::Take(ticket, Way::Set), [b"SET", name, owner, b"NX", b"PX", ttl]) => {
+                (*name, *owner) == (key, &token(ticket).digits()[..])
+                    && *ttl == ticket.generation.to_string().as_bytes()
+            }
+            (Request::Take(ticket, way), words) => {
+                let [call, text] = called(way == Way::Hash);
+                let (token, ttl, clock) =
+                    (token(ticket).digits(), ticket.generation.to_string(), ticket.slot.to_string());
+                let member = entry(ticket).member();
+                let (ttl, clock) = (ttl.as_bytes(), clock.as_bytes());
+                *words == [call, text, b"1", key, b"take", &token, ttl, member.text(), clock, b"p", b""]
+            }
+            (Request::Leave(ticket, by_hash), words) => {
+                let [call, text] = called(by_hash);
+                *words == [call, text, b"1", key, b"leave", entry(ticket).member().text()]
+            }
             (Request::InfoMemory, words) => *words == [b"INFO".as_slice(), b"memory"],
             (Request::InfoPersistence, words) => *words == [b"INFO".as_slice(), b"persistence"],
             (Request::InfoReplication, words) => *words == [b"INFO".as_slice(), b"replication"],
@@ -619,8 +786,8 @@ fn check_commands(mut bytes: &[u8], asked: &[Asked]) {
                 let expected: &[&[u8]] = match *dialect {
                     b"DELEX" => &[key, b"IFEQ", &token.digits()],
                     b"DELIFEQ" => &[key, &token.digits()],
-                    b"EVALSHA" => &[script::RELEASE_SHA1.as_bytes(), b"1", key, &token.digits()],
-                    b"EVAL" => &[script::RELEASE.as_bytes(), b"1", key, &token.digits()],
+                    b"EVALSHA" => &[script::PLAIN_SHA1.as_bytes(), b"1", key, b"release", &token.digits()],
+                    b"EVAL" => &[script::PLAIN.as_bytes(), b"1", key, b"release", &token.digits()],
                     _ => &[],
                 };
                 arguments == expected
