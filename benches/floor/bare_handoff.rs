@@ -6,7 +6,7 @@
 
 use crate::floor::{self, Floor};
 use quorumlock::protocol::dialect::Dialect;
-use quorumlock::protocol::publish;
+use quorumlock::protocol::resp;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::Read;
 use std::net::{SocketAddr, TcpStream};
@@ -36,7 +36,7 @@ impl Bare {
     pub(crate) fn connect(addresses: &[SocketAddr], resource: &str, index: u8) -> Bare {
         let streams = floor::connect(addresses);
         let mut request = Vec::new();
-        publish::subscribe(&mut request, resource.as_bytes());
+        resp::encode(&mut request, &[b"SUBSCRIBE", resource.as_bytes()]);
         let subscribers = streams.into_iter().map(|mut stream| {
             std::io::Write::write_all(&mut stream, &request).expect("a server that permits SUBSCRIBE");
             Subscriber { stream, received: 0 }

@@ -8,10 +8,10 @@
 //! A node that is far behind is left out, as the library leaves it out after a while.
 
 use crate::comparison::{Pair, timed};
+use crate::release;
 use quorumlock::algorithm::lease::OwnerToken;
 use quorumlock::protocol::command;
 use quorumlock::protocol::dialect::Dialect;
-use quorumlock::protocol::publish::Hint;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -46,12 +46,11 @@ impl Floor {
         Floor::with(addresses, take, release)
     }
 
-    /// Connects, and publishes with each release: this digit.
+    /// Connects, and publishes this digit with each release, on the channel that is named as the lock.
     pub(crate) fn publishing(addresses: &[SocketAddr], dialect: Dialect, resource: &str, owner: u8) -> Floor {
         let (take, _) = requests(dialect, resource, owner);
         let mut release = Vec::new();
-        let hint = Hint { crowd: owner, has_waited: false };
-        command::release(&mut release, dialect, resource.as_bytes(), &token(owner), Some(hint));
+        release::write(&mut release, dialect, resource, &token(owner), Some((resource, &owner.to_string())));
         Floor::with(addresses, take, release)
     }
 
@@ -204,7 +203,7 @@ impl Answers {
 pub(crate) fn requests(dialect: Dialect, resource: &str, owner: u8) -> (Vec<u8>, Vec<u8>) {
     let (mut take, mut release) = (Vec::new(), Vec::new());
     command::acquire(&mut take, resource.as_bytes(), &token(owner), 600_000);
-    command::release(&mut release, dialect, resource.as_bytes(), &token(owner), None);
+    release::write(&mut release, dialect, resource, &token(owner), None);
     (take, release)
 }
 

@@ -50,6 +50,7 @@ mod programs;
 mod proxy;
 mod readers;
 mod reentry;
+mod release;
 mod scaling;
 mod secured;
 #[path = "../../tests/it/support/server.rs"]

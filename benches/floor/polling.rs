@@ -6,6 +6,7 @@
 
 use crate::competitor::now;
 use crate::floor::Answers;
+use crate::release;
 use quorumlock::algorithm::lease::OwnerToken;
 use quorumlock::protocol::command;
 use quorumlock::protocol::dialect::Dialect;
@@ -57,7 +58,7 @@ impl Polling {
     /// Releases the lock, or undoes a lost attempt.
     pub(crate) fn release(&mut self) {
         let mut request = Vec::new();
-        command::release(&mut request, Dialect::Evalsha, self.resource.as_bytes(), &self.token, None);
+        release::write(&mut request, Dialect::Evalsha, self.resource, &self.token, None);
         self.ask(&request);
     }
 

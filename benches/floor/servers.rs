@@ -1,9 +1,8 @@
 //! Real servers on the cores of their placement.
 
-use crate::Setting;
 use crate::server::{Answer, Server};
+use crate::{Setting, release};
 use quorumlock::protocol::dialect::Dialect;
-use quorumlock::protocol::script;
 use std::net::SocketAddr;
 
 /// What happens to some of the nodes, in words, and to how many.
@@ -57,7 +56,7 @@ impl Servers {
     /// Loads the release script into all servers.
     pub(crate) fn load_script(&self) {
         for server in &self.processes {
-            server.command(&["SCRIPT", "LOAD", script::RELEASE]).expect("a server that takes a script");
+            server.command(&["SCRIPT", "LOAD", release::SCRIPT]).expect("a server that takes a script");
         }
     }
 
