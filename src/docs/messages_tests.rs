@@ -99,15 +99,9 @@ fn node_faults() -> Vec<(Fault, &'static str)> {
         (denied(Detail::Command("PTTL")), "Allow it, for `holder`"),
         (denied(Detail::Command("TIME")), "Allow it, for `holder` of a fenced lock"),
         (denied(Detail::Key("SET")), "Allow the key pattern in the user's ACL"),
-        (denied(Detail::Key("EVAL with GET, SET and TIME")), "Allow `~quorumlock-fence:…` in the user's ACL"),
-        (
-            denied(Detail::Key("EVAL with GET, SET, DEL, PTTL and TIME")),
-            "Allow `~quorumlock-queue:…` in the user's ACL",
-        ),
-        (
-            denied(Detail::Key("EVAL with GET, SET, DEL, PEXPIRE and TIME")),
-            "Allow `~quorumlock-rw:…` in the user's ACL",
-        ),
+        (denied(Detail::Key("EVAL with GET, SET and TIME")), "Allow `~quorumlock-*:…` in the user's ACL"),
+        (denied(Detail::Key("EVAL with GET, SET, DEL, PTTL and TIME")), "Allow `~quorumlock-*:…` in the user's ACL"),
+        (denied(Detail::Key("EVAL with GET, SET, DEL, PEXPIRE and TIME")), "Allow `~quorumlock-*:…` in the user's ACL"),
         (fault(Handshake, Cause::NoPermission).with(Detail::Command("SELECT")), "Allow it, or use database 0"),
         (denied(Detail::Command("PUBLISH")), "Allow it, or switch `release_notifications` off"),
         (denied(Detail::Command("SUBSCRIBE")), "Allow it, or switch `release_notifications` off"),
@@ -119,8 +113,7 @@ fn node_faults() -> Vec<(Fault, &'static str)> {
         (fault(Reply, Cause::NoScripts), "Let the user run `EVAL`, or name a node that has scripts"),
         (
             fault(Reply, Cause::UnexpectedValue),
-            "Find out which program wrote the key of a fenced or read-write lock, or the queue of a fair one, and \
-             delete it",
+            "Find out which program wrote the key of a fenced or read-write lock, and delete it",
         ),
         (
             fault(Reply, Cause::NoExpiry),
@@ -228,6 +221,8 @@ fn errors() -> Vec<Error> {
         built(one().spin(MINUTE)),
         refused(client.mutex("")),
         refused(client.mutex("quorumlock-fence:x")),
+        refused(client.mutex("quorumlock-node")),
+        refused(client.mutex("quorumlock-permits:x")),
         refused(client.mutex("quorumlock-queue:x")),
         refused(client.mutex("quorumlock-rw:x")),
         refused(of_set(0)),
