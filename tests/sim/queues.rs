@@ -170,6 +170,12 @@ impl World {
         self.judge.queues.owners.get(&first[..DIGITS]).copied()
     }
 
+    /// Whether the client has a subscriber connection to the node.
+    pub(crate) fn is_subscribed(&self, client: usize, node: usize) -> bool {
+        let connections = self.live_connections(Some(client), Some(node));
+        connections.into_iter().any(|index| self.connections[index].is_subscriber)
+    }
+
     /// When all calls have returned, a living client has no entry. One on a node where the client has no subscriber
     /// connection counts as dead: it may stay until a call finds it in front, or the queue ends.
     pub(crate) fn look_for_entries(&mut self) {
@@ -178,11 +184,7 @@ impl World {
             for (key, entries) in self.queues_of(node) {
                 for entry in entries {
                     let client = self.judge.queues.owners.get(&entry[..DIGITS]).copied();
-                    let is_heard = |client: usize| {
-                        let connections = self.live_connections(Some(client), Some(node));
-                        connections.into_iter().any(|index| self.connections[index].is_subscriber)
-                    };
-                    if client.is_some_and(|client| !self.clients[client].is_gone && is_heard(client)) {
+                    if client.is_some_and(|client| !self.clients[client].is_gone && self.is_subscribed(client, node)) {
                         left = Some((node, key.clone(), entry, client));
                     }
                 }

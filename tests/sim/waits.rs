@@ -159,7 +159,8 @@ impl World {
     }
 
     /// A node has run a take of a call that waits. A quorum that has stored the entry keeps its ticket a little later:
-    /// when the call has heard of it, and the others have stored it.
+    /// when the call has heard of it, and the others have stored it. While its client has no subscriber connection to a
+    /// node, the entry counts as dead there.
     pub(crate) fn note_seat(&mut self, command: &Command<'_>, request: &Request<'_>, reply: &[u8]) {
         let is_taken = request.verb == b"take" && request.stores && matches!(reply, [b'$', ..]) && !is_granted(reply);
         let number = keys::attempt_of(command.words[5]).filter(|&number| number < self.judge.tokens.len());
@@ -168,9 +169,9 @@ impl World {
         let (task, now) = (self.judge.tokens[number].task, self.now);
         let margin = 4 * self.plan.longest_way() + 20 * self.plan.lateness;
         let (majority, drawn_at) = (self.judge.majority, self.judge.tokens[number].drawn_at);
-        let Some(call) = self.waits.calls.get_mut(&task).filter(|call| is_taken && call.begun <= drawn_at) else {
-            return;
-        };
+        let is_subscribed = self.is_subscribed(self.connections[command.connection].client, command.node);
+        let is_seated = |call: &&mut Call| is_taken && is_subscribed && call.begun <= drawn_at;
+        let Some(call) = self.waits.calls.get_mut(&task).filter(is_seated) else { return };
         call.stored_by.insert(command.node);
         if call.stored_by.len() >= majority && call.seated_at.is_none() {
             call.seated_at = Some(now + margin);
