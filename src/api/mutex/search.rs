@@ -34,7 +34,6 @@ impl<'a> Attempts<'a, '_> {
     /// Searches a slot, and makes an attempt at it.
     pub(super) fn search(&mut self) -> Result<()> {
         let Some(permits) = self.call.permits else { return Ok(()) };
-        self.search.asks_in_turn = false;
         let mut next = self.first_slot(permits);
         let mut last = None;
         for tries in 1..=MOST_TRIES {
@@ -47,7 +46,8 @@ impl<'a> Attempts<'a, '_> {
             let is_refused = result.tally.acquisition() == Outcome::Held;
             let free = result.queue.as_deref().and_then(|round| self.free_slot(permits, round));
             self.report_endless(permits, &result);
-            let goes_on = is_refused && tries < MOST_TRIES && self.goes_on(free);
+            let was_in_turn = result.queue.is_some();
+            let goes_on = is_refused && tries < MOST_TRIES && self.goes_on(free, was_in_turn);
             if !goes_on {
                 self.searched(record, result, tries);
                 return Ok(());
@@ -64,8 +64,8 @@ impl<'a> Attempts<'a, '_> {
     }
 
     /// Whether a refused attempt asks for another slot: one that is free, or in turn, if it does not wait for that.
-    fn goes_on(&mut self, free: Option<usize>) -> bool {
-        if self.machine.queue().is_some() || self.search.asks_in_turn {
+    fn goes_on(&mut self, free: Option<usize>, was_in_turn: bool) -> bool {
+        if was_in_turn || self.machine.queue().is_some() {
             return free.is_some();
         }
         self.search.asks_in_turn = self.call.limit == WaitLimit::Once || !self.call.client.engine().has_messages();

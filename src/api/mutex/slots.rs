@@ -53,7 +53,8 @@ impl PermitSlots {
 pub(super) struct Search {
     /// The slot that is tried, or was acquired.
     pub(super) taken: Option<TakenSlot>,
-    /// Whether the next slot is asked for in turn, though the call has no entry: it does not wait.
+    /// Whether a call that has no entry asks in turn: a slot was refused, and what is refused in turn says which slots
+    /// are free.
     pub(super) asks_in_turn: bool,
     /// Whether the attempt has asked for a slot before.
     pub(super) is_asked_on: bool,
