@@ -690,6 +690,7 @@ fn queued(text: &[u8]) -> Option<QueueReply> {
         rank: number(rank)?.try_into().ok()?,
         held,
         holder: (holder != b"-").then(|| HolderTag::exact(holder)),
+        is_other_library: holder.ends_with(b"!"),
         slots: Slots::of(slots),
         head: if head.is_empty() { None } else { Member::new(head) },
     })

@@ -199,14 +199,26 @@ impl<K: LockKind> Queue<'_, '_, K> {
         if grants && let Some(answer) = self.grant()? {
             return Ok(answer);
         }
-        let value = &self.lock.holder[..self.lock.holder.len().min(8)];
-        let graphic = |byte: &u8| if byte.is_ascii_graphic() { char::from(*byte) } else { '_' };
-        let value = if value.is_empty() { "-".to_owned() } else { value.iter().map(graphic).collect() };
+        let value = self.holder_shown();
         let (ticket, rank, left) = (ticket.unwrap_or(0.0), self.rank(), self.kind.held_for(self.calls));
         let slots = self.kind.slots(self.calls);
         let mut reply = format!("{state} {ticket:.0} {rank} {left} {value} {slots} ").into_bytes();
         reply.extend_from_slice(&self.first_entry().unwrap_or_default());
         Ok(ScriptValue::Bulk(reply))
+    }
+
+    /// What a refusal shows of the holder.
+    fn holder_shown(&self) -> String {
+        let holder = &self.lock.holder[..];
+        let digits = holder.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+        let shown = |bytes: &[u8]| -> String {
+            bytes.iter().map(|&byte| if matches!(byte, b'0'..=b'~') { char::from(byte) } else { '_' }).collect()
+        };
+        match holder {
+            [] => "-".to_owned(),
+            _ if digits == 40 && holder.get(40).is_none_or(|&byte| byte == b' ') => shown(&holder[..8]),
+            _ => shown(&holder[holder.len().saturating_sub(8)..]) + "!",
+        }
     }
 
     /// Stores the caller's entry, unless the lock is free and the queue is empty. Its ticket, and its state.

@@ -176,10 +176,12 @@ fn queued(text: &[u8]) -> Option<QueueReply> {
         b"-1" => None,
         millis => Some(Duration::from_millis(number(millis)?)),
     };
-    let holder = Some(fields.next()?).filter(|text| *text != b"-").map(HolderTag::exact);
+    let holder = fields.next()?;
+    let is_other_library = holder.ends_with(b"!");
+    let holder = Some(holder).filter(|text| *text != b"-").map(HolderTag::exact);
     let slots = Slots::of(fields.next()?);
     let head = Some(fields.next()?).filter(|head| !head.is_empty()).and_then(Member::new);
-    Some(QueueReply { storage, ticket, rank: u32::try_from(rank).ok()?, held, holder, slots, head })
+    Some(QueueReply { storage, ticket, rank: u32::try_from(rank).ok()?, held, holder, is_other_library, slots, head })
 }
 
 fn number(text: &[u8]) -> Option<u64> {

@@ -33,14 +33,14 @@ pub const PLAIN: &str = script!("lua/plain.lua", "lua/mutex.lua", "lua/queue.lua
 pub const READ_WRITE: &str = script!("lua/read_write.lua", "lua/queue.lua");
 
 /// What servers call [`FENCED`] once they have run it, as [`PLAIN_SHA1`].
-pub const FENCED_SHA1: &str = "167865ecfbdd38f4e8d81a93f1e0027e61fc4d78";
+pub const FENCED_SHA1: &str = "922a8cb4ec84aa0680646d4f5271b478483f33ec";
 /// What servers call [`PERMIT`] once they have run it, as [`PLAIN_SHA1`].
-pub const PERMIT_SHA1: &str = "f63bfaf21786eaa23b0a01049f74129cb94be77d";
+pub const PERMIT_SHA1: &str = "30a373eced0bba67d7f96b36928cd617188a2309";
 /// What servers call [`PLAIN`] once they have run it: the SHA-1 of its text, as `SCRIPT LOAD` answers. A test asks a
 /// server whether it still is.
-pub const PLAIN_SHA1: &str = "ddc6d1740a958a1fba1b14063f96ee9cecb27913";
+pub const PLAIN_SHA1: &str = "c94828d3f59baf4d88bf27ea9731b7a51359bbf8";
 /// What servers call [`READ_WRITE`] once they have run it, as [`PLAIN_SHA1`].
-pub const READ_WRITE_SHA1: &str = "d3ef938cdb2d4b47c3623a430df67361fd72133f";
+pub const READ_WRITE_SHA1: &str = "4b888d5c50d355a7efd63617382dafab396340d0";
 
 /// How often on one connection a server may not know a script that it has run. To flush its scripts is rare. A server
 /// that forbids the hash, or forgets scripts all the time, does so for good.

@@ -370,6 +370,10 @@ impl Acquire {
             (Some(queue), Some((round, granted))) => {
                 Some((queue.lost(granted, &round, self.bounds.free_at, now.steady), round))
             }
+            (Some(queue), None) => {
+                queue.collided(self.attempt_time, random);
+                None
+            }
             _ => None,
         };
         let (undo, store) = match aftermath {

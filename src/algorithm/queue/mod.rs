@@ -18,6 +18,9 @@
 //!    A refusal with one entry in front, by a node whose lock was free, makes its call the next one, too.
 //! 5. Without a message, a call asks once in `place_lease` and its rank in milliseconds; the first one also when the
 //!    holder's time to live ends. Where messages do not arrive, it asks after a delay that grows (rule 3.3).
+//!    So does the first one while another library has the lock ([`waits_for_other_library`]
+//!    (QueueRound::waits_for_other_library)). A set that asked for all its keys in vain lets a random time pass before
+//!    a turn has it ask again ([`collided`](QueuedCall::collided)).
 //! 6. A round challenges a head that the call saw for `place_lease` while the lock was free or changed hands
 //!    ([`HeadWatch`], one for each node). It grants nothing, and the call asks again in 10 ms.
 //!
@@ -118,6 +121,8 @@ pub struct QueuedCall {
     /// The pause after a round in which another slot was free. It doubles: on no quorum the slot may be free.
     slot_pause: Duration,
     asked: Timestamp,
+    /// For how long after it asked no turn has it ask again.
+    pause: Duration,
     /// When it asks without a reason to.
     pub fallback: Timestamp,
     /// How many were in front on the node with the fewest: at the first round that was refused, and at the last one.
@@ -136,6 +141,8 @@ pub struct QueuedCall {
     is_unasked: bool,
     /// When the holder's key ends, as far as nodes have said.
     free_at: Timestamp,
+    /// By node: how many were in front there, and which holder had the lock.
+    seen: Vec<(NodeId, u32, Option<HolderTag>)>,
     /// Whether the lock was found to be another's without a message: holders may not publish.
     has_missed: bool,
 }
@@ -153,6 +160,7 @@ impl QueuedCall {
             retry: None,
             slot_pause: JITTER,
             asked: now,
+            pause: Duration::ZERO,
             fallback: now,
             first_rank: None,
             rank: 0,
@@ -163,6 +171,7 @@ impl QueuedCall {
             because: AskedBecause::default(),
             is_unasked: false,
             free_at: Timestamp::NEVER,
+            seen: Vec::new(),
             has_missed: false,
         }
     }
@@ -202,7 +211,14 @@ impl QueuedCall {
             self.because.unasked += 1;
         }
         (self.turns, self.next, self.retry, self.asked) = (NodeSet::EMPTY, None, None, now);
-        self.leaves = NodeSet::EMPTY;
+        (self.leaves, self.pause) = (NodeSet::EMPTY, Duration::ZERO);
+    }
+
+    /// A set asked for all keys in vain: it may have kept another set from one of them, which kept it from another one.
+    /// What each of them undoes wakes the other, at the same time again and again, unless they pause for random times.
+    pub fn collided(&mut self, attempt_time: Duration, random: u64) {
+        let longest = u64::try_from(SPACING.max(attempt_time * 2).as_nanos()).unwrap_or(u64::MAX);
+        self.pause = Duration::from_nanos(random % longest);
     }
 
     /// The nodes that the call leaves by the undo of the last round, though it has a ticket.
@@ -286,8 +302,8 @@ impl QueuedCall {
         let next = self.next.map_or(Timestamp::NEVER, |since| since.after(NEXT));
         let turn = match self.turns.len() {
             0 => Timestamp::NEVER,
-            turns if turns >= self.setup.quorum() => self.turned,
-            _ => self.turned.after(JITTER).max(self.asked.after(SPACING)),
+            turns if turns >= self.setup.quorum() => self.turned.max(self.asked.after(self.pause)),
+            _ => self.turned.after(JITTER).max(self.asked.after(SPACING.max(self.pause))),
         };
         let end = if self.may_be_first() && self.free_at > self.asked { self.free_at } else { Timestamp::NEVER };
         retry.min(next).min(turn).min(end)
@@ -325,13 +341,19 @@ impl QueuedCall {
 
     fn watch_heads(&mut self, round: &QueueRound, now: Timestamp) {
         let own = self.entry.member();
+        let has_one_holder = matches!(self.entry.kind, EntryKind::Mutex | EntryKind::Fenced);
         // What a node that does not refuse any more has shown is over.
         let refused = round.nodes();
         self.heads.retain(|(node, _)| refused.contains(*node));
         for &(node, reply) in round.replies() {
             let at = self.heads.iter().position(|&(other, _)| other == node);
             let earlier = at.map(|at| self.heads.swap_remove(at).1);
-            let has_changed = earlier.is_some_and(|earlier| reply.holder.is_some() && earlier.holder != reply.holder);
+            // A release tells the first entry, and the second one that it is that; those behind hear nothing. Of
+            // readers and permits, one holder goes and another stays.
+            let is_new = |&(other, rank, holder): &(NodeId, u32, Option<HolderTag>)| {
+                other == node && rank <= 1 && has_one_holder && reply.holder.is_some() && holder != reply.holder
+            };
+            let has_changed = self.seen.iter().any(is_new);
             // An entry that is gone, though no message said so, was removed: messages to it count no receiver.
             let is_gone = self.stored.contains(node) && reply.storage == Storage::Now;
             self.has_missed |= self.is_unasked && (has_changed || is_gone);
@@ -339,6 +361,7 @@ impl QueuedCall {
                 self.heads.push((node, HeadWatch::after(earlier, head, reply.holder, now)));
             }
         }
+        self.seen = round.replies().iter().map(|&(node, reply)| (node, reply.rank, reply.holder)).collect();
     }
 }
 

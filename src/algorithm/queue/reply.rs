@@ -70,6 +70,8 @@ pub struct QueueReply {
     pub held: Option<Duration>,
     /// Which holder it has, if it is held.
     pub holder: Option<HolderTag>,
+    /// Whether the holder is of another library, whose release sends no message.
+    pub is_other_library: bool,
     /// Of a semaphore: which slots are free, and which have no end.
     pub slots: Slots,
     /// The first entry, if there is one that a client may have written.

@@ -82,6 +82,12 @@ impl QueueRound {
         self.replies.iter().any(|(_, reply)| reply.is_free() && reply.rank == 1)
     }
 
+    /// Whether the call may be the first to get a lock that another library holds, which sends no message when it is
+    /// released.
+    pub fn waits_for_other_library(&self) -> bool {
+        self.rank().is_some_and(|rank| rank == 0) && self.replies.iter().any(|(_, reply)| reply.is_other_library)
+    }
+
     /// Whether a node would grant another slot than the one that it was asked for.
     pub fn has_other_slots(&self) -> bool {
         self.replies.iter().any(|(_, reply)| reply.slots.free() > reply.rank)

@@ -34,6 +34,7 @@ fn reply(ticket: u64, rank: u32, holder: u8) -> QueueReply {
         rank,
         held: Some(Duration::from_millis(if holder == 0 { 0 } else { 500 })),
         holder: (holder > 0).then(|| HolderTag::exact(&[holder])),
+        is_other_library: false,
         slots: Slots::default(),
         head: Some(head.member()),
     }
@@ -393,16 +394,17 @@ fn rounds_are_counted_by_why_they_began() {
 
 #[test]
 fn a_lock_that_changes_hands_without_a_message_is_noticed() {
-    let changes = |begin: fn(&mut QueuedCall), holder| {
-        let mut call = waiting(0, 1);
+    let changes = |rank, begin: fn(&mut QueuedCall), holder| {
+        let mut call = waiting(0, rank);
         begin(&mut call);
-        lose(&mut call, 1001, &[], &[(0, reply(5, 1, holder)), (1, reply(5, 1, holder))]);
+        lose(&mut call, 1001, &[], &[(0, reply(5, rank, holder)), (1, reply(5, rank, holder))]);
         call.has_missed(false)
     };
-    assert!(changes(|_| {}, 2));
-    assert!(!changes(|_| {}, 1), "the same holder");
-    assert!(!changes(|_| {}, 0), "that it is free may have been said a moment later");
-    assert!(!changes(|call| turn(call, 0, 1000), 2), "it was told");
+    assert!(changes(0, |_| {}, 2) && changes(1, |_| {}, 2));
+    assert!(!changes(2, |_| {}, 2), "others were told");
+    assert!(!changes(0, |_| {}, 1), "the same holder");
+    assert!(!changes(0, |_| {}, 0), "that it is free may have been said a moment later");
+    assert!(!changes(1, |call| turn(call, 0, 1000), 2), "it was told");
     // A call that wins without a message has missed one, unless the holder's time had ended.
     let wins = |free_at, now| {
         let mut call = call();

@@ -226,7 +226,8 @@ impl<'a, 'm> Attempts<'a, 'm> {
     fn set_bounds(&mut self, result: &RoundResult) {
         let is_endless = result.endless.len() >= result.tally.quorum();
         let unstored = result.queue.as_ref().map_or(NodeSet::EMPTY, |round| round.unstored());
-        let is_attentive = self.waiter.as_ref().is_some_and(|waiter| waiter.seat().is_attentive(unstored));
+        let is_told = result.queue.as_ref().is_none_or(|round| !round.waits_for_other_library());
+        let is_attentive = is_told && self.waiter.as_ref().is_some_and(|waiter| waiter.seat().is_attentive(unstored));
         let is_for_this_key = result.refused_key.is_none_or(|key| key == self.key_index);
         let bounds = WaitBounds { free_at: result.free_at, is_attentive, is_endless };
         self.machine.set_wait_bounds(if is_for_this_key { bounds } else { WaitBounds::NONE });

@@ -130,6 +130,7 @@ fn queue_reply(ticket: u64) -> QueueReply {
         rank: 1,
         held: None,
         holder: None,
+        is_other_library: false,
         slots: Slots::default(),
         head: None,
     }

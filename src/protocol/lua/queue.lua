@@ -37,7 +37,8 @@
 --          -3, -4: the same, where there was nothing to do
 --          take: what grant() returns, or a string of seven fields: whether the entry was stored before (y), is stored
 --          now (n), could not be stored for want of memory (o) or of permission (d); the ticket; how many are in front;
---          held_for(); 8 characters of what the lock's key holds, or "-"; slots(); the first entry
+--          held_for(); the first 8 digits of the holder's owner token, or the last 8 characters of what else the lock's
+--          key holds and "!", or "-" where it holds nothing; slots(); the first entry
 local verb, day = ARGV[1], 86400000000
 local me = (verb == 'take' and ARGV[4] or verb == 'leave' and ARGV[2] or verb == 'release' and ARGV[3]) or ''
 local told, more, denied = 0, false, false
@@ -185,7 +186,13 @@ if grants and fits(asked, rank, nil) and fits(asked, rank, blocker(rank)) then
     return answer
   end
 end
-local value = holder and string.gsub(string.sub(holder, 1, 8), '[^!-~]', '_') or ''
-value = value ~= '' and value or '-'
+-- An owner token of ours is 40 digits, and a label behind a space. The release of any other one tells no call.
+local value = '-'
+if holder and holder ~= '' then
+  local digits, behind = string.match(holder, '^(%x*)(.?)')
+  local is_ours = #digits == 40 and (behind == '' or behind == ' ')
+  value = string.gsub(string.sub(holder, is_ours and 1 or -8, is_ours and 8 or -1), '[^0-~]', '_')
+  value = value .. (is_ours and '' or '!')
+end
 return string.format('%s %.0f %.0f %.0f %s %s ', state, ticket or 0, rank_of(), held_for(), value, slots())
   .. (first_entry() or '')

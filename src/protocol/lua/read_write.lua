@@ -154,6 +154,11 @@ elseif verb == 'extend' then
   end
   return hold(ARGV[3], ARGV[4], ARGV[5], ARGV[6])
 end
+-- No call waits: most takes end here, before any other function is defined.
+local takes = verb == 'take' and ARGV[6] ~= 'q' and ARGV[6] ~= 's' and not own
+if takes and refused_for(ARGV[8]) == 0 and redis.pcall('EXISTS', queue) == 0 then
+  return hold(ARGV[3], ARGV[8], ARGV[9], ARGV[10])
+end
 local asked = verb == 'take' and ARGV[8] or 'r'
 -- A reader that holds the lock asks again for another thread, as a new one.
 local ours = own and (verb ~= 'take' or asked == 'w' and mode == 'w')

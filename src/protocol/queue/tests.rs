@@ -201,6 +201,7 @@ fn a_call_that_is_queued_learns_all_seven_fields() {
             rank: 2,
             held: Some(Duration::from_millis(1500)),
             holder: Some(HolderTag::exact(b"0123abcd")),
+            is_other_library: false,
             slots: Slots::default(),
             head: Member::new(b"00000000000000cdm9"),
         };
@@ -211,6 +212,7 @@ fn a_call_that_is_queued_learns_all_seven_fields() {
             rank: 0,
             held: Some(Duration::ZERO),
             holder: None,
+            is_other_library: false,
             head: None,
             ..expected
         };

@@ -144,6 +144,29 @@ fn a_subscription_is_kept_between_waits() {
     assert!(servers.iter().all(|server| calls(server, "subscribe") == 1 && calls(server, "unsubscribe") == 0));
 }
 
+/// Its release sends no message; the first one that waits asks for it.
+#[test]
+fn the_release_of_another_library_is_noticed_before_the_place_lease() {
+    let servers = Server::several(3).unwrap();
+    let command = |words: &[&str]| servers.iter().for_each(|server| _ = server.command(words).unwrap());
+    let mut waited = Vec::new();
+    // A machine may hold a waiter up.
+    let is_prompt = (0..3).any(|_| {
+        let mine = client(&servers);
+        command(&["SET", "k", "another library", "PX", &LONG_TTL.as_millis().to_string()]);
+        let released = thread::scope(|scope| {
+            let waiting = scope.spawn(|| (long_lock(&mine, "k").lock_timeout(SOON).unwrap().unwrap(), Instant::now()));
+            thread::sleep(ARRIVAL);
+            let released = Instant::now();
+            command(&["DEL", "k"]);
+            waiting.join().unwrap().1 - released
+        });
+        waited.push(released);
+        released < Duration::from_millis(400)
+    });
+    assert!(is_prompt, "{waited:?}");
+}
+
 /// A program that takes the lock for a moment again and again, and neither publishes nor subscribes. The waiter has to
 /// find out that the lock changes hands.
 #[test]

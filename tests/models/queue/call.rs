@@ -246,6 +246,7 @@ fn reply_of(ticket: u64, rank: u32, is_free: bool, seen: Watch) -> QueueReply {
         rank,
         held,
         holder: seen.and_then(|seen| seen.holder).and_then(tag_of),
+        is_other_library: false,
         slots: Slots::default(),
         head: seen.map(|seen| MEMBERS[usize::from(seen.head)]),
     }

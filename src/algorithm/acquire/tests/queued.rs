@@ -39,6 +39,7 @@ fn reply(ticket: u64, rank: u32) -> QueueReply {
         rank,
         held: Some(Duration::from_millis(500)),
         holder: Some(HolderTag::exact(b"holder")),
+        is_other_library: false,
         slots: Slots::default(),
         head: None,
     }

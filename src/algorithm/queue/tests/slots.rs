@@ -1,4 +1,4 @@
-//! Which slot of a semaphore a call asks for.
+//! Which slot of a semaphore a call asks for, and when a set asks for all its keys again.
 
 use super::*;
 
@@ -46,4 +46,22 @@ fn the_slot_that_is_free_on_most_nodes_is_tried_next() {
     assert_eq!(round(&["ftf", "ftf"]).free_slot(&SETUP, 0, (3, 0), |slot| slot != 0), Some(2));
     let endless = round(&["ete", "ete", "tte"]).endless_slots(&SETUP, 3);
     assert_eq!(endless, [(0, nodes(&[0, 1])), (2, nodes(&[0, 1, 2]))]);
+}
+
+#[test]
+fn sets_that_keep_each_other_from_their_keys_ask_again_at_different_times() {
+    let due = |attempt_time, random| {
+        let mut call = waiting(0, 0);
+        call.ask(at(100));
+        call.collided(Duration::from_millis(attempt_time), random);
+        [0, 1].into_iter().for_each(|node| turn(&mut call, node, 101));
+        call.due()
+    };
+    assert_eq!([0, 4_000_000, 9_999_999].map(|random| due(1, random).since(at(100)).as_millis()), [1, 4, 9]);
+    assert_eq!(due(40, 79_000_000), at(179), "an attempt lasts longer");
+    let mut call = waiting(0, 0);
+    call.collided(Duration::ZERO, 9_000_000);
+    call.ask(at(100));
+    [0, 1].into_iter().for_each(|node| turn(&mut call, node, 101));
+    assert_eq!(call.due(), at(101), "a round ends the pause");
 }

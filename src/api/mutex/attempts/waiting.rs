@@ -4,7 +4,7 @@
 use super::super::queueing::{self, Queued};
 use super::super::waiter::Waiter;
 use super::{Attempts, random};
-use crate::algorithm::lock_kind::LockKind;
+use crate::algorithm::lock_kind::{Access, LockKind};
 use crate::algorithm::node::NodeSet;
 use crate::algorithm::queue::{self, QueuedCall, Setup, TakeRequest};
 use crate::algorithm::time::Timestamp;
@@ -41,12 +41,16 @@ impl<'a> Attempts<'a, '_> {
 
     /// Whether a call that has no entry asks in turn.
     fn asks_without_entry(&self) -> bool {
-        let engine = self.call.client.engine();
+        let client = self.call.client;
         match &self.ticket {
-            // It waits, and without messages: others would be in front of it for ever.
-            Some(_) if self.call.access.is_some() && !engine.has_messages() => false,
+            // It waits, and without messages. A writer would have others in front of it for ever. A reader, which other
+            // readers let in past a writer that waits, lets that one have its turn first.
+            Some(_) if self.call.access.is_some() && !client.engine().has_messages() => {
+                let patience = self.call.started.after(client.settings().place_lease);
+                self.call.access == Some(Access::Read) && self.now.steady < patience
+            }
             // The turn of this program ended with the release that woke another one.
-            _ if engine.woke_another(self.call.awaited_keys(None)) => true,
+            _ if client.engine().woke_another(self.call.awaited_keys(None)) => true,
             _ => self.call.is_in_turn() || self.search.asks_in_turn,
         }
     }
@@ -105,16 +109,18 @@ impl<'a> Attempts<'a, '_> {
             self.ask_nodes(&key, LockKind::Plain, Attempt { in_turn: Some(in_turn), asks_for_keys: false })?;
         self.set_bounds(&result);
         let Some(round) = result.queue else { return Ok(()) };
-        let free = round.replies().iter().filter(|(_, reply)| reply.is_free()).count();
-        // Where too few nodes have a queue, the attempt finds out what they hold.
-        let is_free = free + result.tally.faulted().len() >= result.tally.quorum();
-        self.asks_for_all = is_free;
         let held = round.replies().iter().filter(|(_, reply)| !reply.is_free()).count();
+        // Where too few nodes have a queue, the attempt finds out what they hold.
+        let is_free = result.tally.nodes() - held >= result.tally.quorum();
+        self.asks_for_all = is_free;
         if let (Some(ticket), true) = (&self.ticket, held >= result.tally.quorum()) {
             ticket.note_answered(self.now.steady);
         }
         self.machine.enqueued(&round, is_free, self.now.steady, random());
-        let leaves = self.machine.queue().map_or(NodeSet::EMPTY, |queue| queue.leaves());
+        let leaves = self.machine.queue().map_or(NodeSet::EMPTY, |queue| match queue.ticket() {
+            Some(_) => queue.leaves(),
+            None => round.nodes(),
+        });
         if let (Some(waiter), false) = (&self.waiter, leaves.is_empty()) {
             waiter.seat().step_aside(leaves);
         }

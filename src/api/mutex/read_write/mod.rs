@@ -54,10 +54,10 @@ use std::time::{Duration, Instant};
 /// * Every reader and every writer has a lease of its own, with the [`ttl`](RwMutex::ttl) and the
 ///   [`watchdog`](RwMutex::watchdog) of its mutex. A reader that crashes keeps a writer out for its own time to live,
 ///   and no longer; no reader's end changes that of another one.
-/// * A writer that waits keeps new readers out, so that it gets its turn: by a mark on the nodes, for
-///   [`Builder::place_lease`](crate::Builder::place_lease), which each of its attempts prolongs. `try_write` leaves
-///   no mark. Programs that write all the time can keep readers out for as long. Programs do not take turns: of several
-///   writers that wait, any may be first.
+/// * Readers and writers that wait form one queue: the lock goes to them in the order in which they came, and readers
+///   next to each other have it together. So neither side starves. A writer that waits keeps new readers out,
+///   `try_read` too; `try_write` keeps no other call out. An entry whose program has crashed lets others wait for no
+///   longer than [`Builder::place_lease`](crate::Builder::place_lease).
 /// * **A thread must not read again while it reads.** If a writer begins to wait in between, the thread waits for the
 ///   writer, and the writer for the thread, until the lease ends. For the same reason there is no way from a
 ///   [`RwReadGuard`] to a [`RwWriteGuard`]: two threads that both want it would wait for each other.

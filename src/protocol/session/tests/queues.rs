@@ -60,6 +60,7 @@ fn a_call_that_is_queued_learns_where() {
         rank: 0,
         held: Some(Duration::ZERO),
         holder: None,
+        is_other_library: false,
         slots: Slots::default(),
         head: None,
     };
