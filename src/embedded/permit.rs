@@ -6,9 +6,10 @@ use super::failure::ScriptFailure;
 use super::plain::OwnedKey;
 use super::queue::{self, Lock, LockKind, QUEUE};
 use super::reply::{NO_ARGUMENT, ScriptValue};
+use crate::protocol::key_space;
 
 /// What the name of a semaphore follows in the key of its queue.
-const PERMITS: &[u8] = b"quorumlock-permits:";
+const PERMITS: &[u8] = key_space::PERMITS.as_bytes();
 /// Most permits.
 const MOST: u64 = 256;
 

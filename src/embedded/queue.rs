@@ -9,11 +9,11 @@ use super::failure::ScriptFailure;
 use super::numbers::DAY;
 use super::reply::{NO_ARGUMENT, ScriptValue};
 use super::sorted_set::{Member, score};
+use crate::protocol::key_space;
+pub(super) use crate::protocol::queue::CHANNEL;
 
 /// What the key of a queue begins with; the key of the lock follows.
-pub(super) const QUEUE: &[u8] = b"quorumlock-queue:";
-/// What the channel of a client begins with; its number follows.
-pub(super) const CHANNEL: &[u8] = b"quorumlock:";
+pub(super) const QUEUE: &[u8] = key_space::QUEUE.as_bytes();
 /// Bytes of the number of a client, at the beginning of an entry.
 pub(super) const CLIENT: usize = 16;
 /// For how long a queue is kept, in milliseconds.

@@ -29,9 +29,6 @@ use std::time::Duration;
 /// What the name of a client's channel begins with. Its id is the rest.
 pub const CHANNEL: &[u8] = b"quorumlock:";
 
-/// What the key of a lock's queue begins with. The lock's key is the rest.
-pub const QUEUE_KEY_PREFIX: &str = "quorumlock-queue:";
-
 /// Words of the longest request.
 const MOST_WORDS: usize = 16;
 

@@ -25,9 +25,10 @@ pub const EXTEND: &str = script!("lua/extend.lua");
 /// All of a fenced lock: `EVAL FENCED 1 key verb token …`, see [`fenced`](super::fenced) and [`queue`](super::queue).
 pub const FENCED: &str = script!("lua/fence_key.lua", "lua/fenced.lua", "lua/mutex.lua", "lua/queue.lua");
 /// A permit of a semaphore: `EVAL PERMIT 1 key verb token …`, see [`queue`](super::queue).
-pub const PERMIT: &str = script!("lua/permit.lua", "lua/queue.lua");
+pub const PERMIT: &str = script!("lua/permit_names.lua", "lua/token_key.lua", "lua/permit.lua", "lua/queue.lua");
 /// A plain lock, but for `SET NX PX` and [`EXTEND`]: `EVAL PLAIN 1 key verb token …`, see [`queue`](super::queue).
-pub const PLAIN: &str = script!("lua/plain.lua", "lua/mutex.lua", "lua/queue.lua");
+pub const PLAIN: &str =
+    script!("lua/plain_names.lua", "lua/token_key.lua", "lua/plain.lua", "lua/mutex.lua", "lua/queue.lua");
 /// All of a read-write lock: `EVAL READ_WRITE 1 key verb token …`, see [`read_write`](super::read_write) and
 /// [`queue`](super::queue).
 pub const READ_WRITE: &str = script!("lua/read_write.lua", "lua/queue.lua");

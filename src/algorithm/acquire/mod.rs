@@ -30,7 +30,7 @@
 //!    that waits in the queue has its ticket stored there by the same command.
 //! 5. [`Output::Store`]: have these nodes store the call's ticket, and wait for nothing.
 //! 6. [`Output::Enqueue`]: the call is to wait in the queues of the lock: give it an entry by
-//!    [`enter`](Acquire::enter), and listen. The next attempt asks as [`queue`](Acquire::queue) says, and what the
+//!    [`enter`](Acquire::enter), and subscribe. The next attempt asks as [`queue`](Acquire::queue) says, and what the
 //!    nodes reply is handed over with [`answered_in_turn`](Acquire::answered_in_turn) before the attempt is counted.
 //! 7. [`Output::Wait`]: sleep until then, or until something ends the wait early; then call [`woken`](Acquire::woken),
 //!    [`retry_now`](Acquire::retry_now), [`on_message`](Acquire::on_message), or [`cancelled`](Acquire::cancelled),
@@ -260,8 +260,8 @@ impl Acquire {
         self.round = Some((round, granted));
     }
 
-    /// A set has its entry in the queue of one of its keys: goes on to ask for all keys if that one `is_free`, or to
-    /// wait. The nodes that have no entry, or another ticket, are to store it.
+    /// The entry of a set is in the queue of one of its keys. If that key `is_free`, the set asks for all keys next;
+    /// otherwise it waits. The nodes that have no entry, or another ticket, are to store it.
     pub fn enqueued(&mut self, round: &QueueRound, is_free: bool, now: Timestamp, random: u64) {
         let Some(queue) = &mut self.queue else { return };
         // A call whose time is up before it asks for all keys has found this one held.

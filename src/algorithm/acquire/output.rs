@@ -1,4 +1,4 @@
-//! What a call is to do next, and how it ended. The steps are those of the [machine](super::Acquire).
+//! What a call has to do next, and how it ended. The steps are numbered at the top of [`acquire`](super).
 
 use crate::algorithm::fence::Agreement;
 use crate::algorithm::lease::Validity;

@@ -59,7 +59,7 @@ const NEXT: Duration = Duration::from_millis(30);
 /// What arrives on a client's channel for one of its calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// The lock is free for the call. Of a semaphore: this slot may be.
+    /// The lock is free for the call. A semaphore names the slot that may be free.
     Turn(Option<u16>),
     /// The lock is free, and the call's entry is behind the first.
     Next,
@@ -245,8 +245,9 @@ impl QueuedCall {
         self.turns.insert(node);
     }
 
-    /// The slot that most turns named since the last time. Of equals, that of the first node: where two slots became
-    /// free in another order on each node, two calls that were told do not ask for the same one.
+    /// The slot that most turns named since the last time. If several slots were named equally often, it is the one
+    /// that the first node named: where two slots became free in another order on each node, two calls that were told
+    /// do not ask for the same one.
     pub fn take_slot(&mut self) -> Option<u16> {
         let slots = std::mem::take(&mut self.slots);
         let count = |slot: u16| slots.values().filter(|&&other| other == slot).count();

@@ -72,7 +72,7 @@ pub struct QueueReply {
     pub holder: Option<HolderTag>,
     /// Whether the holder is of another library, whose release sends no message.
     pub is_other_library: bool,
-    /// Of a semaphore: which slots are free, and which have no end.
+    /// Which slots of a semaphore are free, and which are held without an end.
     pub slots: Slots,
     /// The first entry, if there is one that a client may have written.
     pub head: Option<Member>,

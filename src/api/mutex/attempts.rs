@@ -52,7 +52,7 @@ pub(super) struct Attempts<'a, 'm> {
     pub(super) now: Readings,
     /// Whether a lost attempt is still to be reported.
     is_loss_unreported: bool,
-    /// Of a set that has its entry in the queue of one of its keys: whether all keys are asked for next.
+    /// Whether a set whose entry is in the queue of one of its keys asks for all keys next.
     asks_for_all: bool,
     // Fields are dropped in this order: a waiter is unregistered before its thread leaves the queue.
     pub(super) waiter: Option<Waiter<'a>>,

@@ -32,7 +32,7 @@ impl Attempt {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InTurn {
     pub(crate) request: TakeRequest,
-    /// Tickets beyond this are damage, or a lie.
+    /// The greatest ticket that the client's clock explains.
     pub(crate) latest: u64,
 }
 

@@ -1,32 +1,8 @@
--- A permit of a semaphore: the part of its script that is about the slots. queue.lua is the part behind it.
--- Each slot has the key of a plain lock, the name of the semaphore, "#" and a number from 0 on. All wait in one queue.
+-- A permit of a semaphore: the part of its script behind token_key.lua. queue.lua is the part behind it.
 -- An entry of another program may count with another number of permits: "s" and that number are its kind.
--- KEYS[1]  the key of a slot: of the one to take or to release, otherwise of any
+-- KEYS[1]  the key of a slot
 -- ARGV     as of queue.lua; take: [8] the number of permits
 -- returns  what queue.lua returns; a take that is granted: 1
-local key = KEYS[1]
-local name = string.match(key, '^(.*)#%d+$') or key
-local queue = 'quorumlock-queue:quorumlock-permits:' .. name
-local owner = redis.pcall('GET', key)
-if type(owner) == 'table' then
-  if string.sub(owner.err, 1, 9) ~= 'WRONGTYPE' then
-    return owner
-  end
-  owner = ''
-end
-local ours = owner == ARGV[2]
-if ARGV[1] == 'release' then
-  if ours then
-    local gone = redis.pcall('DEL', key)
-    if type(gone) == 'table' then
-      return gone
-    end
-    owner = false
-  end
-  if not ARGV[3] and (owner or redis.pcall('EXISTS', queue) == 0) then
-    return ours and 1 or 0
-  end
-end
 local permits, most = tonumber(ARGV[1] == 'take' and ARGV[8] or 0), 256
 local asked, holder, keeps_entry, free = 's' .. permits, owner, false, {}
 local function kind_of(member)
