@@ -2,14 +2,12 @@
 //!
 //! redis-py, redsync and rslock ask all nodes (`SET NX PX`), take a majority for the lock, undo a lost attempt by the
 //! release script, and sleep for a fixed time. Nothing is published, and nothing is subscribed to. Each attempt has a
-//! token of its own.
+//! token of its own, of another form than those of this library.
 
 use crate::competitor::now;
 use crate::floor::Answers;
 use crate::release;
-use quorumlock::algorithm::lease::OwnerToken;
-use quorumlock::protocol::command;
-use quorumlock::protocol::dialect::Dialect;
+use quorumlock::protocol::resp;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::thread;
@@ -17,12 +15,12 @@ use std::time::Duration;
 
 /// How long it sleeps between two attempts.
 const SLEEP: Duration = Duration::from_millis(10);
-const TTL_MILLIS: u64 = 60_000;
+const TTL_MILLIS: &[u8] = b"60000";
 
 pub(crate) struct Polling {
     nodes: Vec<TcpStream>,
     resource: &'static str,
-    token: OwnerToken,
+    token: String,
 }
 
 impl Polling {
@@ -32,7 +30,7 @@ impl Polling {
             stream.set_nodelay(true).map(|()| stream)
         };
         let nodes = addresses.iter().map(|address| connect(address).expect("a connection to a server")).collect();
-        Polling { nodes, resource, token: OwnerToken::from_entropy([0; OwnerToken::ENTROPY]) }
+        Polling { nodes, resource, token: String::new() }
     }
 
     /// Takes the lock. Gives the number of attempts; none when `end` came first.
@@ -40,12 +38,9 @@ impl Polling {
         let mut attempts = 0;
         while now() < end {
             attempts += 1;
-            let mut entropy = [0; OwnerToken::ENTROPY];
-            entropy[..8].copy_from_slice(&now().to_le_bytes());
-            entropy[8..12].copy_from_slice(&std::process::id().to_le_bytes());
-            self.token = OwnerToken::from_entropy(entropy);
-            let mut request = Vec::new();
-            command::acquire(&mut request, self.resource.as_bytes(), &self.token, TTL_MILLIS);
+            self.token = format!("{:x}-{:x}", std::process::id(), now());
+            let (mut request, resource) = (Vec::new(), self.resource.as_bytes());
+            resp::encode(&mut request, &[b"SET", resource, self.token.as_bytes(), b"NX", b"PX", TTL_MILLIS]);
             if self.ask(&request) > self.nodes.len() / 2 {
                 return attempts;
             }
@@ -58,7 +53,7 @@ impl Polling {
     /// Releases the lock, or undoes a lost attempt.
     pub(crate) fn release(&mut self) {
         let mut request = Vec::new();
-        release::write(&mut request, Dialect::Evalsha, self.resource, &self.token, None);
+        release::by_script(&mut request, self.resource, self.token.as_bytes(), None);
         self.ask(&request);
     }
 

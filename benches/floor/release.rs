@@ -24,8 +24,12 @@ pub(crate) fn write(
     if matches!(dialect, Dialect::Delex | Dialect::Delifeq) {
         return command::release(out, dialect, resource.as_bytes(), token);
     }
-    let value = token.value();
-    let mut words: Vec<&[u8]> = vec![b"EVALSHA", SHA1.as_bytes(), b"1", resource.as_bytes(), &value];
+    by_script(out, resource, &token.value(), message);
+}
+
+/// Writes the release by the script, of any token.
+pub(crate) fn by_script(out: &mut Vec<u8>, resource: &str, token: &[u8], message: Option<(&str, &str)>) {
+    let mut words: Vec<&[u8]> = vec![b"EVALSHA", SHA1.as_bytes(), b"1", resource.as_bytes(), token];
     words.extend(message.into_iter().flat_map(|(channel, message)| [channel.as_bytes(), message.as_bytes()]));
     quorumlock::protocol::resp::encode(out, &words);
 }
