@@ -279,6 +279,7 @@ impl World {
         self.reported_leaving(reported_as, Some(by_dropping).filter(|_| !is_shared));
         self.trace.note_attempt(now, token, || format!("client {client} releases r{resource}, attempt {token}"));
         self.judge.holds[hold].is_over = true;
+        self.waits_since_release(client, resource);
         let shares = |other: &Hold| other.token == token && !other.is_over;
         if self.judge.holds.iter().any(shares) {
             return;
