@@ -106,8 +106,8 @@ impl QueueRound {
         self.replies.iter().filter(|(_, reply)| reply.held.is_none()).map(|&(node, _)| node).collect()
     }
 
-    /// The slot of `permits` that is free on most nodes, `granted` ones and a quorum at least: from `start` on, and not
-    /// the one that was `tried`.
+    /// The open slot of `permits` that most nodes would grant the call, from `start` on: a quorum of them, if those that
+    /// are silent would.
     pub fn free_slot(
         &self,
         setup: &Setup,
@@ -115,7 +115,12 @@ impl QueueRound {
         (permits, start): (usize, usize),
         is_open: impl Fn(usize) -> bool,
     ) -> Option<usize> {
-        let free = |slot: usize| self.replies.iter().filter(|(_, reply)| reply.slots.is_free(slot)).count();
+        // The other slots that are free are for the entries in front.
+        let grants = |reply: &QueueReply| reply.slots.free() > reply.rank;
+        let free = |slot: usize| {
+            let has = |(_, reply): &&(NodeId, QueueReply)| grants(reply) && reply.slots.is_free(slot);
+            self.replies.iter().filter(has).count()
+        };
         let slots = (0..permits).map(|slot| (start + slot) % permits).filter(|&slot| is_open(slot));
         let enough = |&(_, free): &(usize, usize)| free > 0 && free + silent >= setup.quorum();
         slots.map(|slot| (slot, free(slot))).filter(enough).rev().max_by_key(|&(_, free)| free).map(|(slot, _)| slot)

@@ -110,9 +110,9 @@ impl<'a> Attempts<'a, '_> {
         self.set_bounds(&result);
         let Some(round) = result.queue else { return Ok(()) };
         let held = round.replies().iter().filter(|(_, reply)| !reply.is_free()).count();
-        // Where too few nodes have a queue, the attempt finds out what they hold.
-        let is_free = result.tally.nodes() - held >= result.tally.quorum();
-        self.asks_for_all = is_free;
+        self.asks_for_all = result.tally.nodes() - held >= result.tally.quorum();
+        // Where too few nodes have a queue, the next attempt finds out what they hold.
+        let is_free = self.asks_for_all && round.nodes().len() >= result.tally.quorum();
         if let (Some(ticket), true) = (&self.ticket, held >= result.tally.quorum()) {
             ticket.note_answered(self.now.steady);
         }
