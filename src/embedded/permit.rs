@@ -4,7 +4,7 @@
 use super::calls::{Arguments, Calls};
 use super::failure::ScriptFailure;
 use super::plain::OwnedKey;
-use super::queue::{self, Lock, LockKind, QUEUE};
+use super::queue::{self, Lock, LockKind, MOST_TOLD, QUEUE};
 use super::reply::{NO_ARGUMENT, ScriptValue};
 use crate::protocol::key_space;
 
@@ -85,12 +85,16 @@ impl LockKind for Permit<'_> {
             return Ok(None);
         }
         calls.set(self.key, self.arguments.or_empty(2), self.arguments.or_empty(3))?;
-        self.free = None;
+        self.free = self.free.map(|(count, free)| (count, free - 1));
         Ok(Some(ScriptValue::Integer(1)))
     }
 
     fn keeps_entry(&self) -> bool {
         false
+    }
+
+    fn grant_tells(&self) -> bool {
+        self.free.is_some_and(|(_, free)| free >= MOST_TOLD)
     }
 
     fn has_one_holder(&self) -> bool {

@@ -19,7 +19,7 @@ pub(super) const CLIENT: usize = 16;
 /// For how long a queue is kept, in milliseconds.
 const RETENTION: &[u8] = b"60000";
 /// Most entries that one script sends a message to.
-const MOST_TOLD: usize = 64;
+pub(super) const MOST_TOLD: usize = 64;
 /// What a client writes is so long. No client can name another entry, so that none counts as alive.
 pub(super) const ENTRY_SIZES: std::ops::RangeInclusive<usize> = 18..=47;
 /// Most entries that a challenge removes.
@@ -66,6 +66,11 @@ pub(super) trait LockKind {
 
     /// Whether a grant leaves the caller's entry in the queue.
     fn keeps_entry(&self) -> bool {
+        true
+    }
+
+    /// Otherwise: whether more may be granted than one run tells, so that a grant tells another one.
+    fn grant_tells(&self) -> bool {
         true
     }
 
@@ -286,7 +291,10 @@ impl<K: LockKind> Queue<'_, '_, K> {
         let answer = self.kind.grant(self.calls)?;
         if answer.is_some() && !self.kind.keeps_entry() {
             let _ = self.calls.zrem(self.lock.queue, self.me);
-            self.wake(self.told + 1, None);
+            // One in front has been sent a message, and has not asked so far: it may have no receiver.
+            if rank > 0 || self.kind.grant_tells() {
+                self.wake(self.told + 1, None);
+            }
         }
         Ok(answer)
     }

@@ -4,14 +4,14 @@
 //! 1. No message is lost between two waits. One that arrives while its call does not sleep ends the next wait at once,
 //!    unless a round has begun since, which finds out by itself.
 //! 2. A call that neither waits nor holds leaves the queue of a node that sends it a message: its entry would keep
-//!    others waiting.
+//!    others waiting. Unless its removal is on its way there already: the message was sent before.
 
 use super::interrupt::Interrupt;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::queue::Message;
 use crate::algorithm::time::Timestamp;
 use crate::protocol::session::Ticket;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -22,6 +22,8 @@ const WOKEN_LASTS: Duration = Duration::from_secs(1);
 const MISSED_LASTS: Duration = Duration::from_secs(10);
 /// Most locks of which either is known. It bounds the memory.
 const MOST_LOCKS: usize = 1024;
+/// Of so many calls it is known where their entries are removed: those that ended last.
+const MOST_REMOVED: usize = 32;
 
 /// A message for a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +71,8 @@ pub(crate) struct WaitRegistry {
     last_call: u64,
     /// In order, so that a simulated run can be repeated.
     calls: BTreeMap<u64, Call>,
+    /// The calls that ended last, and the nodes to which the removal of their entries was sent.
+    removed: VecDeque<(u64, NodeSet)>,
     sleepers: usize,
     /// The nodes that have confirmed the subscription.
     live: NodeSet,
@@ -101,6 +105,7 @@ impl WaitRegistry {
             client: None,
             last_call: 0,
             calls: BTreeMap::new(),
+            removed: VecDeque::new(),
             sleepers: 0,
             live: NodeSet::EMPTY,
             woken: BTreeMap::new(),
@@ -132,6 +137,19 @@ impl WaitRegistry {
     /// The call has ended.
     pub(crate) fn leave(&mut self, call: u64) {
         self.calls.remove(&call);
+    }
+
+    /// The removal of the entry of a call that has ended was sent to these nodes.
+    pub(crate) fn note_removed(&mut self, call: u64, nodes: NodeSet) {
+        self.removed.push_back((call, nodes));
+        if self.removed.len() > MOST_REMOVED {
+            self.removed.pop_front();
+        }
+    }
+
+    /// What was sent to these nodes may be lost.
+    pub(crate) fn forget_removed(&mut self, nodes: NodeSet) {
+        self.removed.iter_mut().for_each(|(_, sent)| *sent = sent.without(nodes));
     }
 
     /// Whether any call waits.
@@ -182,6 +200,9 @@ impl WaitRegistry {
                 waiter.sleeps_on.map_or(Reaction::None, Reaction::Wake)
             }
             Some(Call::Holding(until)) if note.at <= *until => Reaction::None,
+            None if self.removed.iter().any(|(ended, sent)| *ended == call && sent.contains(note.node)) => {
+                Reaction::None
+            }
             Some(Call::Holding(_)) | None => Reaction::Leave,
         }
     }
@@ -332,6 +353,13 @@ mod tests {
         registry.leave(call);
         assert_eq!(registry.on_message(call, turn(0)), Reaction::Leave);
         assert!(!registry.has_waiters());
+        registry.note_removed(call, NodeSet::first(1));
+        assert_eq!(registry.on_message(call, turn(0)), Reaction::None, "it was sent before");
+        assert_eq!(registry.on_message(call, turn(1)), Reaction::Leave);
+        registry.forget_removed(NodeSet::first(1));
+        assert_eq!(registry.on_message(call, turn(0)), Reaction::Leave, "the removal may be lost");
+        (0..100).for_each(|call| registry.note_removed(call, NodeSet::first(1)));
+        assert!(registry.removed.len() <= MOST_REMOVED);
     }
 
     #[test]

@@ -34,14 +34,14 @@ pub const PLAIN: &str =
 pub const READ_WRITE: &str = script!("lua/read_write.lua", "lua/queue.lua");
 
 /// What servers call [`FENCED`] once they have run it, as [`PLAIN_SHA1`].
-pub const FENCED_SHA1: &str = "922a8cb4ec84aa0680646d4f5271b478483f33ec";
+pub const FENCED_SHA1: &str = "e1230fb79be8c87eed3f8d1083ccb515e55a98f7";
 /// What servers call [`PERMIT`] once they have run it, as [`PLAIN_SHA1`].
-pub const PERMIT_SHA1: &str = "30a373eced0bba67d7f96b36928cd617188a2309";
+pub const PERMIT_SHA1: &str = "e87231d428d4ed86d03bedc521595db8b7167fa0";
 /// What servers call [`PLAIN`] once they have run it: the SHA-1 of its text, as `SCRIPT LOAD` answers. A test asks a
 /// server whether it still is.
-pub const PLAIN_SHA1: &str = "c94828d3f59baf4d88bf27ea9731b7a51359bbf8";
+pub const PLAIN_SHA1: &str = "d05e15b7d478de78b4f70c284139b51cfed3e2d7";
 /// What servers call [`READ_WRITE`] once they have run it, as [`PLAIN_SHA1`].
-pub const READ_WRITE_SHA1: &str = "4b888d5c50d355a7efd63617382dafab396340d0";
+pub const READ_WRITE_SHA1: &str = "c3593db7a82a9532318abd18d87d43e7ff79e9d2";
 
 /// How often on one connection a server may not know a script that it has run. To flush its scripts is rare. A server
 /// that forbids the hash, or forgets scripts all the time, does so for good.

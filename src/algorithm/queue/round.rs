@@ -106,8 +106,8 @@ impl QueueRound {
         self.replies.iter().filter(|(_, reply)| reply.held.is_none()).map(|&(node, _)| node).collect()
     }
 
-    /// The open slot of `permits` that most nodes would grant the call, from `start` on: a quorum of them, if those that
-    /// are silent would.
+    /// The open slot of `permits` that most nodes would grant the call, from `start` on: a quorum of them, if those
+    /// that are silent would.
     pub fn free_slot(
         &self,
         setup: &Setup,

@@ -44,6 +44,9 @@ impl Nodes {
         now: Timestamp,
     ) {
         self.queue_entry((key, kind), Verb::Leave(entry), nodes, now);
+        if let Some(entry) = entry {
+            self.subscribers.note_removed(entry, nodes);
+        }
     }
 
     /// Queues that a call's entry is stored with its ticket on these nodes. No thread waits for it.

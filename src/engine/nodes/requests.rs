@@ -17,7 +17,7 @@ use crate::engine::driver::WaitSlots;
 use crate::engine::node_connection::NodeConnection;
 use crate::engine::rounds::{Purpose, Straggler};
 use crate::protocol::lock_key;
-use crate::protocol::operation::{Operation, Verb};
+use crate::protocol::operation::{Departure, Operation, Verb};
 use crate::protocol::session::{EncodedOperation, SentOperation, Ticket};
 
 impl Nodes {
@@ -211,9 +211,13 @@ impl Nodes {
         };
         let operation = self.commands.operation(kind, verb);
         self.queue(&Command::new(ticket, key, token, operation), ready, now);
-        if let (true, Some(departure)) = (stands, departure) {
-            let key = lock_key::each(key).nth(departure.key.into()).unwrap_or(key);
-            self.leave((key, kind), Some(departure.entry), ready, now);
+        match departure {
+            Some(departure) if stands => {
+                let key = lock_key::each(key).nth(departure.key.into()).unwrap_or(key);
+                self.leave((key, kind), Some(departure.entry), ready, now);
+            }
+            Some(Departure { entry, ticket: None, .. }) => self.subscribers.note_removed(entry, ready),
+            _ => {}
         }
         ticket
     }

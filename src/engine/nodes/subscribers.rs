@@ -10,6 +10,7 @@ use super::poll_list::PollList;
 use crate::algorithm::fault::Fault;
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::node::{NodeId, NodeSet};
+use crate::algorithm::queue::Entry;
 use crate::algorithm::time::Timestamp;
 use crate::engine::driver::WaitSlots;
 use crate::engine::node_connection::NodeConnection;
@@ -88,8 +89,15 @@ impl Subscribers {
     pub(super) fn note_left(&mut self, nodes: NodeSet, poll: &mut PollList, now: Timestamp) {
         if self.registry.client().is_some() && !nodes.is_empty() {
             (self.left, self.left_at) = (self.left.union(nodes), now);
+            self.registry.forget_removed(nodes);
             self.close_left(poll, now);
         }
+    }
+
+    /// The removal of the entry of a call that has ended was sent to these nodes. Where a request that stores it may
+    /// come late, it may be stored again.
+    pub(super) fn note_removed(&mut self, entry: Entry, nodes: NodeSet) {
+        self.registry.note_removed(entry.number, nodes.without(self.left));
     }
 
     /// Whether a script that has not removed all dead entries is run again: not for ever, where a node always says so.

@@ -17,6 +17,7 @@
 --   has_key()         take: what to reply where the lock is held with the caller's token
 --   grant()           gives the lock to the caller; what to reply
 --   keeps_entry       whether a grant leaves the caller's entry in the queue
+--   grant_tells()     otherwise: whether more may be granted than one run tells, so that a grant tells another one
 --   was_told(kind, rank)  whether an entry with so many in front would have been granted before this release or leave,
 --                     too: it was told then
 --   held_for()        for how long the lock is held, in milliseconds: 0 when it is free, -1 without an end
@@ -162,6 +163,7 @@ local function rank_of()
   rank = type(rank) == 'number' and rank or redis.pcall('ZCARD', queue)
   return type(rank) == 'number' and rank or 0
 end
+local rank = rank_of()
 if challenged ~= '' and challenged ~= me and first_entry() == challenged then
   for _ = 1, 128 do
     local first = first_entry()
@@ -171,16 +173,20 @@ if challenged ~= '' and challenged ~= me and first_entry() == challenged then
     tell(first, '')
   end
   grants = false
-elseif not fits(asked, rank_of(), nil) then
+  rank = rank_of()
+elseif not fits(asked, rank, nil) then
   -- A lock with one holder: the first one may ask. Otherwise only the dead are removed.
   wake(64, mode ~= 'n' and keeps_entry and asked ~= 'w' and '' or '.')
+  rank = rank > 0 and rank_of() or 0
 end
-local rank = rank_of()
 if grants and fits(asked, rank, nil) and fits(asked, rank, blocker(rank)) then
   local answer = grant()
   if answer and not (type(answer) == 'table' and answer.err) and not keeps_entry then
     redis.pcall('ZREM', queue, me)
-    wake(told + 1)
+    -- One in front has been told, and not asked so far: it may be dead.
+    if rank > 0 or grant_tells() then
+      wake(told + 1)
+    end
   end
   if answer then
     return answer
@@ -194,5 +200,7 @@ if holder and holder ~= '' then
   value = string.gsub(string.sub(holder, is_ours and 1 or -8, is_ours and 8 or -1), '[^0-~]', '_')
   value = value .. (is_ours and '' or '!')
 end
-return string.format('%s %.0f %.0f %.0f %s %s ', state, ticket or 0, rank_of(), held_for(), value, slots())
+-- blocker() may have removed entries in front of a reader.
+rank = asked == 'r' and rank_of() or rank
+return string.format('%s %.0f %.0f %.0f %s %s ', state, ticket or 0, rank, held_for(), value, slots())
   .. (first_entry() or '')

@@ -188,6 +188,9 @@ end
 local function was_told()
   return false
 end
+local function grant_tells()
+  return true
+end
 local function blocker(rank)
   if asked == 'w' or rank == 0 then
     return nil

@@ -126,8 +126,13 @@ impl Node {
             if self.fits(call, rank, blocker) {
                 self.grant(call);
                 if !self.keeps_entry(call) {
+                    let rank = self.rank(call);
                     self.scores[call] = 0;
-                    self.wake(rule, &Walk { caller: Some(call), is_take: true, most: 1, mark: None });
+                    // Those behind a permit's call were told before: there is one slot less, and one entry less. One
+                    // in front may be dead.
+                    if rank > 0 || matches!(self.kind, Kind::ReadWrite(_)) {
+                        self.wake(rule, &Walk { caller: Some(call), is_take: true, most: 1, mark: None });
+                    }
                 } else if rule == Rule::GrantRemoves {
                     self.granted_away |= if self.scores[call] > 0 { bit(call) } else { 0 };
                     self.scores[call] = 0;
