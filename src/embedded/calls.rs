@@ -73,7 +73,7 @@ impl<'s> Calls<'s> {
     }
 
     /// `PUBLISH`: how many connections receive it.
-    pub(super) fn publish(&mut self, channel: Vec<u8>, message: &[u8]) -> i64 {
+    pub(super) fn publish(&mut self, channel: Vec<u8>, message: &[u8]) -> usize {
         self.exchange.publish(channel, message)
     }
 

@@ -2,143 +2,63 @@
 //!
 //! What is not here is an unknown command, as it would be on a server that does not have it.
 
+use Needs::{Data, Memory, Nothing, Writes};
 use std::ops::RangeInclusive;
 
-/// The longest name below.
-const LONGEST_NAME: usize = 11;
-
-/// A command by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Command {
-    Auth,
-    Dbsize,
-    Del,
-    Delex,
-    Delifeq,
-    Echo,
-    Eval,
-    Evalsha,
-    Exists,
-    Flushall,
-    Get,
-    Getrange,
-    Info,
-    Msetex,
-    Pexpire,
-    Ping,
-    Pttl,
-    Publish,
-    Role,
-    Select,
-    Set,
-    Subscribe,
-    Time,
-    Unsubscribe,
-    Zadd,
-    Zcard,
-    Zrange,
-    Zrem,
-    Zscore,
+/// What a node must be able to do for a command, each what the one before it needs, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Needs {
+    /// Answered even while the data set is loaded.
+    Nothing,
+    /// The data set. `PING` needs it, and so do scripts: they are refused where they write, and no sooner.
+    Data,
+    /// To be a master.
+    Writes,
+    /// Memory that is not full.
+    Memory,
 }
 
-impl Command {
-    /// The command of this name, in whatever case.
-    pub(super) fn named(name: &[u8]) -> Option<Command> {
-        let mut upper = [0; LONGEST_NAME];
-        let upper = upper.get_mut(..name.len())?;
-        upper.copy_from_slice(name);
-        upper.make_ascii_uppercase();
-        Some(match &*upper {
-            b"AUTH" => Command::Auth,
-            b"DBSIZE" => Command::Dbsize,
-            b"DEL" => Command::Del,
-            b"DELEX" => Command::Delex,
-            b"DELIFEQ" => Command::Delifeq,
-            b"ECHO" => Command::Echo,
-            b"EVAL" => Command::Eval,
-            b"EVALSHA" => Command::Evalsha,
-            b"EXISTS" => Command::Exists,
-            b"FLUSHALL" => Command::Flushall,
-            b"GET" => Command::Get,
-            b"GETRANGE" => Command::Getrange,
-            b"INFO" => Command::Info,
-            b"MSETEX" => Command::Msetex,
-            b"PEXPIRE" => Command::Pexpire,
-            b"PING" => Command::Ping,
-            b"PTTL" => Command::Pttl,
-            b"PUBLISH" => Command::Publish,
-            b"ROLE" => Command::Role,
-            b"SELECT" => Command::Select,
-            b"SET" => Command::Set,
-            b"SUBSCRIBE" => Command::Subscribe,
-            b"TIME" => Command::Time,
-            b"UNSUBSCRIBE" => Command::Unsubscribe,
-            b"ZADD" => Command::Zadd,
-            b"ZCARD" => Command::Zcard,
-            b"ZRANGE" => Command::Zrange,
-            b"ZREM" => Command::Zrem,
-            b"ZSCORE" => Command::Zscore,
-            _ => return None,
-        })
-    }
+/// A command: its name, how many words a request has, the name included, and what it needs.
+pub(super) type Command = (&'static str, RangeInclusive<usize>, Needs);
 
-    /// How many words a request has, the name included.
-    pub(super) fn arity(self) -> RangeInclusive<usize> {
-        match self {
-            Command::Dbsize | Command::Role | Command::Time => 1..=1,
-            Command::Ping => 1..=2,
-            Command::Flushall | Command::Info | Command::Unsubscribe => 1..=usize::MAX,
-            Command::Echo | Command::Get | Command::Pttl | Command::Select | Command::Zcard => 2..=2,
-            Command::Auth | Command::Del | Command::Exists | Command::Subscribe => 2..=usize::MAX,
-            Command::Delex => 2..=4,
-            Command::Getrange => 4..=4,
-            Command::Delifeq | Command::Publish | Command::Zscore => 3..=3,
-            Command::Eval | Command::Evalsha | Command::Pexpire | Command::Set | Command::Zrem => 3..=usize::MAX,
-            Command::Msetex | Command::Zadd | Command::Zrange => 4..=usize::MAX,
-        }
-    }
+/// As many words as there are.
+const MANY: usize = usize::MAX;
 
-    /// Whether a replica refuses it. `EVAL` is not among them: a script is refused where it writes.
-    pub(super) fn writes(self) -> bool {
-        matches!(
-            self,
-            Command::Del
-                | Command::Delex
-                | Command::Delifeq
-                | Command::Flushall
-                | Command::Msetex
-                | Command::Pexpire
-                | Command::Set
-                | Command::Zadd
-                | Command::Zrem
-        )
-    }
+static COMMANDS: [Command; 29] = [
+    ("AUTH", 2..=MANY, Nothing),
+    ("DBSIZE", 1..=1, Data),
+    ("DEL", 2..=MANY, Writes),
+    ("DELEX", 2..=4, Writes),
+    ("DELIFEQ", 3..=3, Writes),
+    ("ECHO", 2..=2, Nothing),
+    ("EVAL", 3..=MANY, Data),
+    ("EVALSHA", 3..=MANY, Data),
+    ("EXISTS", 2..=MANY, Data),
+    ("FLUSHALL", 1..=MANY, Writes),
+    ("GET", 2..=2, Data),
+    ("GETRANGE", 4..=4, Data),
+    ("INFO", 1..=MANY, Nothing),
+    ("MSETEX", 4..=MANY, Memory),
+    ("PEXPIRE", 3..=MANY, Writes),
+    ("PING", 1..=2, Data),
+    ("PTTL", 2..=2, Data),
+    ("PUBLISH", 3..=3, Nothing),
+    ("ROLE", 1..=1, Nothing),
+    ("SELECT", 2..=2, Nothing),
+    ("SET", 3..=MANY, Memory),
+    ("SUBSCRIBE", 2..=MANY, Nothing),
+    ("TIME", 1..=1, Nothing),
+    ("UNSUBSCRIBE", 1..=MANY, Nothing),
+    ("ZADD", 4..=MANY, Memory),
+    ("ZCARD", 2..=2, Data),
+    ("ZRANGE", 4..=MANY, Data),
+    ("ZREM", 3..=MANY, Writes),
+    ("ZSCORE", 3..=3, Data),
+];
 
-    /// Whether a server refuses it when its memory is full.
-    pub(super) fn needs_memory(self) -> bool {
-        matches!(self, Command::Msetex | Command::Set | Command::Zadd)
-    }
-
-    /// Whether a server answers it while it loads its data set. `PING` it does not.
-    pub(super) fn answered_while_loading(self) -> bool {
-        matches!(
-            self,
-            Command::Auth
-                | Command::Echo
-                | Command::Info
-                | Command::Publish
-                | Command::Role
-                | Command::Select
-                | Command::Subscribe
-                | Command::Time
-                | Command::Unsubscribe
-        )
-    }
-
-    /// Whether it may be said on a connection that listens.
-    pub(super) fn fits_a_listener(self) -> bool {
-        matches!(self, Command::Ping | Command::Subscribe | Command::Unsubscribe)
-    }
+/// The command of this name, in whatever case.
+pub(super) fn named(name: &[u8]) -> Option<&'static Command> {
+    COMMANDS.iter().find(|(known, ..)| name.eq_ignore_ascii_case(known.as_bytes()))
 }
 
 #[cfg(test)]
@@ -148,14 +68,14 @@ mod tests {
     #[test]
     fn names_have_no_case() {
         for name in ["flushall", "FLUSHALL", "FlushAll"] {
-            assert_eq!(Command::named(name.as_bytes()), Some(Command::Flushall));
+            assert_eq!(named(name.as_bytes()).map(|(name, ..)| *name), Some("FLUSHALL"));
         }
     }
 
     #[test]
     fn other_names_are_unknown() {
         for name in ["", "SE", "SETX", "FLUSHALLX", "HELLO", "a much longer name", "SET\0"] {
-            assert_eq!(Command::named(name.as_bytes()), None, "{name}");
+            assert_eq!(named(name.as_bytes()), None, "{name}");
         }
     }
 }

@@ -1,6 +1,7 @@
 //! When a key is to end: numbers and times as servers read them.
 
 use super::keyspace::{Keyspace, Millis};
+use super::numbers::signed;
 use super::reply::NOT_AN_INTEGER;
 
 const BAD_EXPIRE: &str = "ERR invalid expire time in 'pexpire' command";
@@ -34,9 +35,4 @@ pub(super) fn integer(text: &[u8]) -> Option<i64> {
     let digits = text.strip_prefix(b"-").unwrap_or(text);
     let canonical = matches!(digits, [b'1'..=b'9', ..]) || text == b"0";
     if canonical { std::str::from_utf8(text).ok()?.parse().ok() } else { None }
-}
-
-/// Time as servers calculate with it. The latest time that fits stands for all that is later.
-pub(super) fn signed(time: Millis) -> i64 {
-    i64::try_from(time).unwrap_or(i64::MAX)
 }

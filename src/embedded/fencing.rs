@@ -6,7 +6,7 @@
 use super::calls::{Arguments, Calls};
 use super::failure::ScriptFailure;
 use super::fenced_key::FencedKey;
-use super::numbers::{is_ahead, returned};
+use super::numbers::{is_ahead, signed};
 use super::queue::{self, Lock, LockKind, QUEUE};
 use super::reply::ScriptValue;
 
@@ -71,7 +71,7 @@ fn acquire(
             stored.acquire(calls, key, arguments.or_empty(2), ttl, least, arguments.or_empty(4))
         }
         _ if ours => Ok(stored.fence()),
-        left => Ok(ScriptValue::Integer(-3 - returned(left).min(i64::MAX - 3))),
+        left => Ok(ScriptValue::Integer(-3 - signed(left).min(i64::MAX - 3))),
     }
 }
 
@@ -125,6 +125,6 @@ impl LockKind for Fenced<'_> {
     }
 
     fn held_for(&self, _: &Calls<'_>) -> i64 {
-        returned(self.left)
+        signed(self.left)
     }
 }

@@ -1,5 +1,7 @@
 //! Numbers as the scripts calculate with them: exact up to 2^53 - 1, and those that are clocks in microseconds.
 
+use super::expire::integer;
+
 /// The greatest number that a server counts exactly.
 pub(super) const MOST: u64 = (1 << 53) - 1;
 /// A minute, in microseconds: how far before a server's clock a floor may be.
@@ -9,9 +11,7 @@ pub(super) const DAY: u64 = 86_400_000_000;
 
 /// A number that counts exactly, written without leading zeros.
 pub(super) fn number(text: &[u8]) -> Option<u64> {
-    let is_canonical = matches!(text, [b'1'..=b'9', ..] | b"0") && text.iter().all(u8::is_ascii_digit);
-    let number = std::str::from_utf8(text).ok().filter(|_| is_canonical)?.parse().ok()?;
-    (number <= MOST).then_some(number)
+    integer(text)?.try_into().ok().filter(|number| *number <= MOST)
 }
 
 /// The latest floor of a fence that counts, by a clock.
@@ -24,7 +24,8 @@ pub(super) fn is_ahead(fence: u64, clock: u64) -> bool {
     fence > latest_floor(clock).saturating_add(DAY).min(MOST)
 }
 
-/// A number of milliseconds or members as scripts return it.
-pub(super) fn returned(number: u64) -> i64 {
+/// A time, or a number of milliseconds, as servers calculate with it and as scripts return it. The greatest one that
+/// fits stands for all that are greater.
+pub(super) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

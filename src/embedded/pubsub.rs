@@ -32,11 +32,11 @@ pub(super) struct Subscriptions {
 
 impl Exchange {
     /// Publishes, and gives how many will hear of it.
-    pub(super) fn publish(&mut self, channel: Vec<u8>, payload: &[u8]) -> i64 {
+    pub(super) fn publish(&mut self, channel: Vec<u8>, payload: &[u8]) -> usize {
         let Some(&listeners) = self.listeners.get(&channel) else { return 0 };
         self.published += 1;
         self.messages.push(Message { number: self.published, channel, payload: payload.to_vec() });
-        i64::try_from(listeners).unwrap_or(i64::MAX)
+        listeners
     }
 
     /// What is to be handed out.
@@ -114,9 +114,6 @@ impl Subscriptions {
 fn confirm(out: &mut Vec<u8>, what: &str, channel: Option<&[u8]>, count: usize) {
     reply::array(out, 3);
     reply::bulk(out, what.as_bytes());
-    match channel {
-        Some(channel) => reply::bulk(out, channel),
-        None => reply::null(out),
-    }
-    reply::integer(out, i64::try_from(count).unwrap_or(i64::MAX));
+    reply::bulk_or_null(out, channel);
+    reply::integer(out, count);
 }

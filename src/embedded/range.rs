@@ -1,22 +1,23 @@
-//! `GETRANGE`: a part of a string, from one index to another one. Negative ones count from the end.
+//! A part of a string or a sorted set, from one index to another one. Negative ones count from the end.
 
 use super::expire::integer;
-use super::keyspace::{Keyspace, Millis};
-use super::reply::{self, NOT_AN_INTEGER};
+use super::numbers::signed;
+use super::reply::NOT_AN_INTEGER;
 
-pub(super) fn get_range(database: &Keyspace, key: &[u8], bounds: [&[u8]; 2], now: Millis, out: &mut Vec<u8>) {
-    let [Some(start), Some(end)] = bounds.map(integer) else {
-        return reply::error(out, NOT_AN_INTEGER);
-    };
-    let value = match database.string(key, now) {
-        Ok(value) => value.unwrap_or_default(),
-        Err(error) => return reply::error(out, error),
-    };
-    let length = i64::try_from(value.len()).unwrap_or(i64::MAX);
-    let is_backward = start < 0 && end < 0 && start > end;
-    let place = |index: i64| if index < 0 { index.saturating_add(length).max(0) } else { index };
-    let (start, end) = (place(start), place(end).min(length - 1));
-    let range = usize::try_from(start).ok().zip(usize::try_from(end).ok());
-    let part = range.filter(|_| !is_backward).and_then(|(start, end)| value.get(start..=end));
-    reply::bulk(out, part.unwrap_or_default());
+/// The part from the first index to the last one. A last one before the beginning counts as `least_end`.
+///
+/// # Errors
+/// What a server says to an index that is no number, or the one that there is instead of a value.
+pub(super) fn part<'v, T>(
+    all: Result<&'v [T], &'static str>,
+    bounds: [&[u8]; 2],
+    least_end: i64,
+) -> Result<&'v [T], &'static str> {
+    let [Some(start), Some(end)] = bounds.map(integer) else { return Err(NOT_AN_INTEGER) };
+    let all = all?;
+    let length = signed(all.len() as u64);
+    let place = |index: i64, least: i64| if index < 0 { index.saturating_add(length).max(least) } else { index };
+    let range = usize::try_from(place(start, 0)).ok().zip(usize::try_from(place(end, least_end).min(length - 1)).ok());
+    let is_backward = start < 0 && end < start;
+    Ok(range.filter(|_| !is_backward).and_then(|(start, end)| all.get(start..=end)).unwrap_or_default())
 }

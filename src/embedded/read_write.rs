@@ -6,7 +6,7 @@
 use super::calls::{Arguments, Calls};
 use super::failure::ScriptFailure;
 use super::keyspace::Millis;
-use super::numbers::{is_ahead, latest_floor, number, returned};
+use super::numbers::{is_ahead, latest_floor, number, signed};
 use super::queue::{self, CHANNEL, CLIENT, ENTRY_SIZES, Lock, LockKind, QUEUE};
 use super::read_write_key::{Hold, ReadWriteKey};
 use super::reply::{NO_ARGUMENT, ScriptValue};
@@ -71,7 +71,7 @@ impl ReadWrite<'_> {
         let asks_to_write = self.arguments.at(4) == Some(b"w");
         match self.refused_for(asks_to_write, calls.now) {
             0 => self.hold(calls, asks_to_write, 5),
-            left => Ok(ScriptValue::Integer(-3 - returned(left).min(i64::MAX - 3))),
+            left => Ok(ScriptValue::Integer(-3 - signed(left).min(i64::MAX - 3))),
         }
     }
 
@@ -222,6 +222,6 @@ impl LockKind for ReadWrite<'_> {
     }
 
     fn held_for(&self, calls: &Calls<'_>) -> i64 {
-        returned(self.refused_for(self.asks_to_write, calls.now))
+        signed(self.refused_for(self.asks_to_write, calls.now))
     }
 }

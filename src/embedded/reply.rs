@@ -4,7 +4,8 @@
 //! All of them append to a buffer that the caller keeps, so that the steady state allocates nothing.
 
 use super::config::ServerKind;
-use crate::protocol::resp::decimal;
+use std::fmt::Display;
+use std::io::Write;
 
 /// The longest part of an unknown command, and of its arguments together, that a server repeats in its error.
 const ECHO_LIMIT: usize = 128;
@@ -33,54 +34,52 @@ pub(super) enum ScriptValue {
 
 /// `+text`.
 pub(super) fn simple(out: &mut Vec<u8>, text: &str) {
-    out.push(b'+');
-    out.extend_from_slice(text.as_bytes());
-    out.extend_from_slice(b"\r\n");
+    line(out, '+', text);
 }
 
 /// `-text`; the text opens with the error's code.
 pub(super) fn error(out: &mut Vec<u8>, text: &str) {
-    out.push(b'-');
-    out.extend_from_slice(text.as_bytes());
-    out.extend_from_slice(b"\r\n");
+    line(out, '-', text);
 }
 
 /// `:number`.
-pub(super) fn integer(out: &mut Vec<u8>, number: i64) {
-    out.push(b':');
-    if number < 0 {
-        out.push(b'-');
-    }
-    out.extend_from_slice(decimal(number.unsigned_abs(), &mut [0; 20]));
-    out.extend_from_slice(b"\r\n");
+pub(super) fn integer(out: &mut Vec<u8>, number: impl Display) {
+    line(out, ':', number);
 }
 
 /// `$length`, then the bytes.
 pub(super) fn bulk(out: &mut Vec<u8>, bytes: &[u8]) {
-    out.push(b'$');
-    out.extend_from_slice(decimal(bytes.len() as u64, &mut [0; 20]));
-    out.extend_from_slice(b"\r\n");
+    line(out, '$', bytes.len());
     out.extend_from_slice(bytes);
     out.extend_from_slice(b"\r\n");
 }
 
 /// The null bulk string: no such key, or a condition that was not met.
 pub(super) fn null(out: &mut Vec<u8>) {
-    out.extend_from_slice(b"$-1\r\n");
+    line(out, '$', -1);
+}
+
+/// The bulk string, or the null one.
+pub(super) fn bulk_or_null(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
+    match bytes {
+        Some(bytes) => bulk(out, bytes),
+        None => null(out),
+    }
 }
 
 /// `*length`; the elements follow.
 pub(super) fn array(out: &mut Vec<u8>, length: usize) {
-    out.push(b'*');
-    out.extend_from_slice(decimal(length as u64, &mut [0; 20]));
-    out.extend_from_slice(b"\r\n");
+    line(out, '*', length);
+}
+
+fn line(out: &mut Vec<u8>, kind: char, content: impl Display) {
+    // Writing to a vector cannot fail.
+    let _ = write!(out, "{kind}{content}\r\n");
 }
 
 /// The error for a command with too few or too many arguments. Servers name the command in lower case.
-pub(super) fn wrong_arity(out: &mut Vec<u8>, command: &[u8]) {
-    out.extend_from_slice(b"-ERR wrong number of arguments for '");
-    out.extend(command.iter().map(u8::to_ascii_lowercase));
-    out.extend_from_slice(b"' command\r\n");
+pub(super) fn wrong_arity(out: &mut Vec<u8>, command: &str) {
+    error(out, &format!("ERR wrong number of arguments for '{}' command", command.to_lowercase()));
 }
 
 /// The error for a command that the server does not have.
@@ -119,7 +118,7 @@ mod tests {
 
     #[test]
     fn numbers_of_either_sign() {
-        for (number, bytes) in [(0, ":0\r\n"), (-1, ":-1\r\n"), (i64::MIN, ":-9223372036854775808\r\n")] {
+        for (number, bytes) in [(0i64, ":0\r\n"), (-1, ":-1\r\n"), (i64::MIN, ":-9223372036854775808\r\n")] {
             let mut out = Vec::new();
             integer(&mut out, number);
             assert_eq!(out, bytes.as_bytes());

@@ -1,8 +1,9 @@
 //! The embedded node's `SET`, whose options are many, and `MSETEX`, which has some of them.
 
-use super::expire::{integer, signed};
+use super::expire::integer;
 use super::keyspace::{Keyspace, Millis};
-use super::reply::{self, NOT_AN_INTEGER, SYNTAX};
+use super::numbers::signed;
+use super::reply::{NOT_AN_INTEGER, SYNTAX};
 
 const BAD_EXPIRE_IN_SET: &str = "ERR invalid expire time in 'set' command";
 const BAD_EXPIRE_IN_MSETEX: &str = "ERR invalid expire time in 'msetex' command";
@@ -47,12 +48,6 @@ impl<'o> SetOptions<'o> {
         self.expire.map(|(unit, number)| deadline(unit, number, now, bad)).transpose()
     }
 
-    /// Whether they let all of these keys be set.
-    fn permit_all(&self, pairs: &[&[u8]], database: &Keyspace, now: Millis) -> bool {
-        let permits = |key| self.permit(key, database, now);
-        pairs.chunks_exact(2).all(|pair| permits(pair[0]) == Ok(true))
-    }
-
     /// Whether they let a key be set. Not every value can be compared.
     fn permit(&self, key: &[u8], database: &Keyspace, now: Millis) -> Result<bool, &'static str> {
         if self.only_equal.is_some() {
@@ -77,8 +72,11 @@ pub(super) fn deadline_of_set(milliseconds: &[u8], now: Millis) -> Result<Millis
     deadline(1, milliseconds, now, BAD_EXPIRE_IN_SET)
 }
 
-/// `SET key value [NX | XX | IFEQ value] [PX ms | EX s]`, the options in any order. All of them are read before the
-/// number is. Not every server can compare.
+/// `SET key value [NX | XX | IFEQ value] [PX ms | EX s]`, the options in any order: whether the key was set. All of
+/// them are read before the number is. Not every server can compare.
+///
+/// # Errors
+/// What a server replies then.
 pub(super) fn set(
     database: &mut Keyspace,
     key: &[u8],
@@ -86,34 +84,35 @@ pub(super) fn set(
     options: &[&[u8]],
     can_compare: bool,
     now: Millis,
-    out: &mut Vec<u8>,
-) {
-    let Some(options) = SetOptions::parse(options, can_compare) else { return reply::error(out, SYNTAX) };
-    let deadline = options.deadline(now, BAD_EXPIRE_IN_SET);
-    match deadline.and_then(|deadline| Ok((deadline, options.permit(key, database, now)?))) {
-        Err(error) => reply::error(out, error),
-        Ok((_, false)) => reply::null(out),
-        Ok((deadline, true)) => {
-            database.set(key, value, deadline, now);
-            reply::simple(out, "OK");
-        }
+) -> Result<bool, &'static str> {
+    let options = SetOptions::parse(options, can_compare).ok_or(SYNTAX)?;
+    let deadline = options.deadline(now, BAD_EXPIRE_IN_SET)?;
+    let is_permitted = options.permit(key, database, now)?;
+    if is_permitted {
+        database.set(key, value, deadline, now);
     }
+    Ok(is_permitted)
 }
 
-/// `MSETEX count key value … [NX | XX] [PX ms | EX s]`: all keys or none.
-pub(super) fn set_all(database: &mut Keyspace, key_count: &[u8], values: &[&[u8]], now: Millis, out: &mut Vec<u8>) {
+/// `MSETEX count key value … [NX | XX] [PX ms | EX s]`: all keys or none; whether they were set.
+///
+/// # Errors
+/// What a server replies then.
+pub(super) fn set_all(
+    database: &mut Keyspace,
+    key_count: &[u8],
+    values: &[&[u8]],
+    now: Millis,
+) -> Result<bool, &'static str> {
     let count = integer(key_count).and_then(|count| usize::try_from(count).ok()).filter(|&count| count > 0);
-    let Some(count) = count else { return reply::error(out, BAD_KEY_COUNT) };
-    let Some((pairs, options)) = count.checked_mul(2).and_then(|words| values.split_at_checked(words)) else {
-        return reply::error(out, TOO_FEW_PAIRS);
-    };
-    let Some(options) = SetOptions::parse(options, false) else { return reply::error(out, SYNTAX) };
-    match options.deadline(now, BAD_EXPIRE_IN_MSETEX) {
-        Err(error) => reply::error(out, error),
-        Ok(_) if !options.permit_all(pairs, database, now) => reply::integer(out, 0),
-        Ok(deadline) => {
-            pairs.chunks_exact(2).for_each(|pair| database.set(pair[0], pair[1], deadline, now));
-            reply::integer(out, 1);
-        }
+    let words = count.ok_or(BAD_KEY_COUNT)?.checked_mul(2);
+    let (pairs, options) = words.and_then(|words| values.split_at_checked(words)).ok_or(TOO_FEW_PAIRS)?;
+    let options = SetOptions::parse(options, false).ok_or(SYNTAX)?;
+    let deadline = options.deadline(now, BAD_EXPIRE_IN_MSETEX)?;
+    let pairs = pairs.chunks_exact(2);
+    let are_permitted = pairs.clone().all(|pair| options.permit(pair[0], database, now) == Ok(true));
+    if are_permitted {
+        pairs.for_each(|pair| database.set(pair[0], pair[1], deadline, now));
     }
+    Ok(are_permitted)
 }

@@ -22,34 +22,21 @@ impl SortedSet {
         &self.members
     }
 
-    /// The position of a member, and its score.
-    pub(super) fn find(&self, name: &[u8]) -> Option<(usize, f64)> {
-        let rank = self.members.iter().position(|member| *member.name == *name)?;
-        Some((rank, self.members[rank].score))
-    }
-
     /// Stores a member, or its new score; false if the member was there.
     pub(super) fn add(&mut self, name: &[u8], score: f64) -> bool {
         // A server keeps no sign of zero, as long as the set is small.
         let score = score + 0.0;
-        let found = self.find(name);
-        if found.is_some_and(|(_, present)| present == score) {
-            return false;
-        }
-        found.iter().for_each(|(rank, _)| _ = self.members.remove(*rank));
+        let is_new = !self.remove(name);
         let is_before = |member: &Member| member.score < score || member.score == score && *member.name < *name;
         let rank = self.members.partition_point(is_before);
         self.members.insert(rank, Member { name: name.into(), score });
-        found.is_none()
+        is_new
     }
 
     /// Removes a member; false if there was none.
     pub(super) fn remove(&mut self, name: &[u8]) -> bool {
-        let found = self.find(name);
-        found.is_some_and(|(rank, _)| {
-            self.members.remove(rank);
-            true
-        })
+        let rank = self.members.iter().position(|member| *member.name == *name);
+        rank.map(|rank| self.members.remove(rank)).is_some()
     }
 
     /// Removes all members with a greater score.
@@ -99,7 +86,7 @@ mod tests {
         assert!(!set.add(b"b", 2.0), "it is moved");
         let names = |set: &SortedSet| set.members().iter().map(|member| member.name[0] as char).collect::<String>();
         assert_eq!(names(&set), "eabcd");
-        assert_eq!(set.find(b"c"), Some((3, 2.0)));
+        assert_eq!(set.members()[3].score, 2.0);
         assert!(set.remove(b"a") && !set.remove(b"a"));
         set.remove_above(2.0);
         assert_eq!(names(&set), "ebc");

@@ -14,7 +14,7 @@
 //! Checks come in a server's order: does the command exist, has it the right number of arguments, is the client let
 //! in, is there memory, is this a master, is it loaded. Valkey asks for the password first.
 
-use super::command::Command;
+use super::command::{self, Needs};
 use super::config::{Condition, ServerKind};
 use super::expire::{self, integer};
 use super::info::{self, Facts, NO_REPLICATION_ID};
@@ -22,7 +22,7 @@ use super::keyspace::Keyspace;
 pub use super::keyspace::Millis;
 pub use super::pubsub::Message;
 use super::pubsub::{Exchange, Subscriptions};
-use super::range::get_range;
+use super::range;
 use super::reply::{self, NOT_AN_INTEGER, OUT_OF_MEMORY, READ_ONLY, SYNTAX, ScriptValue};
 use super::scripts::{self, Known};
 use super::set::{set, set_all};
@@ -142,107 +142,136 @@ impl Store {
 
     /// Runs one command and appends its reply to `out`. A request of no words at all has no reply.
     pub fn execute(&mut self, session: &mut ClientState, arguments: &[&[u8]], now: Millis, out: &mut Vec<u8>) {
-        let Some((&name, rest)) = arguments.split_first() else { return };
-        let command = Command::named(name).filter(|&command| self.has(command));
-        let barred = self.password.is_some() && !session.authenticated && command != Some(Command::Auth);
-        if barred && self.kind == ServerKind::Valkey9 {
-            return reply::error(out, NOT_AUTHENTICATED);
+        if let Err(error) = self.answer(session, arguments, now, out) {
+            reply::error(out, error);
         }
-        let Some(command) = command else {
-            return reply::unknown_command(out, arguments, self.kind);
+    }
+
+    /// Runs one command and appends its reply to `out`, unless that is one of these errors.
+    fn answer(
+        &mut self,
+        session: &mut ClientState,
+        arguments: &[&[u8]],
+        now: Millis,
+        out: &mut Vec<u8>,
+    ) -> Result<(), &'static str> {
+        let Some((name, rest)) = arguments.split_first() else { return Ok(()) };
+        let command = command::named(name).filter(|(name, ..)| self.has(name));
+        let barred =
+            self.password.is_some() && !session.authenticated && command.is_none_or(|(name, ..)| *name != "AUTH");
+        if barred && self.kind == ServerKind::Valkey9 {
+            return Err(NOT_AUTHENTICATED);
+        }
+        let Some((name, words, needs)) = command else {
+            reply::unknown_command(out, arguments, self.kind);
+            return Ok(());
         };
-        if !command.arity().contains(&arguments.len()) {
-            return reply::wrong_arity(out, name);
+        let name = *name;
+        if !words.contains(&arguments.len()) {
+            reply::wrong_arity(out, name);
+            return Ok(());
         }
         if barred {
-            return reply::error(out, NOT_AUTHENTICATED);
+            return Err(NOT_AUTHENTICATED);
         }
-        if let Some(refusal) = self.refusal(command) {
-            return reply::error(out, refusal);
-        }
+        self.check_condition(*needs)?;
         let is_listener = session.subscriptions.are_any();
-        if is_listener && !command.fits_a_listener() {
-            let name = String::from_utf8_lossy(name).to_lowercase();
-            return reply::error(out, &format!("ERR Can't execute '{name}': {ONLY_LISTENING}"));
+        if is_listener && !matches!(name, "PING" | "SUBSCRIBE" | "UNSUBSCRIBE") {
+            reply::error(out, &format!("ERR Can't execute '{}': {ONLY_LISTENING}", name.to_lowercase()));
+            return Ok(());
         }
-        match (command, rest) {
-            (Command::Auth, _) => self.authenticate(session, rest, out),
-            (Command::Dbsize, _) => reply::integer(out, count(self.database(session).keys(now).count())),
-            (Command::Del, keys) => {
-                let database = self.database(session);
-                let deleted = keys.iter().filter(|key| database.remove(key, now)).count();
-                reply::integer(out, count(deleted));
+        let database = &mut self.databases[session.database];
+        match (name, rest) {
+            ("AUTH", _) => self.authenticate(session, rest, out)?,
+            ("DBSIZE", _) => reply::integer(out, database.keys(now).count()),
+            ("DEL", keys) => reply::integer(out, keys.iter().filter(|key| database.remove(key, now)).count()),
+            ("DELEX", _) => delete_if(database, rest, now, out)?,
+            ("DELIFEQ", [key, value]) => {
+                let deleted = database.string(key, now)? == Some(value) && database.remove(key, now);
+                reply::integer(out, u8::from(deleted));
             }
-            (Command::Delex, _) => delete_if(self.database(session), rest, now, out),
-            (Command::Delifeq, [key, value]) => match remove_if_equal(self.database(session), key, value, now) {
-                Ok(deleted) => reply::integer(out, i64::from(deleted)),
-                Err(error) => reply::error(out, error),
-            },
-            (Command::Echo, [text]) => reply::bulk(out, text),
-            (Command::Eval, [text, key_count, values @ ..]) => {
+            ("ECHO", [text]) => reply::bulk(out, text),
+            ("EVAL", [text, key_count, values @ ..]) => {
                 self.known_scripts.learn(text);
-                self.evaluate(session, text, key_count, values, now, out);
+                self.evaluate(session, text, key_count, values, now, out)?;
             }
-            (Command::Evalsha, [hash, key_count, values @ ..]) => match self.known_scripts.text(hash) {
-                Some(text) => self.evaluate(session, text, key_count, values, now, out),
-                None => reply::error(out, NO_SCRIPT[usize::from(self.kind == ServerKind::Valkey9)]),
-            },
-            (Command::Exists, keys) => {
-                let database = self.database(session);
-                let present = keys.iter().filter(|key| database.exists(key, now)).count();
-                reply::integer(out, count(present));
+            ("EVALSHA", [hash, key_count, values @ ..]) => {
+                let no_script = NO_SCRIPT[usize::from(self.kind == ServerKind::Valkey9)];
+                let text = self.known_scripts.text(hash).ok_or(no_script)?;
+                self.evaluate(session, text, key_count, values, now, out)?;
             }
-            (Command::Flushall, _) => self.flush(rest, out),
-            (Command::Get, [key]) => match self.database(session).string(key, now) {
-                Ok(Some(value)) => reply::bulk(out, value),
-                Ok(None) => reply::null(out),
-                Err(error) => reply::error(out, error),
-            },
-            (Command::Getrange, [key, start, end]) => get_range(self.database(session), key, [start, end], now, out),
-            (Command::Info, sections) => {
-                let uptime_seconds = now.saturating_sub(self.started) / 1000;
-                let (condition, kind) = (self.condition, self.kind);
+            ("EXISTS", keys) => reply::integer(out, keys.iter().filter(|key| database.exists(key, now)).count()),
+            ("FLUSHALL", how) => {
+                let is_known = |how: &&[u8]| how.eq_ignore_ascii_case(b"ASYNC") || how.eq_ignore_ascii_case(b"SYNC");
+                if how.len() > 1 || !how.iter().all(is_known) {
+                    return Err(SYNTAX);
+                }
+                self.clear();
+                reply::simple(out, "OK");
+            }
+            ("GET", [key]) => reply::bulk_or_null(out, database.string(key, now)?),
+            ("GETRANGE", [key, start, end]) => {
+                let value = database.string(key, now).map(Option::unwrap_or_default);
+                reply::bulk(out, range::part(value, [start, end], 0)?);
+            }
+            ("INFO", sections) => {
                 let [current, former] = self.replication_ids();
-                let replication_ids = [&*current, &*former];
-                let facts = Facts { condition, kind, run_id: &self.run_id, replication_ids, uptime_seconds };
+                let facts = Facts {
+                    condition: self.condition,
+                    kind: self.kind,
+                    run_id: &self.run_id,
+                    replication_ids: [&current, &former],
+                    uptime_seconds: now.saturating_sub(self.started) / 1000,
+                };
                 info::info(out, sections, &facts);
             }
-            (Command::Msetex, [key_count, values @ ..]) => {
-                set_all(self.database(session), key_count, values, now, out);
+            ("MSETEX", [key_count, values @ ..]) => {
+                reply::integer(out, u8::from(set_all(database, key_count, values, now)?));
             }
-            (Command::Pexpire, [key, milliseconds, options @ ..]) => {
-                expire(self.database(session), key, milliseconds, options, now, out);
+            ("PEXPIRE", [key, milliseconds]) => {
+                reply::integer(out, u8::from(expire::expire(database, key, milliseconds, now)?));
             }
-            (Command::Ping, text) if is_listener => {
+            // The conditions that newer servers take.
+            ("PEXPIRE", [_, _, option, ..]) => {
+                out.extend_from_slice(b"-ERR Unsupported option ");
+                out.extend(option.iter().filter(|byte| !byte.is_ascii_control()));
+                out.extend_from_slice(b"\r\n");
+            }
+            ("PING", text) if is_listener => {
                 reply::array(out, 2);
                 reply::bulk(out, b"pong");
                 reply::bulk(out, text.first().copied().unwrap_or_default());
             }
-            (Command::Ping, []) => reply::simple(out, "PONG"),
-            (Command::Ping, [text, ..]) => reply::bulk(out, text),
-            (Command::Pttl, [key]) => reply::integer(out, expire::remaining(self.database(session), key, now)),
-            (Command::Publish, [channel, payload]) => {
+            ("PING", []) => reply::simple(out, "PONG"),
+            ("PING", [text, ..]) => reply::bulk(out, text),
+            ("PTTL", [key]) => reply::integer(out, expire::remaining(database, key, now)),
+            ("PUBLISH", [channel, payload]) => {
                 reply::integer(out, self.exchange.publish(channel.to_vec(), payload));
             }
-            (Command::Role, _) => info::role(out, self.condition),
-            (Command::Select, [index]) => select(session, index, out),
-            (Command::Set, [key, value, options @ ..]) => {
+            ("ROLE", _) => info::role(out, self.condition),
+            ("SELECT", [index]) => select(session, index, out)?,
+            ("SET", [key, value, options @ ..]) => {
                 let can_compare = matches!(self.kind, ServerKind::Redis84 | ServerKind::Valkey9);
-                set(self.database(session), key, value, options, can_compare, now, out);
+                if set(database, key, value, options, can_compare, now)? {
+                    reply::simple(out, "OK");
+                } else {
+                    reply::null(out);
+                }
             }
-            (Command::Subscribe, channels) => self.exchange.subscribe(&mut session.subscriptions, channels, out),
-            (Command::Unsubscribe, channels) => self.exchange.unsubscribe(&mut session.subscriptions, channels, out),
-            (Command::Time, _) => {
+            ("SUBSCRIBE", channels) => self.exchange.subscribe(&mut session.subscriptions, channels, out),
+            ("UNSUBSCRIBE", channels) => self.exchange.unsubscribe(&mut session.subscriptions, channels, out),
+            ("TIME", _) => {
                 reply::array(out, 2);
                 reply::bulk(out, (now / 1000).to_string().as_bytes());
                 reply::bulk(out, (now % 1000 * 1000).to_string().as_bytes());
             }
-            (Command::Zadd | Command::Zcard | Command::Zrange | Command::Zrem | Command::Zscore, [key, rest @ ..]) => {
-                zset::run(command, self.database(session), key, rest, now, out)
+            ("ZADD" | "ZCARD" | "ZRANGE" | "ZREM" | "ZSCORE", [key, rest @ ..]) => {
+                zset::run(name, database, key, rest, now, out)?;
             }
-            // The arity table has seen to it that nothing else comes here.
+            // The table of commands has seen to it that nothing else comes here.
             _ => reply::wrong_arity(out, name),
         }
+        Ok(())
     }
 
     /// Runs one of the library's own scripts, by its text.
@@ -254,22 +283,18 @@ impl Store {
         values: &[&[u8]],
         now: Millis,
         out: &mut Vec<u8>,
-    ) {
-        let Some(key_count) = integer(key_count) else {
-            return reply::error(out, NOT_AN_INTEGER);
-        };
-        let Ok(key_count) = usize::try_from(key_count) else {
-            return reply::error(out, "ERR Number of keys can't be negative");
-        };
-        let Some((keys, values)) = values.split_at_checked(key_count) else {
-            return reply::error(out, "ERR Number of keys can't be greater than number of args");
-        };
+    ) -> Result<(), &'static str> {
+        let key_count = integer(key_count).ok_or(NOT_AN_INTEGER)?;
+        let key_count = usize::try_from(key_count).map_err(|_| "ERR Number of keys can't be negative")?;
+        let too_few = "ERR Number of keys can't be greater than number of args";
+        let (keys, values) = values.split_at_checked(key_count).ok_or(too_few)?;
         let node = (&mut self.databases[session.database], &mut self.exchange);
         match scripts::run(text, node, keys, values, self.condition, now) {
             Ok(ScriptValue::Bulk(text)) => reply::bulk(out, &text),
             Ok(ScriptValue::Integer(number)) => reply::integer(out, number),
             Err(failure) => reply::error(out, &failure.text(self.kind)),
         }
+        Ok(())
     }
 
     /// The present name of its data's history, and the former one: another pair with each promotion.
@@ -279,61 +304,41 @@ impl Store {
         [name(self.promotions), former]
     }
 
-    fn authenticate(&self, session: &mut ClientState, rest: &[&[u8]], out: &mut Vec<u8>) {
+    fn authenticate(&self, session: &mut ClientState, rest: &[&[u8]], out: &mut Vec<u8>) -> Result<(), &'static str> {
         let (user, password) = match *rest {
-            [password] => {
-                if self.password.is_none() {
-                    return reply::error(out, NO_PASSWORD_CONFIGURED);
-                }
-                (b"default".as_slice(), password)
-            }
+            [_] if self.password.is_none() => return Err(NO_PASSWORD_CONFIGURED),
+            [password] => (b"default".as_slice(), password),
             [user, password] => (user, password),
-            _ => return reply::error(out, SYNTAX),
+            _ => return Err(SYNTAX),
         };
         let known = self.password.as_ref().is_none_or(|expected| expected.as_bytes() == password);
-        if user == b"default" && known {
-            session.authenticated = true;
-            reply::simple(out, "OK");
-        } else {
-            reply::error(out, "WRONGPASS invalid username-password pair or user is disabled.");
+        if user != b"default" || !known {
+            return Err("WRONGPASS invalid username-password pair or user is disabled.");
         }
-    }
-
-    fn flush(&mut self, rest: &[&[u8]], out: &mut Vec<u8>) {
-        match rest {
-            [] => {}
-            [how] if how.eq_ignore_ascii_case(b"ASYNC") || how.eq_ignore_ascii_case(b"SYNC") => {}
-            _ => return reply::error(out, SYNTAX),
-        }
-        self.clear();
+        session.authenticated = true;
         reply::simple(out, "OK");
+        Ok(())
     }
 
-    fn database(&mut self, session: &ClientState) -> &mut Keyspace {
-        &mut self.databases[session.database]
-    }
-
-    fn has(&self, command: Command) -> bool {
+    fn has(&self, command: &str) -> bool {
         match command {
-            Command::Delex | Command::Msetex => self.kind == ServerKind::Redis84,
-            Command::Delifeq => self.kind == ServerKind::Valkey9,
-            Command::Eval | Command::Evalsha => self.scripts,
+            "DELEX" | "MSETEX" => self.kind == ServerKind::Redis84,
+            "DELIFEQ" => self.kind == ServerKind::Valkey9,
+            "EVAL" | "EVALSHA" => self.scripts,
             _ => true,
         }
     }
 
-    /// Why the node's condition forbids this command.
-    fn refusal(&self, command: Command) -> Option<&'static str> {
+    /// Whether the node's condition lets it run a command that needs this.
+    fn check_condition(&self, needs: Needs) -> Result<(), &'static str> {
         match self.condition {
-            Condition::Loading if !command.answered_while_loading() => Some(match self.kind {
-                ServerKind::Redis | ServerKind::Redis62 | ServerKind::Redis84 => {
-                    "LOADING Redis is loading the dataset in memory"
-                }
+            Condition::Loading if needs > Needs::Nothing => Err(match self.kind {
                 ServerKind::Valkey9 => "LOADING Valkey is loading the dataset in memory",
+                _ => "LOADING Redis is loading the dataset in memory",
             }),
-            Condition::OutOfMemory if command.needs_memory() => Some(OUT_OF_MEMORY),
-            Condition::Replica if command.writes() => Some(READ_ONLY),
-            _ => None,
+            Condition::OutOfMemory if needs == Needs::Memory => Err(OUT_OF_MEMORY),
+            Condition::Replica if needs >= Needs::Writes => Err(READ_ONLY),
+            _ => Ok(()),
         }
     }
 }
@@ -342,66 +347,41 @@ const DATABASE_OUT_OF_RANGE: &str = "ERR DB index is out of range";
 /// As Redis puts it, and as Valkey does.
 const NO_SCRIPT: [&str; 2] = ["NOSCRIPT No matching script. Please use EVAL.", "NOSCRIPT No matching script."];
 const NOT_AN_INT: &str = "ERR value is out of range, value must between -2147483648 and 2147483647";
+const NO_STRING: &str = "ERR Key should be of string type if conditions are specified";
 const NOT_AUTHENTICATED: &str = "NOAUTH Authentication required.";
 const NO_PASSWORD_CONFIGURED: &str = "ERR AUTH <password> called without any password configured for the default \
     user. Are you sure your configuration is correct?";
 const ONLY_LISTENING: &str = "only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context";
 
-/// `PEXPIRE key ms`, without the conditions that newer servers take.
-fn expire(database: &mut Keyspace, key: &[u8], milliseconds: &[u8], options: &[&[u8]], now: Millis, out: &mut Vec<u8>) {
-    if let Some(option) = options.first() {
-        out.extend_from_slice(b"-ERR Unsupported option ");
-        out.extend(option.iter().filter(|byte| !byte.is_ascii_control()));
-        return out.extend_from_slice(b"\r\n");
-    }
-    match expire::expire(database, key, milliseconds, now) {
-        Ok(moved) => reply::integer(out, i64::from(moved)),
-        Err(text) => reply::error(out, text),
-    }
-}
-
 /// `DELEX key [IFEQ value | IFNE value]`, without the conditions on digests.
-fn delete_if(database: &mut Keyspace, rest: &[&[u8]], now: Millis, out: &mut Vec<u8>) {
+fn delete_if(database: &mut Keyspace, rest: &[&[u8]], now: Millis, out: &mut Vec<u8>) -> Result<(), &'static str> {
     let deleted = match *rest {
         [key] => database.remove(key, now),
         [key, _, _] if !database.exists(key, now) => false,
         [key, condition, value] => {
-            let Ok(present) = database.string(key, now) else {
-                return reply::error(out, "ERR Key should be of string type if conditions are specified");
-            };
+            let present = database.string(key, now).map_err(|_| NO_STRING)?;
             let is_equal = present == Some(value);
-            if !condition.eq_ignore_ascii_case(b"IFEQ") && !condition.eq_ignore_ascii_case(b"IFNE") {
-                return reply::error(out, "ERR Invalid condition. Use IFEQ, IFNE, IFDEQ, or IFDNE");
+            let wants_equal = condition.eq_ignore_ascii_case(b"IFEQ");
+            if !wants_equal && !condition.eq_ignore_ascii_case(b"IFNE") {
+                return Err("ERR Invalid condition. Use IFEQ, IFNE, IFDEQ, or IFDNE");
             }
-            is_equal == condition.eq_ignore_ascii_case(b"IFEQ") && database.remove(key, now)
+            is_equal == wants_equal && database.remove(key, now)
         }
-        _ => return reply::wrong_arity(out, b"delex"),
-    };
-    reply::integer(out, i64::from(deleted));
-}
-
-fn remove_if_equal(database: &mut Keyspace, key: &[u8], value: &[u8], now: Millis) -> Result<bool, &'static str> {
-    Ok(database.string(key, now)? == Some(value) && database.remove(key, now))
-}
-
-fn select(session: &mut ClientState, index: &[u8], out: &mut Vec<u8>) {
-    let Some(index) = integer(index) else {
-        return reply::error(out, NOT_AN_INTEGER);
-    };
-    if i32::try_from(index).is_err() {
-        return reply::error(out, NOT_AN_INT);
-    }
-    match usize::try_from(index) {
-        Ok(index) if index < DATABASES => {
-            session.database = index;
-            reply::simple(out, "OK");
+        _ => {
+            reply::wrong_arity(out, "DELEX");
+            return Ok(());
         }
-        _ => reply::error(out, DATABASE_OUT_OF_RANGE),
-    }
+    };
+    reply::integer(out, u8::from(deleted));
+    Ok(())
 }
 
-fn count(number: usize) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
+fn select(session: &mut ClientState, index: &[u8], out: &mut Vec<u8>) -> Result<(), &'static str> {
+    let index = i32::try_from(integer(index).ok_or(NOT_AN_INTEGER)?).map_err(|_| NOT_AN_INT)?;
+    let index = usize::try_from(index).ok().filter(|index| *index < DATABASES);
+    session.database = index.ok_or(DATABASE_OUT_OF_RANGE)?;
+    reply::simple(out, "OK");
+    Ok(())
 }
 
 #[cfg(test)]
