@@ -1,39 +1,73 @@
-//! The commands that a script runs, as `redis.pcall` runs them: on the node's keys and channels, under its condition.
+//! A script that runs: its key and arguments, and the commands in it, as `redis.pcall` runs them: on the node's keys
+//! and channels, under its condition.
 //!
 //! A node that may not write refuses a script where it writes, and no sooner: a replica each write, one whose memory is
 //! full a write that needs some. A script that has written runs to its end: nothing is refused after its first write,
 //! even if that one had no effect.
 
-use super::config::Condition;
+use super::config::{Condition, ServerKind};
 use super::expire;
-use super::failure::ScriptFailure;
 use super::keyspace::{Keyspace, Millis};
 use super::numbers::number;
 use super::pubsub::Exchange;
 use super::reply::{NO_ARGUMENT, OUT_OF_MEMORY, READ_ONLY};
 use super::set::deadline_of_set;
 use super::sorted_set::Member;
+use std::borrow::Cow;
+
+/// The error reply of a script that comes to no answer: what a command inside it replied, or what the server reports
+/// about the script itself.
+pub(super) type Failure = Cow<'static, str>;
+
+/// What a script returns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum ScriptValue {
+    /// As a bulk string.
+    Bulk(Vec<u8>),
+    Integer(i64),
+}
+
+impl ScriptValue {
+    /// A fence, as scripts return it.
+    pub(super) fn fence(fence: u64) -> ScriptValue {
+        ScriptValue::Bulk(fence.to_string().into_bytes())
+    }
+}
+
+/// What becomes of a script.
+pub(super) type Answer = Result<ScriptValue, Failure>;
 
 /// A running script.
 pub(super) struct Calls<'s> {
-    condition: Condition,
-    database: &'s mut Keyspace,
-    exchange: &'s mut Exchange,
-    has_written: bool,
+    /// The arguments. To Lua, one that is missing is `nil`, which equals no string and which no command takes for an
+    /// argument.
+    pub(super) arguments: &'s [&'s [u8]],
+    pub(super) condition: Condition,
+    pub(super) database: &'s mut Keyspace,
+    pub(super) exchange: &'s mut Exchange,
+    pub(super) has_written: bool,
+    /// `KEYS[1]`.
+    pub(super) key: &'s [u8],
+    pub(super) kind: ServerKind,
     pub(super) now: Millis,
-    script: &'static str,
+    /// The text of the script.
+    pub(super) script: &'static str,
 }
 
 impl<'s> Calls<'s> {
-    /// The script of this text begins.
-    pub(super) fn of(
-        script: &'static str,
-        database: &'s mut Keyspace,
-        exchange: &'s mut Exchange,
-        condition: Condition,
-        now: Millis,
-    ) -> Calls<'s> {
-        Calls { condition, database, exchange, has_written: false, now, script }
+    /// `ARGV[index]`.
+    pub(super) fn argument(&self, index: usize) -> Option<&'s [u8]> {
+        self.arguments.get(index.wrapping_sub(1)).copied()
+    }
+
+    /// `ARGV[index] or ''`.
+    pub(super) fn text(&self, index: usize) -> &'s [u8] {
+        self.argument(index).unwrap_or_default()
+    }
+
+    /// `ARGV[index]`, where a script calculates with it.
+    pub(super) fn number(&self, index: usize) -> Result<u64, Failure> {
+        Ok(self.argument(index).and_then(number).ok_or(NO_ARGUMENT)?)
     }
 
     /// `TIME`, in microseconds.
@@ -41,100 +75,95 @@ impl<'s> Calls<'s> {
         self.now.saturating_mul(1000)
     }
 
-    pub(super) fn get(&self, key: &[u8]) -> Result<Option<&[u8]>, ScriptFailure> {
+    /// `GET`, of a string.
+    pub(super) fn get(&self, key: &[u8]) -> Result<Option<&[u8]>, Failure> {
         Ok(self.database.string(key, self.now)?)
     }
 
+    /// `EXISTS`.
     pub(super) fn exists(&self, key: &[u8]) -> bool {
         self.database.exists(key, self.now)
     }
 
+    /// `PTTL`.
     pub(super) fn pttl(&self, key: &[u8]) -> i64 {
         expire::remaining(self.database, key, self.now)
     }
 
     /// `DEL`: whether there was such a key.
-    pub(super) fn del(&mut self, key: &[u8]) -> Result<bool, ScriptFailure> {
-        self.write("redis.pcall('DEL'", false)?;
+    pub(super) fn del(&mut self, key: &[u8]) -> Result<bool, Failure> {
+        self.write("DEL", false)?;
         Ok(self.database.remove(key, self.now))
     }
 
-    /// `SET key value PX milliseconds`.
-    pub(super) fn set(&mut self, key: &[u8], value: &[u8], milliseconds: &[u8]) -> Result<(), ScriptFailure> {
-        self.write("redis.pcall('SET'", true)?;
-        self.database.set(key, value, Some(deadline_of_set(milliseconds, self.now)?), self.now);
+    /// `SET KEYS[1] value PX milliseconds`.
+    pub(super) fn set(&mut self, value: &[u8], milliseconds: &[u8]) -> Result<(), Failure> {
+        self.write("SET", true)?;
+        self.database.set(self.key, value, Some(deadline_of_set(milliseconds, self.now)?), self.now);
         Ok(())
     }
 
+    /// Sets a key that is there, also if the memory of the node is full: after any write it is not refused.
+    pub(super) fn set_again(&mut self, value: &[u8], milliseconds: &[u8]) -> Result<(), Failure> {
+        let done = self.set(value, milliseconds);
+        if done.is_err() && self.pexpire(self.key, milliseconds) == Ok(true) {
+            return self.set(value, milliseconds);
+        }
+        done
+    }
+
     /// `PEXPIRE`: whether there is such a key.
-    pub(super) fn pexpire(&mut self, key: &[u8], milliseconds: &[u8]) -> Result<bool, ScriptFailure> {
-        self.write("redis.pcall('PEXPIRE'", false)?;
+    pub(super) fn pexpire(&mut self, key: &[u8], milliseconds: &[u8]) -> Result<bool, Failure> {
+        self.write("PEXPIRE", false)?;
         Ok(expire::expire(self.database, key, milliseconds, self.now)?)
     }
 
-    /// `PUBLISH`: how many connections receive it.
-    pub(super) fn publish(&mut self, channel: Vec<u8>, message: &[u8]) -> usize {
-        self.exchange.publish(channel, message)
+    /// `PUBLISH`: whether a connection receives it.
+    pub(super) fn publish(&mut self, channel: Vec<u8>, message: &[u8]) -> bool {
+        self.exchange.publish(channel, message) > 0
     }
 
-    /// The members of a sorted set with their scores, in order: `ZCARD`, `ZRANGE`, `ZRANK` and `ZSCORE`.
-    pub(super) fn members(&self, key: &[u8]) -> Result<&[Member], ScriptFailure> {
-        Ok(self.database.members(key, self.now)?)
+    /// The members of a sorted set with their scores, in order: `ZCARD`, `ZRANGE`, `ZRANK` and `ZSCORE`. A key that
+    /// holds something else has none.
+    pub(super) fn members(&self, key: &[u8]) -> &[Member] {
+        self.database.members(key, self.now).unwrap_or_default()
     }
 
-    pub(super) fn zadd(&mut self, key: &[u8], score: f64, member: &[u8]) -> Result<(), ScriptFailure> {
-        self.write("redis.pcall('ZADD'", true)?;
+    /// `ZADD`.
+    pub(super) fn zadd(&mut self, key: &[u8], score: f64, member: &[u8]) -> Result<(), Failure> {
+        self.write("ZADD", true)?;
         self.database.change_set(key, self.now, |set| set.add(member, score))?;
         Ok(())
     }
 
-    /// `ZREM`: whether there was such a member.
-    pub(super) fn zrem(&mut self, key: &[u8], member: &[u8]) -> Result<bool, ScriptFailure> {
-        self.write("redis.pcall('ZREM'", false)?;
-        Ok(self.database.change_set(key, self.now, |set| set.remove(member))?)
+    /// `ZREM`: whether there was such a member, and it is removed.
+    pub(super) fn zrem(&mut self, key: &[u8], member: &[u8]) -> bool {
+        self.write("ZREM", false).is_ok()
+            && self.database.change_set(key, self.now, |set| set.remove(member)) == Ok(true)
     }
 
     /// `ZREMRANGEBYSCORE key (score +inf`.
-    pub(super) fn remove_above(&mut self, key: &[u8], score: f64) -> Result<(), ScriptFailure> {
-        self.write("redis.pcall('ZREMRANGEBYSCORE'", false)?;
+    pub(super) fn remove_above(&mut self, key: &[u8], score: f64) -> Result<(), Failure> {
+        self.write("ZREMRANGEBYSCORE", false)?;
         Ok(self.database.change_set(key, self.now, |set| set.remove_above(score))?)
     }
 
-    /// A command that writes is about to run; `grows`: one that servers refuse when their memory is full.
-    fn write(&mut self, call: &str, grows: bool) -> Result<(), ScriptFailure> {
+    /// A command that writes is about to run; `grows`: one that servers refuse when their memory is full. Before Redis
+    /// 7.0, the error of a command that the server did not run names the line of the script.
+    fn write(&mut self, command: &str, grows: bool) -> Result<(), Failure> {
         let refusal = match self.condition {
             Condition::OutOfMemory if grows => Some(OUT_OF_MEMORY),
             Condition::Replica => Some(READ_ONLY),
-            Condition::Loading | Condition::OutOfMemory | Condition::Serving => None,
+            _ => None,
         };
-        match refusal {
-            Some(error) if !self.has_written => Err(ScriptFailure::of_call(error, self.script, call)),
-            _ => {
-                self.has_written = true;
-                Ok(())
-            }
+        let Some(error) = refusal.filter(|_| !self.has_written) else {
+            self.has_written = true;
+            return Ok(());
+        };
+        if self.kind != ServerKind::Redis62 {
+            return Err(error.into());
         }
-    }
-}
-
-/// The arguments of a script, counted from 1 as there. To Lua, one that is missing is `nil`, which equals no string and
-/// which no command takes for an argument.
-#[derive(Clone, Copy)]
-pub(super) struct Arguments<'a>(pub(super) &'a [&'a [u8]]);
-
-impl<'a> Arguments<'a> {
-    /// `ARGV[index]`.
-    pub(super) fn at(self, index: usize) -> Option<&'a [u8]> {
-        self.0.get(index.wrapping_sub(1)).copied()
-    }
-
-    /// `ARGV[index] or ''`.
-    pub(super) fn or_empty(self, index: usize) -> &'a [u8] {
-        self.at(index).unwrap_or_default()
-    }
-
-    /// `ARGV[index]`, where a script calculates with it.
-    pub(super) fn number(self, index: usize) -> Result<u64, ScriptFailure> {
-        Ok(self.at(index).and_then(number).ok_or(NO_ARGUMENT)?)
+        let before = self.script.split(&format!("redis.pcall('{command}'")).next().unwrap_or_default();
+        Err(format!("@user_script: {}: -{error}", before.matches('\n').count() + 1).into())
     }
 }

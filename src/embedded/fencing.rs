@@ -3,21 +3,15 @@
 //!
 //! Step for step what the script does, in its order, so that the two can be read side by side.
 
-use super::calls::{Arguments, Calls};
-use super::failure::ScriptFailure;
+use super::calls::{Answer, Calls, Failure, ScriptValue, ScriptValue::Integer};
 use super::fenced_key::FencedKey;
-use super::numbers::{is_ahead, signed};
+use super::numbers::{TOKEN, is_ahead, signed};
 use super::queue::{self, Lock, LockKind, QUEUE};
-use super::reply::ScriptValue;
 
-/// Bytes of an owner token, at the beginning of a signature.
-const TOKEN: usize = 40;
-
-struct Fenced<'a> {
-    key: &'a [u8],
-    arguments: Arguments<'a>,
-    /// None: the value cannot be read.
-    stored: Option<FencedKey>,
+struct Fenced {
+    stored: FencedKey,
+    /// Whether the value could be read.
+    is_valid: bool,
     /// For how long it is held.
     left: u64,
 }
@@ -26,102 +20,66 @@ struct Fenced<'a> {
 ///
 /// # Errors
 /// What keeps it from an answer.
-pub(super) fn run(calls: &mut Calls<'_>, key: &[u8], arguments: Arguments<'_>) -> Result<ScriptValue, ScriptFailure> {
-    let mut stored = FencedKey::read(calls, key);
-    let (verb, signature) = (arguments.or_empty(1), arguments.or_empty(2));
-    let queue = [QUEUE, key].concat();
-    let is_owner = |stored: &FencedKey| stored.owner == signature[..signature.len().min(TOKEN)];
-    let mut ours = verb != b"leave" && stored.as_ref().is_some_and(is_owner);
-    match (verb, &mut stored) {
-        (b"release", stored) => {
-            if let Some(stored) = stored
-                && ours
-            {
-                stored.release(calls, key, arguments.or_empty(5))?;
-            }
-            if arguments.or_empty(3).is_empty() && !calls.exists(&queue) {
-                return Ok(ScriptValue::Integer(i64::from(ours)));
-            }
+pub(super) fn run(calls: &mut Calls<'_>) -> Answer {
+    let stored = FencedKey::read(calls);
+    let (is_valid, mut stored) = (stored.is_some(), stored.unwrap_or_default());
+    let (verb, signature) = (calls.text(1), calls.text(2));
+    let queue = [QUEUE, calls.key].concat();
+    let mut ours = is_valid && verb != b"leave" && stored.owner == signature[..signature.len().min(TOKEN)];
+    if verb == b"release" {
+        if ours {
+            stored.release(calls)?;
         }
-        (b"leave", _) => {}
-        (_, None) => return Ok(ScriptValue::Integer(-2)),
-        (b"acquire", Some(stored)) => return acquire(calls, key, arguments, stored, ours),
-        (b"raise" | b"extend", Some(stored)) => return renew(calls, key, arguments, stored, ours),
-        (_, Some(_)) => {}
+        if calls.text(3).is_empty() && !calls.exists(&queue) {
+            return Ok(Integer(i64::from(ours)));
+        }
+    } else if !is_valid && verb != b"leave" {
+        return Ok(Integer(-2));
     }
-    let left = stored.as_ref().map_or(0, |stored| stored.left(calls.now));
+    let left = stored.left(calls.now);
+    match verb {
+        b"acquire" if left == 0 => return stored.acquire(calls, 4),
+        b"acquire" => return Ok(if ours { ScriptValue::fence(stored.fence) } else { Integer(-3 - signed(left)) }),
+        b"raise" | b"extend" => return renew(calls, stored, left, ours),
+        _ => {}
+    }
     ours = ours && (verb == b"release" || left > 0);
-    let holder = stored.as_ref().filter(|stored| stored.left(calls.now) > 0);
-    let holder = holder.map(|stored| stored.owner.clone()).unwrap_or_default();
-    let kind = Fenced { key, arguments, stored, left };
-    queue::run(calls, kind, Lock { key, queue: &queue, ours, holder }, arguments)
-}
-
-/// The verb that takes the lock if it is free.
-fn acquire(
-    calls: &mut Calls<'_>,
-    key: &[u8],
-    arguments: Arguments<'_>,
-    stored: &mut FencedKey,
-    ours: bool,
-) -> Result<ScriptValue, ScriptFailure> {
-    match stored.left(calls.now) {
-        0 => {
-            let (ttl, least) = (arguments.number(3)?, arguments.number(5)?);
-            stored.acquire(calls, key, arguments.or_empty(2), ttl, least, arguments.or_empty(4))
-        }
-        _ if ours => Ok(stored.fence()),
-        left => Ok(ScriptValue::Integer(-3 - signed(left).min(i64::MAX - 3))),
-    }
+    let holder = if left > 0 { stored.owner.clone() } else { Vec::new() };
+    queue::run(calls, Fenced { stored, is_valid, left }, Lock { queue, ours, holder })
 }
 
 /// The verbs of a holder: to hold the lock for longer, and to raise its fence.
-fn renew(
-    calls: &mut Calls<'_>,
-    key: &[u8],
-    arguments: Arguments<'_>,
-    stored: &mut FencedKey,
-    ours: bool,
-) -> Result<ScriptValue, ScriptFailure> {
-    let (is_raise, left) = (arguments.at(1) == Some(b"raise"), stored.left(calls.now));
+fn renew(calls: &mut Calls<'_>, mut stored: FencedKey, left: u64, ours: bool) -> Answer {
+    let is_raise = calls.argument(1) == Some(b"raise");
     if !ours {
         let is_held = !stored.owner.is_empty() && (is_raise || left > 0);
-        return Ok(ScriptValue::Integer(-i64::from(is_held)));
+        return Ok(Integer(-i64::from(is_held)));
     }
     if is_raise {
-        stored.fence = stored.fence.max(arguments.number(3)?);
+        stored.fence = stored.fence.max(calls.number(3)?);
         if is_ahead(stored.fence, calls.clock()) {
-            return Ok(ScriptValue::Integer(-3));
+            return Ok(Integer(-3));
         }
     } else if left == 0 {
-        return Ok(ScriptValue::Integer(0));
+        return Ok(Integer(0));
     } else {
-        stored.deadline = calls.now.saturating_add(arguments.number(3)?);
+        stored.deadline = calls.now.saturating_add(calls.number(3)?);
     }
-    stored.rewrite(calls, key, arguments.or_empty(4))?;
-    Ok(ScriptValue::Integer(1))
+    calls.set_again(&stored.written(), calls.text(4))?;
+    Ok(Integer(1))
 }
 
-impl LockKind for Fenced<'_> {
-    type Entry = ();
-
-    fn asked(&self) {}
-
-    fn kind_of(&self, _: &[u8]) {}
-
-    fn fits(&mut self, _: &Calls<'_>, (): (), rank: usize, _: Option<()>) -> bool {
-        self.stored.is_some() && self.left == 0 && rank == 0
+impl LockKind for Fenced {
+    fn fits(&mut self, _: &Calls<'_>, _: u64, rank: usize, _: Option<u64>) -> bool {
+        self.is_valid && self.left == 0 && rank == 0
     }
 
-    fn has_key(&self) -> ScriptValue {
-        self.stored.as_ref().map_or(ScriptValue::Integer(-2), FencedKey::fence)
+    fn has_key(&self, _: &Calls<'_>) -> ScriptValue {
+        ScriptValue::fence(self.stored.fence)
     }
 
-    fn grant(&mut self, calls: &mut Calls<'_>) -> Result<Option<ScriptValue>, ScriptFailure> {
-        let Some(stored) = &mut self.stored else { return Ok(None) };
-        let (ttl, least) = (self.arguments.number(3)?, self.arguments.number(9)?);
-        let (signature, retention) = (self.arguments.or_empty(2), self.arguments.or_empty(8));
-        stored.acquire(calls, self.key, signature, ttl, least, retention).map(Some)
+    fn grant(&mut self, calls: &mut Calls<'_>) -> Result<Option<ScriptValue>, Failure> {
+        self.stored.acquire(calls, 8).map(Some)
     }
 
     fn held_for(&self, _: &Calls<'_>) -> i64 {

@@ -9,7 +9,7 @@
 //!
 //! One thread per node, ended and joined when the node is dropped. Its parts: `store` is the node without sockets,
 //! `keyspace` its databases, `command` what it knows by name, `scripts` what it knows by text, `calls` the commands
-//! inside a script, `queue` what all scripts have in common, `failure` how they fail, `info` what it says about itself,
+//! inside a script and how they fail, `queue` what all scripts have in common, `info` what it says about itself,
 //! `pubsub` the subscriptions, `reply` how it writes; `server` is the thread,
 //! `connection` one client of it, `wire` its bytes, `certificate` what it shows by TLS.
 //!
@@ -35,7 +35,6 @@ mod command;
 mod config;
 mod connection;
 mod expire;
-mod failure;
 mod fenced_key;
 mod fencing;
 mod info;

@@ -1,9 +1,10 @@
-//! Numbers as the scripts calculate with them: exact up to 2^53 - 1, and those that are clocks in microseconds.
+//! Numbers as the scripts calculate with them: exact up to 2^53 - 1, and those that are clocks in microseconds. And the
+//! tokens of owners, which are 40 digits.
 
 use super::expire::integer;
 
 /// The greatest number that a server counts exactly.
-pub(super) const MOST: u64 = (1 << 53) - 1;
+const MOST: u64 = (1 << 53) - 1;
 /// A minute, in microseconds: how far before a server's clock a floor may be.
 const MINUTE: u64 = 60_000_000;
 /// A day, in microseconds: how far beyond the latest floor a fence may be, and beyond a server's clock a ticket.
@@ -28,4 +29,12 @@ pub(super) fn is_ahead(fence: u64, clock: u64) -> bool {
 /// fits stands for all that are greater.
 pub(super) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// Bytes of an owner token.
+pub(super) const TOKEN: usize = 40;
+
+/// Whether the library writes owner tokens so.
+pub(super) fn is_token(text: &[u8]) -> bool {
+    text.len() == TOKEN && text.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }

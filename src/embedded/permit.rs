@@ -1,11 +1,10 @@
 //! A permit of a semaphore, as the script [`PERMIT`](crate::protocol::script::PERMIT) leaves it, written out in Rust.
 //! The part about the queue is [`queue`].
 
-use super::calls::{Arguments, Calls};
-use super::failure::ScriptFailure;
-use super::plain::OwnedKey;
-use super::queue::{self, Lock, LockKind, MOST_TOLD, QUEUE};
-use super::reply::{NO_ARGUMENT, ScriptValue};
+use super::calls::{Answer, Calls, Failure, ScriptValue, ScriptValue::Integer};
+use super::plain::run_owned;
+use super::queue::{LockKind, MOST_TOLD, QUEUE};
+use super::reply::NO_ARGUMENT;
 use crate::protocol::key_space;
 
 /// What the name of a semaphore follows in the key of its queue.
@@ -14,10 +13,8 @@ const PERMITS: &[u8] = key_space::PERMITS.as_bytes();
 const MOST: u64 = 256;
 
 struct Permit<'a> {
-    key: &'a [u8],
-    /// The semaphore's.
+    /// The semaphore's name.
     name: &'a [u8],
-    arguments: Arguments<'a>,
     is_held: bool,
     permits: u64,
     /// A number of permits, and how many of them are free.
@@ -28,18 +25,13 @@ struct Permit<'a> {
 ///
 /// # Errors
 /// What keeps it from an answer.
-pub(super) fn run(calls: &mut Calls<'_>, key: &[u8], arguments: Arguments<'_>) -> Result<ScriptValue, ScriptFailure> {
-    let name = semaphore(key);
-    let queue = [QUEUE, PERMITS, name].concat();
-    let OwnedKey { owner, ours, reply } = OwnedKey::open(calls, key, &queue, arguments)?;
-    if let Some(reply) = reply {
-        return Ok(reply);
-    }
-    let asked = arguments.at(8).filter(|_| arguments.at(1) == Some(b"take"));
-    let permits = asked.map_or(Some(0), digits).ok_or(NO_ARGUMENT)?;
-    let kind = Permit { key, name, arguments, is_held: owner.is_some(), permits, free: None };
-    let lock = Lock { key, queue: &queue, ours, holder: owner.unwrap_or_default() };
-    queue::run(calls, kind, lock, arguments)
+pub(super) fn run(calls: &mut Calls<'_>) -> Answer {
+    let name = semaphore(calls.key);
+    let asked = calls.argument(8).filter(|_| calls.argument(1) == Some(b"take"));
+    run_owned(calls, [QUEUE, PERMITS, name].concat(), |is_held| {
+        let permits = asked.map_or(Some(0), digits).ok_or(NO_ARGUMENT)?;
+        Ok(Permit { name, is_held, permits, free: None })
+    })
 }
 
 impl Permit<'_> {
@@ -53,10 +45,8 @@ impl Permit<'_> {
     }
 }
 
+/// The kind of an entry is the number of permits that it counts with.
 impl LockKind for Permit<'_> {
-    /// The number of permits that it counts with.
-    type Entry = u64;
-
     fn asked(&self) -> u64 {
         self.permits
     }
@@ -80,13 +70,13 @@ impl LockKind for Permit<'_> {
         rank < free
     }
 
-    fn grant(&mut self, calls: &mut Calls<'_>) -> Result<Option<ScriptValue>, ScriptFailure> {
+    fn grant(&mut self, calls: &mut Calls<'_>) -> Result<Option<ScriptValue>, Failure> {
         if self.is_held {
             return Ok(None);
         }
-        calls.set(self.key, self.arguments.or_empty(2), self.arguments.or_empty(3))?;
+        calls.set(calls.text(2), calls.text(3))?;
         self.free = self.free.map(|(count, free)| (count, free - 1));
-        Ok(Some(ScriptValue::Integer(1)))
+        Ok(Some(Integer(1)))
     }
 
     fn keeps_entry(&self) -> bool {
@@ -97,12 +87,8 @@ impl LockKind for Permit<'_> {
         self.free.is_some_and(|(_, free)| free >= MOST_TOLD)
     }
 
-    fn has_one_holder(&self) -> bool {
-        false
-    }
-
-    fn is_known(&self, rank: usize) -> bool {
-        self.arguments.at(1) != Some(b"take") && self.free.is_some_and(|(_, free)| rank + 1 < free)
+    fn is_known(&self, calls: &Calls<'_>, rank: usize) -> bool {
+        calls.argument(1) != Some(b"take") && self.free.is_some_and(|(_, free)| rank + 1 < free)
     }
 
     fn held_for(&self, calls: &Calls<'_>) -> i64 {

@@ -4,13 +4,12 @@
 //! Step for step what the script does, in its order, so that the two can be read side by side. Not so: the node lets
 //! every client publish and touch a queue.
 
-use super::calls::{Arguments, Calls};
-use super::failure::ScriptFailure;
-use super::numbers::DAY;
-use super::reply::{NO_ARGUMENT, ScriptValue};
-use super::sorted_set::{Member, score};
+use super::calls::{Answer, Calls, Failure, ScriptValue, ScriptValue::Integer};
+use super::numbers::{DAY, TOKEN};
+use super::reply::NO_ARGUMENT;
+use super::sorted_set::score;
 use crate::protocol::key_space;
-pub(super) use crate::protocol::queue::CHANNEL;
+use crate::protocol::queue::CHANNEL;
 
 /// What the key of a queue begins with; the key of the lock follows.
 pub(super) const QUEUE: &[u8] = key_space::QUEUE.as_bytes();
@@ -21,48 +20,53 @@ const RETENTION: &[u8] = b"60000";
 /// Most entries that one script sends a message to.
 pub(super) const MOST_TOLD: usize = 64;
 /// What a client writes is so long. No client can name another entry, so that none counts as alive.
-pub(super) const ENTRY_SIZES: std::ops::RangeInclusive<usize> = 18..=47;
+const ENTRY_SIZES: std::ops::RangeInclusive<usize> = 18..=47;
 /// Most entries that a challenge removes.
 const MOST_CHALLENGED: usize = 128;
+/// The kind of an entry of a writer.
+pub(super) const WRITER: u64 = 1;
 
 /// What a queue has to know about the lock that it is for, besides [`LockKind`].
-pub(super) struct Lock<'a> {
-    pub(super) key: &'a [u8],
-    pub(super) queue: &'a [u8],
+pub(super) struct Lock {
+    /// The key of the queue.
+    pub(super) queue: Vec<u8>,
     /// Whether the lock is held with the caller's token; for a release: was.
     pub(super) ours: bool,
     /// What the key of the lock holds, or nothing.
     pub(super) holder: Vec<u8>,
 }
 
-/// In what locks differ: the functions that the part before `queue.lua` defines.
+/// In what locks differ: the functions that the part before `queue.lua` defines. An entry has a kind, which is a number
+/// that matters for semaphores and for read-write locks.
 pub(super) trait LockKind {
-    /// The kind of an entry, as far as it matters for this kind of lock.
-    type Entry: Copy;
-
     /// The kind of the entry that the caller has or would have.
-    fn asked(&self) -> Self::Entry;
+    fn asked(&self) -> u64 {
+        0
+    }
 
-    fn kind_of(&self, member: &[u8]) -> Self::Entry;
+    /// The kind of an entry.
+    fn kind_of(&self, _member: &[u8]) -> u64 {
+        0
+    }
 
     /// Whether an entry with so many in front, the first of which is of this kind, would be granted now.
-    fn fits(&mut self, calls: &Calls<'_>, kind: Self::Entry, rank: usize, first: Option<Self::Entry>) -> bool;
+    fn fits(&mut self, calls: &Calls<'_>, kind: u64, rank: usize, first: Option<u64>) -> bool;
 
     /// The kind of an entry that keeps the caller from the lock with so many in front.
-    fn blocker(&self, _calls: &mut Calls<'_>, _queue: &[u8], _rank: usize) -> Option<Self::Entry> {
+    fn blocker(&self, _calls: &mut Calls<'_>, _queue: &[u8], _rank: usize) -> Option<u64> {
         None
     }
 
     /// The reply to a take where the lock is held with the caller's token.
-    fn has_key(&self) -> ScriptValue {
-        ScriptValue::Integer(1)
+    fn has_key(&self, _calls: &Calls<'_>) -> ScriptValue {
+        Integer(1)
     }
 
     /// Grants the lock to the caller; the reply.
     ///
     /// # Errors
     /// What keeps the script from an answer.
-    fn grant(&mut self, calls: &mut Calls<'_>) -> Result<Option<ScriptValue>, ScriptFailure>;
+    fn grant(&mut self, calls: &mut Calls<'_>) -> Result<Option<ScriptValue>, Failure>;
 
     /// Whether a grant leaves the caller's entry in the queue.
     fn keeps_entry(&self) -> bool {
@@ -74,14 +78,9 @@ pub(super) trait LockKind {
         true
     }
 
-    /// Whether a lock has one holder, so that its first entry may ask.
-    fn has_one_holder(&self) -> bool {
-        true
-    }
-
     /// Whether an entry with so many in front would have been granted before this release or leave, too: it received a
     /// message then. Called for an entry that fits.
-    fn is_known(&self, _rank: usize) -> bool {
+    fn is_known(&self, _calls: &Calls<'_>, _rank: usize) -> bool {
         false
     }
 
@@ -98,34 +97,35 @@ pub(super) trait LockKind {
 ///
 /// # Errors
 /// What keeps it from an answer.
-pub(super) fn run<K: LockKind>(
-    calls: &mut Calls<'_>,
-    kind: K,
-    lock: Lock<'_>,
-    arguments: Arguments<'_>,
-) -> Result<ScriptValue, ScriptFailure> {
-    let verb = arguments.or_empty(1);
+pub(super) fn run(calls: &mut Calls<'_>, kind: impl LockKind, lock: Lock) -> Answer {
+    let verb = calls.text(1);
     let me = match verb {
-        b"take" => arguments.or_empty(4),
-        b"leave" => arguments.or_empty(2),
-        b"release" => arguments.or_empty(3),
+        b"take" => calls.text(4),
+        b"leave" => calls.text(2),
+        b"release" => calls.text(3),
         _ => b"",
     };
     let queue = Queue { calls, kind, lock, me, told: 0, has_more: false };
-    match verb {
-        b"release" => Ok(queue.release(arguments.or_empty(4))),
-        b"leave" => Ok(queue.leave()),
-        _ => queue.take(arguments),
-    }
+    if matches!(verb, b"release" | b"leave") { Ok(queue.end(verb == b"leave")) } else { queue.take() }
+}
+
+/// Sends a message to the client of an entry, if it is one: whether it has a receiver.
+pub(super) fn send(calls: &mut Calls<'_>, member: &[u8], message: &[u8]) -> bool {
+    ENTRY_SIZES.contains(&member.len()) && calls.publish([CHANNEL, &member[..CLIENT]].concat(), message)
+}
+
+/// The message that it is an entry's turn.
+pub(super) fn turn(calls: &Calls<'_>, member: &[u8]) -> Vec<u8> {
+    [member.get(CLIENT..).unwrap_or_default(), b" ", calls.key].concat()
 }
 
 /// A running script.
 struct Queue<'q, 's, K> {
     calls: &'q mut Calls<'s>,
     kind: K,
-    lock: Lock<'q>,
+    lock: Lock,
     /// The caller's entry, or nothing.
-    me: &'q [u8],
+    me: &'s [u8],
     /// How many entries have received a message.
     told: usize,
     /// Whether more entries without a receiver may be in front.
@@ -133,58 +133,37 @@ struct Queue<'q, 's, K> {
 }
 
 impl<K: LockKind> Queue<'_, '_, K> {
-    fn release(mut self, ticket: &[u8]) -> ScriptValue {
-        if ticket.is_empty() {
-            self.remove_own();
-        } else {
+    /// The verbs of a caller that holds the lock, or waits for it, no longer.
+    fn end(mut self, is_leave: bool) -> ScriptValue {
+        let ticket = if is_leave { b"" } else { self.calls.text(4) };
+        let mut done = !is_leave && self.lock.ours;
+        if !ticket.is_empty() {
             // No failure of these keeps a release from an answer.
-            let _ = score(ticket).map(|score| self.calls.zadd(self.lock.queue, score, self.me));
-            let _ = self.calls.pexpire(self.lock.queue, RETENTION);
+            let _ = score(ticket).map(|score| self.calls.zadd(&self.lock.queue, score, self.me));
+            let _ = self.calls.pexpire(&self.lock.queue, RETENTION);
+        } else if !self.me.is_empty() {
+            let is_gone = self.calls.zrem(&self.lock.queue, self.me);
+            if is_leave && !is_gone {
+                return Integer(0);
+            }
+            done |= is_leave;
         }
-        let done = self.lock.ours;
-        self.wake_and_reply(done)
-    }
-
-    fn leave(mut self) -> ScriptValue {
-        let is_named = !self.me.is_empty();
-        if is_named && !self.remove_own() {
-            return ScriptValue::Integer(0);
-        }
-        self.wake_and_reply(is_named)
-    }
-
-    fn remove_own(&mut self) -> bool {
-        !self.me.is_empty() && self.calls.zrem(self.lock.queue, self.me) == Ok(true)
-    }
-
-    fn wake_and_reply(&mut self, done: bool) -> ScriptValue {
         self.wake(MOST_TOLD, None);
-        ScriptValue::Integer(match (self.has_more, self.told, done) {
-            (true, _, _) => {
-                if done {
-                    3
-                } else {
-                    -3
-                }
-            }
-            (false, 1.., _) => {
-                if done {
-                    2
-                } else {
-                    -2
-                }
-            }
-            (false, 0, _) => i64::from(done),
-        })
+        let reply = match self.told {
+            _ if self.has_more => 3,
+            0 => i64::from(done),
+            _ => 2,
+        };
+        Integer(if done { reply } else { -reply })
     }
 
-    fn take(mut self, arguments: Arguments<'_>) -> Result<ScriptValue, ScriptFailure> {
+    fn take(mut self) -> Answer {
         if self.lock.ours {
-            return Ok(self.kind.has_key());
+            return Ok(self.kind.has_key(self.calls));
         }
-        let (mode, challenged) = (arguments.or_empty(6), arguments.or_empty(7));
+        let (mode, challenged) = (self.calls.text(6), self.calls.text(7));
         let mut grants = !matches!(mode, b"q" | b"s");
-        let mut ticket = arguments.at(5).and_then(score);
+        let mut ticket = self.calls.argument(5).and_then(score);
         let mut state = 'n';
         if mode != b"n" {
             (ticket, state) = self.store(mode, ticket, grants)?;
@@ -197,8 +176,8 @@ impl<K: LockKind> Queue<'_, '_, K> {
             let (asked, rank) = (self.kind.asked(), self.rank());
             if !self.kind.fits(self.calls, asked, rank, None) {
                 // The first entry for a lock with one holder may ask. Otherwise only the dead are removed.
-                let mark: &[u8] = if mode != b"n" && self.kind.has_one_holder() { b"" } else { b"." };
-                self.wake(MOST_TOLD, Some(mark));
+                let may_ask = mode != b"n" && self.kind.keeps_entry() && asked != WRITER;
+                self.wake(MOST_TOLD, Some(if may_ask { b"" } else { b"." }));
             }
         }
         if grants && let Some(answer) = self.grant()? {
@@ -216,35 +195,34 @@ impl<K: LockKind> Queue<'_, '_, K> {
     fn holder_shown(&self) -> String {
         let holder = &self.lock.holder[..];
         let digits = holder.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
-        let shown = |bytes: &[u8]| -> String {
-            bytes.iter().map(|&byte| if matches!(byte, b'0'..=b'~') { char::from(byte) } else { '_' }).collect()
-        };
+        let is_ours = digits == TOKEN && holder.get(TOKEN).is_none_or(|&byte| byte == b' ');
+        let part = if is_ours { &holder[..8] } else { &holder[holder.len().saturating_sub(8)..] };
+        let shown = part.iter().map(|&byte| if matches!(byte, b'0'..=b'~') { char::from(byte) } else { '_' });
         match holder {
             [] => "-".to_owned(),
-            _ if digits == 40 && holder.get(40).is_none_or(|&byte| byte == b' ') => shown(&holder[..8]),
-            _ => shown(&holder[holder.len().saturating_sub(8)..]) + "!",
+            _ => shown.chain((!is_ours).then_some('!')).collect(),
         }
     }
 
     /// Stores the caller's entry, unless the lock is free and the queue is empty. Its ticket, and its state.
-    fn store(&mut self, mode: &[u8], ticket: Option<f64>, grants: bool) -> Result<(Option<f64>, char), ScriptFailure> {
-        let queue = self.lock.queue;
+    fn store(&mut self, mode: &[u8], ticket: Option<f64>, grants: bool) -> Result<(Option<f64>, char), Failure> {
+        let queue = &self.lock.queue;
         let (mut ticket, mut state) = (ticket, 'n');
-        let is_own = |member: &&Member| *member.name == *self.me;
-        let stored = self.calls.members(queue).map(|all| all.iter().find(is_own).map(|own| own.score));
-        let mut stored = stored.unwrap_or_else(|_| {
+        if let Ok(Some(_)) = self.calls.get(queue) {
+            // Another type.
             let _ = self.calls.del(queue);
-            None
-        });
+        }
+        let own = self.calls.members(queue).iter().find(|member| *member.name == *self.me);
+        let mut stored = own.map(|own| own.score);
         if matches!(mode, b"p" | b"q") {
             let latest = self.calls.clock().saturating_add(DAY) as f64;
-            if self.last_score() > latest {
+            let last_score = |calls: &Calls<'_>| calls.members(queue).last().map_or(0.0, |last| last.score);
+            if last_score(self.calls) > latest {
                 // An entry that is more than a day ahead is damage, and would let all tickets behind it be so.
                 let _ = self.calls.remove_above(queue, latest);
             }
-            let last = self.last_score();
             stored = stored.filter(|stored| *stored <= latest);
-            let fresh = ticket.ok_or(NO_ARGUMENT)?.min(latest).max(last + 1.0);
+            let fresh = ticket.ok_or(NO_ARGUMENT)?.min(latest).max(last_score(self.calls) + 1.0);
             ticket = Some(stored.unwrap_or(fresh));
         }
         let asked = self.kind.asked();
@@ -263,15 +241,11 @@ impl<K: LockKind> Queue<'_, '_, K> {
         Ok((ticket, if stored.is_some() && state == 'n' { 'y' } else { state }))
     }
 
-    fn last_score(&self) -> f64 {
-        self.calls.members(self.lock.queue).ok().and_then(<[_]>::last).map_or(0.0, |last| last.score)
-    }
-
     /// Removes the entries up to the caller's, and sends each a message.
     fn remove_in_front(&mut self) {
         for _ in 0..MOST_CHALLENGED {
             let Some(first) = self.first_entry().filter(|first| **first != *self.me) else { return };
-            if self.calls.zrem(self.lock.queue, &first) != Ok(true) {
+            if !self.calls.zrem(&self.lock.queue, &first) {
                 return;
             }
             self.tell(&first, b"");
@@ -279,18 +253,18 @@ impl<K: LockKind> Queue<'_, '_, K> {
     }
 
     /// Grants the lock, if no entry keeps the caller from it.
-    fn grant(&mut self) -> Result<Option<ScriptValue>, ScriptFailure> {
+    fn grant(&mut self) -> Result<Option<ScriptValue>, Failure> {
         let (asked, rank) = (self.kind.asked(), self.rank());
         if !self.kind.fits(self.calls, asked, rank, None) {
             return Ok(None);
         }
-        let blocker = self.kind.blocker(self.calls, self.lock.queue, rank);
+        let blocker = self.kind.blocker(self.calls, &self.lock.queue, rank);
         if !self.kind.fits(self.calls, asked, rank, blocker) {
             return Ok(None);
         }
         let answer = self.kind.grant(self.calls)?;
         if answer.is_some() && !self.kind.keeps_entry() {
-            let _ = self.calls.zrem(self.lock.queue, self.me);
+            self.calls.zrem(&self.lock.queue, self.me);
             // One in front has been sent a message, and has not asked so far: it may have no receiver.
             if rank > 0 || self.kind.grant_tells() {
                 self.wake(self.told + 1, None);
@@ -305,12 +279,12 @@ impl<K: LockKind> Queue<'_, '_, K> {
     fn wake(&mut self, most: usize, mark: Option<&[u8]>) {
         let (mut rank, mut first) = (0, None);
         for count in [2, 256, 2048, 8192] {
-            let Ok(members) = self.calls.members(self.lock.queue) else { return };
+            let members = self.calls.members(&self.lock.queue);
             let members: Vec<_> = members.iter().skip(rank).take(count).map(|member| member.name.clone()).collect();
             for member in &members {
                 let (is_me, kind) = (!member.is_empty() && **member == *self.me, self.kind.kind_of(member));
                 if self.told < most && self.kind.fits(self.calls, kind, rank, first) {
-                    let is_known = is_me || mark.is_none() && self.kind.is_known(rank);
+                    let is_known = is_me || mark.is_none() && self.kind.is_known(self.calls, rank);
                     if is_me && mark.is_some() {
                         return;
                     } else if is_known || self.tell(member, mark.unwrap_or_default()) {
@@ -322,7 +296,7 @@ impl<K: LockKind> Queue<'_, '_, K> {
                 } else if first.is_none() || is_me || mark == Some(b".") || self.tell(member, b"?") {
                     return;
                 }
-                let _ = self.calls.zrem(self.lock.queue, member);
+                self.calls.zrem(&self.lock.queue, member);
             }
             if members.len() < count {
                 return;
@@ -331,24 +305,19 @@ impl<K: LockKind> Queue<'_, '_, K> {
         self.has_more = true;
     }
 
-    /// Whether the message has a receiver.
+    /// Whether the message that it is an entry's turn, behind a mark, has a receiver.
     fn tell(&mut self, member: &[u8], mark: &[u8]) -> bool {
-        if !ENTRY_SIZES.contains(&member.len()) {
-            return false;
-        }
-        let (client, entry) = member.split_at(member.len().min(CLIENT));
-        let message = [mark, entry, b" ", self.lock.key].concat();
-        self.calls.publish([CHANNEL, client].concat(), &message) != 0
+        let message = [mark, &turn(self.calls, member)].concat();
+        send(self.calls, member, &message)
     }
 
     fn first_entry(&self) -> Option<Box<[u8]>> {
-        let members = self.calls.members(self.lock.queue).ok()?;
-        members.first().map(|first| first.name.clone())
+        self.calls.members(&self.lock.queue).first().map(|first| first.name.clone())
     }
 
     /// How many entries are in front of the caller's; all, if it has none.
     fn rank(&self) -> usize {
-        let members = self.calls.members(self.lock.queue).unwrap_or_default();
+        let members = self.calls.members(&self.lock.queue);
         members.iter().position(|member| *member.name == *self.me).unwrap_or(members.len())
     }
 }

@@ -1,10 +1,7 @@
 //! The value of the key of a read-write lock, as `read_write.lua` reads and writes it.
 
 use super::keyspace::Millis;
-use super::numbers::number;
-
-/// Bytes of an owner token.
-const TOKEN: usize = 40;
+use super::numbers::{is_token, number};
 
 /// What a key holds.
 #[derive(Default)]
@@ -39,8 +36,7 @@ impl ReadWriteKey {
             words.drain(..3);
         }
         let hold = |deadline: &[u8], token: &[u8]| {
-            let is_token = token.len() == TOKEN && token.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-            is_token.then_some(Hold { deadline: number(deadline)?, token: token.to_vec() })
+            is_token(token).then_some(Hold { deadline: number(deadline)?, token: token.to_vec() })
         };
         let (is_write, holds) = match words[..] {
             [] => (false, Vec::new()),

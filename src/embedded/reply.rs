@@ -24,14 +24,6 @@ pub(super) const SYNTAX: &str = "ERR syntax error";
 /// The error for a command that is for values of another kind.
 pub(super) const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
 
-/// What a script returns.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum ScriptValue {
-    /// As a bulk string.
-    Bulk(Vec<u8>),
-    Integer(i64),
-}
-
 /// `+text`.
 pub(super) fn simple(out: &mut Vec<u8>, text: &str) {
     line(out, '+', text);

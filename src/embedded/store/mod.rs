@@ -14,6 +14,7 @@
 //! Checks come in a server's order: does the command exist, has it the right number of arguments, is the client let
 //! in, is there memory, is this a master, is it loaded. Valkey asks for the password first.
 
+use super::calls::{Calls, ScriptValue};
 use super::command::{self, Needs};
 use super::config::{Condition, ServerKind};
 use super::expire::{self, integer};
@@ -23,8 +24,8 @@ pub use super::keyspace::Millis;
 pub use super::pubsub::Message;
 use super::pubsub::{Exchange, Subscriptions};
 use super::range;
-use super::reply::{self, NOT_AN_INTEGER, OUT_OF_MEMORY, READ_ONLY, SYNTAX, ScriptValue};
-use super::scripts::{self, Known};
+use super::reply::{self, NO_ARGUMENT, NOT_AN_INTEGER, OUT_OF_MEMORY, READ_ONLY, SYNTAX};
+use super::scripts::{Known, Script};
 use super::set::{set, set_all};
 use super::zset;
 
@@ -192,13 +193,13 @@ impl Store {
             }
             ("ECHO", [text]) => reply::bulk(out, text),
             ("EVAL", [text, key_count, values @ ..]) => {
-                self.known_scripts.learn(text);
-                self.evaluate(session, text, key_count, values, now, out)?;
+                let script = self.known_scripts.learn(text);
+                self.evaluate(session, script, key_count, values, now, out)?;
             }
             ("EVALSHA", [hash, key_count, values @ ..]) => {
                 let no_script = NO_SCRIPT[usize::from(self.kind == ServerKind::Valkey9)];
-                let text = self.known_scripts.text(hash).ok_or(no_script)?;
-                self.evaluate(session, text, key_count, values, now, out)?;
+                let script = self.known_scripts.find(hash).ok_or(no_script)?;
+                self.evaluate(session, Some(script), key_count, values, now, out)?;
             }
             ("EXISTS", keys) => reply::integer(out, keys.iter().filter(|key| database.exists(key, now)).count()),
             ("FLUSHALL", how) => {
@@ -274,11 +275,11 @@ impl Store {
         Ok(())
     }
 
-    /// Runs one of the library's own scripts, by its text.
+    /// Runs a script, if it is one of the library's own.
     fn evaluate(
         &mut self,
         session: &ClientState,
-        text: &[u8],
+        script: Option<Script>,
         key_count: &[u8],
         values: &[&[u8]],
         now: Millis,
@@ -288,11 +289,22 @@ impl Store {
         let key_count = usize::try_from(key_count).map_err(|_| "ERR Number of keys can't be negative")?;
         let too_few = "ERR Number of keys can't be greater than number of args";
         let (keys, values) = values.split_at_checked(key_count).ok_or(too_few)?;
-        let node = (&mut self.databases[session.database], &mut self.exchange);
-        match scripts::run(text, node, keys, values, self.condition, now) {
+        let (script, _, run) = script.ok_or(UNKNOWN_SCRIPT)?;
+        let mut calls = Calls {
+            arguments: values,
+            condition: self.condition,
+            database: &mut self.databases[session.database],
+            exchange: &mut self.exchange,
+            has_written: false,
+            key: keys.first().ok_or(NO_ARGUMENT)?,
+            kind: self.kind,
+            now,
+            script,
+        };
+        match run(&mut calls) {
             Ok(ScriptValue::Bulk(text)) => reply::bulk(out, &text),
             Ok(ScriptValue::Integer(number)) => reply::integer(out, number),
-            Err(failure) => reply::error(out, &failure.text(self.kind)),
+            Err(failure) => reply::error(out, &failure),
         }
         Ok(())
     }
@@ -351,6 +363,7 @@ const NO_STRING: &str = "ERR Key should be of string type if conditions are spec
 const NOT_AUTHENTICATED: &str = "NOAUTH Authentication required.";
 const NO_PASSWORD_CONFIGURED: &str = "ERR AUTH <password> called without any password configured for the default \
     user. Are you sure your configuration is correct?";
+const UNKNOWN_SCRIPT: &str = "ERR the embedded node runs only quorumlock's own scripts";
 const ONLY_LISTENING: &str = "only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context";
 
 /// `DELEX key [IFEQ value | IFNE value]`, without the conditions on digests.
