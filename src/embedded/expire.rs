@@ -1,7 +1,7 @@
-//! When a key is to end: numbers and times as servers read them.
+//! When a key is to end: what `PEXPIRE` does, and what `PTTL` replies.
 
 use super::keyspace::{Keyspace, Millis};
-use super::numbers::signed;
+use super::numbers::{integer, signed};
 use super::reply::NOT_AN_INTEGER;
 
 const BAD_EXPIRE: &str = "ERR invalid expire time in 'pexpire' command";
@@ -28,11 +28,4 @@ pub(super) fn remaining(database: &Keyspace, key: &[u8], now: Millis) -> i64 {
         Some(None) => -1,
         Some(Some(deadline)) => signed(deadline.saturating_sub(now)),
     }
-}
-
-/// A number as servers accept it: an optional minus and digits without leading zeros, within 64 bits.
-pub(super) fn integer(text: &[u8]) -> Option<i64> {
-    let digits = text.strip_prefix(b"-").unwrap_or(text);
-    let canonical = matches!(digits, [b'1'..=b'9', ..]) || text == b"0";
-    if canonical { std::str::from_utf8(text).ok()?.parse().ok() } else { None }
 }

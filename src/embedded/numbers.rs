@@ -1,14 +1,19 @@
 //! Numbers as the scripts calculate with them: exact up to 2^53 - 1, and those that are clocks in microseconds. And the
 //! tokens of owners, which are 40 digits.
 
-use super::expire::integer;
-
 /// The greatest number that a server counts exactly.
 const MOST: u64 = (1 << 53) - 1;
 /// A minute, in microseconds: how far before a server's clock a floor may be.
 const MINUTE: u64 = 60_000_000;
 /// A day, in microseconds: how far beyond the latest floor a fence may be, and beyond a server's clock a ticket.
 pub(super) const DAY: u64 = 86_400_000_000;
+
+/// A number as servers accept it: an optional minus and digits without leading zeros, within 64 bits.
+pub(super) fn integer(text: &[u8]) -> Option<i64> {
+    let digits = text.strip_prefix(b"-").unwrap_or(text);
+    let canonical = matches!(digits, [b'1'..=b'9', ..]) || text == b"0";
+    if canonical { std::str::from_utf8(text).ok()?.parse().ok() } else { None }
+}
 
 /// A number that counts exactly, written without leading zeros.
 pub(super) fn number(text: &[u8]) -> Option<u64> {

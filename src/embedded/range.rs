@@ -1,7 +1,6 @@
 //! A part of a string or a sorted set, from one index to another one. Negative ones count from the end.
 
-use super::expire::integer;
-use super::numbers::signed;
+use super::numbers::{integer, signed};
 use super::reply::NOT_AN_INTEGER;
 
 /// The part from the first index to the last one. A last one before the beginning counts as `least_end`.

@@ -1,8 +1,7 @@
 //! The embedded node's `SET`, whose options are many, and `MSETEX`, which has some of them.
 
-use super::expire::integer;
 use super::keyspace::{Keyspace, Millis};
-use super::numbers::signed;
+use super::numbers::{integer, signed};
 use super::reply::{NOT_AN_INTEGER, SYNTAX};
 
 const BAD_EXPIRE_IN_SET: &str = "ERR invalid expire time in 'set' command";

@@ -17,10 +17,11 @@
 use super::calls::{Calls, ScriptValue};
 use super::command::{self, Needs};
 use super::config::{Condition, ServerKind};
-use super::expire::{self, integer};
+use super::expire;
 use super::info::{self, Facts, NO_REPLICATION_ID};
 use super::keyspace::Keyspace;
 pub use super::keyspace::Millis;
+use super::numbers::integer;
 pub use super::pubsub::Message;
 use super::pubsub::{Exchange, Subscriptions};
 use super::range;
