@@ -3,7 +3,6 @@
 //! A server may withhold it (an ACL without `INFO`): then everything here is unknown, and nothing is assumed. What is
 //! shown of it is made of numbers, and of words that are known here: never text as the server sent it.
 
-use super::dialect::Dialect;
 use crate::algorithm::fault::Cause;
 use crate::algorithm::quarantine::ServerProcess;
 use crate::algorithm::run_id::{ReplicationIds, RunId};
@@ -159,21 +158,9 @@ impl ServerInfo {
         }
     }
 
-    /// How to release on such a server, if its version says.
-    pub fn dialect(&self) -> Option<Dialect> {
-        // Valkey also claims to be Redis 7.2, for old clients; what it calls itself comes first.
-        match (self.valkey_version, self.redis_version) {
-            (Some(version), _) if version >= Version(9, 0, 0) => Some(Dialect::Delifeq),
-            (None, Some(version)) if version >= Version(8, 4, 0) => Some(Dialect::Delex),
-            (None, None) => None,
-            _ => Some(Dialect::Eval),
-        }
-    }
-}
-
-impl ServerInfo {
     /// Whether it sets several keys at once, all or none of them.
     pub fn has_msetex(&self) -> bool {
+        // Valkey also claims to be Redis 7.2, for old clients; what it calls itself comes first.
         match (self.valkey_version, self.redis_version) {
             (Some(version), _) => version >= Version(9, 1, 0),
             (None, version) => version.is_some_and(|version| version >= Version(8, 4, 0)),
@@ -205,23 +192,22 @@ mod tests {
     }
 
     #[test]
-    fn the_dialect_follows_from_the_version() {
+    fn the_version_says_whether_keys_are_set_at_once() {
         let table = [
-            ("redis_version:5.0.14", Some(Dialect::Eval)),
-            ("redis_version:7.4.2", Some(Dialect::Eval)),
-            ("redis_version:8.3.9", Some(Dialect::Eval)),
-            ("redis_version:8.4.0", Some(Dialect::Delex)),
-            ("redis_version:8.10", Some(Dialect::Delex)),
-            ("redis_version:10.0.0", Some(Dialect::Delex)),
-            ("redis_version:7.2.4\nvalkey_version:8.1.0", Some(Dialect::Eval)),
-            ("redis_version:7.2.4\nvalkey_version:9.0.0", Some(Dialect::Delifeq)),
-            ("valkey_version:9.1.2\nredis_version:7.2.4", Some(Dialect::Delifeq)),
-            ("redis_version:unstable", None),
-            ("", None),
+            ("redis_version:5.0.14", false),
+            ("redis_version:7.4.2", false),
+            ("redis_version:8.3.9", false),
+            ("redis_version:8.4.0", true),
+            ("redis_version:8.10", true),
+            ("redis_version:10.0.0", true),
+            ("redis_version:7.2.4\nvalkey_version:8.1.0", false),
+            ("redis_version:7.2.4\nvalkey_version:9.0.0", false),
+            ("valkey_version:9.1.2\nredis_version:7.2.4", true),
+            ("redis_version:unstable", false),
+            ("", false),
         ];
-        for (text, dialect) in table {
-            assert_eq!(learnt(text).dialect(), dialect, "{text}");
-            assert_eq!(learnt(text).has_msetex(), dialect == Some(Dialect::Delex) || text.contains("9.1"), "{text}");
+        for (text, has_msetex) in table {
+            assert_eq!(learnt(text).has_msetex(), has_msetex, "{text}");
         }
     }
 
