@@ -4,11 +4,11 @@
 //! next reply on it might be taken for the answer to another request.
 
 use super::dialect::{Answer, Dialect};
-use super::error_reply;
 use super::lock_key;
 use super::resp::{self, Reply};
 use super::wake;
-use crate::algorithm::fault::{Cause, Fault, Phase};
+use super::{error_reply, fenced};
+use crate::algorithm::fault::Cause;
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::vote::Vote;
@@ -126,7 +126,7 @@ pub fn release_reply(reply: Reply<'_>) -> Result<Answer, ProtocolError> {
             }
             Cause::NoPermission => Answer::WrongDialect(Cause::NoPermission),
             cause if error_reply::is_unknown(text) || cause == Cause::Server("NOSCRIPT") => Answer::WrongDialect(cause),
-            cause => Answer::Vote(Vote::Fault(Fault::new(Phase::Reply, cause))),
+            cause => fenced::fault(cause),
         }),
         _ => Err(ProtocolError::UnexpectedReply),
     }
@@ -196,6 +196,7 @@ pub fn info_reply(reply: Reply<'_>) -> Result<InfoReply<'_>, ProtocolError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::algorithm::fault::{Fault, Phase};
 
     fn token() -> OwnerToken {
         OwnerToken::from_entropy([0xab; 20])

@@ -50,17 +50,15 @@ pub fn extend_reply(dialect: Dialect, reply: Reply<'_>) -> Result<Answer, Protoc
             // A list or a hash stands under our key: whatever it is, it is not our token.
             Cause::Server("WRONGTYPE") => Vote::Refused,
             Cause::NoPermission => return Ok(Answer::WrongDialect(Cause::NoPermission)),
-            cause if is_unknown(by_set, text) => return Ok(Answer::WrongDialect(cause)),
+            // `SET` is known everywhere; to a server that does not know `IFEQ`, the word is a syntax error.
+            cause if error_reply::is_unknown(text) || by_set && text.starts_with(b"ERR syntax error") => {
+                return Ok(Answer::WrongDialect(cause));
+            }
             cause => Vote::Fault(Fault::new(Phase::Reply, cause)),
         },
         _ => return Err(ProtocolError::UnexpectedReply),
     };
     Ok(Answer::Vote(vote))
-}
-
-/// `SET` is known everywhere; to a server that does not know `IFEQ`, the word is a syntax error.
-fn is_unknown(by_set: bool, text: &[u8]) -> bool {
-    error_reply::is_unknown(text) || by_set && text.starts_with(b"ERR syntax error")
 }
 
 #[cfg(test)]

@@ -13,43 +13,20 @@
 //! `:-4 - n` reports that the lock is held for n milliseconds more. At `:-2` and `:-3` the node does not touch what the
 //! key holds. To take the lock in turn, and to release it, is asked as of any lock: [`queue`](super::queue).
 //!
-//! All is one script, [`FENCED`](super::script::FENCED), because no command does it. A server that has executed it once
-//! on a connection is called by the script's hash from then on, unless it keeps forgetting. A node without scripts, or
-//! one that does not let our user run them, cannot hold fenced locks: [`Cause::NoScripts`].
+//! All is one script, [`FENCED`](super::script::FENCED), because no command does it. Its replies are some of those
+//! about a read-write lock, and are read with them: [`read_write`](super::read_write). A server that has executed it
+//! once on a connection is called by the script's hash from then on, unless it keeps forgetting. A node without
+//! scripts, or one that does not let our user run them, cannot hold fenced locks: [`Cause::NoScripts`].
 
 use super::dialect::{Answer, Dialect};
 use super::error_reply;
 use super::error_reply::is_unknown_command;
-use super::operation::{Operation, Verb};
 use super::resp::Reply;
-use super::wake;
 use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::fence::FencingToken;
 use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::vote::Vote;
 use std::time::Duration;
-
-/// The meaning of a reply to an operation by the script.
-///
-/// # Errors
-/// A reply that the script never returns.
-pub(super) fn reply(dialect: Dialect, operation: Operation, reply: Reply<'_>) -> Result<Answer, ProtocolError> {
-    if let Reply::Error(text) = reply {
-        return Ok(refusal(dialect, text, operation.commands()));
-    }
-    Ok(match (operation.verb, reply) {
-        (Verb::Acquire { .. }, _) => {
-            return acquire_reply(operation.fence().map_or(FencingToken::MAX, |fence| fence.least), reply);
-        }
-        (Verb::Release(_), _) => return wake::departed(reply),
-        (_, Reply::Integer(1)) => Answer::Vote(Vote::Granted),
-        (Verb::Extend { .. }, Reply::Integer(0)) => Answer::Vote(Vote::Absent),
-        (_, Reply::Integer(0 | -1)) => Answer::Vote(Vote::Refused),
-        (Verb::Raise, Reply::Integer(-3)) => fault(Cause::FenceAhead),
-        (_, Reply::Integer(-2)) => fault(Cause::UnexpectedValue),
-        _ => return Err(ProtocolError::UnexpectedReply),
-    })
-}
 
 /// The meaning of a reply to an attempt that wants this fence at least.
 pub(super) fn acquire_reply(least: FencingToken, reply: Reply<'_>) -> Result<Answer, ProtocolError> {

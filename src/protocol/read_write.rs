@@ -61,7 +61,7 @@ use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::vote::Vote;
 use std::time::Duration;
 
-/// The meaning of a reply to an operation by the script.
+/// The meaning of a reply to an operation by the script of a read-write lock or of a fenced one.
 ///
 /// # Errors
 /// A reply that the script never returns.

@@ -46,7 +46,7 @@ mod tests {
     use super::super::dialect::{Answer, Dialect};
     use super::super::operation::{FenceRequest, Kind, Operation, Verb};
     use super::super::resp::Reply;
-    use super::super::{command, extension, fenced};
+    use super::super::{command, extension, read_write};
     use super::*;
     use crate::algorithm::fault::{Cause, Fault, Phase};
     use crate::algorithm::fence::FencingToken;
@@ -84,7 +84,7 @@ mod tests {
         let reply = Reply::Error(text.as_bytes());
         let release = || of_answer(command::release_reply(reply).unwrap());
         let extend = |dialect| of_answer(extension::extend_reply(dialect, reply).unwrap());
-        let fenced = |dialect, operation| of_answer(fenced::reply(dialect, operation, reply).unwrap());
+        let fenced = |dialect, operation| of_answer(read_write::reply(dialect, operation, reply).unwrap());
         let fence = FenceRequest { least: FencingToken::saturating(1), retention_millis: 1 };
         let verbs = [Verb::Acquire { ttl_millis: 1 }, Verb::Extend { ttl_millis: 1 }, Verb::Raise, Verb::Release(None)];
         let operations = verbs.map(|verb| Operation { verb, kind: Kind::Fenced(fence) });

@@ -6,7 +6,7 @@ use super::operation::{Kind, Operation, Verb};
 use super::resp::Reply;
 use super::script::Script;
 use super::wake::Wake;
-use super::{command, extension, fenced, lock_key, queue, read_write};
+use super::{command, extension, lock_key, queue, read_write};
 use crate::algorithm::fault::{Cause, Fault};
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::protocol_error::ProtocolError;
@@ -103,8 +103,7 @@ impl SentOperation {
         let (dialect, Operation { verb, kind }) = (self.tried.last(), self.operation);
         match (verb, kind) {
             (Verb::Take { .. } | Verb::Leave(_), _) => queue::reply(dialect, self.operation, reply),
-            (_, Kind::ReadWrite(..)) => read_write::reply(dialect, self.operation, reply),
-            (_, Kind::Fenced(_)) => fenced::reply(dialect, self.operation, reply),
+            (_, Kind::ReadWrite(..) | Kind::Fenced(_)) => read_write::reply(dialect, self.operation, reply),
             (Verb::Acquire { .. }, _) if dialect == Dialect::Msetex => command::acquire_all_reply(reply),
             (Verb::Acquire { .. }, _) => command::acquire_vote(reply).map(Answer::Vote),
             (Verb::Extend { .. } | Verb::Raise, _) => extension::extend_reply(dialect, reply),

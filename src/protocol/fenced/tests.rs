@@ -1,6 +1,7 @@
 //! What the replies of the script of fenced locks mean.
 
-use super::super::operation::{FenceRequest, Kind};
+use super::super::operation::{FenceRequest, Kind, Operation, Verb};
+use super::super::read_write::reply;
 use super::*;
 use crate::algorithm::fence::LEAD_LIMIT;
 
