@@ -16,8 +16,7 @@ pub(crate) fn complete(mut arguments: Arguments) -> Result<Exit, Failure> {
             _ => return Err(Failure::usage("complete knows bash, zsh and fish")),
         },
         (None, _) => return Err(Failure::usage("complete needs a SHELL: bash, zsh or fish")),
-        (Some(word), None) => return Err(unexpected("complete", &word)),
-        (_, Some(word)) => return Err(unexpected("complete", &word)),
+        (Some(word), None) | (_, Some(word)) => return Err(unexpected("complete", &word)),
     };
     report::page(&script);
     Ok(Exit::OK)
@@ -47,7 +46,7 @@ struct Choice {
 }
 
 fn options(topic: &Topic) -> Vec<Choice> {
-    let nodes = if topic.asks_nodes { NODE_OPTIONS } else { "" };
+    let nodes = if topic.options.is_empty() { "" } else { NODE_OPTIONS };
     let lines = topic.options.lines().chain(nodes.lines());
     let mut options = Vec::new();
     for line in lines.filter_map(|line| line.strip_prefix("  ").filter(|line| line.starts_with('-'))) {

@@ -10,11 +10,10 @@ pub(crate) struct Topic {
     pub(crate) name: &'static str,
     pub(crate) summary: &'static str,
     pub(crate) usage: &'static str,
+    /// Its own options; none of a command that does not ask the nodes, and takes no options about them either.
     pub(crate) options: &'static str,
     /// What stands below the options.
     pub(crate) notes: &'static str,
-    /// Whether it takes the options about nodes.
-    pub(crate) asks_nodes: bool,
 }
 
 /// All commands, in the order of the manual.
@@ -46,7 +45,6 @@ COMMAND, 128+n for signal n; 70 the lock was lost, 75 held, 69 too few nodes ans
 lock; 64 usage, 78 a setting cannot be used, 71 the system refused something, 126 and 127 COMMAND cannot be run or was
 not found.
 ",
-        asks_nodes: true,
     },
     Topic {
         name: "nodes",
@@ -57,7 +55,6 @@ not found.
   --json               write JSON
 ",
         notes: "",
-        asks_nodes: true,
     },
     Topic {
         name: "show",
@@ -66,7 +63,6 @@ not found.
         options: "  --json               write JSON
 ",
         notes: "",
-        asks_nodes: true,
     },
     Topic {
         name: "ls",
@@ -75,7 +71,6 @@ not found.
         options: "  --json               write JSON
 ",
         notes: "",
-        asks_nodes: true,
     },
     Topic {
         name: "scan",
@@ -85,7 +80,6 @@ not found.
   --json               write JSON
 ",
         notes: "",
-        asks_nodes: true,
     },
     Topic {
         name: "break",
@@ -96,7 +90,6 @@ not found.
   --json               write JSON
 ",
         notes: "",
-        asks_nodes: true,
     },
     Topic {
         name: "doctor",
@@ -107,7 +100,6 @@ not found.
   --json               write JSON
 ",
         notes: "",
-        asks_nodes: true,
     },
     Topic {
         name: "bench",
@@ -118,7 +110,6 @@ not found.
   --json               write JSON
 ",
         notes: "",
-        asks_nodes: true,
     },
     Topic {
         name: "complete",
@@ -126,7 +117,6 @@ not found.
         usage: "quorumlock complete SHELL",
         options: "",
         notes: "",
-        asks_nodes: false,
     },
     Topic {
         name: "manual",
@@ -134,7 +124,6 @@ not found.
         usage: "quorumlock manual",
         options: "",
         notes: "",
-        asks_nodes: false,
     },
 ];
 
@@ -176,9 +165,7 @@ pub(crate) fn show(name: &str) -> Result<Exit, Failure> {
     let text = match TOPICS.iter().find(|topic| topic.name == name) {
         Some(topic) => text(topic),
         None if ["", "-h", "--help", "help"].contains(&name) => overview(),
-        None => {
-            return Err(Failure::usage(format!("{name:?} is no command; quorumlock --help lists them")));
-        }
+        None => return Err(unknown(name)),
     };
     report::page(&text);
     Ok(Exit::OK)
@@ -193,9 +180,12 @@ pub(crate) fn manual(mut arguments: Arguments) -> Result<Exit, Failure> {
     Ok(Exit::OK)
 }
 
-/// A command line without a command.
-pub(crate) fn missing() -> Result<Exit, Failure> {
-    Err(Failure::usage("needs a COMMAND; quorumlock --help lists them"))
+/// The failure of a command line without a command that is known.
+pub(crate) fn unknown(name: &str) -> Failure {
+    Failure::usage(match name {
+        "" => "needs a COMMAND; quorumlock --help lists them".to_owned(),
+        name => format!("{name:?} is no command; quorumlock --help lists them"),
+    })
 }
 
 fn overview() -> String {
@@ -204,7 +194,10 @@ fn overview() -> String {
 }
 
 fn text(topic: &Topic) -> String {
-    let nodes = if topic.asks_nodes { format!("\nNodes and settings:\n{NODE_OPTIONS}") } else { String::new() };
-    let own = if topic.options.is_empty() { String::new() } else { format!("\nOptions:\n{}", topic.options) };
-    format!("quorumlock {}: {}\n\nUsage: {}\n{own}{nodes}{}", topic.name, topic.summary, topic.usage, topic.notes)
+    let Topic { name, summary, usage, options, notes } = topic;
+    let options = match *options {
+        "" => String::new(),
+        own => format!("\nOptions:\n{own}\nNodes and settings:\n{NODE_OPTIONS}"),
+    };
+    format!("quorumlock {name}: {summary}\n\nUsage: {usage}\n{options}{notes}")
 }

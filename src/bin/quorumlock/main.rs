@@ -70,12 +70,11 @@ fn dispatch(name: &str, arguments: Arguments) -> Result<Exit, Failure> {
         "bench" => bench::bench(arguments),
         "complete" => complete::complete(arguments),
         "manual" => help::manual(arguments),
-        "" => help::missing(),
         "-h" | "--help" | "help" => help::show(arguments.first().unwrap_or_default()),
         "-V" | "--version" | "version" => {
             report::line(format_args!("quorumlock {}", env!("CARGO_PKG_VERSION")));
             Ok(Exit::OK)
         }
-        _ => Err(Failure::usage(format!("{name:?} is no command; quorumlock --help lists them"))),
+        _ => Err(help::unknown(name)),
     }
 }
