@@ -31,16 +31,8 @@ pub(crate) struct First {
     waits: Duration,
 }
 
-/// What a call waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wants {
-    /// A plain or fenced lock.
-    Lock,
-    Read,
-    Write,
-    /// One of a semaphore.
-    Permit,
-}
+/// What a call waits for: in a word, and as it is put behind the client.
+type Wants = (&'static str, &'static str);
 
 /// The keys of the queues in which calls wait for the lock with this key: its own, and if it is a slot, that of the
 /// semaphore. With `is_name`, also that of the semaphore of the same name.
@@ -94,10 +86,10 @@ impl First {
         let (client, call) = member.split_at_checked(DIGITS)?;
         let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
         let (wants, number) = match call.split_at_checked(1)? {
-            ("m" | "f", number) => (Wants::Lock, number),
-            ("r", number) => (Wants::Read, number),
-            ("w", number) => (Wants::Write, number),
-            ("s", rest) => (Wants::Permit, rest.split_once(':').filter(|(count, _)| is_number(count))?.1),
+            ("m" | "f", number) => (("lock", ""), number),
+            ("r", number) => (("read", " to read"), number),
+            ("w", number) => (("write", " to write"), number),
+            ("s", rest) => (("permit", " for a permit"), rest.split_once(':').filter(|(count, _)| is_number(count))?.1),
             _ => return None,
         };
         let is_entry = client.bytes().all(is_digit) && is_number(number);
@@ -110,13 +102,10 @@ impl First {
     }
 
     fn json(&self) -> Object {
-        let wants = match self.wants {
-            Wants::Lock => "lock",
-            Wants::Read => "read",
-            Wants::Write => "write",
-            Wants::Permit => "permit",
-        };
-        Object::new().text("client", self.client()).text("wants", wants).raw("waiting_ms", self.waits.as_millis())
+        Object::new()
+            .text("client", self.client())
+            .text("wants", self.wants.0)
+            .raw("waiting_ms", self.waits.as_millis())
     }
 }
 
@@ -143,13 +132,7 @@ impl fmt::Display for Queue {
         };
         write!(f, ", {} {word}", self.count)?;
         let Some(first) = &self.first else { return Ok(()) };
-        let wants = match first.wants {
-            Wants::Lock => "",
-            Wants::Read => " to read",
-            Wants::Write => " to write",
-            Wants::Permit => " for a permit",
-        };
-        write!(f, ", first {}{wants}, for {}", first.client(), Human(first.waits))
+        write!(f, ", first {}{}, for {}", first.client(), first.wants.1, Human(first.waits))
     }
 }
 
