@@ -21,6 +21,15 @@ impl Word {
     pub(crate) fn is(&self, name: &str) -> bool {
         matches!(self, Word::Flag(flag) if flag == name)
     }
+
+    /// Takes the word if it is the one operand of a command. False if it is none, or another one.
+    pub(crate) fn sets(&self, operand: &mut Option<String>) -> bool {
+        match self {
+            Word::Operand(text) if operand.is_none() => *operand = Some(text.clone()),
+            _ => return false,
+        }
+        true
+    }
 }
 
 /// What is left of a command line.
@@ -37,8 +46,7 @@ impl Arguments {
 
     /// Whether `--help` or `-h` is among the words in front of `--`.
     pub(crate) fn wants_help(&self) -> bool {
-        let own = self.all.iter().take_while(|word| *word != "--");
-        own.into_iter().any(|word| word == "--help" || word == "-h")
+        self.all.iter().take_while(|word| *word != "--").any(|word| word == "--help" || word == "-h")
     }
 
     pub(crate) fn first(&self) -> Option<&str> {

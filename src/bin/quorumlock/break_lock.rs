@@ -1,8 +1,8 @@
 //! `break`: takes a lock from its holder, by deleting what was read, if it is still there.
 
-use crate::arguments::{Arguments, Word, unexpected};
+use crate::arguments::Arguments;
 use crate::connection::{Connection, Trouble, Value};
-use crate::deployment::{Deployment, open};
+use crate::deployment::{Deployment, at_once, open};
 use crate::exit::{Exit, Failure};
 use crate::json::{self, Object};
 use crate::locks::content::Content;
@@ -11,44 +11,42 @@ use crate::locks::survey::Survey;
 use crate::locks::token::Token;
 use crate::locks::verdict::Verdict;
 use crate::report::{self, Progress};
-use crate::settings;
+use crate::settings::Options;
 use crate::show::headline;
 use quorumlock::Human;
 use quorumlock::protocol::{key_space, script};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 /// How long the key of a fenced lock is kept, unless it is set.
 const FENCE_RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
 
-pub(crate) fn break_lock(mut arguments: Arguments) -> Result<Exit, Failure> {
-    let (mut options, mut name) = (settings::Options::default(), None);
-    let (mut is_meant, mut is_forced, mut is_json) = (false, false, false);
-    while let Some(word) = arguments.next()? {
+pub(crate) fn break_lock(arguments: Arguments) -> Result<Exit, Failure> {
+    let (mut name, mut is_meant, mut is_forced) = (None, false, false);
+    let (options, is_json) = Options::read(arguments, "break", |word, _| {
         match word {
-            word if options.take(&word, &mut arguments)? => {}
-            word if word.is("--json") => is_json = true,
             word if word.is("--yes") => is_meant = true,
             word if word.is("--force") => is_forced = true,
-            Word::Operand(operand) if name.is_none() => name = Some(operand),
-            word => return Err(unexpected("break", &word)),
+            word => return Ok(word.sets(&mut name)),
         }
-    }
+        Ok(true)
+    })?;
     let name = name.ok_or_else(|| Failure::usage("break needs the NAME of a lock"))?;
     let deployment = Deployment::new(options.settings()?)?;
     let survey = Progress::during("asking the nodes", || Survey::of_lock(&deployment, &name));
     let held: Vec<String> = survey.keys().into_iter().filter(|key| is_held(&survey, key)).map(str::to_owned).collect();
-    let addresses = deployment.addresses();
-    if crate::list::complain_of_silent(&survey, &addresses) > addresses.len() - survey.quorum {
+    let addresses = &survey.addresses;
+    survey.complain_of_silent();
+    if survey.lacks_quorum() {
         return Err(Failure::new(Exit::UNAVAILABLE, "too few nodes answer: nothing is deleted"));
     }
     let verdicts: Vec<Verdict> = held.iter().map(|key| Verdict::of(&survey, key)).collect();
     if !is_json {
-        verdicts.iter().for_each(|verdict| report::line(format_args!("{}", headline(verdict, addresses.len()))));
+        verdicts.iter().for_each(|verdict| report::line(headline(verdict, addresses.len())));
         if held.is_empty() {
             report::line(format_args!("{name:?} is not held"));
         }
     }
-    if let Some(odd) = oddity(&survey, &held, &addresses).filter(|_| !is_forced) {
+    if let Some(odd) = oddity(&survey, &held).filter(|_| !is_forced) {
         return Err(Failure::usage(format!("{odd}: nothing is deleted; add --force to delete what is no lock")));
     }
     if !is_meant && !held.is_empty() {
@@ -57,10 +55,10 @@ pub(crate) fn break_lock(mut arguments: Arguments) -> Result<Exit, Failure> {
     let break_all = || held.iter().map(|key| break_key(&deployment, &survey, key)).collect();
     let broken: Vec<Broken> = Progress::during("deleting the lock", break_all);
     if is_json {
-        let object = |(broken, verdict): (&Broken, &Verdict)| broken.json(verdict, &addresses);
-        report::line(format_args!("{}", json::list(broken.iter().zip(&verdicts).map(object))));
+        let object = |(broken, verdict): (&Broken, &Verdict)| broken.json(verdict, addresses);
+        report::line(json::list(broken.iter().zip(&verdicts).map(object)));
     } else {
-        broken.iter().for_each(|broken| broken.show(&addresses));
+        broken.iter().for_each(|broken| broken.show(addresses));
     }
     let is_done = broken.iter().all(|broken| broken.nodes.iter().all(|node| !matches!(node, Err(_) | Ok(Some(false)))));
     Ok(if is_done { Exit::OK } else { Exit::FINDINGS })
@@ -84,7 +82,7 @@ impl Broken {
                 Err(trouble) => report::line(format_args!("  {address}: {trouble}")),
             }
         }
-        report::line(format_args!("{}", self.warning()));
+        report::line(self.warning());
     }
 
     fn warning(&self) -> String {
@@ -115,7 +113,7 @@ impl Broken {
 }
 
 fn until(time: Duration) -> Duration {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().saturating_add(time)
+    report::since_1970().saturating_add(time)
 }
 
 fn is_held(survey: &Survey, key: &str) -> bool {
@@ -123,13 +121,13 @@ fn is_held(survey: &Survey, key: &str) -> bool {
 }
 
 /// The first node that has something else than a lock under one of these keys, and what it has.
-fn oddity(survey: &Survey, keys: &[String], addresses: &[String]) -> Option<String> {
+fn oddity(survey: &Survey, keys: &[String]) -> Option<String> {
     let odd = |seen: &Sighting, address: &str| {
         let expiry = if seen.lifetime == Lifetime::Forever { ", without expiry" } else { "" };
         Some(format!("{address}: {}{expiry}", seen.oddity()?))
     };
     let of_key = |key: &String| {
-        let mut seen = survey.sightings(key).zip(addresses);
+        let mut seen = survey.sightings(key).zip(&survey.addresses);
         seen.find_map(|(seen, address)| odd(seen.ok()??, address))
     };
     keys.iter().find_map(of_key)
@@ -139,12 +137,9 @@ fn oddity(survey: &Survey, keys: &[String], addresses: &[String]) -> Option<Stri
 fn break_key(deployment: &Deployment, survey: &Survey, key: &str) -> Broken {
     let retention = deployment.settings.duration("FENCE_RETENTION", FENCE_RETENTION).as_millis().to_string();
     let seen: Vec<Option<&Sighting>> = survey.sightings(key).map(|seen| seen.ok().flatten()).collect();
-    let nodes = deployment.each(|node, target| match seen.get(node).copied().flatten() {
-        None => Ok(None),
-        Some(sighting) => {
-            let mut connection = open(target)?;
-            release(&mut connection, key, sighting, &retention).map(Some)
-        }
+    let nodes = at_once(deployment.targets.iter().zip(&seen), |(target, seen)| {
+        let delete = |seen: &Sighting| release(&mut open(target)?, key, seen, &retention);
+        seen.map(delete).transpose()
     });
     let times = || seen.iter().flatten();
     let has_expiry = times().all(|seen| seen.lifetime != Lifetime::Forever);

@@ -4,8 +4,8 @@
 //! by the library.
 
 use quorumlock::algorithm::fault::Fault;
-use quorumlock::protocol::error_reply;
 use quorumlock::protocol::resp::{self, Decoder, Reply};
+use quorumlock::protocol::{command, error_reply};
 use quorumlock::{Cause, NodeStream, NodeTarget, Phase};
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -78,6 +78,13 @@ impl Value {
             _ => None,
         }
     }
+
+    /// The microseconds of a reply to `TIME`. None of a number that is no time.
+    pub(crate) fn micros(self) -> Option<u64> {
+        let parts = self.array()?;
+        let number = |index: usize| parts.get(index).and_then(Value::text)?.parse::<u64>().ok();
+        number(0)?.checked_mul(1_000_000)?.checked_add(number(1)?)
+    }
 }
 
 /// An open connection, logged in.
@@ -90,26 +97,27 @@ pub(crate) struct Connection {
 impl Connection {
     /// Connects and logs in.
     pub(crate) fn open(target: &NodeTarget, timeout: Duration) -> Result<Connection, Trouble> {
-        let stream = target.connect(timeout).map_err(Trouble::from)?;
+        let stream = target.connect(timeout)?;
         let mut connection = Connection { stream, buffer: Vec::new(), timeout };
         let handshake = target.endpoint().handshake();
         if let Some(password) = &handshake.password {
-            let user = handshake.user.iter().map(String::as_bytes);
-            let words: Vec<&[u8]> = [b"AUTH".as_slice()].into_iter().chain(user).chain([password.as_bytes()]).collect();
-            connection.log_in(&words, Cause::Auth)?;
+            connection.log_in(|out| command::auth(out, handshake.user.as_deref(), password), Cause::Auth)?;
         }
         if handshake.database != 0 {
-            connection.log_in(&[b"SELECT", handshake.database.to_string().as_bytes()], Cause::Database)?;
+            connection.log_in(|out| command::select(out, handshake.database), Cause::Database)?;
         }
         Ok(connection)
     }
 
-    fn log_in(&mut self, words: &[&[u8]], cause: Cause) -> Result<(), Trouble> {
-        match self.ask(words)? {
+    fn log_in(&mut self, write: impl FnOnce(&mut Vec<u8>), cause: Cause) -> Result<(), Trouble> {
+        let mut flight = Vec::new();
+        write(&mut flight);
+        self.send(&flight)?;
+        match self.receive()? {
             Value::Error(refusal) => {
                 let known = matches!(refusal.cause, Cause::Loading | Cause::NoPermission | Cause::TooManyClients);
                 let cause = if known { refusal.cause } else { cause };
-                Err(Trouble { step: Step::LogIn, what: cause.to_string() })
+                Err(Trouble::new(Step::LogIn, cause))
             }
             _ => Ok(()),
         }
@@ -130,12 +138,12 @@ impl Connection {
     }
 
     /// Sends what is encoded already.
-    pub(crate) fn send(&mut self, flight: &[u8]) -> Result<(), Trouble> {
+    fn send(&mut self, flight: &[u8]) -> Result<(), Trouble> {
         self.stream.write_all(flight).map_err(|cause| self.trouble(cause))
     }
 
     /// The next reply. It may take as long as the node has to answer.
-    pub(crate) fn receive(&mut self) -> Result<Value, Trouble> {
+    fn receive(&mut self) -> Result<Value, Trouble> {
         let deadline = Instant::now() + self.timeout;
         loop {
             let parsed = parse(&self.buffer, DEEPEST).map_err(|()| Trouble::new(Step::Ask, "no reply in RESP2"))?;
@@ -158,26 +166,28 @@ impl Connection {
 
     fn trouble(&self, cause: Cause) -> Trouble {
         match cause {
-            Cause::TimedOut => Trouble::new(Step::Ask, &format!("no reply within {}", quorumlock::Human(self.timeout))),
+            Cause::TimedOut => {
+                Trouble::new(Step::Ask, format_args!("no reply within {}", quorumlock::Human(self.timeout)))
+            }
             // After its handshake is over, a server of TLS 1.3 may say that it does not accept the client.
-            Cause::Tls(_) => Trouble::new(Step::Tls, &cause.to_string()),
-            _ => Trouble::new(Step::Ask, &cause.to_string()),
+            Cause::Tls(_) => Trouble::new(Step::Tls, cause),
+            _ => Trouble::new(Step::Ask, cause),
         }
     }
 }
 
 impl Trouble {
-    pub(crate) fn new(step: Step, what: &str) -> Trouble {
-        Trouble { step, what: what.to_owned() }
+    pub(crate) fn new(step: Step, what: impl fmt::Display) -> Trouble {
+        Trouble { step, what: what.to_string() }
     }
 
     /// The node does not do this for our user, or at present.
     pub(crate) fn refused(command: &str, cause: impl fmt::Display) -> Trouble {
-        Trouble { step: Step::Ask, what: format!("{command}: {cause}") }
+        Trouble::new(Step::Ask, format_args!("{command}: {cause}"))
     }
 
     pub(crate) fn unexpected(command: &str) -> Trouble {
-        Trouble { step: Step::Ask, what: format!("{command}: an unexpected reply") }
+        Trouble::refused(command, "an unexpected reply")
     }
 }
 
@@ -186,9 +196,9 @@ impl From<Fault> for Trouble {
     fn from(Fault { phase, cause, .. }: Fault) -> Trouble {
         match (phase, cause) {
             (Phase::Resolve, _) => Trouble::new(Step::Resolve, "not found"),
-            (Phase::Handshake, _) => Trouble::new(Step::Tls, &cause.to_string()),
+            (Phase::Handshake, _) => Trouble::new(Step::Tls, cause),
             (_, Cause::TimedOut) => Trouble::new(Step::Connect, "no connection in time"),
-            _ => Trouble::new(Step::Connect, &cause.to_string()),
+            _ => Trouble::new(Step::Connect, cause),
         }
     }
 }

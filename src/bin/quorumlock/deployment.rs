@@ -14,7 +14,7 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 /// All nodes, in the order in which they are named.
 pub(crate) struct Deployment {
     pub(crate) settings: Settings,
-    targets: Vec<NodeTarget>,
+    pub(crate) targets: Vec<NodeTarget>,
 }
 
 impl Deployment {
@@ -36,19 +36,23 @@ impl Deployment {
         &self,
         ask: impl Fn(&mut Connection) -> Result<T, Trouble> + Sync,
     ) -> Vec<Result<T, Trouble>> {
-        self.each(|_, target| ask(&mut open(target)?))
+        self.each(|target| ask(&mut open(target)?))
     }
 
-    /// Does something for each node, with its number, all at once.
-    pub(crate) fn each<T: Send>(&self, work: impl Fn(usize, &NodeTarget) -> T + Sync) -> Vec<T> {
-        let work = &work;
-        thread::scope(|scope| {
-            let spawn = |(node, target)| scope.spawn(move || work(node, target));
-            let threads: Vec<_> = self.targets.iter().enumerate().map(spawn).collect();
-            let join = |panicked| std::panic::resume_unwind(panicked);
-            threads.into_iter().map(|thread| thread.join().unwrap_or_else(join)).collect()
-        })
+    /// Does something for each node, all at once.
+    pub(crate) fn each<T: Send>(&self, work: impl Fn(&NodeTarget) -> T + Sync) -> Vec<T> {
+        at_once(&self.targets, work)
     }
+}
+
+/// Does something for each of these, each on a thread of its own. The results are in their order.
+pub(crate) fn at_once<I: Send, T: Send>(items: impl IntoIterator<Item = I>, work: impl Fn(I) -> T + Sync) -> Vec<T> {
+    let work = &work;
+    thread::scope(|scope| {
+        let threads: Vec<_> = items.into_iter().map(|item| scope.spawn(move || work(item))).collect();
+        let join = |panicked| std::panic::resume_unwind(panicked);
+        threads.into_iter().map(|thread| thread.join().unwrap_or_else(join)).collect()
+    })
 }
 
 /// Connects to a node and logs in.

@@ -4,7 +4,7 @@ use quorumlock::{Error, ErrorKind};
 use std::process::ExitCode;
 
 /// An exit code, after sysexits.h where it has one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Exit(u8);
 
 impl Exit {

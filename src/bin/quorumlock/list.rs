@@ -1,6 +1,6 @@
 //! `ls`: all locks that the nodes have, by `SCAN`.
 
-use crate::arguments::{Arguments, Word, unexpected};
+use crate::arguments::Arguments;
 use crate::deployment::Deployment;
 use crate::exit::{Exit, Failure};
 use crate::json;
@@ -8,39 +8,25 @@ use crate::locks::survey::Survey;
 use crate::locks::verdict::{State, Verdict};
 use crate::printable::printable;
 use crate::report::{self, Progress};
-use crate::settings;
+use crate::settings::Options;
 
-pub(crate) fn list(mut arguments: Arguments) -> Result<Exit, Failure> {
-    let (mut options, mut pattern, mut is_json) = (settings::Options::default(), None, false);
-    while let Some(word) = arguments.next()? {
-        match word {
-            word if options.take(&word, &mut arguments)? => {}
-            word if word.is("--json") => is_json = true,
-            Word::Operand(operand) if pattern.is_none() => pattern = Some(operand),
-            word => return Err(unexpected("ls", &word)),
-        }
-    }
+pub(crate) fn list(arguments: Arguments) -> Result<Exit, Failure> {
+    let mut pattern = None;
+    let (options, is_json) = Options::read(arguments, "ls", |word, _| Ok(word.sets(&mut pattern)))?;
     let deployment = Deployment::new(options.settings()?)?;
     let pattern = pattern.as_deref().unwrap_or("*");
     let survey = Progress::of_keys(|found| Survey::of_pattern(&deployment, pattern, found));
     let verdicts: Vec<Verdict> = survey.keys().into_iter().map(|key| Verdict::of(&survey, key)).collect();
     // What is no lock is for `scan`.
     let locks: Vec<&Verdict> = verdicts.iter().filter(|verdict| verdict.state != State::Foreign).collect();
-    let addresses = deployment.addresses();
     if is_json {
-        let locks = locks.iter().map(|verdict| verdict.json(&addresses).to_string());
-        report::line(format_args!("{}", json::list(locks)));
+        let locks = locks.iter().map(|verdict| verdict.json(&survey.addresses).to_string());
+        report::line(json::list(locks));
     } else {
-        table(&locks, addresses.len());
+        table(&locks, survey.nodes.len());
     }
-    let failed = complain_of_silent(&survey, &addresses);
-    Ok(if addresses.len() - failed < survey.quorum { Exit::UNAVAILABLE } else { Exit::OK })
-}
-
-/// Names the nodes that could not be asked. How many there are.
-pub(crate) fn complain_of_silent(survey: &Survey, addresses: &[String]) -> usize {
-    let silent = survey.nodes.iter().zip(addresses).filter_map(|(node, address)| Some((address, node.as_ref().err()?)));
-    silent.map(|(address, trouble)| report::complain(&format!("{address}: {trouble}"))).count()
+    survey.complain_of_silent();
+    Ok(if survey.lacks_quorum() { Exit::UNAVAILABLE } else { Exit::OK })
 }
 
 fn table(locks: &[&Verdict], nodes: usize) {

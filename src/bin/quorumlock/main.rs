@@ -31,6 +31,7 @@ mod run;
 mod scan;
 mod settings;
 mod show;
+mod times;
 
 use arguments::Arguments;
 use exit::{Exit, Failure};

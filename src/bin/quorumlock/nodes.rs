@@ -3,12 +3,12 @@
 //! A lock of a random name is tried, because only that shows what a node answers to one: a full memory, a user without
 //! the right, a disk that has failed.
 
-use crate::arguments::{Arguments, unexpected};
+use crate::arguments::Arguments;
 use crate::bench::random_name;
 use crate::exit::{Exit, Failure};
 use crate::json::{self, Object};
 use crate::report::{self, Progress};
-use crate::settings;
+use crate::settings::Options;
 use quorumlock::{Cause, NodeState, NodeStatus, Redlock};
 use std::time::Duration;
 
@@ -17,27 +17,25 @@ const TIMEOUT: Duration = Duration::from_secs(1);
 /// How long a lock of the trial lasts, where its release does not arrive.
 const TTL: Duration = Duration::from_secs(1);
 
-pub(crate) fn nodes(mut arguments: Arguments) -> Result<Exit, Failure> {
-    let (mut options, mut timeout, mut is_json) = (settings::Options::default(), TIMEOUT, false);
-    let mut begin = String::new();
-    while let Some(word) = arguments.next()? {
-        match &word {
-            _ if options.take(&word, &mut arguments)? => {}
+pub(crate) fn nodes(arguments: Arguments) -> Result<Exit, Failure> {
+    let (mut timeout, mut begin) = (TIMEOUT, String::new());
+    let (options, is_json) = Options::read(arguments, "nodes", |word, arguments| {
+        match word {
             word if word.is("--names") => begin = arguments.text("--names")?,
             word if word.is("--timeout") => timeout = arguments.duration("--timeout")?,
-            word if word.is("--json") => is_json = true,
-            word => return Err(unexpected("nodes", word)),
+            _ => return Ok(false),
         }
-    }
+        Ok(true)
+    })?;
     let redlock = options.settings()?.client()?;
     let name = random_name(&begin)?;
     let is_locked = Progress::during("connecting", || can_lock(&redlock, &name, timeout));
     // Without a majority there are the states all the same.
     let nodes = redlock.nodes()?;
     if is_json {
-        report::line(format_args!("{}", json::list(nodes.iter().map(|node| described(node).to_string()))));
+        report::line(json::list(nodes.iter().map(|node| described(node).to_string())));
     } else {
-        nodes.iter().for_each(|node| report::line(format_args!("{node}")));
+        nodes.iter().for_each(report::line);
     }
     let voting = nodes.iter().filter(|node| node.state() == NodeState::Voting).count();
     let is_denied = |node: &NodeStatus| node.state() == NodeState::Rejected(Cause::NoPermission);
@@ -63,20 +61,12 @@ fn can_lock(redlock: &Redlock, name: &str, timeout: Duration) -> bool {
 }
 
 fn described(node: &NodeStatus) -> Object {
-    let state = match node.state() {
-        NodeState::Down(_) => "down",
-        NodeState::Quarantined { .. } => "quarantined",
-        NodeState::Rejected(_) => "rejected",
-        NodeState::Voting => "voting",
-        _ => "unknown",
-    };
-    let cause = match node.state() {
-        NodeState::Down(cause) | NodeState::Rejected(cause) => Some(cause),
-        _ => None,
-    };
-    let quarantine = match node.state() {
-        NodeState::Quarantined { remaining } => Some(remaining.as_millis()),
-        _ => None,
+    let (state, cause, quarantine) = match node.state() {
+        NodeState::Down(cause) => ("down", Some(cause), None),
+        NodeState::Quarantined { remaining } => ("quarantined", None, Some(remaining.as_millis())),
+        NodeState::Rejected(cause) => ("rejected", Some(cause), None),
+        NodeState::Voting => ("voting", None, None),
+        _ => ("unknown", None, None),
     };
     Object::new()
         .text("address", node.address())

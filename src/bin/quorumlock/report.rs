@@ -6,13 +6,13 @@ use crate::printable::printable;
 use std::fmt;
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How long something takes before its progress is shown, and how often that is renewed.
 pub(crate) const PROGRESS_AFTER: Duration = Duration::from_secs(1);
 
 /// Writes a line to standard output.
-pub(crate) fn line(text: fmt::Arguments<'_>) {
+pub(crate) fn line(text: impl fmt::Display) {
     // The reader may have seen enough.
     drop(writeln!(std::io::stdout().lock(), "{}", printable(&text.to_string())));
 }
@@ -34,6 +34,11 @@ pub(crate) fn complaint(message: &str) -> String {
 
 fn to_stderr(text: &str) {
     drop(std::io::stderr().lock().write_all(text.as_bytes()));
+}
+
+/// The time since 1970, by the wall clock of this machine.
+pub(crate) fn since_1970() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
 /// A time since 1970 as UTC, to the second: `2026-11-22T15:04:05Z`.
@@ -82,7 +87,7 @@ impl Progress {
         std::thread::scope(|scope| {
             scope.spawn(move || {
                 while waiting.recv_timeout(PROGRESS_AFTER) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
-                    progress.at(format_args!("{}", text()));
+                    progress.at(text());
                 }
             });
             let result = work();
@@ -99,7 +104,7 @@ impl<W: Fn(&str)> Progress<W> {
     }
 
     /// Shows where the work is: not before a second has passed, and once a second from then on.
-    pub(crate) fn at(&mut self, text: fmt::Arguments<'_>) {
+    pub(crate) fn at(&mut self, text: impl fmt::Display) {
         let last = self.shown.unwrap_or(self.begun);
         if self.is_terminal && last.elapsed() >= PROGRESS_AFTER {
             let seconds = self.begun.elapsed().as_secs();

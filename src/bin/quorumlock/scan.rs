@@ -1,20 +1,16 @@
 //! `scan`: keys that no lock should have left, or that are none.
 
-use crate::arguments::{Arguments, unexpected};
+use crate::arguments::Arguments;
 use crate::deployment::Deployment;
 use crate::exit::{Exit, Failure};
 use crate::json::{self, Object};
-use crate::list::complain_of_silent;
 use crate::locks::content::Content;
 use crate::locks::sighting::{Lifetime, Sighting};
 use crate::locks::survey::Survey;
 use crate::report::{self, Progress};
-use crate::settings;
+use crate::settings::{MAX_TTL, Options};
 use quorumlock::Human;
 use std::time::Duration;
-
-/// `max_ttl` unless it is set.
-const MAX_TTL: Duration = Duration::from_secs(60);
 
 /// Something that `scan` finds.
 struct Finding<'s> {
@@ -26,33 +22,31 @@ struct Finding<'s> {
     what: String,
 }
 
-pub(crate) fn scan(mut arguments: Arguments) -> Result<Exit, Failure> {
-    let (mut options, mut ignored, mut is_json) = (settings::Options::default(), Vec::new(), false);
-    while let Some(word) = arguments.next()? {
-        match &word {
-            _ if options.take(&word, &mut arguments)? => {}
-            word if word.is("--json") => is_json = true,
+pub(crate) fn scan(arguments: Arguments) -> Result<Exit, Failure> {
+    let mut ignored = Vec::new();
+    let (options, is_json) = Options::read(arguments, "scan", |word, arguments| {
+        match word {
             word if word.is("--ignore") => ignored.push(arguments.text("--ignore")?),
-            word => return Err(unexpected("scan", word)),
+            _ => return Ok(false),
         }
-    }
+        Ok(true)
+    })?;
     let deployment = Deployment::new(options.settings()?)?;
     let max_ttl = deployment.settings.duration("MAX_TTL", MAX_TTL);
     let survey = Progress::of_keys(|found| Survey::of_pattern(&deployment, "*", found));
-    let addresses = deployment.addresses();
-    let mut findings = findings(&survey, &addresses, max_ttl);
+    let mut findings = findings(&survey, max_ttl);
     findings.retain(|finding| !ignored.iter().any(|kind| kind == finding.kind));
     if is_json {
-        report::line(format_args!("{}", json::list(findings.iter().map(Finding::json))));
+        report::line(json::list(findings.iter().map(Finding::json)));
     } else {
         let line = |Finding { address, key, kind, what, .. }: &Finding<'_>| {
             report::line(format_args!("{address}: {kind}: {key:?}, {what}"));
         };
         findings.iter().for_each(line);
     }
-    let failed = complain_of_silent(&survey, &addresses);
+    survey.complain_of_silent();
     Ok(match () {
-        () if addresses.len() - failed < survey.quorum => Exit::UNAVAILABLE,
+        () if survey.lacks_quorum() => Exit::UNAVAILABLE,
         () if findings.is_empty() => Exit::OK,
         () => Exit::FINDINGS,
     })
@@ -66,9 +60,9 @@ impl Finding<'_> {
     }
 }
 
-fn findings<'s>(survey: &'s Survey, addresses: &'s [String], max_ttl: Duration) -> Vec<Finding<'s>> {
+fn findings(survey: &Survey, max_ttl: Duration) -> Vec<Finding<'_>> {
     let mut findings = Vec::new();
-    for (node, address) in survey.nodes.iter().zip(addresses) {
+    for (node, address) in survey.nodes.iter().zip(&survey.addresses) {
         for (key, sighting) in node.iter().flat_map(|node| &node.locks) {
             let faults = faults(sighting, max_ttl).into_iter();
             let name = survey.name_of(key);

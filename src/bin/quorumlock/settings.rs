@@ -1,15 +1,20 @@
 //! Where the nodes and settings come from: environment, then `--config`, then options. The later counts.
 
-use crate::arguments::{Arguments, Word};
+use crate::arguments::{Arguments, Word, unexpected};
 use crate::exit::{Exit, Failure};
 use quorumlock::{Builder, Endpoint, Error, NodeTarget, Redlock};
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::Duration;
+
+/// `node_timeout` unless it is set.
+pub(crate) const NODE_TIMEOUT: Duration = Duration::from_millis(100);
+/// `max_ttl` unless it is set.
+pub(crate) const MAX_TTL: Duration = Duration::from_secs(60);
 
 /// What the variables of the environment and the file begin with.
 pub(crate) const PREFIX: &str = "QUORUMLOCK_";
@@ -45,6 +50,24 @@ pub(crate) struct Options {
 }
 
 impl Options {
+    /// Reads all words of a command that asks the nodes and shows what it finds: these options, and whether to write
+    /// JSON. What is neither goes to `own`, which says whether it takes it.
+    pub(crate) fn read(
+        mut arguments: Arguments,
+        command: &str,
+        mut own: impl FnMut(&Word, &mut Arguments) -> Result<bool, Failure>,
+    ) -> Result<(Options, bool), Failure> {
+        let (mut options, mut is_json) = (Options::default(), false);
+        while let Some(word) = arguments.next()? {
+            if word.is("--json") {
+                is_json = true;
+            } else if !options.take(&word, &mut arguments)? && !own(&word, &mut arguments)? {
+                return Err(unexpected(command, &word));
+            }
+        }
+        Ok((options, is_json))
+    }
+
     /// Takes an option that is one of these. False if it is another.
     pub(crate) fn take(&mut self, word: &Word, arguments: &mut Arguments) -> Result<bool, Failure> {
         let Word::Flag(flag) = word else {
@@ -205,7 +228,9 @@ fn unquoted(value: &str) -> &str {
 
 /// Whether a URL among the nodes has a password. What cannot be read as a URL may have one.
 fn has_password(variables: &BTreeMap<String, OsString>) -> bool {
-    let nodes = variables.get(&format!("{PREFIX}NODES")).map(OsString::as_os_str).unwrap_or(OsStr::new(""));
+    let Some(nodes) = variables.get(&format!("{PREFIX}NODES")) else {
+        return false;
+    };
     let is_secret = |url: &str| Endpoint::parse(url).map_or(true, |node| node.handshake().password.is_some());
     quorumlock::node_urls(&nodes.to_string_lossy()).any(is_secret)
 }

@@ -1,51 +1,43 @@
 //! `show`: what each node has of one lock.
 
-use crate::arguments::{Arguments, Word, unexpected};
+use crate::arguments::Arguments;
 use crate::deployment::Deployment;
 use crate::exit::{Exit, Failure};
 use crate::json::{self, Object};
 use crate::locks::queue::Queue;
 use crate::locks::sighting::{Lifetime, Sighting};
 use crate::locks::survey::Survey;
-use crate::locks::token::Token;
+use crate::locks::token;
 use crate::locks::verdict::{State, Verdict};
 use crate::report::{self, Progress};
-use crate::settings;
+use crate::settings::Options;
 use quorumlock::Human;
 use quorumlock::protocol::key_space::KeyKind;
 
-pub(crate) fn show(mut arguments: Arguments) -> Result<Exit, Failure> {
-    let (mut options, mut name, mut is_json) = (settings::Options::default(), None, false);
-    while let Some(word) = arguments.next()? {
-        match word {
-            word if options.take(&word, &mut arguments)? => {}
-            word if word.is("--json") => is_json = true,
-            Word::Operand(operand) if name.is_none() => name = Some(operand),
-            word => return Err(unexpected("show", &word)),
-        }
-    }
+pub(crate) fn show(arguments: Arguments) -> Result<Exit, Failure> {
+    let mut name = None;
+    let (options, is_json) = Options::read(arguments, "show", |word, _| Ok(word.sets(&mut name)))?;
     let name = name.ok_or_else(|| Failure::usage("show needs the NAME of a lock"))?;
     let deployment = Deployment::new(options.settings()?)?;
     let survey = Progress::during("asking the nodes", || Survey::of_lock(&deployment, &name));
-    let addresses = deployment.addresses();
+    let addresses = &survey.addresses;
     let verdicts = verdicts(&survey, &(survey.prefix.clone() + &name));
     if is_json {
         let locks = verdicts.iter().map(|(key, verdict)| {
-            let nodes = survey.sightings(key).zip(survey.queues(key)).zip(&addresses);
+            let nodes = survey.sightings(key).zip(survey.queues(key)).zip(addresses);
             let nodes = nodes.map(|((seen, queue), address)| node_json(address, seen, &queue));
-            verdict.json(&addresses).list("sightings", nodes).to_string()
+            verdict.json(addresses).list("sightings", nodes).to_string()
         });
-        report::line(format_args!("{}", json::list(locks)));
+        report::line(json::list(locks));
     } else {
         for (key, verdict) in &verdicts {
-            report::line(format_args!("{}", headline(verdict, addresses.len())));
-            for ((seen, queue), address) in survey.sightings(key).zip(survey.queues(key)).zip(&addresses) {
+            report::line(headline(verdict, addresses.len()));
+            for ((seen, queue), address) in survey.sightings(key).zip(survey.queues(key)).zip(addresses) {
                 report::line(format_args!("  {address}: {}{queue}", node_line(seen)));
             }
         }
     }
-    let answered = survey.nodes.iter().filter(|node| node.is_ok()).count();
-    Ok(if answered < survey.quorum { Exit::UNAVAILABLE } else { Exit::OK })
+    Ok(if survey.lacks_quorum() { Exit::UNAVAILABLE } else { Exit::OK })
 }
 
 /// The locks of this full name that any node has something of, or that calls wait for, or the plain one if there is
@@ -119,19 +111,14 @@ fn node_json(address: &str, seen: Result<Option<&Sighting>, &crate::connection::
     let node = Object::new().text("address", address);
     match seen {
         Err(trouble) => node.text("error", trouble),
-        Ok(sighting) => queue.json(
-            node.maybe("token", sighting.and_then(Sighting::token).and_then(Token::digits))
-                .raw("other_library", sighting.and_then(Sighting::token) == Some(&Token::OtherLibrary))
-                .maybe("label", sighting.and_then(|seen| seen.content.label()))
-                .maybe_raw(
-                    "remaining_ms",
-                    sighting.map(|seen| if seen.lifetime == Lifetime::Forever { -1 } else { millis(seen) }),
-                ),
-        ),
+        Ok(seen) => {
+            let label = seen.and_then(|seen| seen.content.label());
+            let node = token::json(node, seen.and_then(Sighting::token), label);
+            let left = seen.map(|seen| {
+                if seen.lifetime == Lifetime::Forever { -1 } else { seen.remaining.as_millis().cast_signed() }
+            });
+            queue.json(node.maybe_raw("remaining_ms", left))
+        }
     }
     .to_string()
-}
-
-fn millis(sighting: &Sighting) -> i64 {
-    i64::try_from(sighting.remaining.as_millis()).unwrap_or(i64::MAX)
 }

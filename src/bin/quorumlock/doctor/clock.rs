@@ -1,7 +1,8 @@
 //! How far a node's clock is from that of this machine, and how fast that changes.
 
-use crate::connection::{Connection, Trouble, Value};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use crate::connection::{Connection, Trouble};
+use crate::report;
+use std::time::{Duration, Instant};
 
 /// How often the clock is asked for: the quickest answer is the most exact.
 const SAMPLES: usize = 8;
@@ -27,25 +28,20 @@ pub(super) struct Rate {
 pub(super) fn offset(connection: &mut Connection) -> Result<Option<Offset>, Trouble> {
     let mut best: Option<Offset> = None;
     for _ in 0..SAMPLES {
-        let (before, begun) = (SystemTime::now(), Instant::now());
+        let (before, begun) = (report::since_1970(), Instant::now());
         let reply = connection.ask(&[b"TIME"])?;
         let round_trip = begun.elapsed().as_secs_f64();
-        let Some(theirs) = seconds(reply) else {
+        let Some(micros) = reply.micros() else {
             return Ok(None);
         };
-        let ours = before.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64() + round_trip / 2.0;
+        let theirs = micros as f64 / 1e6;
+        let ours = before.as_secs_f64() + round_trip / 2.0;
         let offset = Offset { seconds: theirs - ours, error: round_trip / 2.0 };
         if best.is_none_or(|best| offset.error < best.error) {
             best = Some(offset);
         }
     }
     Ok(best)
-}
-
-fn seconds(reply: Value) -> Option<f64> {
-    let parts = reply.array()?;
-    let number = |index: usize| parts.get(index).and_then(Value::text)?.parse::<u64>().ok();
-    Some(number(0)? as f64 + number(1)? as f64 / 1e6)
 }
 
 impl Offset {

@@ -3,37 +3,23 @@
 use crate::json::Object;
 use crate::report;
 
-/// How bad a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Level {
-    /// Worth knowing.
-    Note,
-    /// Locks work, and may not always.
-    Warning,
-    /// The node does not vote.
-    Fault,
-}
-
 /// Something that was found.
 #[derive(Clone, Debug)]
 pub(super) struct Finding {
-    pub(super) level: Level,
+    /// Whether the node does not vote. Otherwise, locks work, and may not always.
+    pub(super) is_fault: bool,
     kind: &'static str,
     what: String,
     remedy: String,
 }
 
 impl Finding {
-    pub(super) fn note(kind: &'static str, what: impl Into<String>, remedy: impl Into<String>) -> Finding {
-        Finding { level: Level::Note, kind, what: what.into(), remedy: remedy.into() }
-    }
-
     pub(super) fn warning(kind: &'static str, what: impl Into<String>, remedy: impl Into<String>) -> Finding {
-        Finding { level: Level::Warning, ..Finding::note(kind, what, remedy) }
+        Finding { is_fault: false, kind, what: what.into(), remedy: remedy.into() }
     }
 
     pub(super) fn fault(kind: &'static str, what: impl Into<String>, remedy: impl Into<String>) -> Finding {
-        Finding { level: Level::Fault, ..Finding::note(kind, what, remedy) }
+        Finding { is_fault: true, ..Finding::warning(kind, what, remedy) }
     }
 
     pub(super) fn show(&self) {
@@ -48,10 +34,6 @@ impl Finding {
     }
 
     fn word(&self) -> &'static str {
-        match self.level {
-            Level::Note => "note",
-            Level::Warning => "warning",
-            Level::Fault => "fault",
-        }
+        if self.is_fault { "fault" } else { "warning" }
     }
 }

@@ -11,15 +11,15 @@ mod node;
 mod rights;
 mod trial;
 
-use crate::arguments::{Arguments, unexpected};
+use crate::arguments::Arguments;
 use crate::bench::random_name;
 use crate::deployment::{Deployment, open};
 use crate::exit::{Exit, Failure};
 use crate::json::Object;
 use crate::report::{self, Progress};
-use crate::settings;
+use crate::settings::{NODE_TIMEOUT, Options};
 use clock::Offset;
-use findings::{Finding, Level};
+use findings::Finding;
 use node::{Examination, Plan, user};
 use rights::Names;
 use std::thread;
@@ -27,20 +27,17 @@ use std::time::{Duration, Instant};
 
 /// Part of a time to live by which clocks may disagree, unless it is set.
 const DRIFT_FACTOR: f64 = 0.01;
-/// How long a node has to answer an attempt, unless it is set.
-const NODE_TIMEOUT: Duration = Duration::from_millis(100);
 
-pub(crate) fn doctor(mut arguments: Arguments) -> Result<Exit, Failure> {
-    let (mut options, mut begin, mut watch, mut is_json) = (settings::Options::default(), None, None, false);
-    while let Some(word) = arguments.next()? {
-        match &word {
-            _ if options.take(&word, &mut arguments)? => {}
-            word if word.is("--json") => is_json = true,
+pub(crate) fn doctor(arguments: Arguments) -> Result<Exit, Failure> {
+    let (mut begin, mut watch) = (None, None);
+    let (options, is_json) = Options::read(arguments, "doctor", |word, arguments| {
+        match word {
             word if word.is("--names") => begin = Some(arguments.text("--names")?),
             word if word.is("--watch") => watch = Some(arguments.duration("--watch")?),
-            word => return Err(unexpected("doctor", word)),
+            _ => return Ok(false),
         }
-    }
+        Ok(true)
+    })?;
     let deployment = Deployment::new(options.settings()?)?;
     let prefix = deployment.settings.prefix().to_owned();
     let begin = begin.or_else(|| if prefix.is_empty() { own_names(&deployment) } else { None }).unwrap_or_default();
@@ -51,7 +48,7 @@ pub(crate) fn doctor(mut arguments: Arguments) -> Result<Exit, Failure> {
         is_declared_durable: deployment.settings.text("DURABLE") == Some("true"),
     };
     let (mut nodes, trial) = Progress::during("examining the nodes", || {
-        let nodes = deployment.each(|_, target| node::examine(target, &plan));
+        let nodes = deployment.each(|target| node::examine(target, &plan));
         (nodes, trial::run(&deployment, &plan.name))
     });
     let trial = trial?;
@@ -61,7 +58,7 @@ pub(crate) fn doctor(mut arguments: Arguments) -> Result<Exit, Failure> {
         Progress::during("watching the clocks", || observe_clocks(&deployment, &mut nodes, time));
     }
     let voters = nodes.iter().filter(|node| node.can_vote()).count();
-    let has_findings = nodes.iter().any(|node| node.findings.iter().any(|finding| finding.level != Level::Note));
+    let has_findings = nodes.iter().any(|node| !node.findings.is_empty());
     let exit = match &trial.error {
         Some(_) => Exit::NO_QUORUM,
         None if voters < deployment.quorum() => Exit::NO_QUORUM,
@@ -72,18 +69,18 @@ pub(crate) fn doctor(mut arguments: Arguments) -> Result<Exit, Failure> {
     if is_json {
         let object = Object::new().text("verdict", &verdict).raw("exit", exit.number());
         let object = object.list("nodes", nodes.iter().map(|node| node.json(plan.node_timeout)));
-        report::line(format_args!("{}", object.raw("trial", trial.json())));
+        report::line(object.raw("trial", trial.json()));
     } else {
         nodes.iter().for_each(|node| node.show(plan.node_timeout));
         trial.show();
-        report::line(format_args!("{verdict}"));
+        report::line(verdict);
     }
     Ok(exit)
 }
 
 /// What names of locks begin with, by the access control list of the node that shows the narrowest one.
 fn own_names(deployment: &Deployment) -> Option<String> {
-    let asked = deployment.each(|_, target| {
+    let asked = deployment.each(|target| {
         let user = user(target.endpoint());
         open(target).and_then(|mut connection| rights::own_names(&mut connection, user))
     });

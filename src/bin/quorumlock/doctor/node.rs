@@ -1,16 +1,16 @@
 //! One node, examined: how far it can be reached, what it is, and what of it endangers locks.
 
 use super::clock::{self, Offset, Rate};
-use super::findings::{Finding, Level};
+use super::findings::Finding;
 use super::rights::{self, Names, Purpose};
-use crate::bench::quantile;
 use crate::connection::{Connection, Step, Trouble, Value};
 use crate::json::{self, Object};
+use crate::times::Times;
 use crate::{deployment, report};
 use quorumlock::{Cause, Endpoint, Human, Latency, NodeStatus, NodeTarget};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How many round trips are measured, unless the node is so far away that they take longer than this.
 const ROUND_TRIPS: usize = 100;
@@ -26,6 +26,7 @@ pub(super) struct Plan {
 }
 
 /// What was found of one node.
+#[derive(Default)]
 pub(super) struct Examination {
     pub(super) address: String,
     pub(super) findings: Vec<Finding>,
@@ -36,8 +37,8 @@ pub(super) struct Examination {
     rate: Option<Rate>,
     /// Facts for the reader: names and values.
     facts: Vec<(&'static str, String)>,
-    /// Round trips, the shortest first.
-    times: Vec<Duration>,
+    /// Round trips.
+    times: Times,
     /// What locks met here.
     locks: Option<Locks>,
 }
@@ -51,17 +52,7 @@ struct Locks {
 /// Examines a node. Whatever goes wrong is a finding.
 pub(super) fn examine(target: &NodeTarget, plan: &Plan) -> Examination {
     let endpoint = target.endpoint();
-    let mut node = Examination {
-        address: endpoint.to_string(),
-        findings: Vec::new(),
-        sockets: target.addresses(),
-        run_id: None,
-        clock: None,
-        rate: None,
-        facts: Vec::new(),
-        times: Vec::new(),
-        locks: None,
-    };
+    let mut node = Examination { address: endpoint.to_string(), sockets: target.addresses(), ..Examination::default() };
     let examined = deployment::open(target).and_then(|mut connection| {
         node.look_at_server(&mut connection, endpoint, plan)?;
         if node.can_vote() {
@@ -93,7 +84,7 @@ fn unreachable(trouble: &Trouble) -> Finding {
 
 impl Examination {
     pub(super) fn can_vote(&self) -> bool {
-        self.findings.iter().all(|finding| finding.level != Level::Fault)
+        self.findings.iter().all(|finding| !finding.is_fault)
     }
 
     fn look_at_server(&mut self, connection: &mut Connection, endpoint: &Endpoint, plan: &Plan) -> Result<(), Trouble> {
@@ -174,14 +165,8 @@ impl Examination {
     /// How long an answer takes.
     fn measure(&mut self, connection: &mut Connection, plan: &Plan) -> Result<(), Trouble> {
         let key = format!("{}{}", plan.names.prefix, plan.name);
-        let end = Instant::now() + LONGEST_MEASUREMENT;
-        while self.times.len() < ROUND_TRIPS && Instant::now() < end {
-            let begun = Instant::now();
-            connection.ask(&[b"PTTL", key.as_bytes()])?;
-            self.times.push(begun.elapsed());
-        }
-        self.times.sort_unstable();
-        Ok(())
+        let ask = || connection.ask(&[b"PTTL", key.as_bytes()]).map(drop);
+        self.times.measure(ROUND_TRIPS, LONGEST_MEASUREMENT, ask)
     }
 
     /// Takes note of how fast the clock runs.
@@ -204,14 +189,11 @@ impl Examination {
     pub(super) fn show(&self, node_timeout: Duration) {
         let word = match () {
             () if !self.can_vote() => "does not vote",
-            () if self.findings.iter().any(|finding| finding.level == Level::Warning) => "votes, with warnings",
+            () if !self.findings.is_empty() => "votes, with warnings",
             () => "fine",
         };
         report::line(format_args!("{}: {word}", self.address));
-        if !self.facts.is_empty() {
-            let value = |name| self.facts.iter().find(|(known, _)| *known == name).map_or("", |(_, value)| value);
-            let (server, role, run_id) = (value("server"), value("role"), value("run_id"));
-            let (uptime, persistence) = (value("uptime"), value("persistence"));
+        if let [(_, server), (_, role), (_, run_id), (_, uptime), (_, persistence)] = self.facts.as_slice() {
             report::line(format_args!("  {server}, {role}, run id {run_id}, up for {uptime}, {persistence}"));
         }
         if let Some(offset) = self.clock {
@@ -219,13 +201,10 @@ impl Examination {
                 self.rate.map(|Rate { part, error }| format!(", rate {:+.4} % ± {:.4} %", part * 100.0, error * 100.0));
             report::line(format_args!("  clock {}{}", offset.shown(), rate.unwrap_or_default()));
         }
-        if !self.times.is_empty() {
-            let [p50, p99] = [0.5, 0.99].map(|part| Human(quantile(&self.times, part)));
-            let (cut, all) = (self.cut(node_timeout), self.times.len());
-            let limit = Human(node_timeout);
-            report::line(format_args!(
-                "  answers in {p50} (median), {p99} (p99); node_timeout of {limit} would cut {cut} of {all}"
-            ));
+        if self.times.count() > 0 {
+            let (times, limit) = (&self.times, Human(node_timeout));
+            let (cut, all) = (times.longer_than(node_timeout), times.count());
+            report::line(format_args!("  answers in {times}; node_timeout of {limit} would cut {cut} of {all}"));
         }
         if let Some(Locks { latency, timeouts }) = self.locks.as_ref().filter(|locks| locks.latency.count() > 0) {
             let (count, p50, p99) = (latency.count(), Human(latency.p50()), Human(latency.p99()));
@@ -238,26 +217,20 @@ impl Examination {
     pub(super) fn json(&self, node_timeout: Duration) -> String {
         let object = Object::new().text("address", &self.address).raw("can_vote", self.can_vote());
         let object = self.facts.iter().fold(object, |object, (name, value)| object.text(name, value));
-        let [p50, p99] = [0.5, 0.99].map(|part| quantile(&self.times, part).as_micros());
-        object
+        let object = object
             .list("addresses", self.sockets.iter().map(|socket| json::quoted(&socket.to_string())))
             .maybe_raw("clock_offset_ms", self.clock.map(|offset| offset.seconds * 1e3))
             .maybe_raw("clock_error_ms", self.clock.map(|offset| offset.error * 1e3))
-            .maybe_raw("clock_rate", self.rate.map(|rate| rate.part))
-            .raw("p50_us", p50)
-            .raw("p99_us", p99)
-            .raw("cut_by_node_timeout", self.cut(node_timeout))
-            .maybe_raw("lock_replies", self.locks.as_ref().map(|locks| locks.latency.count()))
-            .maybe_raw("lock_p50_us", self.locks.as_ref().map(|locks| locks.latency.p50().as_micros()))
-            .maybe_raw("lock_p99_us", self.locks.as_ref().map(|locks| locks.latency.p99().as_micros()))
-            .maybe_raw("lock_timeouts", self.locks.as_ref().map(|locks| locks.timeouts))
-            .raw("findings", json::list(self.findings.iter().map(Finding::json)))
+            .maybe_raw("clock_rate", self.rate.map(|rate| rate.part));
+        let (object, locks) = (self.times.json(object), self.locks.as_ref());
+        object
+            .raw("cut_by_node_timeout", self.times.longer_than(node_timeout))
+            .maybe_raw("lock_replies", locks.map(|locks| locks.latency.count()))
+            .maybe_raw("lock_p50_us", locks.map(|locks| locks.latency.p50().as_micros()))
+            .maybe_raw("lock_p99_us", locks.map(|locks| locks.latency.p99().as_micros()))
+            .maybe_raw("lock_timeouts", locks.map(|locks| locks.timeouts))
+            .list("findings", self.findings.iter().map(Finding::json))
             .to_string()
-    }
-
-    /// How many answers would have come too late.
-    fn cut(&self, node_timeout: Duration) -> usize {
-        self.times.iter().filter(|&&time| time > node_timeout).count()
     }
 }
 

@@ -153,6 +153,15 @@ impl Tester<'_> {
         Ok(false)
     }
 
+    /// Whether the user may do all of this.
+    fn allows_all(&mut self, commands: &[&[&[u8]]], keys: &str) -> Result<bool, Trouble> {
+        let mut are_allowed = true;
+        for words in commands {
+            are_allowed &= self.allows(words, keys)?;
+        }
+        Ok(are_allowed)
+    }
+
     /// By a script, or by `SET IFEQ` where the server has that.
     fn extension(&mut self, key: &str) -> Result<(), Trouble> {
         let key = key.as_bytes();
@@ -181,13 +190,8 @@ impl Tester<'_> {
 
     /// Whether all of the first, or one of the others, are allowed. Only then are the first not missed.
     fn any_of(&mut self, all: &[&[&[u8]]], others: &[&[&[u8]]]) -> Result<bool, Trouble> {
-        let keys = self.names.locks();
         let before = self.missing.rules.clone();
-        let mut are_allowed = true;
-        for words in all {
-            are_allowed &= self.allows(words, &keys)?;
-        }
-        if are_allowed {
+        if self.allows_all(all, &self.names.locks())? {
             return Ok(true);
         }
         for words in others {
@@ -217,9 +221,7 @@ impl Tester<'_> {
             &[b"ZREMRANGEBYSCORE", queue, b"1", b"1"],
             &[b"EVAL", b"return 0", b"1", key],
         ];
-        for words in commands {
-            self.allows(words, &marked)?;
-        }
+        self.allows_all(&commands, &marked)?;
         let [_, fenced, read_write] = KeyKind::ALL.map(|kind| kind.key(&self.names.prefix, name));
         for key in [plain, &fenced, &read_write, &key_space::semaphore(plain)] {
             self.allows(&[b"EXISTS", key_space::queue(key).as_bytes()], &marked)?;
@@ -253,9 +255,6 @@ impl Tester<'_> {
         let key = key.as_bytes();
         let commands: [&[&[u8]]; 5] =
             [&[b"TIME"], &[b"GET", key], &[b"DEL", key], &[b"PEXPIRE", key, TTL], &[b"EVAL", b"return 0", b"1", key]];
-        for words in commands {
-            self.allows(words, &marked)?;
-        }
-        Ok(())
+        self.allows_all(&commands, &marked).map(drop)
     }
 }

@@ -1,14 +1,14 @@
 //! A lock of all nodes, by the library: taken, extended, fenced and released, and how long that takes.
 
 use super::findings::Finding;
-use crate::bench::quantile;
 use crate::deployment::Deployment;
 use crate::exit::Failure;
-use crate::json::{self, Object};
+use crate::json::Object;
 use crate::report;
+use crate::times::Times;
 use quorumlock::protocol::key_space::KeyKind;
-use quorumlock::{ExtendOutcome, Human, MutexGuard, NodeStatus, Redlock, ReleaseOutcome};
-use std::time::{Duration, Instant};
+use quorumlock::{ExtendOutcome, MutexGuard, NodeStatus, Redlock, ReleaseOutcome};
+use std::time::Duration;
 
 /// Pairs of lock and unlock that are measured, unless they take longer than this.
 const PAIRS: usize = 100;
@@ -17,12 +17,13 @@ const LONGEST_MEASUREMENT: Duration = Duration::from_secs(2);
 const TTL: Duration = Duration::from_secs(5);
 
 /// What came of it.
+#[derive(Default)]
 pub(super) struct Trial {
     /// Why no lock can be taken.
     pub(super) error: Option<String>,
     pub(super) findings: Vec<Finding>,
-    /// How long each pair took, the shortest first.
-    times: Vec<Duration>,
+    /// How long each pair took.
+    times: Times,
     /// What the client knows of each node afterwards.
     pub(super) nodes: Vec<NodeStatus>,
 }
@@ -31,7 +32,7 @@ pub(super) struct Trial {
 pub(super) fn run(deployment: &Deployment, name: &str) -> Result<Trial, Failure> {
     // The fence of a name that is never used again is kept for no longer than must be.
     let redlock = deployment.settings.builder()?.fence_retention(Duration::ZERO).build()?;
-    let mut trial = Trial { error: None, findings: Vec::new(), times: Vec::new(), nodes: Vec::new() };
+    let mut trial = Trial::default();
     if let Err(error) = trial.plain(&redlock, name) {
         trial.error = Some(error.to_string());
     } else if let Err(error) = fenced(&redlock, name) {
@@ -47,6 +48,18 @@ fn fenced(redlock: &Redlock, name: &str) -> quorumlock::Result<()> {
     redlock.mutex(name).ttl(TTL).fenced().lock()?.unlock().map(drop)
 }
 
+/// Releases a lock. That a majority does not confirm it is no reason for which none could be taken.
+fn release(findings: &mut Vec<Finding>, guard: MutexGuard) {
+    let what = match guard.unlock() {
+        Ok(ReleaseOutcome::Released) => return,
+        Ok(_) => "a lock was not there at its release".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    if findings.is_empty() {
+        findings.push(Finding::warning("no-release", what, "see the nodes"));
+    }
+}
+
 /// Deletes the fence of the trial, where the user may.
 fn forget(deployment: &Deployment, name: &str) {
     let key = KeyKind::Fenced.key(deployment.settings.prefix(), name);
@@ -60,43 +73,24 @@ impl Trial {
         if guard.extend(TTL)? != ExtendOutcome::Extended {
             self.findings.push(Finding::warning("no-extension", "a lock could not be extended", "see the nodes"));
         }
-        self.release(guard);
-        let end = Instant::now() + LONGEST_MEASUREMENT;
-        while self.times.len() < PAIRS && Instant::now() < end {
-            let begun = Instant::now();
-            self.release(mutex.lock()?);
-            self.times.push(begun.elapsed());
-        }
-        self.times.sort_unstable();
-        Ok(())
-    }
-
-    /// Releases a lock. That a majority does not confirm it is no reason for which none could be taken.
-    fn release(&mut self, guard: MutexGuard) {
-        let what = match guard.unlock() {
-            Ok(ReleaseOutcome::Released) => return,
-            Ok(_) => "a lock was not there at its release".to_owned(),
-            Err(error) => error.to_string(),
-        };
-        if self.findings.is_empty() {
-            self.findings.push(Finding::warning("no-release", what, "see the nodes"));
-        }
+        release(&mut self.findings, guard);
+        let Trial { times, findings, .. } = self;
+        times.measure(PAIRS, LONGEST_MEASUREMENT, || {
+            release(findings, mutex.lock()?);
+            Ok(())
+        })
     }
 
     pub(super) fn show(&self) {
         match &self.error {
             Some(error) => report::line(format_args!("a lock of all nodes: {error}")),
-            None => {
-                let [p50, p99] = [0.5, 0.99].map(|part| Human(quantile(&self.times, part)));
-                report::line(format_args!("a lock of all nodes: taken and released in {p50} (median), {p99} (p99)"));
-            }
+            None => report::line(format_args!("a lock of all nodes: taken and released in {}", self.times)),
         }
         self.findings.iter().for_each(Finding::show);
     }
 
     pub(super) fn json(&self) -> Object {
-        let [p50, p99] = [0.5, 0.99].map(|part| quantile(&self.times, part).as_micros());
-        let object = Object::new().maybe("error", self.error.as_ref()).raw("p50_us", p50).raw("p99_us", p99);
-        object.raw("findings", json::list(self.findings.iter().map(Finding::json)))
+        let object = self.times.json(Object::new().maybe("error", self.error.as_ref()));
+        object.list("findings", self.findings.iter().map(Finding::json))
     }
 }

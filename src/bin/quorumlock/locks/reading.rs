@@ -3,10 +3,11 @@
 use super::queue::{self, Queue};
 use super::sighting::{Keys, Lifetime, Sighting, Stored};
 use crate::connection::{Connection, Denied, Trouble, Value};
+use crate::report;
 use quorumlock::protocol::key_space::KeyKind;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// How many keys a node looks at for one part of its answer.
 const SCAN_COUNT: &[u8] = b"1000";
@@ -127,7 +128,7 @@ impl Reader<'_> {
         let questions = values.iter().zip(&lifetimes);
         commands.extend(questions.flat_map(|(value, lifetime)| [value.as_slice(), lifetime.as_slice()]));
         let mut replies = connection.ask_all(&commands)?.into_iter();
-        let server_ms = replies.next().and_then(micros).unwrap_or_else(wall_micros) / 1000;
+        let server_ms = replies.next().and_then(Value::micros).unwrap_or_else(wall_micros) / 1000;
         for key in wanted {
             let (Some(value), Some(lifetime)) = (replies.next(), replies.next()) else {
                 return Err(Trouble::unexpected("GETRANGE"));
@@ -163,7 +164,7 @@ fn read_queues(connection: &mut Connection, queues: &[String], keys: &mut Keys) 
     let mut commands: Vec<&[&[u8]]> = vec![&[b"TIME"]];
     commands.extend(counts.iter().zip(&firsts).flat_map(|(count, first)| [count.as_slice(), first.as_slice()]));
     let mut replies = connection.ask_all(&commands)?.into_iter();
-    let server_micros = replies.next().and_then(micros).unwrap_or_else(wall_micros);
+    let server_micros = replies.next().and_then(Value::micros).unwrap_or_else(wall_micros);
     for queue in queues {
         let (Some(count), Some(first)) = (replies.next(), replies.next()) else {
             return Err(Trouble::unexpected("ZRANGE"));
@@ -196,15 +197,7 @@ fn within(end: Instant) -> Result<(), Trouble> {
     if Instant::now() < end { Ok(()) } else { Err(late()) }
 }
 
-/// The microseconds of a reply to `TIME`. None of a number that is no time.
-fn micros(reply: Value) -> Option<u64> {
-    let parts = reply.array()?;
-    let number = |index: usize| parts.get(index).and_then(Value::text)?.parse::<u64>().ok();
-    number(0)?.checked_mul(1_000_000)?.checked_add(number(1)?)
-}
-
 /// The wall clock of this machine, for a node that does not show its own.
 fn wall_micros() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(now.as_micros()).unwrap_or(u64::MAX)
+    u64::try_from(report::since_1970().as_micros()).unwrap_or(u64::MAX)
 }

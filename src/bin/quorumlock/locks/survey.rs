@@ -5,6 +5,7 @@ use super::reading::{Question, Reader};
 use super::sighting::{Keys, Sighting};
 use crate::connection::Trouble;
 use crate::deployment::Deployment;
+use crate::report;
 use quorumlock::protocol::key_space::KeyKind;
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicUsize;
@@ -12,6 +13,8 @@ use std::sync::atomic::AtomicUsize;
 /// What all nodes have: of each its keys, or why it could not be asked.
 pub(crate) struct Survey {
     pub(crate) nodes: Vec<Result<Keys, Trouble>>,
+    /// How each node is called, in their order.
+    pub(crate) addresses: Vec<String>,
     pub(crate) quorum: usize,
     pub(crate) prefix: String,
 }
@@ -39,6 +42,20 @@ impl Survey {
         let kinds = KeyKind::ALL.into_iter().take(count);
         let patterns: Vec<String> = kinds.map(|kind| kind.key(&escaped, pattern)).collect();
         Survey::read(deployment, Question::Patterns(&patterns), found)
+    }
+
+    /// Whether too few nodes have answered.
+    pub(crate) fn lacks_quorum(&self) -> bool {
+        self.nodes.iter().flatten().count() < self.quorum
+    }
+
+    /// Names the nodes that could not be asked.
+    pub(crate) fn complain_of_silent(&self) {
+        for (node, address) in self.nodes.iter().zip(&self.addresses) {
+            if let Err(trouble) = node {
+                report::complain(&format!("{address}: {trouble}"));
+            }
+        }
     }
 
     /// All keys of locks that any node has.
@@ -78,7 +95,7 @@ impl Survey {
         let prefix = deployment.settings.prefix();
         let reader = Reader { question, prefix, found };
         let nodes = deployment.ask(|connection| reader.read(connection));
-        Survey { nodes, quorum: deployment.quorum(), prefix: prefix.to_owned() }
+        Survey { nodes, addresses: deployment.addresses(), quorum: deployment.quorum(), prefix: prefix.to_owned() }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The holder of a lock: an owner token, and how much of it is shown, or a program of another library.
 
+use crate::json::Object;
 use std::fmt;
 
 /// Digits of an owner token.
@@ -35,6 +36,12 @@ impl Token {
     pub(crate) fn digits(&self) -> Option<&str> {
         self.ours().map(|digits| &digits[..SHOWN_DIGITS])
     }
+}
+
+/// A holder as part of an object: `token`, `other_library` and `label`.
+pub(crate) fn json(object: Object, token: Option<&Token>, label: Option<&str>) -> Object {
+    let object = object.maybe("token", token.and_then(Token::digits));
+    object.raw("other_library", token == Some(&Token::OtherLibrary)).maybe("label", label)
 }
 
 impl fmt::Display for Token {

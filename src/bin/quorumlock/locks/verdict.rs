@@ -4,7 +4,7 @@ use super::content::Content;
 use super::queue::Queue;
 use super::sighting::{Lifetime, Sighting};
 use super::survey::Survey;
-use super::token::Token;
+use super::token::{self, Token};
 use crate::json::{self, Object};
 use quorumlock::Human;
 use quorumlock::protocol::key_space::KeyKind;
@@ -129,7 +129,7 @@ impl Verdict {
         match self.state {
             _ if !self.has_expiry => "for ever".to_owned(),
             State::Free | State::Foreign => "-".to_owned(),
-            _ => Human(whole_millis(self.remaining)).to_string(),
+            _ => Human(self.remaining).to_string(),
         }
     }
 
@@ -139,11 +139,8 @@ impl Verdict {
             .text("name", &self.name)
             .raw("fenced", self.kind == KeyKind::Fenced)
             .raw("read_write", self.kind == KeyKind::ReadWrite)
-            .text("state", self.state)
-            .maybe("token", self.token.as_ref().and_then(Token::digits))
-            .raw("other_library", self.token == Some(Token::OtherLibrary))
-            .maybe("label", self.label.as_ref())
-            .raw("readers", self.readers);
+            .text("state", self.state);
+        let object = token::json(object, self.token.as_ref(), self.label.as_deref()).raw("readers", self.readers);
         let object = self.queue.json(object);
         object
             .list("nodes", nodes)
@@ -158,10 +155,6 @@ fn nodes_of(held: &[Held<'_>]) -> Vec<usize> {
     let mut nodes: Vec<usize> = held.iter().map(|&(_, node, _)| node).collect();
     nodes.sort_unstable();
     nodes
-}
-
-fn whole_millis(time: Duration) -> Duration {
-    Duration::from_millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
 }
 
 impl fmt::Display for State {
@@ -196,7 +189,7 @@ mod tests {
 
     fn verdict(nodes: Vec<Result<Keys, Trouble>>) -> Verdict {
         let quorum = nodes.len() / 2 + 1;
-        Verdict::of(&Survey { nodes, quorum, prefix: String::new() }, "x")
+        Verdict::of(&Survey { nodes, addresses: Vec::new(), quorum, prefix: String::new() }, "x")
     }
 
     #[test]
@@ -232,7 +225,10 @@ mod tests {
             Ok(Keys { locks: [(name.to_owned(), sighting)].into(), ..Keys::default() })
         };
         let judged = |nodes| {
-            let verdict = Verdict::of(&Survey { nodes, quorum: 2, prefix: String::new() }, "quorumlock-rw:x");
+            let verdict = Verdict::of(
+                &Survey { nodes, addresses: Vec::new(), quorum: 2, prefix: String::new() },
+                "quorumlock-rw:x",
+            );
             (verdict.state, verdict.kind(), verdict.holder(), verdict.remaining.as_millis())
         };
         let three = vec![node(&[(1, 1005), (2, 1007)]), node(&[(1, 1004), (2, 1009), (3, 1099)]), node(&[(1, 1006)])];

@@ -10,6 +10,7 @@ use crate::locks::sighting::Lifetime;
 use crate::locks::survey::Survey;
 use crate::locks::verdict::{State, Verdict};
 use crate::report::{PROGRESS_AFTER, Progress};
+use crate::settings::NODE_TIMEOUT;
 use nix::sys::signal::Signal;
 use quorumlock::protocol::key_space::KeyKind;
 use quorumlock::{CancelHandle, ErrorKind, Mutex, MutexGuard, Redlock, Wait, Watchdog};
@@ -25,8 +26,6 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 /// How long a wait lasts at most until the library names a key that has no expiry, in node timeouts: it is sure after
 /// two attempts that are one of them apart.
 const NAMING_TIMEOUTS: u32 = 5;
-/// The node timeout, unless it is set.
-const NODE_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// How the wait for the locks ended.
 pub(super) enum Acquired {

@@ -10,7 +10,7 @@ use quorumlock::event::Event;
 use rustix::time::{ClockId, clock_gettime};
 use std::fs::OpenOptions;
 use std::os::fd::AsFd;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 /// Where events and messages go.
 pub(super) struct Events {
@@ -82,7 +82,7 @@ impl Observer for Events {
 
 /// An event as a line of JSON.
 fn json(event: &str, about: Object, message: &str) -> String {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+    let now = report::since_1970().as_millis();
     let object = Object::new().raw("time_unix_ms", now).raw("boot_time_us", boot_time().as_micros());
     format!("{}\n", object.text("event", event).text("message", message).and(about))
 }
@@ -98,8 +98,7 @@ pub(super) fn boot_time() -> Duration {
     let clock = ClockId::Boottime;
     #[cfg(not(target_os = "linux"))]
     let clock = ClockId::Monotonic;
-    let now = clock_gettime(clock);
-    Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or_default())
+    clock_gettime(clock).try_into().unwrap_or_default()
 }
 
 /// The name of a kind of event.

@@ -26,6 +26,7 @@ use crate::arguments::Arguments;
 use crate::deployment::Deployment;
 use crate::exit::{Exit, Failure};
 use crate::json::Object;
+use crate::report;
 use crate::settings::Settings;
 use acquire::{Acquired, Held, acquire, arrived};
 use events::{Events, boot_time};
@@ -36,7 +37,7 @@ use release::release;
 use signals::Signals;
 use std::io::{IsTerminal, PipeReader, Write, pipe};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use supervise::{LOST, Outcome, Supervisor, is_readable};
 
 pub(crate) fn run(arguments: Arguments) -> Result<Exit, Failure> {
@@ -134,8 +135,7 @@ fn loss_pipe(held: &Held) -> Result<PipeReader, Failure> {
 
 /// What the command finds in its environment: of several locks one line each. Never a token.
 fn variables(options: &Options, held: &Held) -> Vec<(&'static str, String)> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let expires = now.saturating_add(held.remaining()).as_millis();
+    let expires = report::since_1970().saturating_add(held.remaining()).as_millis();
     let mut variables =
         vec![("QUORUMLOCK_NAME", options.names.join("\n")), ("QUORUMLOCK_EXPIRES_UNIX_MS", expires.to_string())];
     if options.is_fenced {

@@ -2,7 +2,7 @@
 
 use crate::arguments::{Arguments, Word, unexpected};
 use crate::exit::{Exit, Failure};
-use crate::settings;
+use crate::settings::{self, MAX_TTL};
 use std::ffi::OsString;
 use std::time::Duration;
 
@@ -11,21 +11,20 @@ use std::time::Duration;
 const TTL: Duration = Duration::from_secs(30);
 /// The longest grace that is not asked for by `--grace`.
 const GRACE: Duration = Duration::from_secs(5);
-/// The longest time to live, unless it is set.
-const MAX_TTL: Duration = Duration::from_secs(60);
 /// Part of the time to live that is the grace of a short lock.
 const GRACE_PART: u32 = 6;
 
 /// How long to wait for the lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Patience {
+    #[default]
     Forever,
     None,
     For(Duration),
 }
 
 /// What `run` is asked for.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Options {
     pub(super) settings: settings::Options,
     pub(super) names: Vec<String>,
@@ -49,25 +48,7 @@ pub(super) struct Options {
 
 impl Options {
     pub(super) fn parse(mut arguments: Arguments) -> Result<Options, Failure> {
-        let mut options = Options {
-            settings: settings::Options::default(),
-            names: Vec::new(),
-            command: Vec::new(),
-            patience: Patience::Forever,
-            ttl: None,
-            grace: None,
-            min_hold: Duration::ZERO,
-            is_extended: true,
-            is_fenced: false,
-            is_fair: false,
-            held_code: Exit::HELD,
-            is_foreground: false,
-            is_shell: false,
-            keeps_nodes: false,
-            is_quiet: false,
-            is_verbose: false,
-            events_descriptor: None,
-        };
+        let mut options = Options { is_extended: true, held_code: Exit::HELD, ..Options::default() };
         while let Some(word) = arguments.next()? {
             if options.settings.take(&word, &mut arguments)? {
                 continue;

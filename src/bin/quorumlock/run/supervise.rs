@@ -164,13 +164,13 @@ impl Supervisor<'_> {
 
     /// Sleeps until a signal arrives, the lock is lost, or the time is up.
     fn sleep(&self, time: Duration, is_lost: bool) {
-        let timeout =
-            Timespec { tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX), tv_nsec: time.subsec_nanos().into() };
+        // A time that the system cannot express is as good as none.
+        let timeout = Timespec::try_from(time).ok();
         let mut ready = [PollFd::new(self.signals, PollFlags::IN), PollFd::new(self.loss, PollFlags::IN)];
         // A loss that is known stays readable.
         let watched = if is_lost { 1 } else { 2 };
         // An interruption is a wake-up.
-        let _ = poll(&mut ready[..watched], Some(&timeout));
+        let _ = poll(&mut ready[..watched], timeout.as_ref());
     }
 }
 
