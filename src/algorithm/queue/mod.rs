@@ -13,7 +13,8 @@
 //!    fewer nodes than a quorum replied, the entry is removed from those, and the call keeps its ticket. A node
 //!    that replied with another ticket stores the call's ([`lost`](QueuedCall::lost)).
 //! 3. A call asks when a quorum of nodes sent it a turn, or 2 ms after the first node did. Because of fewer nodes than
-//!    a quorum it asks at most once in 10 ms. A subscription that is confirmed counts as a turn.
+//!    a quorum it asks at most once in 10 ms, which doubles with each such round until a quorum does. A subscription
+//!    that is confirmed counts as a turn.
 //! 4. The entry behind the first one is the next one. A call that is next asks in 30 ms: the first one may have ended.
 //!    A refusal with one entry in front, by a node whose lock was free, makes its call the next one, too.
 //! 5. Without a message, a call asks once in `place_lease` and its rank in milliseconds; the first one also when the
@@ -118,11 +119,15 @@ pub struct QueuedCall {
     /// After which time the last round is repeated, if soon: too few nodes replied, or a quorum granted it in vain, it
     /// was a challenge, or another slot is free.
     pub retry: Option<Duration>,
-    /// The pause after a round in which another slot was free. It doubles: on no quorum the slot may be free.
+    /// The pause after a round in which another slot was free. It doubles until a quorum sends turns: on no quorum the
+    /// slot may be free.
     slot_pause: Duration,
     asked: Timestamp,
     /// For how long after it asked no turn has it ask again.
     pause: Duration,
+    /// The same of turns by fewer nodes than a quorum. It doubles with each such round until a quorum sends turns: a
+    /// node without the holder's key may send one for each round.
+    spacing: Duration,
     /// When it asks without a reason to.
     pub fallback: Timestamp,
     /// How many were in front on the node with the fewest: at the first round that was refused, and at the last one.
@@ -161,6 +166,7 @@ impl QueuedCall {
             slot_pause: JITTER,
             asked: now,
             pause: Duration::ZERO,
+            spacing: SPACING,
             fallback: now,
             first_rank: None,
             rank: 0,
@@ -201,12 +207,16 @@ impl QueuedCall {
     /// Begins a round. What was received before is found out by it.
     pub fn ask(&mut self, now: Timestamp) {
         let is_told = self.is_told();
+        if self.turns.len() >= self.setup.quorum() {
+            (self.spacing, self.slot_pause) = (SPACING, JITTER);
+        } else if !self.turns.is_empty() {
+            self.spacing = (self.spacing * 2).min(self.setup.place_lease).max(SPACING);
+        }
         self.is_unasked = self.ticket.is_some() && !is_told && self.retry.is_none() && now < self.free_at;
         if self.challenged(now).is_some() {
             self.because.challenges += 1;
         } else if is_told {
             self.because.told += 1;
-            self.slot_pause = JITTER;
         } else if self.ticket.is_some() {
             self.because.unasked += 1;
         }
@@ -304,7 +314,7 @@ impl QueuedCall {
         let turn = match self.turns.len() {
             0 => Timestamp::NEVER,
             turns if turns >= self.setup.quorum() => self.turned.max(self.asked.after(self.pause)),
-            _ => self.turned.after(JITTER).max(self.asked.after(SPACING.max(self.pause))),
+            _ => self.turned.after(JITTER).max(self.asked.after(self.spacing.max(self.pause))),
         };
         let end = if self.may_be_first() && self.free_at > self.asked { self.free_at } else { Timestamp::NEVER };
         retry.min(next).min(turn).min(end)

@@ -211,6 +211,17 @@ fn told_by_fewer_it_asks_after_two_milliseconds_and_once_in_ten() {
         turn(&mut call, 1, told);
         assert_eq!(call.due(), at(due), "told at {told}");
     }
+    // A node that lost the holder's key sends a turn for each round that is undone there.
+    let (mut call, refused) = (waiting(0, 0), [(0, reply(5, 0, 1)), (1, reply(5, 0, 1))]);
+    for (asked, due) in [(10, 30), (30, 70), (70, 150)] {
+        turn(&mut call, 2, asked - 2);
+        assert_eq!(call.due(), at(asked));
+        lose(&mut call, asked, &[2], &refused);
+        turn(&mut call, 2, asked + 1);
+        assert_eq!(call.due(), at(due));
+    }
+    [0, 1].into_iter().for_each(|node| turn(&mut call, node, 71));
+    assert_eq!(call.due(), at(71), "a quorum is believed at once");
 }
 
 #[test]
@@ -230,7 +241,7 @@ fn a_round_finds_out_about_all_that_arrived_before_it() {
     call.ask(at(101));
     assert!(!call.is_told());
     turn(&mut call, 1, 101);
-    assert_eq!(call.due(), at(111), "the one of before does not make it a quorum");
+    assert_eq!(call.due(), at(121), "the one of before does not make it a quorum");
 }
 
 #[test]

@@ -75,9 +75,9 @@ fn a_waiter_for_a_fenced_lock_asks_seldom_as_well() {
     assert!(attempts <= 2 * (2 + 3 + WHILE.as_secs() + 1) + EXTENSIONS, "{attempts}");
 }
 
-/// A message of one node is followed by one round in ten milliseconds at most.
+/// Turns by one node alone bring a round after 10 ms, 20 ms, and so on up to `place_lease`.
 #[test]
-fn what_a_stranger_publishes_at_one_node_costs_a_round_in_ten_milliseconds_at_most() {
+fn what_a_stranger_publishes_at_one_node_costs_a_few_rounds() {
     let servers = Server::several(3).unwrap();
     let attempts = attempts(&servers, plain, |_, until| {
         let (channel, entry) = (channels(&servers[0]).remove(0), entries(&servers[0], "k").remove(0));
@@ -87,8 +87,7 @@ fn what_a_stranger_publishes_at_one_node_costs_a_round_in_ten_milliseconds_at_mo
             thread::sleep(Duration::from_millis(1));
         }
     });
-    assert!(attempts > 20, "it is heard: {attempts}");
-    assert!(attempts <= 6 + WHILE.as_millis() as u64 / 10, "{attempts}");
+    assert!(attempts <= 2 + 3 + 8 + WHILE.as_secs() + 1, "{attempts}");
 }
 
 /// The third node answers last: its refusal needs no release.
