@@ -19,9 +19,9 @@
 //!    A refusal with one entry in front, by a node whose lock was free, makes its call the next one, too.
 //! 5. Without a message, a call asks once in `place_lease` and its rank in milliseconds; the first one also when the
 //!    holder's time to live ends. Where messages do not arrive, it asks after a delay that grows (rule 3.3).
-//!    So does the first one while another library has the lock ([`waits_for_other_library`]
-//!    (QueueRound::waits_for_other_library)). A set that asked for all its keys in vain lets a random time pass before
-//!    a turn has it ask again ([`collided`](QueuedCall::collided)).
+//!    So does the first one while another library has the lock, by [`QueueRound::waits_for_other_library`]. A set that
+//!    asked for all its keys in vain lets a random time pass before a turn has it ask again
+//!    ([`collided`](QueuedCall::collided)).
 //! 6. A round challenges a head that the call saw for `place_lease` while the lock was free or changed hands
 //!    ([`HeadWatch`], one for each node). It grants nothing, and the call asks again in 10 ms.
 //!
