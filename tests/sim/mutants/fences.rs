@@ -21,8 +21,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a fenced fair lock is given with the last fence once more",
         file: "embedded/fencing.rs",
         edits: &[(
-            "let Some(stored) = &mut self.stored else { return Ok(None) };\n",
-            "let Some(stored) = &mut self.stored else { return Ok(None) };\n        stored.fence -= stored.fence.min(1);\n",
+            "        self.stored.acquire(calls, 8).map(Some)",
+            "        self.stored.fence -= self.stored.fence.min(1);\n        self.stored.acquire(calls, 8).map(Some)",
         )],
     },
     Mutant {
@@ -38,7 +38,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         file: "embedded/read_write.rs",
         edits: &[(
             "        stored.is_write = is_write;\n",
-            "        stored.is_write = is_write;\n        stored.fence *= u64::from(!is_write || self.arguments.at(retention).is_some());\n",
+            "        stored.is_write = is_write;\n        stored.fence *= u64::from(!is_write || calls.argument(retention).is_some());\n",
         )],
     },
     Mutant {
@@ -56,7 +56,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         file: "embedded/read_write.rs",
         edits: &[(
             "        let ReadWriteKey { is_write, holds, .. } = &self.stored;\n        if self.own.is_none() {\n            let may_be",
-            "        if let (None, Some(number)) = (self.own, self.arguments.at(6).and_then(number)) {\n            self.stored.fence = self.stored.fence.max(number);\n            self.store(calls)?;\n            return Ok(ScriptValue::Integer(1));\n        }\n        let ReadWriteKey { is_write, holds, .. } = &self.stored;\n        if self.own.is_none() {\n            let may_be",
+            "        if let (None, Some(number)) = (self.own, calls.number(6).ok()) {\n            self.stored.fence = self.stored.fence.max(number);\n            self.store(calls)?;\n            return Ok(Integer(1));\n        }\n        let ReadWriteKey { is_write, holds, .. } = &self.stored;\n        if self.own.is_none() {\n            let may_be",
         )],
     },
 ];

@@ -7,18 +7,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "queue: an undo that does not store the ticket again",
         file: "embedded/queue.rs",
-        edits: &[(
-            "        if ticket.is_empty() {\n            self.remove_own();",
-            "        if ticket.len() < 100 {\n            self.remove_own();",
-        )],
+        edits: &[("        if !ticket.is_empty() {", "        if ticket.len() > 100 {")],
     },
     Mutant {
         name: "queue: a release that removes no entry",
         file: "embedded/queue.rs",
-        edits: &[(
-            "        if ticket.is_empty() {\n            self.remove_own();\n",
-            "        if ticket.is_empty() {\n",
-        )],
+        edits: &[("let is_gone = self.calls.zrem(", "let is_gone = is_leave && self.calls.zrem(")],
     },
     Mutant {
         name: "queue: a leave that is never sent",
@@ -31,7 +25,10 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "queue: a leave tells nobody",
         file: "embedded/queue.rs",
-        edits: &[("        self.wake_and_reply(is_named)\n", "        ScriptValue::Integer(i64::from(is_named))\n")],
+        edits: &[(
+            "        self.wake(MOST_TOLD, None);\n        let reply",
+            "        if !is_leave {\n            self.wake(MOST_TOLD, None);\n        }\n        let reply",
+        )],
     },
     Mutant {
         name: "queue: a message for a call that has ended is ignored",
@@ -62,13 +59,16 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "queue: the first one is not told by a release",
         file: "embedded/queue.rs",
-        edits: &[("        self.wake(MOST_TOLD, None);\n        ScriptValue", "        ScriptValue")],
+        edits: &[(
+            "        self.wake(MOST_TOLD, None);\n        let reply",
+            "        if is_leave {\n            self.wake(MOST_TOLD, None);\n        }\n        let reply",
+        )],
     },
     Mutant {
         name: "queue: a call is told, and does not ask",
         file: "algorithm/queue/mod.rs",
         edits: &[(
-            "            turns if turns >= self.setup.quorum() => self.turned,\n            _ => self.turned.after(JITTER).max(self.asked.after(SPACING)),",
+            "            turns if turns >= self.setup.quorum() => self.turned.max(self.asked.after(self.pause)),\n            _ => self.turned.after(JITTER).max(self.asked.after(self.spacing.max(self.pause))),",
             "            _ => Timestamp::NEVER,",
         )],
     },
