@@ -1,5 +1,5 @@
 //! A permit of a semaphore, as the script [`PERMIT`](crate::protocol::script::PERMIT) leaves it, written out in Rust.
-//! The part about the queue is [`queue`].
+//! The part about the queue is [`queue`](super::queue).
 
 use super::calls::{Answer, Calls, Failure, ScriptValue, ScriptValue::Integer};
 use super::plain::run_owned;

@@ -55,6 +55,13 @@ pub struct Departure {
     pub key: u8,
 }
 
+impl Departure {
+    /// The same for an entry that is removed.
+    pub fn without_ticket(self) -> Departure {
+        Departure { ticket: None, ..self }
+    }
+}
+
 /// The kind of the lock, as far as its commands depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {

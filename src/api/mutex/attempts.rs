@@ -228,9 +228,13 @@ impl<'a, 'm> Attempts<'a, 'm> {
         let unstored = result.queue.as_ref().map_or(NodeSet::EMPTY, |round| round.unstored());
         let is_told = result.queue.as_ref().is_none_or(|round| !round.waits_for_other_library());
         let is_attentive = is_told && self.waiter.as_ref().is_some_and(|waiter| waiter.seat().is_attentive(unstored));
-        let is_for_this_key = result.refused_key.is_none_or(|key| key == self.key_index);
         let bounds = WaitBounds { free_at: result.free_at, is_attentive, is_endless };
-        self.machine.set_wait_bounds(if is_for_this_key { bounds } else { WaitBounds::NONE });
+        self.machine.set_wait_bounds(if self.is_for_this_key(result) { bounds } else { WaitBounds::NONE });
+    }
+
+    /// Whether the result is about the key that the call waits for, not another one of its set.
+    fn is_for_this_key(&self, result: &RoundResult) -> bool {
+        result.refused_key.is_none_or(|key| key == self.key_index)
     }
 
     /// Raises the fence on the nodes that are behind, and counts their answers.
@@ -250,8 +254,8 @@ impl<'a, 'm> Attempts<'a, 'm> {
     fn counted(&mut self, record: AttemptRecord, result: RoundResult, round_trips: u32) {
         if self.machine.is_held() {
             // An attempt that the deadline cut short has no new answer; nor has one about another key of a set.
-            let is_for_this_key = result.refused_key.is_none_or(|key| key == self.key_index);
-            if let (Some(ticket), Outcome::Held, true) = (&self.ticket, result.tally.acquisition(), is_for_this_key) {
+            let is_answer = result.tally.acquisition() == Outcome::Held && self.is_for_this_key(&result);
+            if let (Some(ticket), true) = (&self.ticket, is_answer) {
                 ticket.note_answered(self.now.steady);
             }
             self.failure = None;
@@ -275,7 +279,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
         let leaves = self.machine.queue().map_or(NodeSet::EMPTY, |queue| queue.leaves());
         let Some((record, _)) = &self.last else { return };
         let stays = nodes.without(leaves);
-        let leaving = departure.map(|departure| Departure { ticket: None, ..departure });
+        let leaving = departure.map(Departure::without_ticket);
         for (reached, departure) in [(stays, departure), (nodes.without(stays), leaving)] {
             if !reached.is_empty() {
                 let attempt = AttemptRecord { reached, ..record.clone() };
@@ -303,7 +307,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
     fn acquired(&mut self, validity: Validity) -> Result<Option<Won<'a>>> {
         let call = self.call;
         let LockCall { client, key, ttl, watchdog, called_at, .. } = call;
-        let departure = self.departure().map(|departure| Departure { ticket: None, ..departure });
+        let departure = self.departure().map(Departure::without_ticket);
         if let Some(waiter) = self.waiter.take() {
             waiter.won(self.now.steady_at(validity.end()), departure.is_some());
         }

@@ -12,7 +12,7 @@ use super::attempts::{Attempts, random};
 use super::slots::PermitSlots;
 use crate::algorithm::acquire::WaitLimit;
 use crate::algorithm::node::NodeSet;
-use crate::algorithm::queue::{QueueRound, Setup};
+use crate::algorithm::queue::QueueRound;
 use crate::algorithm::vote::Outcome;
 use crate::api::guard::MutexGuard;
 use crate::engine::calls::{AttemptRecord, RoundResult};
@@ -89,18 +89,16 @@ impl<'a> Attempts<'a, '_> {
 
     /// The slot that is free on most nodes, by what they replied.
     fn free_slot(&self, permits: &PermitSlots, round: &QueueRound) -> Option<usize> {
-        let nodes = self.call.client.settings().nodes.len();
-        let setup = Setup { nodes, place_lease: self.call.client.settings().place_lease };
+        let setup = self.setup();
         let start = random() as usize % permits.keys().len();
         let is_open = |slot| permits.slots().is_open(permits.keys(), slot, self.now.lease);
-        round.free_slot(&setup, nodes - round.replies().len(), (permits.keys().len(), start), is_open)
+        round.free_slot(&setup, setup.nodes - round.replies().len(), (permits.keys().len(), start), is_open)
     }
 
     /// Reports slots whose keys have no expiry: their permits are lost, though a call that gets another one succeeds.
     fn report_endless(&self, permits: &PermitSlots, result: &RoundResult) {
         let Some(round) = &result.queue else { return };
-        let setup = Setup { nodes: result.tally.nodes(), place_lease: self.call.client.settings().place_lease };
-        let found: Vec<(usize, NodeSet)> = round.endless_slots(&setup, permits.keys().len());
+        let found: Vec<(usize, NodeSet)> = round.endless_slots(&self.setup(), permits.keys().len());
         let (slots, engine) = (found.iter().map(|&(slot, _)| slot).collect::<Vec<_>>(), self.call.client.engine());
         let reported = permits.slots().note_endless(&slots, self.now.steady, engine.node_timeout());
         for &(slot, nodes) in found.iter().filter(|(slot, _)| reported.contains(slot)) {

@@ -71,13 +71,16 @@ impl<'a> Attempts<'a, '_> {
 
     /// Gives the call an entry.
     pub(super) fn enqueue(&mut self) {
-        let setup = Setup {
-            nodes: self.call.client.settings().nodes.len(),
-            place_lease: self.call.client.settings().place_lease,
-        };
+        let setup = self.setup();
         let now = self.call.client.engine().now();
         let entry = self.seat().entry();
         self.machine.enter(QueuedCall::new(setup, entry, now));
+    }
+
+    /// What stays the same for all calls of the client.
+    pub(in crate::api::mutex) fn setup(&self) -> Setup {
+        let settings = self.call.client.settings();
+        Setup { nodes: settings.nodes.len(), place_lease: settings.place_lease }
     }
 
     /// The call as one that waits.
