@@ -368,7 +368,11 @@ impl Acquire {
         }
         let aftermath = match (&mut self.queue, round) {
             (Some(queue), Some((round, granted))) => {
-                Some((queue.lost(granted, &round, self.bounds.free_at, now.steady), round))
+                let aftermath = queue.lost(granted, &round, self.bounds.free_at, now.steady);
+                if queue.is_passed_on() {
+                    self.config.backoff.reset();
+                }
+                Some((aftermath, round))
             }
             (Some(queue), None) => {
                 queue.collided(self.attempt_time, random);

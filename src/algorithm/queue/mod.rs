@@ -19,8 +19,9 @@
 //!    A refusal with one entry in front, by a node whose lock was free, makes its call the next one, too.
 //! 5. Without a message, a call asks once in `place_lease` and its rank in milliseconds; the first one also when the
 //!    holder's time to live ends. Where messages do not arrive, it asks after a delay that grows (rule 3.3).
-//!    So does the first one while another library has the lock, by [`QueueRound::waits_for_other_library`]. A set that
-//!    asked for all its keys in vain lets a random time pass before a turn has it ask again
+//!    So does the first one while another library has the lock, by [`QueueRound::waits_for_other_library`]; its delays
+//!    begin anew when that library's programs have passed the lock on ([`is_passed_on`](QueuedCall::is_passed_on)).
+//!    A set that asked for all its keys in vain lets a random time pass before a turn has it ask again
 //!    ([`collided`](QueuedCall::collided)).
 //! 6. A round challenges a head that the call saw for `place_lease` while the lock was free or changed hands
 //!    ([`HeadWatch`], one for each node). It grants nothing, and the call asks again in 10 ms.
@@ -150,6 +151,8 @@ pub struct QueuedCall {
     seen: Vec<(NodeId, u32, Option<HolderTag>)>,
     /// Whether the lock was found to be another's without a message: holders may not publish.
     has_missed: bool,
+    /// Whether another library's programs have passed the lock on since the round before the last one.
+    is_passed_on: bool,
 }
 
 impl QueuedCall {
@@ -179,6 +182,7 @@ impl QueuedCall {
             free_at: Timestamp::NEVER,
             seen: Vec::new(),
             has_missed: false,
+            is_passed_on: false,
         }
     }
 
@@ -345,6 +349,12 @@ impl QueuedCall {
         self.has_missed || has_won && self.is_unasked
     }
 
+    /// Whether other libraries' programs have passed the lock on between the last two rounds: it is free for short
+    /// times, which no message shows, and a call that asks seldom would miss all of them.
+    pub fn is_passed_on(&self) -> bool {
+        self.is_passed_on
+    }
+
     fn challenged(&self, now: Timestamp) -> Option<Member> {
         self.ticket?;
         self.heads.iter().find_map(|(_, watch)| watch.challenged(self.setup.place_lease, now))
@@ -356,6 +366,7 @@ impl QueuedCall {
         // What a node that does not refuse any more has shown is over.
         let refused = round.nodes();
         self.heads.retain(|(node, _)| refused.contains(*node));
+        self.is_passed_on = false;
         for &(node, reply) in round.replies() {
             let at = self.heads.iter().position(|&(other, _)| other == node);
             let earlier = at.map(|at| self.heads.swap_remove(at).1);
@@ -365,6 +376,7 @@ impl QueuedCall {
                 other == node && rank <= 1 && has_one_holder && reply.holder.is_some() && holder != reply.holder
             };
             let has_changed = self.seen.iter().any(is_new);
+            self.is_passed_on |= reply.is_other_library && has_changed;
             // An entry that is gone, though no message said so, was removed: messages to it count no receiver.
             let is_gone = self.stored.contains(node) && reply.storage == Storage::Now;
             self.has_missed |= self.is_unasked && (has_changed || is_gone);

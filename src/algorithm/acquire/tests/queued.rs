@@ -92,6 +92,26 @@ fn a_call_enters_no_queue_where_nothing_is_held_or_no_time_is_left() {
 }
 
 #[test]
+fn delays_begin_anew_when_another_librarys_programs_have_passed_the_lock_on() {
+    let delays = |holders: [&[u8]; 4]| {
+        let mut machine = entered(LONG);
+        let mut now = 0;
+        holders.map(|holder| {
+            let replied =
+                QueueReply { is_other_library: true, holder: Some(HolderTag::exact(holder)), ..reply(5, 0) };
+            let output = in_turn(&mut machine, "rrr", replied, WaitBounds::NONE, now);
+            let Output::Wait(until) = output else { panic!("{output:?}") };
+            let delay = until.since(at(now + 1)).as_millis();
+            now = until.since(at(0)).as_millis() as u64;
+            machine.woken(until);
+            delay
+        })
+    };
+    assert_eq!(delays([b"a", b"a", b"a", b"a"]), [6, 18, 54, 162]);
+    assert_eq!(delays([b"a", b"a", b"b", b"b"]), [6, 18, 6, 18]);
+}
+
+#[test]
 fn a_lost_attempt_is_undone_where_it_granted_and_stored_where_the_ticket_differs() {
     let mut machine = entered(LONG);
     assert_eq!(in_turn(&mut machine, "rrr", reply(5, 1), ATTENTIVE, 0), Output::Wait(at(1001)));
