@@ -65,9 +65,14 @@ impl Seat<'_> {
         self.driver.enter(|nodes, _, _| nodes.denied_subscriptions())
     }
 
-    /// The lock has changed hands, and no message arrived.
+    /// The lock has changed hands, and no message arrived. Before the channel is subscribed to, none can.
     pub(crate) fn note_missed(&self) {
-        self.driver.enter(|nodes, now, _| nodes.wait_registry().note_missed(self.key.as_bytes(), now));
+        self.driver.enter(|nodes, now, _| {
+            let registry = nodes.wait_registry();
+            if registry.is_attentive() {
+                registry.note_missed(self.key.as_bytes(), now);
+            }
+        });
     }
 
     /// The call has won the lock, and has it until then unless that is extended: its release removes the entry.

@@ -21,6 +21,8 @@
 //!    holder's time to live ends. Where messages do not arrive, it asks after a delay that grows (rule 3.3).
 //!    So does the first one while another library has the lock, by [`QueueRound::waits_for_other_library`]; its delays
 //!    begin anew when that library's programs have passed the lock on ([`is_passed_on`](QueuedCall::is_passed_on)).
+//!    A call that finds another holder, and was not told, asks again in 10 ms: if it has not been told by then, the
+//!    holders' releases send no message ([`has_missed`](QueuedCall::has_missed)).
 //!    A set that asked for all its keys in vain lets a random time pass before a turn has it ask again
 //!    ([`collided`](QueuedCall::collided)).
 //! 6. A round challenges a head that the call saw for `place_lease` while the lock was free or changed hands
@@ -149,7 +151,9 @@ pub struct QueuedCall {
     free_at: Timestamp,
     /// By node: how many were in front there, and which holder had the lock.
     seen: Vec<(NodeId, u32, Option<HolderTag>)>,
-    /// Whether the lock was found to be another's without a message: holders may not publish.
+    /// Whether the last round found the lock to be another's without a message. That may still arrive.
+    suspects: bool,
+    /// Whether it had not when the call asked again: holders may not publish.
     has_missed: bool,
     /// Whether another library's programs have passed the lock on since the round before the last one.
     is_passed_on: bool,
@@ -181,6 +185,7 @@ impl QueuedCall {
             is_unasked: false,
             free_at: Timestamp::NEVER,
             seen: Vec::new(),
+            suspects: false,
             has_missed: false,
             is_passed_on: false,
         }
@@ -211,6 +216,7 @@ impl QueuedCall {
     /// Begins a round. What was received before is found out by it.
     pub fn ask(&mut self, now: Timestamp) {
         let is_told = self.is_told();
+        self.has_missed = std::mem::take(&mut self.suspects) && !is_told;
         if self.turns.len() >= self.setup.quorum() {
             (self.spacing, self.slot_pause) = (SPACING, JITTER);
         } else if !self.turns.is_empty() {
@@ -292,6 +298,9 @@ impl QueuedCall {
         }
         self.free_at = free_at;
         self.watch_heads(round, now);
+        if self.suspects {
+            self.retry = self.retry.or(Some(SPACING));
+        }
         self.ticket = self.ticket.or(Some(round.ticket()));
         self.stored = round.exact();
         self.rank = round.rank().unwrap_or(0);
@@ -344,7 +353,8 @@ impl QueuedCall {
         self.because
     }
 
-    /// Whether the lock changed hands, and no message said so; `has_won`: by the round that has just won it.
+    /// Whether the lock changed hands, and no message said so before the last round; `has_won`: by that one, which won
+    /// it.
     pub fn has_missed(&self, has_won: bool) -> bool {
         self.has_missed || has_won && self.is_unasked
     }
@@ -379,7 +389,7 @@ impl QueuedCall {
             self.is_passed_on |= reply.is_other_library && has_changed;
             // An entry that is gone, though no message said so, was removed: messages to it count no receiver.
             let is_gone = self.stored.contains(node) && reply.storage == Storage::Now;
-            self.has_missed |= self.is_unasked && (has_changed || is_gone);
+            self.suspects |= self.is_unasked && (has_changed || is_gone);
             if let Some(head) = reply.head.filter(|head| *head != own) {
                 self.heads.push((node, HeadWatch::after(earlier, head, reply.holder, now)));
             }

@@ -373,6 +373,8 @@ fn an_entry_that_is_gone_without_a_message_shows_that_messages_do_not_arrive() {
             turn(&mut call, 0, 1000);
         }
         lose(&mut call, 1001, &[], &[(0, second), (1, second)]);
+        assert!(!call.has_missed(false), "the message may be on its way");
+        call.ask(at(1011));
         assert_eq!(call.has_missed(false), has_missed, "{told}");
     }
 }
@@ -405,17 +407,22 @@ fn rounds_are_counted_by_why_they_began() {
 
 #[test]
 fn a_lock_that_changes_hands_without_a_message_is_noticed() {
-    let changes = |rank, begin: fn(&mut QueuedCall), holder| {
+    let changes = |rank, begin: fn(&mut QueuedCall), holder, then: fn(&mut QueuedCall)| {
         let mut call = waiting(0, rank);
         begin(&mut call);
         lose(&mut call, 1001, &[], &[(0, reply(5, rank, holder)), (1, reply(5, rank, holder))]);
-        call.has_missed(false)
+        let due = call.due();
+        then(&mut call);
+        call.ask(due);
+        (call.has_missed(false), due == at(1011))
     };
-    assert!(changes(0, |_| {}, 2) && changes(1, |_| {}, 2));
-    assert!(!changes(2, |_| {}, 2), "others were told");
-    assert!(!changes(0, |_| {}, 1), "the same holder");
-    assert!(!changes(0, |_| {}, 0), "that it is free may have been said a moment later");
-    assert!(!changes(1, |call| turn(call, 0, 1000), 2), "it was told");
+    assert_eq!(changes(0, |_| {}, 2, |call| turn(call, 0, 1005)), (false, true), "the message was on its way");
+    let changes = |rank, begin, holder| changes(rank, begin, holder, |_| {});
+    assert_eq!((changes(0, |_| {}, 2), changes(1, |_| {}, 2)), ((true, true), (true, true)));
+    assert_eq!(changes(2, |_| {}, 2), (false, false), "others were told");
+    assert_eq!(changes(0, |_| {}, 1), (false, false), "the same holder");
+    assert_eq!(changes(0, |_| {}, 0), (false, false), "that it is free may have been said a moment later");
+    assert_eq!(changes(1, |call| turn(call, 0, 1000), 2), (false, false), "it was told");
     // A call that wins without a message has missed one, unless the holder's time had ended.
     let wins = |free_at, now| {
         let mut call = call();

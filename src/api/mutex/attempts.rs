@@ -204,6 +204,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
         if let Some(round) = &mut result.queue {
             round.on_refusals(result.tally.refused());
         }
+        let was_attentive = self.machine.is_attentive();
         self.set_bounds(&result);
         if let Some(round) = result.queue.take() {
             self.machine.answered_in_turn(*round, result.tally.granted());
@@ -215,7 +216,8 @@ impl<'a, 'm> Attempts<'a, 'm> {
         }
         let has_won = result.is_won();
         if let (Some(waiter), Some(queue)) = (&self.waiter, self.machine.queue())
-            && queue.has_missed(has_won)
+            // A call that asks by a delay may win before the message arrives.
+            && queue.has_missed(has_won && was_attentive)
         {
             waiter.seat().note_missed();
         }

@@ -97,8 +97,7 @@ fn delays_begin_anew_when_another_librarys_programs_have_passed_the_lock_on() {
         let mut machine = entered(LONG);
         let mut now = 0;
         holders.map(|holder| {
-            let replied =
-                QueueReply { is_other_library: true, holder: Some(HolderTag::exact(holder)), ..reply(5, 0) };
+            let replied = QueueReply { is_other_library: true, holder: Some(HolderTag::exact(holder)), ..reply(5, 0) };
             let output = in_turn(&mut machine, "rrr", replied, WaitBounds::NONE, now);
             let Output::Wait(until) = output else { panic!("{output:?}") };
             let delay = until.since(at(now + 1)).as_millis();
