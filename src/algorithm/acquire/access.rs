@@ -10,6 +10,11 @@ use std::time::Duration;
 const SHORTEST_ATTEMPT: Duration = Duration::from_millis(1);
 
 impl Acquire {
+    /// Whether the present or the last wait goes by messages.
+    pub fn is_attentive(&self) -> bool {
+        self.bounds.is_attentive
+    }
+
     /// Another call has failed before this one begins, and nothing has answered since.
     pub fn was_unavailable(&mut self) {
         self.has_failed = true;

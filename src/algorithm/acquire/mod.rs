@@ -185,11 +185,6 @@ impl Acquire {
         self.bounds = bounds;
     }
 
-    /// Whether the present or the last wait goes by messages.
-    pub fn is_attentive(&self) -> bool {
-        self.bounds.is_attentive
-    }
-
     /// Takes the count of an attempt that began at `t0` and may have written to the nodes `reached`. `now` is read
     /// after the last counted reply was; `random` is drawn evenly from all of `u64`.
     pub fn attempted(&mut self, t0: Readings, tally: &Tally, reached: NodeSet, now: Readings, random: u64) {
