@@ -65,7 +65,7 @@ fn healthy(servers: &Servers, nodes: usize, plan: Plan) -> Vec<Row> {
 
 fn disturbed(setting: &Setting, healthy: &Servers, (name, count, befall): Disturbance, plan: Plan) -> Vec<Row> {
     let mut servers = Servers::start(setting, NODES);
-    let (addresses, dialect) = (servers.addresses(NODES), healthy.dialect());
+    let (addresses, dialect) = (servers.addresses(NODES), servers.dialect());
     let undisturbed = library::mutex(&library::client(&healthy.addresses(NODES)), "latency/undisturbed");
     let mutex = library::mutex(&library::client(&addresses), "latency/library");
     let mut floor = Floor::connect(&addresses, dialect, "latency/floor", 1);
