@@ -66,11 +66,11 @@ impl Seat<'_> {
     }
 
     /// The lock has changed hands, and no message arrived. Before the channel is subscribed to, none can.
-    pub(crate) fn note_missed(&self) {
+    pub(crate) fn record_missed_message(&self) {
         self.driver.enter(|nodes, now, _| {
             let registry = nodes.wait_registry();
             if registry.is_attentive() {
-                registry.note_missed(self.key.as_bytes(), now);
+                registry.record_missed_message(self.key.as_bytes(), now);
             }
         });
     }

@@ -249,7 +249,7 @@ impl WaitRegistry {
     }
 
     /// The lock with this key has changed hands without a message.
-    pub(crate) fn note_missed(&mut self, key: &[u8], now: Timestamp) {
+    pub(crate) fn record_missed_message(&mut self, key: &[u8], now: Timestamp) {
         note(&mut self.missed, key, now);
     }
 
@@ -384,10 +384,10 @@ mod tests {
         registry.note_woken(b"k", NOW);
         assert!(registry.woke_another(b"k", later(999)) && registry.has_woken.load(Ordering::Relaxed));
         assert!(!registry.woke_another(b"k", later(1000)) && !registry.has_woken.load(Ordering::Relaxed));
-        registry.note_missed(b"k", NOW);
+        registry.record_missed_message(b"k", NOW);
         assert!(registry.misses_messages(b"k", later(9_999)) && !registry.misses_messages(b"k", later(10_000)));
         for number in 0..2000u32 {
-            registry.note_missed(&number.to_be_bytes(), NOW);
+            registry.record_missed_message(&number.to_be_bytes(), NOW);
         }
         assert!(registry.missed.len() <= MOST_LOCKS);
     }

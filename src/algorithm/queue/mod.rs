@@ -151,9 +151,9 @@ pub struct QueuedCall {
     free_at: Timestamp,
     /// By node: how many were in front there, and which holder had the lock.
     seen: Vec<(NodeId, u32, Option<HolderTag>)>,
-    /// Whether the last round found the lock to be another's without a message. That may still arrive.
+    /// Whether the last round found another holder, and no message had arrived. One may still arrive.
     suspects: bool,
-    /// Whether it had not when the call asked again: holders may not publish.
+    /// Whether none had arrived when the call asked again: holders may not publish.
     has_missed: bool,
     /// Whether another library's programs have passed the lock on since the round before the last one.
     is_passed_on: bool,
@@ -353,8 +353,8 @@ impl QueuedCall {
         self.because
     }
 
-    /// Whether the lock changed hands, and no message said so before the last round; `has_won`: by that one, which won
-    /// it.
+    /// Whether the lock changed hands before the last round, and no message had arrived by then. With `has_won`, the
+    /// last round won the lock, and a win that no message preceded counts as well.
     pub fn has_missed(&self, has_won: bool) -> bool {
         self.has_missed || has_won && self.is_unasked
     }

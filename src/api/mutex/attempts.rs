@@ -219,7 +219,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
             // A call that asks by a delay may win before the message arrives.
             && queue.has_missed(has_won && was_attentive)
         {
-            waiter.seat().note_missed();
+            waiter.seat().record_missed_message();
         }
         self.counted(record, result, round_trips);
     }

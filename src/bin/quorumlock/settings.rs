@@ -51,7 +51,7 @@ pub(crate) struct Options {
 
 impl Options {
     /// Reads all words of a command that asks the nodes and shows what it finds: these options, and whether to write
-    /// JSON. What is neither goes to `own`, which says whether it takes it.
+    /// JSON. Any other word is passed to `own`, which returns whether it is an option of the command.
     pub(crate) fn read(
         mut arguments: Arguments,
         command: &str,
