@@ -159,6 +159,7 @@ mod os;
 
 pub use algorithm::fault::{Cause, Phase};
 pub use algorithm::fence::{FenceOutOfRange, FencingToken};
+pub use algorithm::incarnation::summary::NodeNote;
 pub use algorithm::node::NodeId;
 pub use algorithm::protocol_error::ProtocolError;
 pub use algorithm::quarantine::RestartPolicy;

@@ -160,8 +160,12 @@ public:
     std::uint32_t attempts() const noexcept { return quorumlock_event_attempts(event_); }
     std::uint32_t round_trips() const noexcept { return quorumlock_event_round_trips(event_); }
     std::uint32_t position() const noexcept { return quorumlock_event_position(event_); }
+    std::uint32_t told() const noexcept { return quorumlock_event_told(event_); }
+    std::uint32_t unasked() const noexcept { return quorumlock_event_unasked(event_); }
+    std::uint32_t challenges() const noexcept { return quorumlock_event_challenges(event_); }
     std::size_t granted() const noexcept { return quorumlock_event_granted(event_); }
     std::size_t refused() const noexcept { return quorumlock_event_refused(event_); }
+    std::size_t nodes() const noexcept { return quorumlock_event_nodes(event_); }
     milliseconds ttl() const noexcept { return milliseconds(quorumlock_event_ttl_ms(event_)); }
     milliseconds remaining() const noexcept { return milliseconds(quorumlock_event_remaining_ms(event_)); }
     std::string policy() const { return text(quorumlock_event_policy(event_)); }
@@ -336,6 +340,7 @@ struct node_status {
           address(text(quorumlock_nodes_address(nodes, index))),
           state_age(quorumlock_nodes_state_age_ms(nodes, index)),
           quarantine(quorumlock_nodes_quarantine_ms(nodes, index)),
+          counted(quorumlock_nodes_counted_ms(nodes, index)),
           is_connected(quorumlock_nodes_is_connected(nodes, index) != 0),
           is_durable(quorumlock_nodes_is_durable(nodes, index) != 0),
           server(text(quorumlock_nodes_server(nodes, index))), run_id(text(quorumlock_nodes_run_id(nodes, index))),
@@ -364,6 +369,7 @@ struct node_status {
     std::string address;
     milliseconds state_age;
     milliseconds quarantine;
+    milliseconds counted;
     bool is_connected;
     bool is_durable;
     std::string server;

@@ -200,6 +200,7 @@ _FUNCTIONS = {
     "quorumlock_nodes_address": (_Text, _HANDLE, c_size_t),
     "quorumlock_nodes_state_age_ms": (c_uint64, _HANDLE, c_size_t),
     "quorumlock_nodes_quarantine_ms": (c_uint64, _HANDLE, c_size_t),
+    "quorumlock_nodes_counted_ms": (c_uint64, _HANDLE, c_size_t),
     "quorumlock_nodes_is_connected": (c_int, _HANDLE, c_size_t),
     "quorumlock_nodes_is_durable": (c_int, _HANDLE, c_size_t),
     "quorumlock_nodes_server": (_Text, _HANDLE, c_size_t),
@@ -229,8 +230,12 @@ _FUNCTIONS = {
     "quorumlock_event_attempts": (c_uint32, _HANDLE),
     "quorumlock_event_round_trips": (c_uint32, _HANDLE),
     "quorumlock_event_position": (c_uint32, _HANDLE),
+    "quorumlock_event_told": (c_uint32, _HANDLE),
+    "quorumlock_event_unasked": (c_uint32, _HANDLE),
+    "quorumlock_event_challenges": (c_uint32, _HANDLE),
     "quorumlock_event_granted": (c_size_t, _HANDLE),
     "quorumlock_event_refused": (c_size_t, _HANDLE),
+    "quorumlock_event_nodes": (c_size_t, _HANDLE),
     "quorumlock_event_ttl_ms": (c_uint64, _HANDLE),
     "quorumlock_event_remaining_ms": (c_uint64, _HANDLE),
     "quorumlock_event_policy": (_Text, _HANDLE),
@@ -524,8 +529,12 @@ class Event:
         self.attempts = _c.quorumlock_event_attempts(event)
         self.round_trips = _c.quorumlock_event_round_trips(event)
         self.position = _c.quorumlock_event_position(event)
+        self.told = _c.quorumlock_event_told(event)
+        self.unasked = _c.quorumlock_event_unasked(event)
+        self.challenges = _c.quorumlock_event_challenges(event)
         self.granted = _c.quorumlock_event_granted(event)
         self.refused = _c.quorumlock_event_refused(event)
+        self.nodes = _c.quorumlock_event_nodes(event)
         self.ttl = _c.quorumlock_event_ttl_ms(event) / 1000
         self.remaining = _c.quorumlock_event_remaining_ms(event) / 1000
         self.policy = str(_c.quorumlock_event_policy(event))
@@ -543,6 +552,7 @@ class NodeStatus:
         self.address = str(_c.quorumlock_nodes_address(nodes, index))
         self.state_age = _c.quorumlock_nodes_state_age_ms(nodes, index) / 1000
         self.quarantine = _c.quorumlock_nodes_quarantine_ms(nodes, index) / 1000
+        self.counted = _c.quorumlock_nodes_counted_ms(nodes, index) / 1000
         self.is_connected = bool(_c.quorumlock_nodes_is_connected(nodes, index))
         self.is_durable = bool(_c.quorumlock_nodes_is_durable(nodes, index))
         self.server = str(_c.quorumlock_nodes_server(nodes, index))

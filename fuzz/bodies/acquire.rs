@@ -111,7 +111,7 @@ impl Run {
             backoff,
             permanent_fault_limit: Duration::MAX,
             queues: false,
-            queues_first: false,
+            first_in_turn: None,
         };
         let model = Model {
             nodes,

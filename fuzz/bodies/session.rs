@@ -172,6 +172,7 @@ impl Run {
             password: set(1).then(|| PASSWORD.to_owned()),
             database: if set(2) { 3 } else { 0 },
             checks_durability: set(3),
+            ..Handshake::default()
         };
         let dialect = Dialect::FOR_RELEASE.get(usize::from(choice >> 4)).copied();
         let mut run = Run {

@@ -197,7 +197,7 @@ impl fmt::Display for Cause {
             Cause::NotTls => "does not speak TLS",
             Cause::OutOfMemory => "out of memory (maxmemory)",
             Cause::Protocol(error) => return write!(f, "protocol error: {error}"),
-            Cause::Quarantined => "restarted or was a replica, does not vote yet",
+            Cause::Quarantined => "may have forgotten locks, does not vote yet",
             Cause::ReadOnly => "read-only",
             Cause::Refused => "connection refused",
             Cause::Server("BUSY") => "busy with a script (BUSY)",

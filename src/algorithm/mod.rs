@@ -69,7 +69,7 @@
 //!     backoff: Backoff::new(Duration::from_millis(2), Duration::from_millis(250)),
 //!     permanent_fault_limit: Duration::from_secs(3),
 //!     queues: false,
-//!     queues_first: false,
+//!     first_in_turn: None,
 //! };
 //! let mut machine = Acquire::new(config, at(0).steady);
 //!
@@ -133,6 +133,7 @@ pub mod fault_counts;
 pub mod fence;
 pub mod health;
 pub mod holder;
+pub mod incarnation;
 pub mod inspection;
 pub mod label;
 pub mod latency;

@@ -4,7 +4,8 @@
 //! ```text
 //!   met ── as the process it was, or durable then and now ──────────► counts
 //!    └──── as another process, or after it was a replica ───► quarantine, for max_ttl
-//!    └──── for the first time: counts; in strict mode ──────► quarantine, for max_ttl less its uptime
+//!    ├──── for the first time: counts; in strict mode ──────► quarantine, for max_ttl less its uptime
+//!    └──── by what it remembers of itself ──────────────────► quarantine, for what is missing
 //! ```
 //!
 //! Why it is sound. Two holders at once need a node that said yes to both. It did not forget the first one without a
@@ -32,13 +33,14 @@
 //! before a vote that comes more than a second after the last comparison, so that its own votes come behind what it
 //! shows.
 //!
-//! What cannot be seen: `FLUSHALL`, `DEBUG RELOAD` and eviction, which keep the process; a restart before this client
-//! has met the node at all (strict mode looks at the uptime); and restarts of a node that withholds its run id. Once it
-//! has shown one, to withhold it counts as another process. In strict mode, every connection of such a node does. Of a
-//! time as a replica: one before this client has met the node; one that begins and ends within a second of use, until
-//! the next comparison; and one whose trace is gone before the comparison, because the node has freed its backlog
-//! (`repl-backlog-ttl`, an hour by default, and no harm where it is longer than `max_ttl`), or got its first replica
-//! after a synchronisation that did not finish, or has run `DEBUG CHANGE-REPL-ID`.
+//! What a node remembers of itself shows more: a flush, and what happened before this client has met the node at all
+//! ([`incarnation`](super::incarnation)). The stricter of the two decides. Of a node that does not tell, these cannot
+//! be seen; nor can eviction and `DEBUG RELOAD`, which keep the process, and restarts of a node that withholds its run
+//! id. Once it has shown one, to withhold it counts as another process. In strict mode, every connection of such a node
+//! does. Of a time as a replica: one before this client has met the node; one that begins and ends within a second of
+//! use, until the next comparison; and one whose trace is gone before the comparison, because the node has freed its
+//! backlog (`repl-backlog-ttl`, an hour by default, and no harm where it is longer than `max_ttl`), or got its first
+//! replica after a synchronisation that did not finish, or has run `DEBUG CHANGE-REPL-ID`.
 
 use super::fault::{Cause, Fault, Phase};
 use super::run_id::{ReplicationIds, RunId};
@@ -57,15 +59,18 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RestartPolicy {
-    /// A node that this client has met before, and that has another `run_id` now or was a replica meanwhile, is in
-    /// quarantine. A node that is met for the first time counts at once. The default.
+    /// A program that has just started does not count a node that lost its keys or joined less than `max_ttl` ago, and
+    /// counts all nodes of a new deployment. A node has lost its keys if it has another `run_id` than before, was a
+    /// replica meanwhile, or was flushed. It remembers that. The default.
     #[default]
     Observed,
-    /// Every node counts, whatever has happened to it. Two may then hold a lock at once after a restart without data.
+    /// A program that has just started counts every node, whatever it has lost. Two may then hold a lock at once after
+    /// a restart without data. What happens to the nodes is noted at them all the same, for programs with another
+    /// policy.
     Off,
-    /// As [`Observed`](RestartPolicy::Observed); and a node that is met for the first time must have been up for
-    /// `max_ttl`, by its own account, or stays in quarantine for what is missing. A new client of young nodes cannot
-    /// lock at all until then.
+    /// A program that has just started counts a node when it has lost nothing for `max_ttl`, also in a new deployment:
+    /// all of its nodes may have lost their keys. The first program cannot lock until then. What a node remembers is
+    /// read behind each of its votes, not once a second: three more commands for each.
     Strict,
 }
 
@@ -92,6 +97,8 @@ pub struct Quarantine {
     /// The history of its data when it was last seen as a master.
     replication: Option<ReplicationIds>,
     end: Option<Timestamp>,
+    /// The longest that it may last.
+    longest: Duration,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +113,15 @@ enum Met {
 impl Quarantine {
     /// The record of a node that was never met. `term` is the longest that a lock may last.
     pub fn new(policy: RestartPolicy, term: Duration) -> Quarantine {
-        Quarantine { policy, term, is_declared_durable: false, met: Met::Never, replication: None, end: None }
+        Quarantine {
+            policy,
+            term,
+            is_declared_durable: false,
+            met: Met::Never,
+            replication: None,
+            end: None,
+            longest: term,
+        }
     }
 
     /// The same record of a node that is declared durable.
@@ -150,6 +165,19 @@ impl Quarantine {
         self.begin(if begins { self.term } else { Duration::ZERO }, now)
     }
 
+    /// What the node remembers of itself has it wait as well, for this long, until then. True if that begins a
+    /// quarantine.
+    pub fn wait_until(&mut self, end: Timestamp, wait: Duration) -> bool {
+        let begins = !self.is_on();
+        (self.end, self.longest) = (self.end.max(Some(end)), self.longest.max(wait));
+        begins
+    }
+
+    /// Whether the process that was met last keeps its keys.
+    pub fn is_durable(&self) -> bool {
+        matches!(self.met, Met::Process(_, true))
+    }
+
     fn begin(&mut self, wait: Duration, now: Timestamp) -> Option<Duration> {
         if wait.is_zero() {
             return None;
@@ -184,14 +212,16 @@ impl Quarantine {
         self.end.is_none()
     }
 
-    /// How long it goes on; zero when the node counts. Never more than the term, though `now` may have been read before
-    /// the node was met.
+    /// How long it lasts from now on; zero when the node counts. Never more than its whole time, though `now` may have
+    /// been read before the node was met.
     pub fn remaining(&self, now: Timestamp) -> Duration {
-        self.end.map_or(Duration::ZERO, |end| end.since(now).min(self.term))
+        self.end.map_or(Duration::ZERO, |end| end.since(now).min(self.longest))
     }
 }
 
-const QUARANTINED: Vote = Vote::Fault(Fault::new(Phase::Reply, Cause::Quarantined));
+/// Why a node does not count that may have forgotten locks.
+pub const UNTRUSTED: Fault = Fault::new(Phase::Reply, Cause::Quarantined);
+const QUARANTINED: Vote = Vote::Fault(UNTRUSTED);
 
 /// What counts of an answer to an attempt in quarantine.
 pub fn of_attempt(vote: Vote) -> Vote {

@@ -11,6 +11,11 @@ impl RunId {
     pub fn new(name: &[u8]) -> Option<RunId> {
         name.try_into().ok().map(RunId)
     }
+
+    /// The name as the server gave it.
+    pub fn as_text(&self) -> &[u8] {
+        &self.0
+    }
 }
 
 /// Shows the beginning, enough to tell one process from another.
@@ -33,6 +38,11 @@ impl ReplicationIds {
     /// The present name and the former one, as a server gives them; none unless both have forty characters.
     pub fn new(current: &[u8], former: &[u8]) -> Option<ReplicationIds> {
         Some(ReplicationIds { current: current.try_into().ok()?, former: former.try_into().ok()? })
+    }
+
+    /// The present name and the former one, as the server gave them.
+    pub fn as_text(&self) -> (&[u8], &[u8]) {
+        (&self.current, &self.former)
     }
 
     /// Whether the process that said `earlier` was a replica between then and now.

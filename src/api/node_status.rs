@@ -1,6 +1,8 @@
 //! What a client knows of its nodes at present, for operators and health checks.
 
 use crate::algorithm::fault::{Cause, Fault, Phase};
+use crate::algorithm::incarnation::mismatch::Mismatch;
+use crate::algorithm::incarnation::summary::NodeNote;
 use crate::algorithm::time::Human;
 use crate::engine::nodes::status::{NodeStateSnapshot, NodeStatusSnapshot};
 use crate::events::error::{Explained, NodeFault};
@@ -66,6 +68,37 @@ impl NodeStatus {
         self.snapshot.time
     }
 
+    /// What it remembers of itself, for programs that have just started: why and since when its votes count, or not yet
+    /// ([`RestartPolicy`](crate::RestartPolicy)).
+    ///
+    /// ```
+    /// use quorumlock::{NodeNote, Redlock};
+    ///
+    /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
+    /// let redlock = Redlock::builder().node(node.url()).build()?;
+    /// let _ = redlock.mutex("orders/42").lock()?.unlock()?;
+    /// let status = &redlock.nodes()?[0];
+    /// assert!(matches!(status.note(), NodeNote::Founder { .. }));
+    /// assert!(status.counted_for().is_some());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn note(&self) -> NodeNote {
+        self.snapshot.note
+    }
+
+    /// For how long its votes have counted, for programs that have just started, too, by [`note`](NodeStatus::note).
+    /// None if they do not count, or if they count for another reason: it tells nothing, it is declared
+    /// [`durable`](crate::Node::durable), or [`RestartPolicy::Off`](crate::RestartPolicy::Off) is set.
+    pub fn counted_for(&self) -> Option<Duration> {
+        self.snapshot.counted_for.filter(|_| self.snapshot.state == NodeStateSnapshot::Voting)
+    }
+
+    /// How what it remembers does not fit this client: each was reported as the event
+    /// [`NodeMismatched`](crate::event::NodeMismatched).
+    pub fn mismatches(&self) -> &[Mismatch] {
+        &self.snapshot.mismatches
+    }
+
     /// Whether there is a connection to it now. A node that votes may have none: servers close idle ones, and it is
     /// made again when the node is next asked.
     pub fn is_connected(&self) -> bool {
@@ -76,6 +109,17 @@ impl NodeStatus {
     /// `aof_enabled:0` is not durable.
     pub fn is_durable(&self) -> bool {
         self.is_declared_durable && !self.appends_nothing()
+    }
+
+    /// Why its votes count or not, as far as it remembers.
+    fn standing(&self) -> Option<String> {
+        match (self.state(), self.note()) {
+            (NodeState::Voting, NodeNote::Missing | NodeNote::Withheld) => Some(self.note().to_string()),
+            (NodeState::Voting, _) => self.counted_for().map(|time| format!("votes counted for {}", Human(time))),
+            (_, NodeNote::Unknown) => None,
+            (NodeState::Quarantined { .. }, note) => Some(note.to_string()),
+            _ => None,
+        }
     }
 
     fn appends_nothing(&self) -> bool {
@@ -214,6 +258,9 @@ impl fmt::Display for NodeStatus {
         if !explanation.is_empty() {
             write!(f, ", {explanation}")?;
         }
+        if let Some(standing) = self.standing() {
+            write!(f, ", {standing}")?;
+        }
         if let Some(server) = self.server() {
             write!(f, ", {server}")?;
         }
@@ -246,6 +293,9 @@ impl fmt::Debug for NodeStatus {
             .field("address", &self.address)
             .field("state", &self.state())
             .field("state_age", &self.state_age())
+            .field("note", &self.note())
+            .field("counted_for", &self.counted_for())
+            .field("mismatches", &self.mismatches())
             .field("is_connected", &self.is_connected())
             .field("is_durable", &self.is_durable())
             .field("server", &self.server())

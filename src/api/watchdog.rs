@@ -19,7 +19,8 @@ const LONGEST_MARGIN: Duration = Duration::from_secs(1);
 ///
 /// One thread for each client, started when it is first needed, extends all its locks, all that are due in one batch.
 /// It blocks all signals and ends with the client. An extension that fails is tried again, several times before the
-/// end.
+/// end. Once a second, the thread connects again to nodes whose connections have ended. Where one has lost its data,
+/// all locks are extended at once, and set again there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Watchdog {
     period: Option<Duration>,
@@ -52,7 +53,8 @@ impl Watchdog {
     }
 
     /// How often a lock is extended automatically. After the last time it runs out, and is reported lost. Default:
-    /// without limit. Extensions by hand do not count.
+    /// without limit. Extensions by hand do not count, nor does one that is made early for a node that has lost its
+    /// data.
     #[must_use]
     pub fn max_extensions(mut self, extensions: u32) -> Watchdog {
         self.max_extensions = Some(extensions);

@@ -12,7 +12,7 @@ use crate::ffi::event_tests;
 use crate::os::fork::ForkEpoch;
 use crate::protocol::endpoint::EndpointError;
 use crate::protocol::server_info::ServerInfo;
-use crate::{CancelHandle, FenceChecker, FencingToken, Lease, Mutex, NodeStatus, Redlock, Wait, Watchdog};
+use crate::{CancelHandle, FenceChecker, FencingToken, Lease, Mutex, NodeNote, NodeStatus, Redlock, Wait, Watchdog};
 use std::fmt::{Display, Write};
 use std::path::Path;
 use std::time::Duration;
@@ -288,24 +288,39 @@ fn unavailable() -> Vec<Error> {
 }
 
 fn looks() -> Vec<NodeStatus> {
-    let status = |state, is_durable, said: &[u8]| {
+    use NodeStateSnapshot::{Down, Quarantined, Rejected, Unknown, Voting};
+    let status = |state, note, is_durable, said: &str| {
         let mut server_info = ServerInfo::default();
-        server_info.learn(said);
-        let time = Duration::from_millis(3200);
-        let (latency, fault_counts) = Default::default();
-        let (is_connected, last_fault) = (true, None);
-        let snapshot = NodeStatusSnapshot { state, time, is_connected, server_info, last_fault, latency, fault_counts };
+        server_info.learn(said.as_bytes());
+        let counted_for = if let NodeNote::Founder { age } = note { Some(age) } else { None };
+        let snapshot = NodeStatusSnapshot {
+            state,
+            time: Duration::from_millis(3200),
+            is_connected: true,
+            note,
+            counted_for,
+            mismatches: Vec::new(),
+            server_info,
+            last_fault: None,
+            latency: Default::default(),
+            fault_counts: Default::default(),
+        };
         NodeStatus::new("10.0.0.1:6379".into(), is_durable, snapshot)
     };
     let auth = Fault::new(Phase::Handshake, Cause::Auth).with(Detail::PasswordWrong);
+    let (founder, since) = (NodeNote::Founder { age: MINUTE * 4320 }, NodeNote::Since { age: MINUTE / 20 });
+    let version = "redis_version:7.0.15";
+    let evicts = &format!("{version}\nmaxmemory:1\nmaxmemory_policy:allkeys-lru");
     vec![
-        status(NodeStateSnapshot::Voting, false, b"redis_version:7.0.15"),
-        status(NodeStateSnapshot::Voting, false, b"redis_version:7.0.15\nmaxmemory:1\nmaxmemory_policy:allkeys-lru"),
-        status(NodeStateSnapshot::Voting, true, b"redis_version:7.0.15\naof_enabled:0"),
-        status(NodeStateSnapshot::Quarantined(Duration::from_millis(56_800)), false, b"redis_version:7.0.15"),
-        status(NodeStateSnapshot::Down(Fault::new(Phase::Connect, Cause::Refused)), false, b""),
-        status(NodeStateSnapshot::Rejected(auth), false, b""),
-        status(NodeStateSnapshot::Unknown, false, b""),
+        status(Voting, founder, false, version),
+        status(Voting, NodeNote::Withheld, false, version),
+        status(Voting, NodeNote::Missing, false, version),
+        status(Voting, founder, false, evicts),
+        status(Voting, founder, true, &format!("{version}\naof_enabled:0")),
+        status(Quarantined(Duration::from_millis(56_800)), since, false, version),
+        status(Down(Fault::new(Phase::Connect, Cause::Refused)), NodeNote::Unknown, false, ""),
+        status(Rejected(auth), NodeNote::Unknown, false, ""),
+        status(Unknown, NodeNote::Unknown, false, ""),
     ]
 }
 

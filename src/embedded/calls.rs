@@ -25,6 +25,8 @@ pub(super) enum ScriptValue {
     /// As a bulk string.
     Bulk(Vec<u8>),
     Integer(i64),
+    /// The null string.
+    Null,
 }
 
 impl ScriptValue {
@@ -100,6 +102,13 @@ impl<'s> Calls<'s> {
     pub(super) fn set(&mut self, value: &[u8], milliseconds: &[u8]) -> Result<(), Failure> {
         self.write("SET", true)?;
         self.database.set(self.key, value, Some(deadline_of_set(milliseconds, self.now)?), self.now);
+        Ok(())
+    }
+
+    /// `SET KEYS[1] value`.
+    pub(super) fn set_for_good(&mut self, value: &[u8]) -> Result<(), Failure> {
+        self.write("SET", true)?;
+        self.database.set(self.key, value, None, self.now);
         Ok(())
     }
 

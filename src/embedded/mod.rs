@@ -39,6 +39,7 @@ mod fenced_key;
 mod fencing;
 mod info;
 mod keyspace;
+mod node_note;
 mod numbers;
 mod permit;
 mod plain;
@@ -58,6 +59,7 @@ mod wire;
 mod zset;
 
 use crate::os::waker::Waker;
+use crate::protocol::key_space;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -180,10 +182,13 @@ impl EmbeddedNode {
         self.shared.store().set_condition(condition);
     }
 
-    /// The keys of database 0 that are alive now, in byte order. Bytes that are not UTF-8 are shown as U+FFFD.
+    /// The keys of database 0 that are alive now, in byte order, without what the node remembers of itself. Bytes that
+    /// are not UTF-8 are shown as U+FFFD.
     pub fn keys(&self) -> Vec<String> {
         let now = self.shared.clock.now();
-        self.shared.store().keys(now).map(|key| String::from_utf8_lossy(key).into_owned()).collect()
+        let keys: Vec<String> =
+            self.shared.store().keys(now).map(|key| String::from_utf8_lossy(key).into_owned()).collect();
+        keys.into_iter().filter(|key| !key.starts_with(key_space::NODE)).collect()
     }
 
     /// The value of a key of database 0, if it is alive now and a string.

@@ -4,17 +4,18 @@
 
 use super::calls::{Answer, Calls, ScriptValue::Integer};
 use super::reply::NO_ARGUMENT;
-use super::{fencing, permit, plain, read_write};
+use super::{fencing, node_note, permit, plain, read_write};
 use crate::protocol::script::{
-    EXTEND, FENCED, FENCED_SHA1, PERMIT, PERMIT_SHA1, PLAIN, PLAIN_SHA1, READ_WRITE, READ_WRITE_SHA1,
+    EXTEND, FENCED, FENCED_SHA1, NODE, PERMIT, PERMIT_SHA1, PLAIN, PLAIN_SHA1, READ_WRITE, READ_WRITE_SHA1,
 };
 
 /// The text of a script, the hash by which it can be called, and what runs it.
 pub(super) type Script = (&'static str, Option<&'static str>, fn(&mut Calls<'_>) -> Answer);
 
-const SCRIPTS: [Script; 5] = [
+const SCRIPTS: [Script; 6] = [
     (EXTEND, None, extend),
     (FENCED, Some(FENCED_SHA1), fencing::run),
+    (NODE, None, node_note::run),
     (PERMIT, Some(PERMIT_SHA1), permit::run),
     (PLAIN, Some(PLAIN_SHA1), plain::run),
     (READ_WRITE, Some(READ_WRITE_SHA1), read_write::run),

@@ -189,13 +189,15 @@ impl Engine {
         self.has_messages
     }
 
-    /// Whether a release of this client woke another one lately, which may be about to take a lock with one of these
-    /// keys.
-    pub(crate) fn woke_another(&self, keys: &[Arc<str>]) -> bool {
-        self.has_woken.load(Ordering::Relaxed)
-            && self
-                .driver
-                .enter(|nodes, now, _| keys.iter().any(|key| nodes.wait_registry().woke_another(key.as_bytes(), now)))
+    /// When a release of this client last woke another one, if it did lately: that may be about to take a lock with
+    /// one of these keys.
+    pub(crate) fn woke_another(&self, keys: &[Arc<str>]) -> Option<Timestamp> {
+        if !self.has_woken.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.driver.enter(|nodes, now, _| {
+            keys.iter().filter_map(|key| nodes.wait_registry().woke_another(key.as_bytes(), now)).max()
+        })
     }
 
     /// Stores a call's ticket on these nodes, and does not wait for that.
@@ -302,6 +304,12 @@ impl Engine {
     /// it may reach.
     pub(crate) fn repair(&self, request: &LeaseRequest<'_>, nodes: NodeSet) -> NodeSet {
         self.driver.enter(|all, now, notify| all.repair(request, nodes, now, notify))
+    }
+
+    /// Makes connections again that have ended, and does not wait for that. Gives the nodes that have lost their data
+    /// since this was asked last, and whether a node is being connected to.
+    pub(crate) fn reconnect(&self) -> (NodeSet, bool) {
+        self.driver.enter(Nodes::reconnect)
     }
 
     /// Connects to every node that there is no connection to, asks each whether it may vote, and waits for all of them,

@@ -241,11 +241,11 @@ impl WaitRegistry {
         note(&mut self.woken, key, now);
     }
 
-    /// Whether a release of this client woke another one within the last second, which may be about to take the lock.
-    pub(crate) fn woke_another(&mut self, key: &[u8], now: Timestamp) -> bool {
+    /// When a release of this client woke another one, if within the last second: that may be about to take the lock.
+    pub(crate) fn woke_another(&mut self, key: &[u8], now: Timestamp) -> Option<Timestamp> {
         self.woken.retain(|_, woken| now.since(*woken) < WOKEN_LASTS);
         self.has_woken.store(!self.woken.is_empty(), Ordering::Relaxed);
-        self.woken.contains_key(key)
+        self.woken.get(key).copied()
     }
 
     /// The lock with this key has changed hands without a message.
@@ -382,8 +382,8 @@ mod tests {
     fn what_is_known_of_a_lock_ends() {
         let (mut registry, _) = registry(1);
         registry.note_woken(b"k", NOW);
-        assert!(registry.woke_another(b"k", later(999)) && registry.has_woken.load(Ordering::Relaxed));
-        assert!(!registry.woke_another(b"k", later(1000)) && !registry.has_woken.load(Ordering::Relaxed));
+        assert!(registry.woke_another(b"k", later(999)) == Some(NOW) && registry.has_woken.load(Ordering::Relaxed));
+        assert!(registry.woke_another(b"k", later(1000)).is_none() && !registry.has_woken.load(Ordering::Relaxed));
         registry.record_missed_message(b"k", NOW);
         assert!(registry.misses_messages(b"k", later(9_999)) && !registry.misses_messages(b"k", later(10_000)));
         for number in 0..2000u32 {

@@ -293,7 +293,7 @@ impl fmt::Display for Explained {
                 return write!(f, "{error} in the handshake; perhaps no Redis server, or a TLS port");
             }
             (Cause::Quarantined, _, Detail::Left(left)) => {
-                return write!(f, "restarted or was a replica, does not vote for another {}", Human(left));
+                return write!(f, "may have forgotten locks, does not vote for another {}", Human(left));
             }
             (Cause::System(number), ..) if number != 0 => return io::Error::from_raw_os_error(number).fmt(f),
             (Cause::TimedOut, ..) => return timed_out(phase, detail, f),

@@ -12,6 +12,7 @@
 //! they miss none. Without an observer, nothing is queued.
 
 use crate::algorithm::fault::Fault;
+use crate::algorithm::incarnation::mismatch::Mismatch;
 use crate::algorithm::node::NodeId;
 use crate::algorithm::vote::ReleaseVerdict;
 use crate::events::event::LossReason;
@@ -34,6 +35,8 @@ pub(crate) enum PendingEvent {
     Dropped(u64),
     /// The node evicts keys when its memory is full, by this policy.
     MayEvict(NodeId, &'static str),
+    /// What the node remembers does not fit this client.
+    Mismatched(NodeId, Mismatch),
     NodeDown(NodeId, Fault),
     /// The node is declared durable, and appends nothing to disk.
     NotDurable(NodeId),
@@ -213,6 +216,7 @@ mod tests {
             PendingEvent::NodeDown(node, fault) => format!("{node} {fault}"),
             PendingEvent::NotDurable(node) => format!("{node} not durable"),
             PendingEvent::MayEvict(node, policy) => format!("{node} evicts by {policy}"),
+            PendingEvent::Mismatched(node, mismatch) => format!("{node} {mismatch}"),
             PendingEvent::NodeQuarantined(node, remaining) => format!("{node} quarantined for {remaining:?}"),
             PendingEvent::NodeUp(node) => format!("{node} up"),
             PendingEvent::QuarantineEnded(node) => format!("{node} out of quarantine"),

@@ -15,8 +15,8 @@ use crate::algorithm::vote::{ReleaseVerdict, Tally};
 use crate::events::error::NodeFault;
 use crate::events::event::{
     Acquired, AttemptLost, Event, EventsDropped, Extended, ExtensionFailed, GaveUp, GaveUpReason, KeyWithoutExpiry,
-    LossReason, Lost, NodeDown, NodeMayEvict, NodeNotDurable, NodeQuarantined, NodeUp, QuarantineEnded, ReleaseFailed,
-    ReleaseNotificationsRefused, Released, Repaired, ResourceName, Waiting, WaitingForItself,
+    LossReason, Lost, NodeDown, NodeMayEvict, NodeMismatched, NodeNotDurable, NodeQuarantined, NodeUp, QuarantineEnded,
+    ReleaseFailed, ReleaseNotificationsRefused, Released, Repaired, ResourceName, Waiting, WaitingForItself,
 };
 use crate::events::event_queue::{EventQueue, PendingEvent, ReleaseContext, Side};
 use crate::events::metrics::class::ExtensionResult;
@@ -331,6 +331,9 @@ impl Target {
             PendingEvent::Dropped(count) => Event::EventsDropped(EventsDropped { count: *count }),
             PendingEvent::MayEvict(node, policy) => {
                 Event::NodeMayEvict(NodeMayEvict { address: address(node), policy })
+            }
+            PendingEvent::Mismatched(node, mismatch) => {
+                Event::NodeMismatched(NodeMismatched { address: address(node), mismatch: *mismatch })
             }
             PendingEvent::NodeDown(node, fault) => Event::NodeDown(NodeDown { fault: self.cause(*node, *fault) }),
             PendingEvent::NotDurable(node) => Event::NodeNotDurable(NodeNotDurable { address: address(node) }),

@@ -44,7 +44,8 @@ fn level(severity: Severity) -> Level {
 fn target(event: &Event) -> &'static str {
     match event {
         Event::NodeDown(_) | Event::NodeMayEvict(_) | Event::NodeNotDurable(_) | Event::NodeQuarantined(_) => NODE,
-        Event::NodeUp(_) | Event::QuarantineEnded(_) | Event::ReleaseNotificationsRefused(_) => NODE,
+        Event::NodeMismatched(_) | Event::NodeUp(_) | Event::QuarantineEnded(_) => NODE,
+        Event::ReleaseNotificationsRefused(_) => NODE,
         _ => LOCK,
     }
 }

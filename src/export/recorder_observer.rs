@@ -8,7 +8,7 @@ use crate::events::metrics::class::{ATTEMPTS, Class, ENDS, EXTENSIONS, LOSSES, R
 use crate::events::metrics::classes::ClassId;
 use crate::events::metrics::counters::Counters;
 use crate::events::metrics::families::{self, Family, Kind};
-use crate::events::metrics::nodes::NodeSample;
+use crate::events::metrics::nodes::{MISMATCHES, NodeSample};
 use crate::events::metrics::text::{FLAGS, quorum};
 use crate::events::observer::Observer;
 use crate::os::sync::{Mutex, lock};
@@ -72,6 +72,10 @@ impl RecorderObserver {
             gauge(&families::NODE_UP).set(f64::from(u8::from(node.is_up)));
             gauge(&families::NODE_VOTES).set(f64::from(u8::from(node.votes)));
             gauge(&families::NODE_QUARANTINE).set(node.quarantine.as_secs_f64());
+            for (of, is_mismatched) in MISMATCHES.into_iter().zip(node.mismatches) {
+                let labels = [("node", node.address.clone()), ("of", of.to_owned())];
+                metrics::gauge!(families::NODE_MISMATCH.name, &labels).set(f64::from(u8::from(is_mismatched)));
+            }
             for (phase, cause, number) in node.faults.iter() {
                 let labels =
                     [("node", node.address.clone()), ("phase", phase.to_string()), ("cause", cause.to_string())];
@@ -173,7 +177,7 @@ impl ClassHandles {
     }
 }
 
-const ALL: [Family; 17] = [
+const ALL: [Family; 18] = [
     families::WAIT,
     families::HOLD,
     families::WAITING,
@@ -186,6 +190,7 @@ const ALL: [Family; 17] = [
     families::NODE_UP,
     families::NODE_VOTES,
     families::NODE_QUARANTINE,
+    families::NODE_MISMATCH,
     families::NODE_REPLY,
     families::NODE_FAULTS,
     families::NODES,

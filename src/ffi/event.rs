@@ -6,7 +6,7 @@ use super::boundary::call_or;
 use super::error_object::{FaultObject, faults, show};
 use super::handle::View;
 use super::text::Str;
-use crate::event::{self, GaveUpReason, LossReason, Severity};
+use crate::event::{self, GaveUpReason, LossReason, Mismatch, Severity};
 use crate::{NodeFault, ReleaseOutcome};
 use std::ffi::c_int;
 use std::ptr::null;
@@ -42,6 +42,9 @@ pub(super) enum Kind {
     Waiting = 21,
     GaveUp = 22,
     WaitingForItself = 23,
+    MaxTtlDiffers = 24,
+    NodeCountDiffers = 25,
+    NodeKeyDenied = 26,
 }
 
 /// `quorumlock_reason`. Numbers are never given to anything else.
@@ -95,8 +98,12 @@ struct Parts<'e> {
     attempts: u32,
     round_trips: u32,
     position: u32,
+    told: u32,
+    unasked: u32,
+    challenges: u32,
     granted: usize,
     refused: usize,
+    nodes: usize,
     dropped: u64,
     is_automatic: bool,
     is_freed: bool,
@@ -134,6 +141,9 @@ impl<'e> Parts<'e> {
                 has_waited: event.has_waited(),
                 round_trips: event.round_trips(),
                 position: event.position().unwrap_or(0),
+                told: event.told(),
+                unasked: event.unasked(),
+                challenges: event.challenges(),
                 ..Parts::default()
             },
             Event::AttemptLost(event) => Parts {
@@ -184,6 +194,11 @@ impl<'e> Parts<'e> {
             }
             Event::NodeDown(event) => because(Kind::NodeDown, event.fault()),
             Event::NodeMayEvict(event) => Parts { policy: event.policy(), ..at(Kind::NodeMayEvict, event.address()) },
+            Event::NodeMismatched(event) => match event.mismatch() {
+                Mismatch::MaxTtl { noted, .. } => Parts { ttl: noted, ..at(Kind::MaxTtlDiffers, event.address()) },
+                Mismatch::Nodes { noted, .. } => Parts { nodes: noted, ..at(Kind::NodeCountDiffers, event.address()) },
+                Mismatch::Rights => at(Kind::NodeKeyDenied, event.address()),
+            },
             Event::NodeNotDurable(event) => at(Kind::NodeNotDurable, event.address()),
             Event::NodeQuarantined(event) => {
                 Parts { remaining: event.remaining(), ..at(Kind::NodeQuarantined, event.address()) }
@@ -345,6 +360,21 @@ extern "C" fn quorumlock_event_position(event: View<EventObject<'_>>) -> u32 {
 }
 
 #[unsafe(no_mangle)]
+extern "C" fn quorumlock_event_told(event: View<EventObject<'_>>) -> u32 {
+    call_or(0, || Some(event.get()?.parts.told))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_event_unasked(event: View<EventObject<'_>>) -> u32 {
+    call_or(0, || Some(event.get()?.parts.unasked))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_event_challenges(event: View<EventObject<'_>>) -> u32 {
+    call_or(0, || Some(event.get()?.parts.challenges))
+}
+
+#[unsafe(no_mangle)]
 extern "C" fn quorumlock_event_granted(event: View<EventObject<'_>>) -> usize {
     call_or(0, || Some(event.get()?.parts.granted))
 }
@@ -352,6 +382,11 @@ extern "C" fn quorumlock_event_granted(event: View<EventObject<'_>>) -> usize {
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_event_refused(event: View<EventObject<'_>>) -> usize {
     call_or(0, || Some(event.get()?.parts.refused))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_event_nodes(event: View<EventObject<'_>>) -> usize {
+    call_or(0, || Some(event.get()?.parts.nodes))
 }
 
 #[unsafe(no_mangle)]

@@ -163,6 +163,11 @@ extern "C" fn quorumlock_nodes_quarantine_ms(nodes: Borrowed<NodeList>, index: u
 }
 
 #[unsafe(no_mangle)]
+extern "C" fn quorumlock_nodes_counted_ms(nodes: Borrowed<NodeList>, index: usize) -> u64 {
+    of(&nodes, index, 0, |node| millis(node.status.counted_for().unwrap_or_default()))
+}
+
+#[unsafe(no_mangle)]
 extern "C" fn quorumlock_nodes_is_connected(nodes: Borrowed<NodeList>, index: usize) -> c_int {
     of(&nodes, index, 0, |node| node.status.is_connected().into())
 }

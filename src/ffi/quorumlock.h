@@ -224,7 +224,7 @@ typedef enum quorumlock_cause {
     QUORUMLOCK_CAUSE_OUT_OF_MEMORY = 10,
     /* The bytes are not those of a Redis server. */
     QUORUMLOCK_CAUSE_PROTOCOL = 11,
-    /* The node restarted, or was a replica, and may have lost locks: it does not vote yet. */
+    /* The node lost its keys, or is new, and may have forgotten locks: it does not vote yet. */
     QUORUMLOCK_CAUSE_QUARANTINED = 12,
     /* The node does not take writes. */
     QUORUMLOCK_CAUSE_READ_ONLY = 13,
@@ -382,12 +382,14 @@ quorumlock_result quorumlock_config_set_durable(quorumlock_config *config, int d
 
 /* Whether nodes vote that were restarted and may have forgotten locks. */
 typedef enum quorumlock_restart_policy {
-    /* A node that this client has met, and that was restarted since, does not vote until the longest time to live has
-     * passed. A node that is met for the first time votes. The default. */
+    /* A program that has just started does not count a node that lost its keys or joined less than max_ttl_ms ago, and
+     * counts all nodes of a new deployment. The default. */
     QUORUMLOCK_RESTART_POLICY_OBSERVED = 0,
-    /* Every node votes. After a restart without data, two clients may then hold a lock at once. */
+    /* A program that has just started counts every node, whatever it has lost. After a restart without data, two
+     * clients may then hold a lock at once. */
     QUORUMLOCK_RESTART_POLICY_OFF = 1,
-    /* As OBSERVED; and a node that is met for the first time must have been up for that long. */
+    /* A program that has just started counts a node when it has lost nothing for max_ttl_ms, also in a new
+     * deployment: all of its nodes may have lost their keys. */
     QUORUMLOCK_RESTART_POLICY_STRICT = 2
 } quorumlock_restart_policy;
 
@@ -837,7 +839,7 @@ typedef enum quorumlock_node_state {
     /* It answers, and does not vote: a replica, a wrong password, the same server as another node; or it answered the
      * last attempt with an error that does not pass by itself, such as out of memory or no permission. */
     QUORUMLOCK_NODE_REJECTED = 4,
-    /* It answers, and does not vote yet, because it was restarted or was a replica for a while. */
+    /* It answers, and does not vote yet, because it may have forgotten locks. */
     QUORUMLOCK_NODE_QUARANTINED = 5
 } quorumlock_node_state;
 
@@ -871,7 +873,7 @@ size_t quorumlock_nodes_count(const quorumlock_nodes *nodes);
 /* The state of one of them, counted from 0. */
 quorumlock_node_state quorumlock_nodes_state(const quorumlock_nodes *nodes, size_t index);
 
-/* All of it in one line, such as "10.0.0.3:6379: voting, known for 12 s, Redis 7.0.15". */
+/* All of it in one line, such as "10.0.0.3:6379: voting, known for 12 s, votes counted for 3 d, Redis 7.0.15". */
 quorumlock_str quorumlock_nodes_message(const quorumlock_nodes *nodes, size_t index);
 
 /* Its address: "host:port", or "unix:" and a path. */
@@ -882,6 +884,10 @@ uint64_t quorumlock_nodes_state_age_ms(const quorumlock_nodes *nodes, size_t ind
 
 /* How long it does not vote yet, if it is in quarantine, otherwise 0. */
 uint64_t quorumlock_nodes_quarantine_ms(const quorumlock_nodes *nodes, size_t index);
+
+/* For how long its votes have counted, for programs that have just started, too, by what it remembers of itself. 0 if
+ * they do not count, or where it tells nothing. */
+uint64_t quorumlock_nodes_counted_ms(const quorumlock_nodes *nodes, size_t index);
 
 /* 1 if there is a connection to it, otherwise 0. A node that votes may have none: servers close idle ones. */
 int quorumlock_nodes_is_connected(const quorumlock_nodes *nodes, size_t index);
@@ -937,7 +943,8 @@ uint64_t quorumlock_nodes_fault_count(const quorumlock_nodes *nodes, size_t inde
 typedef enum quorumlock_kind {
     QUORUMLOCK_EVENT_NONE = 0,
     /* A lock was taken, and its guard is about to be returned: name, waited_us, attempts (0 if the call has waited to
-     * read, and shares what another thread has taken: that is released once), round_trips, has_waited, position. */
+     * read, and shares what another thread has taken: that is released once), round_trips, has_waited, position,
+     * told, unasked, challenges. */
     QUORUMLOCK_EVENT_ACQUIRED = 1,
     /* An attempt was lost, and undone: name, attempts (which it was), granted, refused, faults. */
     QUORUMLOCK_EVENT_ATTEMPT_LOST = 2,
@@ -963,7 +970,7 @@ typedef enum quorumlock_kind {
     QUORUMLOCK_EVENT_REPAIRED = 12,
     /* A node has a limit of memory, and evicts keys when it is full: addresses (one), policy. */
     QUORUMLOCK_EVENT_NODE_MAY_EVICT = 13,
-    /* A node was restarted or was a replica, and does not vote for a while: addresses (one), remaining_ms. */
+    /* A node may have forgotten locks, and does not vote for a while: addresses (one), remaining_ms. */
     QUORUMLOCK_EVENT_NODE_QUARANTINED = 14,
     /* A node that was in quarantine votes again: addresses (one). */
     QUORUMLOCK_EVENT_QUARANTINE_ENDED = 15,
@@ -985,7 +992,16 @@ typedef enum quorumlock_kind {
     /* A call begins to wait for a lock that its own thread has taken by the same client, and that is neither released
      * nor detached: unless the guard was handed to another thread, it waits until the lease ends, and with a watchdog
      * for ever. Once for each call, after WAITING: name (of a set, of the lock that the thread has), remaining_ms. */
-    QUORUMLOCK_EVENT_WAITING_FOR_ITSELF = 23
+    QUORUMLOCK_EVENT_WAITING_FOR_ITSELF = 23,
+    /* A program has noted another max_ttl_ms at a node: after a loss of keys, all programs wait for the longest. Once
+     * for each node and difference, and the same for the next two. Locks work: addresses (one), ttl_ms. */
+    QUORUMLOCK_EVENT_MAX_TTL_DIFFERS = 24,
+    /* A program has noted at a node that it has another number of nodes. Programs whose nodes differ may hold a lock
+     * at the same time: addresses (one), nodes. */
+    QUORUMLOCK_EVENT_NODE_COUNT_DIFFERS = 25,
+    /* The user may not read or write the key of a node, "quorumlock-node:" and the prefix: losses of keys are detected
+     * only after this client has connected to the node. Locks work: addresses (one). */
+    QUORUMLOCK_EVENT_NODE_KEY_DENIED = 26
 } quorumlock_kind;
 
 /* Why a call for a lock ended without it. More may follow in later versions. */
@@ -1066,13 +1082,25 @@ uint32_t quorumlock_event_round_trips(const quorumlock_event *event);
  * free. */
 uint32_t quorumlock_event_position(const quorumlock_event *event);
 
+/* How many attempts followed a message of the nodes that the lock may be free. */
+uint32_t quorumlock_event_told(const quorumlock_event *event);
+
+/* How many attempts followed no message, but a wait of place_lease_ms or the end of the holder's time to live. */
+uint32_t quorumlock_event_unasked(const quorumlock_event *event);
+
+/* How many attempts challenged the first call in the queue, which had let this one wait for place_lease_ms. */
+uint32_t quorumlock_event_challenges(const quorumlock_event *event);
+
 /* How many nodes granted the lock. */
 size_t quorumlock_event_granted(const quorumlock_event *event);
 
 /* How many nodes answered that another client has the lock. */
 size_t quorumlock_event_refused(const quorumlock_event *event);
 
-/* The new time to live. */
+/* How many nodes another program has. */
+size_t quorumlock_event_nodes(const quorumlock_event *event);
+
+/* The new time to live, or the max_ttl_ms of another program. */
 uint64_t quorumlock_event_ttl_ms(const quorumlock_event *event);
 
 /* What was left of the lease, or of the quarantine. */

@@ -161,6 +161,28 @@ pub fn handshake_reply(reply: Reply<'_>, refused: Cause) -> Result<Option<Cause>
     }
 }
 
+/// Asks for the node's clock: `TIME`.
+pub(super) fn time(out: &mut Vec<u8>) {
+    resp::encode(out, &[b"TIME"]);
+}
+
+/// The node's clock in microseconds, from the reply to [`time`]: seconds, and microseconds of the second.
+///
+/// # Errors
+/// A reply that `TIME` never gives; an error reply is for the caller.
+pub(super) fn time_reply(reply: Reply<'_>) -> Result<u64, ProtocolError> {
+    let parts = || {
+        let Reply::Array(Some(mut elements)) = reply else { return None };
+        let mut next = || match elements.next() {
+            Some(Reply::Bulk(Some(digits))) => resp::exact_number(digits),
+            _ => None,
+        };
+        let (seconds, micros) = (next()?, next()?);
+        seconds.checked_mul(1_000_000)?.checked_add(micros)
+    };
+    parts().ok_or(ProtocolError::UnexpectedReply)
+}
+
 /// Asks the server what it is: `INFO section`.
 pub fn info(out: &mut Vec<u8>, section: &str) {
     resp::encode(out, &[b"INFO", section.as_bytes()]);
@@ -185,8 +207,7 @@ pub fn info_reply(reply: Reply<'_>) -> Result<InfoReply<'_>, ProtocolError> {
     match reply {
         Reply::Bulk(Some(text)) => Ok(InfoReply::Text(text)),
         Reply::Error(text) => Ok(match error_reply::cause(text) {
-            Cause::NoPermission => InfoReply::Withheld,
-            _ if error_reply::is_unknown_command(text) => InfoReply::Withheld,
+            _ if error_reply::is_withheld(text) => InfoReply::Withheld,
             cause => InfoReply::Refused(cause),
         }),
         _ => Err(ProtocolError::UnexpectedReply),

@@ -83,6 +83,11 @@ pub fn denial(text: &[u8], command: &'static str) -> Detail {
     }
 }
 
+/// Whether the user may not run the command, or the server does not have it.
+pub(super) fn is_withheld(text: &[u8]) -> bool {
+    cause(text) == Cause::NoPermission || is_unknown_command(text)
+}
+
 /// Whether the server does not have the command, or not one that its script calls: another way to ask may go without
 /// it.
 pub(super) fn is_unknown(text: &[u8]) -> bool {

@@ -5,6 +5,7 @@
 
 use super::command::{self, InfoReply};
 use super::error_reply;
+use super::node_note;
 use super::resp::Reply;
 use super::server_info::ServerInfo;
 use crate::algorithm::detail::Detail;
@@ -23,6 +24,10 @@ pub struct Handshake {
     pub database: u32,
     /// Whether to ask for `INFO persistence` too: of a node that is declared durable, as that can contradict it.
     pub checks_durability: bool,
+    /// The key of what the node remembers of itself; none looks at nothing.
+    pub node_key: Option<String>,
+    /// Whether the node is looked at behind each vote, and not once a second.
+    pub looks_behind_votes: bool,
 }
 
 /// A part of a handshake, in the order in which they go out.
@@ -34,6 +39,8 @@ pub(super) enum Part {
     InfoMemory,
     InfoPersistence,
     InfoReplication,
+    NodeKey,
+    NodeTime,
 }
 
 impl Handshake {
@@ -59,21 +66,22 @@ impl Handshake {
                 parts.push(part);
             }
         }
+        if let Some(key) = &self.node_key {
+            node_note::look(out, key.as_bytes());
+            parts.extend([Part::NodeKey, Part::NodeTime]);
+        }
         parts
     }
 }
 
 impl Part {
-    /// Whether the handshake is answered in full with this.
-    pub(super) fn is_last(self) -> bool {
-        self == Part::InfoReplication
-    }
-
     fn command(self) -> &'static str {
         match self {
             Part::Auth => "AUTH",
             Part::Select => "SELECT",
             Part::InfoServer | Part::InfoMemory | Part::InfoPersistence | Part::InfoReplication => "INFO",
+            Part::NodeKey => "GET",
+            Part::NodeTime => "TIME",
         }
     }
 
@@ -96,6 +104,8 @@ impl Part {
             Part::InfoServer | Part::InfoMemory | Part::InfoPersistence | Part::InfoReplication => {
                 command::info_reply(reply)?
             }
+            Part::NodeKey => return identity.look.learn_value(reply).map(|()| None),
+            Part::NodeTime => return identity.look.learn_time(reply).map(|()| None),
         };
         Ok(match info {
             InfoReply::Text(section) => {

@@ -82,7 +82,7 @@ pub(super) fn ask(out: &mut Vec<u8>, key: &[u8], is_fenced: bool) {
     resp::encode(out, &[b"ZCARD", &[key_space::QUEUE.as_bytes(), key].concat()]);
     match is_fenced {
         false => command::remaining(out, key),
-        true => resp::encode(out, &[b"TIME"]),
+        true => command::time(out),
     }
 }
 
@@ -113,7 +113,7 @@ pub(super) fn end_reply(
     let end = match reply {
         Reply::Error(text) if is_fenced => Err(error_reply::fault(text, "TIME")),
         Reply::Error(text) => Err(error_reply::fault(text, "PTTL")),
-        reply if is_fenced => Ok(remaining(&stored, clock(reply).ok_or(ProtocolError::UnexpectedReply)?)),
+        reply if is_fenced => Ok(remaining(&stored, command::time_reply(reply)? / 1000)),
         reply => Ok(match command::remaining_reply(reply)? {
             Lifetime::Endless | Lifetime::Unknown => None,
             Lifetime::Limited(left) => Some(left),
@@ -132,7 +132,8 @@ const UNEXPECTED: Stored = Stored::Fault(Fault::new(Phase::Reply, Cause::Unexpec
 /// What a fenced lock's value says.
 fn fenced(value: &[u8]) -> Option<Stored> {
     let mut fields = value.splitn(3, |&byte| byte == b' ');
-    let (_, deadline, owner) = (number(fields.next()?)?, number(fields.next()?)?, fields.next()?);
+    let (_, deadline, owner) =
+        (resp::exact_number(fields.next()?)?, resp::exact_number(fields.next()?)?, fields.next()?);
     let token = owner.split(|&byte| byte == b' ').next()?;
     match token {
         [] => Some(Stored::Nothing),
@@ -153,24 +154,6 @@ fn signature(value: &[u8], deadline: u64) -> Stored {
 fn remaining(stored: &Stored, now: u64) -> Option<Duration> {
     let &Stored::Signature(_, _, deadline) = stored else { return None };
     Some(Duration::from_millis((deadline + 1).saturating_sub(now)))
-}
-
-/// The node's clock in milliseconds, as `TIME` says it: seconds, and microseconds of the second.
-fn clock(reply: Reply<'_>) -> Option<u64> {
-    let Reply::Array(Some(mut elements)) = reply else { return None };
-    let mut next = || match elements.next() {
-        Some(Reply::Bulk(Some(digits))) => number(digits),
-        _ => None,
-    };
-    let (seconds, micros) = (next()?, next()?);
-    Some(seconds.checked_mul(1000)? + micros / 1000)
-}
-
-/// A number that servers count exactly.
-fn number(digits: &[u8]) -> Option<u64> {
-    let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
-    let number = std::str::from_utf8(digits).ok().filter(|_| is_number)?.parse().ok()?;
-    (number < 1 << 53).then_some(number)
 }
 
 #[cfg(test)]

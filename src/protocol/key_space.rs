@@ -7,6 +7,7 @@
 //!    slot of permits   prefix name # number
 //!    queue             quorumlock-queue: and the key of the lock; for permits, the key that names the semaphore:
 //!    semaphore         quorumlock-permits: prefix name
+//!    node              quorumlock-node: prefix
 //! ```
 //!
 //! A marker is in front of prefix and name, so one full name (prefix and name) is one lock of its kind, for any split
@@ -20,7 +21,7 @@ pub const READ_WRITE: &str = "quorumlock-rw:";
 pub const QUEUE: &str = "quorumlock-queue:";
 /// The marker of semaphores, in the keys of their queues.
 pub const PERMITS: &str = "quorumlock-permits:";
-/// The marker of what nodes remember. A later version uses it.
+/// The marker of what nodes remember of themselves.
 pub const NODE: &str = "quorumlock-node";
 /// One pattern for all that have a marker of a lock, or of a queue, in front of names that begin as given.
 pub const PATTERN: &str = "quorumlock-*:";
@@ -79,6 +80,11 @@ pub fn queue(key: &str) -> String {
 /// The key that names a semaphore of this full name. Nothing is stored under it: it is in the key of the queue.
 pub fn semaphore(full_name: &str) -> String {
     [PERMITS, full_name].concat()
+}
+
+/// The key of what a node remembers of itself, for the programs with this prefix.
+pub fn node(prefix: &str) -> String {
+    [NODE, ":", prefix].concat()
 }
 
 /// The full name of the semaphore in the key of one of its slots; none for a key of another form.

@@ -55,6 +55,7 @@ pub mod handshake;
 mod inspection;
 pub mod key_space;
 pub mod lock_key;
+pub mod node_note;
 pub mod operation;
 pub mod queue;
 pub mod read_write;

@@ -59,7 +59,7 @@ pub(super) fn ask(out: &mut Vec<u8>, dialect: Dialect, key: &[u8], token: &Owner
         // An extension that adds no time.
         Verb::Raise => words.extend(&[b"extend", value, b"0", b"w", retention, least]),
         Verb::Take { ttl_millis, request } => {
-            let TakeRequest { entry, ticket, stores_only, challenged, must_queue: _ } = request;
+            let TakeRequest { entry, ticket, stores_only, challenged, must_queue: _, by_command: _ } = request;
             let (number, mode) = match (ticket, stores_only) {
                 (TicketRequest::Proposed(clock), false) => (clock, b"p"),
                 (TicketRequest::Proposed(clock), true) => (clock, b"q"),
@@ -126,6 +126,9 @@ impl<'w> Words<'w> {
 /// # Errors
 /// A reply that the script never returns.
 pub(super) fn reply(dialect: Dialect, operation: Operation, reply: Reply<'_>) -> Result<Answer, ProtocolError> {
+    if dialect == Dialect::Set {
+        return command::acquire_vote(reply).map(Answer::Vote);
+    }
     if let Reply::Error(text) = reply {
         let answer = fenced::refusal(dialect, text, operation.commands());
         let is_worth_another = operation.dialects().len() > 1;
@@ -137,7 +140,6 @@ pub(super) fn reply(dialect: Dialect, operation: Operation, reply: Reply<'_>) ->
         });
     }
     match (operation.verb, operation.kind, reply) {
-        (Verb::Take { .. }, _, _) if dialect == Dialect::Set => command::acquire_vote(reply).map(Answer::Vote),
         (Verb::Take { request, .. }, kind, Reply::Bulk(Some(text))) if text.contains(&b' ') => {
             // What it is made of is stored under the keys: damage there is no fault of the connection.
             let is_needed = request.entry.is_some() && (request.must_queue || !kind.is_token_only());
@@ -168,10 +170,10 @@ fn queued(text: &[u8]) -> Option<QueueReply> {
         b"d" => Storage::Denied,
         _ => return None,
     };
-    let (ticket, rank) = (number(fields.next()?)?, number(fields.next()?)?);
+    let (ticket, rank) = (resp::number(fields.next()?)?, resp::number(fields.next()?)?);
     let held = match fields.next()? {
         b"-1" => None,
-        millis => Some(Duration::from_millis(number(millis)?)),
+        millis => Some(Duration::from_millis(resp::number(millis)?)),
     };
     let holder = fields.next()?;
     let is_other_library = holder.ends_with(b"!");
@@ -179,10 +181,6 @@ fn queued(text: &[u8]) -> Option<QueueReply> {
     let slots = Slots::of(fields.next()?);
     let head = Some(fields.next()?).filter(|head| !head.is_empty()).and_then(Member::new);
     Some(QueueReply { storage, ticket, rank: u32::try_from(rank).ok()?, held, holder, is_other_library, slots, head })
-}
-
-fn number(text: &[u8]) -> Option<u64> {
-    std::str::from_utf8(text).ok()?.parse().ok()
 }
 
 #[cfg(test)]

@@ -29,6 +29,8 @@ pub const PERMIT: &str = script!("lua/permit_names.lua", "lua/token_key.lua", "l
 /// A plain lock, but for `SET NX PX` and [`EXTEND`]: `EVAL PLAIN 1 key verb token …`, see [`queue`](super::queue).
 pub const PLAIN: &str =
     script!("lua/plain_names.lua", "lua/token_key.lua", "lua/plain.lua", "lua/mutex.lua", "lua/queue.lua");
+/// What a node remembers of itself: `EVAL NODE 1 key …`, see [`node_note`](super::node_note).
+pub const NODE: &str = script!("lua/node.lua");
 /// All of a read-write lock: `EVAL READ_WRITE 1 key verb token …`, see [`read_write`](super::read_write) and
 /// [`queue`](super::queue).
 pub const READ_WRITE: &str = script!("lua/read_write.lua", "lua/queue.lua");

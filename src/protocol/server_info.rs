@@ -3,7 +3,10 @@
 //! A server may withhold it (an ACL without `INFO`): then everything here is unknown, and nothing is assumed. What is
 //! shown of it is made of numbers, and of words that are known here: never text as the server sent it.
 
+use super::node_note::NodeLook;
+use super::resp;
 use crate::algorithm::fault::Cause;
+use crate::algorithm::incarnation::{Incarnation, Seen};
 use crate::algorithm::quarantine::ServerProcess;
 use crate::algorithm::run_id::{ReplicationIds, RunId};
 use std::fmt;
@@ -25,6 +28,8 @@ pub struct ServerInfo {
     eviction: Option<&'static str>,
     aof_enabled: Option<bool>,
     loading: bool,
+    /// What it remembers of itself.
+    pub look: NodeLook,
 }
 
 /// What a server is to others. `Display` gives `master` or `replica`.
@@ -82,10 +87,10 @@ impl ServerInfo {
                 b"role" => self.role = Some(if value == b"master" { Role::Master } else { Role::Replica }),
                 b"master_replid" => self.replication_id = value.try_into().ok(),
                 b"master_replid2" => self.former_replication_id = value.try_into().ok(),
-                b"uptime_in_seconds" => self.uptime_seconds = number(value).unwrap_or(0),
+                b"uptime_in_seconds" => self.uptime_seconds = resp::number(value).unwrap_or(0),
                 b"loading" => self.loading = value == b"1",
                 b"aof_enabled" => self.aof_enabled = Some(value == b"1"),
-                b"maxmemory" => self.memory_limit = number(value).unwrap_or(0),
+                b"maxmemory" => self.memory_limit = resp::number(value).unwrap_or(0),
                 b"maxmemory_policy" => {
                     let known = EVICTIONS.into_iter().find(|known| known.as_bytes() == value);
                     self.eviction = Some(known.unwrap_or("unrecognised")).filter(|&policy| policy != "noeviction");
@@ -136,6 +141,17 @@ impl ServerInfo {
         ReplicationIds::new(&current, &former)
     }
 
+    /// The incarnation that it is in, unless withheld.
+    pub fn incarnation(&self) -> Option<Incarnation> {
+        let names = self.run_id().zip(self.replication());
+        names.map(|(run_id, replication)| Incarnation { run_id, replication })
+    }
+
+    /// What it remembers of itself, to a program whose wall clock shows this many microseconds.
+    pub fn seen(&self, wall: u64) -> Seen {
+        self.look.seen(self.incarnation(), wall)
+    }
+
     /// By what policy it evicts keys when its memory is full, if it does (rule 7.5).
     pub fn eviction(&self) -> Option<&'static str> {
         self.eviction.filter(|_| self.memory_limit > 0)
@@ -175,10 +191,6 @@ impl Version {
         let mut next = || parts.next().and_then(|part| part.parse().ok()).unwrap_or(0);
         Some(Version(major, next(), next()))
     }
-}
-
-fn number(value: &[u8]) -> Option<u64> {
-    std::str::from_utf8(value).ok()?.parse().ok()
 }
 
 #[cfg(test)]

@@ -172,7 +172,7 @@ struct Incoming {
 
 impl Incoming {
     fn of_size(size: usize) -> Incoming {
-        Incoming { size, bytes: vec![0; size], start: 0, end: 0, decoder: Decoder::default() }
+        Incoming { size, bytes: Vec::new(), start: 0, end: 0, decoder: Decoder::default() }
     }
 
     /// Where to read to. Never empty.
@@ -191,8 +191,8 @@ impl Incoming {
             self.start = 0;
         }
         if self.end == self.bytes.len() {
-            // One reply fills it all. The decoder's limits bound how often this happens.
-            self.bytes.resize(self.bytes.len() * 2, 0);
+            // The first read, or one reply fills it all: the decoder's limits bound how often that happens.
+            self.bytes.resize((self.bytes.len() * 2).max(self.size), 0);
         }
         &mut self.bytes[self.end..]
     }

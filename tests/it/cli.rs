@@ -15,6 +15,7 @@ mod loss;
 mod manual;
 mod other_libraries;
 mod passwords;
+mod protection;
 mod queues;
 mod readiness;
 mod rights;

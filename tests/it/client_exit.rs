@@ -3,12 +3,12 @@
 //! Closing a socket on which replies are unread resets the connection, and throws away what was not sent. What a socket
 //! does not take at once is sent by a thread of its own while no call is under way.
 
-use crate::clients::{SOON, builder, client_of, long_lock, take};
+use crate::clients::{SOON, builder, client_of, key_counts, long_lock, take};
 use crate::support::child::{Child, End};
 use crate::support::fake::{Act, Fake, healthy, say};
 use crate::support::process::{alone, eventually, threads_named};
 use crate::support::proxy::{Direction, Proxy};
-use crate::support::server::{Answer, Server};
+use crate::support::server::Server;
 use quorumlock::{Cause, ErrorKind, MutexGuard, Redlock, ReleaseOutcome};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -32,8 +32,8 @@ fn a_release_survives_the_end_of_its_client() {
         drop(guard);
     }
     for server in &servers {
-        let is_empty = || server.command(&["DBSIZE"]).unwrap() == Answer::Number(0);
-        assert!(eventually(Duration::from_secs(2), is_empty), "{:?}", server.command(&["KEYS", "*"]));
+        let is_empty = || server.keys().unwrap().is_empty();
+        assert!(eventually(Duration::from_secs(2), is_empty), "{:?}", server.keys());
     }
 }
 
@@ -52,7 +52,11 @@ fn many_guards_that_are_dropped_in_a_row_are_released_while_the_process_is_idle(
             servers.iter().for_each(|server| server.pause().unwrap());
             drop(guards);
             servers.iter().for_each(|server| server.resume().unwrap());
-            assert!(eventually(SOON, || keys(&servers) == [0; 3]), "round {round}: {:?} keys stay", keys(&servers));
+            assert!(
+                eventually(SOON, || key_counts(&servers) == [0; 3]),
+                "round {round}: {:?} keys stay",
+                key_counts(&servers)
+            );
             // It waits for the answers, and is gone.
             assert!(eventually(SOON, || threads_named(HELPER).is_empty()), "round {round}");
         }
@@ -72,7 +76,7 @@ fn guards_that_are_dropped_and_released_at_once_start_a_thread_now_and_then() {
             let threads = threads_named(HELPER);
             assert!(threads.len() <= 2, "one, and one that has just ended: {threads:?}");
             seen.extend(threads.into_iter().map(|thread| thread.id));
-            while keys(&servers) != [0; 3] {}
+            while key_counts(&servers) != [0; 3] {}
         }
         let most = 2 + begun.elapsed().as_millis() / 100;
         assert!(seen.len() as u128 <= most, "{} threads in {:?}", seen.len(), begun.elapsed());
@@ -90,7 +94,7 @@ fn guards_that_are_dropped_are_released_by_far_nodes_while_the_process_is_idle()
     proxies.iter().for_each(|proxy| proxy.stall(Direction::ToServer));
     drop(guards);
     proxies.iter().for_each(|proxy| proxy.flow(Direction::ToServer));
-    assert!(eventually(SOON, || keys(&servers) == [0; 3]), "{:?} keys stay", keys(&servers));
+    assert!(eventually(SOON, || key_counts(&servers) == [0; 3]), "{:?} keys stay", key_counts(&servers));
 }
 
 #[test]
@@ -130,7 +134,7 @@ fn a_program_that_ends_with_releases_on_their_way_leaves_no_key() {
             });
             program.end(Duration::from_secs(60));
             thread::sleep(FAR);
-            assert_eq!(keys(&servers), [0; 3], "of {guards}");
+            assert_eq!(key_counts(&servers), [0; 3], "of {guards}");
         }
     });
 }
@@ -145,7 +149,7 @@ fn the_last_handle_waits_for_answers_that_still_come() {
     drop(client);
     drop(guards);
     thread::sleep(FAR);
-    assert_eq!(keys(&servers), [0; 3]);
+    assert_eq!(key_counts(&servers), [0; 3]);
 }
 
 /// A node that answers nothing any more costs one node timeout, and one that answers on and on a limit.
@@ -189,7 +193,7 @@ fn a_program_that_exits_without_a_drop_can_wait_for_its_releases() {
             std::process::exit(0);
         });
         program.end(Duration::from_secs(60));
-        assert_eq!(keys(&servers), [0; 3]);
+        assert_eq!(key_counts(&servers), [0; 3]);
     });
 }
 
@@ -208,7 +212,7 @@ fn a_client_that_is_closed_says_which_node_has_not_run_its_releases() {
     assert_eq!(causes, [(servers[1].address(), Cause::TimedOut)]);
     servers[1].resume().unwrap();
     client.flush_releases(SOON).unwrap();
-    assert_eq!(keys(&servers), [0; 3]);
+    assert_eq!(key_counts(&servers), [0; 3]);
     assert_eq!(take(&long_lock(&client, "k")).unlock().unwrap(), ReleaseOutcome::Released, "it can be used on");
 }
 
@@ -289,12 +293,4 @@ fn many(client: &Redlock, count: usize) -> Vec<MutexGuard> {
         let threads: Vec<_> = (0..20).map(|thread| scope.spawn(move || take_some(thread))).collect();
         threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
     })
-}
-
-fn keys(servers: &[Server]) -> [i64; 3] {
-    let count = |server: &Server| match server.command(&["DBSIZE"]).unwrap() {
-        Answer::Number(count) => count,
-        answer => panic!("{answer:?}"),
-    };
-    [count(&servers[0]), count(&servers[1]), count(&servers[2])]
 }

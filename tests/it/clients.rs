@@ -84,6 +84,11 @@ pub(crate) fn left(server: &Server, key: &str) -> Option<Duration> {
     }
 }
 
+/// How many keys each of three servers has.
+pub(crate) fn key_counts(servers: &[Server]) -> [usize; 3] {
+    [0, 1, 2].map(|index: usize| servers[index].keys().unwrap().len())
+}
+
 /// How often a server has run a command, by its own count.
 pub(crate) fn calls(server: &Server, command: &str) -> u64 {
     let Answer::Text(statistics) = server.command(&["INFO", "commandstats"]).unwrap() else { panic!() };

@@ -8,12 +8,12 @@ use quorumlock::algorithm::vote::Vote;
 use quorumlock::embedded::{Condition, EmbeddedNode, ServerKind};
 use quorumlock::protocol::dialect::{Answer, Dialect};
 use quorumlock::protocol::resp::{self, Decoder};
-use quorumlock::protocol::script::{EXTEND, FENCED, FENCED_SHA1, PERMIT, PERMIT_SHA1, PLAIN, PLAIN_SHA1};
+use quorumlock::protocol::script::{EXTEND, FENCED, FENCED_SHA1, NODE, PERMIT, PERMIT_SHA1, PLAIN, PLAIN_SHA1};
 use quorumlock::protocol::server_info::ServerInfo;
 use quorumlock::protocol::{command, extension};
 use std::io::{BufReader, Read, Write};
 use std::net::TcpStream;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 mod queues;
 mod sequence;
@@ -295,6 +295,26 @@ pub(crate) fn pairs() -> impl Iterator<Item = (Server, EmbeddedNode)> {
     })
 }
 
+/// Requests to store what a node remembers of itself. The time is given: the two are not asked in the same moment.
+fn notes() -> Vec<Vec<String>> {
+    // The embedded node's clock has milliseconds.
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros() as u64 - 10_000;
+    let note = |key: &str, read: &str, looked: u64, time: &str| {
+        ["EVAL", NODE, "1", key, read, &looked.to_string(), "1 f ", time, " x"].map(str::to_owned).to_vec()
+    };
+    let second = 1_000_000;
+    vec![
+        note("n", "other", now, "7"),
+        note("n", "", now - 10 * second, "7"),
+        note("n", "", now + 100 * second, "7"),
+        note("n", "", now, "7"),
+        note("n", "", now, "8"),
+        note("n", "1 f 7 x", now, "8"),
+        ["ZADD", "z", "1", "a"].map(str::to_owned).to_vec(),
+        note("z", "", now, "7"),
+    ]
+}
+
 fn same_answers(server: &Server, node: &EmbeddedNode, requests: &[Vec<String>]) {
     let (mut real, mut embedded) = (Raw::connect(&server.address()), Raw::connect(&node.address().to_string()));
     for request in requests {
@@ -307,6 +327,15 @@ fn same_answers(server: &Server, node: &EmbeddedNode, requests: &[Vec<String>]) 
 fn the_life_of_a_key_goes_the_same_way() {
     for (server, node) in pairs() {
         same_answers(&server, &node, &requests());
+    }
+}
+
+#[test]
+fn what_a_node_remembers_is_stored_alike() {
+    for (server, node) in pairs() {
+        same_answers(&server, &node, &notes());
+        let text = say_once(&server.address(), &["GET", "n"]);
+        assert_eq!(text, "$7\r\n1 f 8 x\r\n");
     }
 }
 
@@ -482,6 +511,7 @@ fn full_memory_stops_a_set_and_no_script() {
         // An extension by script is granted, a fence is raised, and the keys can be released.
         same_answers(&server, &node, &requests());
         same_answers(&server, &node, &requests_for_sets());
+        same_answers(&server, &node, &notes());
     }
 }
 

@@ -62,7 +62,8 @@ fn extensions(servers: &[Server]) -> Vec<u64> {
 fn the_nodes_where_the_key_is_ours_decide_and_the_gone_ones_are_repaired_after_a_win() {
     let servers = Server::several(5).unwrap();
     let client = client(&servers);
-    let mut sets = [0_u64; 5];
+    // The note of each node is one.
+    let mut sets = [1_u64; 5];
     for fates in Fate::all(5) {
         let case = format!("{fates:?}");
         let (mut guard, token) = take_everywhere(&client, LONG_TTL, &servers);

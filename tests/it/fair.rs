@@ -10,7 +10,7 @@ mod storms;
 
 use crate::clients::{SOON, builder, calls, client, failure, long_lock, take};
 use crate::support::process::{alone, eventually};
-use crate::support::queues::{Stranger, count, entries, forge, has_entries, no_entry_stays};
+use crate::support::queues::{Stranger, count, entries, forge, has_channels, has_entries, no_entry_stays};
 use crate::support::server::Server;
 use game::{Game, MakeMutex, Turn, overtakes};
 use quorumlock::embedded::EmbeddedNode;
@@ -306,6 +306,8 @@ fn a_free_lock_goes_to_the_one_that_waits_while_that_is_subscribed() {
     assert!(servers.iter().all(|server| entries(server, "k").len() == 1), "a call that does not wait has no entry");
     assert!(take(&long_lock(&client, "k")).unlock().is_ok(), "the first attempt of a plain client does not queue up");
     drop(strangers);
+    // A server counts the receivers of a closed connection until it has read that it is closed.
+    has_channels(&servers, 0);
     assert!(fair(&client).lock_timeout(SOON).unwrap().is_some());
     no_entry_stays(&servers);
 }

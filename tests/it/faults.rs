@@ -214,9 +214,11 @@ fn a_database_that_is_there() {
     let server = Server::start().unwrap();
     let guard = take(&long_lock(&client_of([format!("{}/7", server.url())]), "k"));
     assert_eq!(server.command(&["GET", "k"]).unwrap(), Answer::Nil);
-    assert!(server.info("db7").unwrap().starts_with("keys=1"));
+    // The lock, and the note of the node, which stays and does not expire.
+    assert!(server.info("db7").unwrap().starts_with("keys=2,expires=1,"));
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-    assert_eq!(server.info("db7").unwrap(), "");
+    assert!(server.info("db7").unwrap().starts_with("keys=1,expires=0,"));
+    assert_eq!(server.info("db0").unwrap(), "");
 }
 
 #[test]

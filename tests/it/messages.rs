@@ -191,7 +191,7 @@ fn a_restarted_node_says_how_long_it_does_not_vote() {
     let client = Redlock::builder().node(server[0].url()).node_timeout(Duration::from_secs(1)).build().unwrap();
     let _ = take(&client.mutex("k")).unlock().unwrap();
     server[0].restart().unwrap();
-    let expected = format!("[{}: restarted or was a replica, does not vote for another ", server[0].address());
+    let expected = format!("[{}: may have forgotten locks, does not vote for another ", server[0].address());
     let message = || failure(&client.mutex("k")).to_string();
     assert!(eventually(SOON, || message().contains(&expected)), "{}", message());
     let message = message();

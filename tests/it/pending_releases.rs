@@ -128,9 +128,9 @@ fn a_fenced_lock_is_released_on_a_server_whose_memory_is_full() {
     let fence = guard.fencing_token().unwrap();
     server.command(&["CONFIG", "SET", "maxmemory", "1"]).unwrap();
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-    let Answer::Text(key) = server.command(&["RANDOMKEY"]).unwrap() else { panic!("the fence is gone") };
-    assert_eq!(value(&server, &key), Some(format!("{fence} 0 ")), "free, and with its fence");
-    let Answer::Number(kept_for) = server.command(&["PTTL", &key]).unwrap() else { panic!() };
+    let [key] = &server.keys().unwrap()[..] else { panic!("the fence is gone, or not alone") };
+    assert_eq!(value(&server, key), Some(format!("{fence} 0 ")), "free, and with its fence");
+    let Answer::Number(kept_for) = server.command(&["PTTL", key]).unwrap() else { panic!() };
     assert!(kept_for > 23 * 60 * 60 * 1000, "{kept_for}");
     server.command(&["CONFIG", "SET", "maxmemory", "0"]).unwrap();
     assert!(take(&mutex).fencing_token().unwrap() > fence);
@@ -204,7 +204,8 @@ fn a_node_that_got_no_byte_of_an_attempt_gets_no_release_of_it() {
     thread::sleep(Duration::from_millis(100));
     drop(long_lock(&client, "after").try_lock());
     let (asked, released) = (calls(&servers[2], "set"), calls(&servers[2], "eval") + calls(&servers[2], "evalsha"));
-    assert!(released <= asked, "{released} releases of {asked} attempts, after {PAIRS} that never left");
+    // The node is noted as well, by a script that sets a key, unless the node was looked at long before.
+    assert!(released <= asked + 1, "{released} releases of {asked} attempts, after {PAIRS} that never left");
 }
 
 #[test]

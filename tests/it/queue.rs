@@ -5,7 +5,9 @@ mod rights;
 
 use crate::clients::{LONG_TTL, SOON, builder, client, long_lock, take};
 use crate::support::process::{Socket, SocketState, connections_to, eventually};
-use crate::support::queues::{Stranger, channels, count, entries, forge, forge_member, has_entries, no_entry_stays};
+use crate::support::queues::{
+    Stranger, channels, count, entries, forge, forge_member, has_entries, no_entry_stays, no_entry_stays_behind,
+};
 use crate::support::server::Server;
 use quorumlock::{Builder, Redlock};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -152,8 +154,8 @@ fn time_to_hand_over(servers: &[Server], kind: &Kind, builder: &Builder, meanwhi
 
 /// Waits until no entry is left. What is dead the next release removes, on all nodes.
 fn nothing_stays(servers: &[Server], kind: &Kind) {
-    drop((kind.acquire)(&client(servers), SOON).unwrap());
-    no_entry_stays(servers);
+    let client = client(servers);
+    no_entry_stays_behind(servers, || drop((kind.acquire)(&client, SOON).unwrap()));
 }
 
 fn is_forged(entry: &str) -> bool {

@@ -15,7 +15,7 @@ use std::thread;
 use std::time::Duration;
 
 /// The code blocks of this language behind a heading of a page, as they are printed.
-fn blocks(page: &str, heading: &str, language: &str) -> Vec<String> {
+pub(crate) fn blocks(page: &str, heading: &str, language: &str) -> Vec<String> {
     let text = fs::read_to_string(root().join(page)).unwrap();
     let section = text.split_once(&format!("\n{heading}\n")).unwrap().1;
     let section = section.split("\n## ").next().unwrap();

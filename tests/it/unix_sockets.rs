@@ -56,7 +56,8 @@ fn a_database_and_a_password_reach_a_socket_too() {
     let path = server.socket().unwrap();
     let client = client_of([format!("unix://:hunter2@{}?db=3", path.display())]);
     let guard = take(&long_lock(&client, "k"));
-    assert!(server.info("db3").unwrap().starts_with("keys=1"));
+    // That of the lock, and the node's note.
+    assert!(server.info("db3").unwrap().starts_with("keys=2"));
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     let error = failure(&long_lock(&client_of([server.url()]), "k"));
     assert_eq!(causes(&error)[0].1, Phase::Handshake);

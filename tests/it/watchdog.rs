@@ -9,7 +9,7 @@ use crate::clients::{
 };
 use crate::support::process::{alone, eventually, threads_named};
 use crate::support::proxy::{Direction, Proxy};
-use crate::support::server::{Answer, Server};
+use crate::support::server::Server;
 use crossbeam_channel::{RecvTimeoutError, TryRecvError};
 use quorumlock::{ExtendOutcome, Mutex, MutexGuard, Redlock, ReleaseOutcome, RestartPolicy, Watchdog};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -123,6 +123,33 @@ fn a_restarted_node_is_repaired_automatically() {
     // No node has seen the beginning.
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     gone_for_good(&servers, KEY);
+}
+
+/// Not when the locks are extended next, which here is in 20 s.
+#[test]
+fn a_node_that_comes_back_empty_gets_the_keys_at_once() {
+    let mut servers = Server::several(3).unwrap();
+    let client = client(&servers);
+    let mutexes = [client.mutex("a"), client.mutex("b")];
+    let guards = mutexes.map(|mutex| take(&mutex.ttl(SOON * 6).watchdog(Watchdog::new())));
+    assert!(eventually(SOON, || ["a", "b"].iter().all(|key| value(&servers[0], key).is_some())));
+    let values = ["a", "b"].map(|key| value(&servers[0], key));
+    servers[0].restart().unwrap();
+    assert!(eventually(SOON, || ["a", "b"].map(|key| value(&servers[0], key)) == values));
+    assert_eq!(guards.map(|guard| guard.unlock().unwrap()), [ReleaseOutcome::Released; 2]);
+    gone_for_good(&servers, "a");
+    gone_for_good(&servers, "b");
+}
+
+#[test]
+fn the_loss_of_a_lock_by_nodes_that_come_back_empty_is_reported_at_once() {
+    let mut servers = Server::several(3).unwrap();
+    let client = client(&servers);
+    let guard = take(&client.mutex(KEY).ttl(SOON * 6).watchdog(Watchdog::new()));
+    let lost = guard.lost().unwrap();
+    servers[..2].iter_mut().for_each(|server| server.restart().unwrap());
+    assert!(lost.recv_timeout(SOON).is_ok(), "the lock is extended in 20 s");
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Expired);
 }
 
 #[test]
@@ -308,8 +335,8 @@ fn no_key_comes_back_when_extensions_and_repairs_race_releases() {
     assert!(repairs > 0, "nothing was shown");
     thread::sleep(NODE_TIMEOUT * 2);
     for server in &servers {
-        let is_empty = || server.command(&["DBSIZE"]).unwrap() == Answer::Number(0);
-        assert!(eventually(SOON, is_empty), "{:?}", server.command(&["KEYS", "*"]));
+        let is_empty = || server.keys().unwrap().is_empty();
+        assert!(eventually(SOON, is_empty), "{:?}", server.keys());
     }
     assert!(start.elapsed() < LONG_TTL, "the first keys may have gone by themselves");
 }

@@ -1,7 +1,7 @@
 //! The search of a model: breadth first, every state once, none left out.
 //!
-//! For a trace, the way to each state is kept, and nodes keep their names; that takes more memory, and is done where a
-//! trace is expected.
+//! For a trace, the way to each state is kept, and nodes keep their names in the first of all states that differ in
+//! names alone; that takes more memory, and is done where a trace is expected.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::{Debug, Display, Write};
@@ -95,7 +95,7 @@ type Ways<W> = HashMap<<W as World>::Key, (<W as World>::Key, <W as World>::Step
 fn search<W: World>(rule: W::Rule, scope: W::Scope, keeps_trace: bool) -> Found {
     let first = W::first(scope);
     let mut seen: HashSet<W::Key, BuildHasherDefault<Quick>> = HashSet::default();
-    seen.insert(first.key());
+    seen.insert(first.nameless(scope).key());
     let mut ways: Ways<W> = HashMap::default();
     let (mut level, mut next) = (vec![first], Vec::new());
     let (mut steps, mut wins, mut special) = (Vec::new(), 0, 0);
@@ -115,13 +115,13 @@ fn search<W: World>(rule: W::Rule, scope: W::Scope, keeps_trace: bool) -> Found 
                 };
                 wins += usize::from(won.is_some());
                 special += usize::from(won.is_some_and(|won| won.1));
-                let after = if keeps_trace { after } else { after.nameless(scope) };
-                if seen.insert(after.key()) {
+                let nameless = after.nameless(scope);
+                if seen.insert(nameless.key()) {
                     assert!(seen.len() < LIMIT, "too many states");
                     if keeps_trace {
-                        ways.insert(after.key(), (world.key(), step));
+                        ways.insert(nameless.key(), (world.nameless(scope).key(), step));
                     }
-                    next.push(after);
+                    next.push(if keeps_trace { after } else { nameless });
                 }
             }
         }
@@ -132,7 +132,7 @@ fn search<W: World>(rule: W::Rule, scope: W::Scope, keeps_trace: bool) -> Found 
 
 /// How it came to that. Each line shows the nodes as they were afterwards.
 fn trace<W: World>((rule, scope): (W::Rule, W::Scope), ways: &Ways<W>, last: W, wrong: String) -> String {
-    let (mut steps, mut key) = (Vec::new(), last.key());
+    let (mut steps, mut key) = (Vec::new(), last.nameless(scope).key());
     while let Some(&(before, step)) = ways.get(&key) {
         steps.push(step);
         key = before;

@@ -15,6 +15,9 @@ pub(crate) struct Ended {
     /// call has waited.
     pub(crate) joined: u64,
     pub(crate) others: u64,
+    /// Of a client without an observer: with the error that the lease ended before the call returned. It may have been
+    /// the lease of another thread.
+    pub(crate) unclear: u64,
 }
 
 /// What was reported of the call of one thread.
@@ -71,13 +74,18 @@ impl World {
         let call = self.reports.calls.remove(&self.current_task()).unwrap_or_default();
         // The machine has stood still: the lock was acquired, and is lost.
         let is_over = |error: &Error| error.to_string().contains("its lease ended before the call returned");
-        let has_acquired = result.as_ref().map_or_else(is_over, Option::is_some);
+        let has_ended = result.as_ref().is_err_and(is_over);
+        // A reader that was to share the lease of another thread, and had not waited, has acquired nothing.
+        let has_shared = has_ended && call.attempts == 0 && call.reason == Some(GaveUpReason::Unavailable);
+        let is_unclear = has_ended && !self.is_observed_now();
+        let has_acquired = has_ended && !has_shared || matches!(result, Ok(Some(_)));
         let is_joined = is_joined || result.is_err() && has_acquired && call.ends > 0 && call.attempts == 0;
         if has_acquired && result.is_err() {
             self.reported_lost_in_call();
         }
         let ended = &mut self.clients[client].ended;
         match has_acquired {
+            _ if is_unclear => ended.unclear += 1,
             true if is_joined => ended.joined += 1,
             true => ended.acquired += 1,
             false => ended.others += 1,
@@ -94,6 +102,7 @@ impl World {
             Ok(None) => Some(WAITED),
             Err(error) => Some(match error.kind() {
                 ErrorKind::Cancelled => &[GaveUpReason::Cancelled],
+                ErrorKind::Unavailable if has_shared => &[GaveUpReason::Unavailable],
                 ErrorKind::Unavailable if error.to_string().contains("too short") => &[GaveUpReason::TooLate],
                 ErrorKind::Unavailable => &[GaveUpReason::Unavailable],
                 _ => &[GaveUpReason::Failed],
@@ -123,7 +132,7 @@ impl World {
             let lines = text.lines().filter(|line| line.starts_with(series) && line.contains(label));
             lines.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
         };
-        let Ended { acquired, joined, others } = self.clients[client].ended;
+        let Ended { acquired, joined, others, unclear } = self.clients[client].ended;
         let waits = "quorumlock_wait_seconds_count";
         let counted = [
             ("acquired", sum(waits, "\"acquired\""), acquired),
@@ -136,7 +145,10 @@ impl World {
         ];
         // Not known is which calls have waited for the lease of another thread.
         let may_have_joined = |what: &str| if matches!(what, "acquired" | "calls") { joined } else { 0 };
-        let is_wrong = |&(what, counted, is): &(&str, u64, u64)| !(is..=is + may_have_joined(what)).contains(&counted);
+        let most = |what: &str, is: u64| {
+            is + may_have_joined(what) + if matches!(what, "waiting" | "held") { 0 } else { unclear }
+        };
+        let is_wrong = |&(what, counted, is): &(&str, u64, u64)| !(is..=most(what, is)).contains(&counted);
         if let Some((what, counted, is)) = counted.into_iter().find(is_wrong) {
             self.violate("accounted for", format!("client {client} counted {what}: {counted}, and there were {is}"));
         }

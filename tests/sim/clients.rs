@@ -1,7 +1,8 @@
 //! Opens the clients of a run, as [`plan`](crate::plan) has drawn them, on the nodes of the simulation.
 
 use crate::algorithm::backoff::Backoff;
-use crate::algorithm::quarantine::Quarantine;
+use crate::algorithm::incarnation::Rules;
+use crate::algorithm::quarantine::{Quarantine, RestartPolicy};
 use crate::api::client::{Client, Settings};
 use crate::api::redlock::Redlock;
 use crate::engine::calls::{Engine, EngineConfig};
@@ -15,6 +16,7 @@ use crate::os::fork::ForkEpoch;
 use crate::os::transport::TransportConfig;
 use crate::plan::PLACE_LEASE;
 use crate::protocol::endpoint::Endpoint;
+use crate::protocol::key_space;
 use crate::waits;
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,10 +42,14 @@ pub(crate) fn open_client(client: usize) -> Client {
     let log_in = |node: usize| with(|world| if world.plan.nodes[node].has_password { ":secret@" } else { "" });
     let urls: Vec<String> = (0..nodes).map(|node| format!("redis://{}10.0.0.{node}", log_in(node))).collect();
     // Nothing is asked to last longer.
-    let max_ttl = Duration::from_millis(with(|world| world.judge.longest_ttl));
-    let quarantine = Quarantine::new(with(|world| world.plan.restart_policy), max_ttl);
+    let max_ttl = Duration::from_millis(with(|world| world.plan.max_ttl(client)));
+    let policy = with(|world| world.plan.policy(client));
+    let quarantine = Quarantine::new(policy, max_ttl);
     let transport = if with(|world| world.plan.has_tls) { TransportConfig::Tls } else { TransportConfig::Plain };
-    let node = |url: &String| (Endpoint::parse(url).unwrap(), transport.clone(), quarantine.clone());
+    let node = |url: &String| {
+        let endpoint = Endpoint::parse(url).unwrap().look_at(key_space::node(""), policy == RestartPolicy::Strict);
+        (endpoint, transport.clone(), quarantine.clone())
+    };
     let endpoints = urls.iter().map(node).collect();
     let clock = Arc::new(MachineClock { client, clock });
     let names: Vec<String> = (0..nodes).map(|node| format!("node {node}")).collect();
@@ -57,7 +63,8 @@ pub(crate) fn open_client(client: usize) -> Client {
     let events = report.event_queue();
     let backoff = Backoff::new(Duration::from_millis(2), LONGEST_DELAY);
     let place_lease = Duration::from_millis(PLACE_LEASE);
-    let config = EngineConfig { spin: SPIN, release_notifications, retention: RETENTION, events };
+    let rules = Rules::new(policy, max_ttl);
+    let config = EngineConfig { spin: SPIN, release_notifications, retention: RETENTION, rules, node_timeout, events };
     let engine = Engine::new(endpoints, node_timeout, clock, config).unwrap();
     let settings = Settings {
         durable: vec![false; names.len()],

@@ -36,10 +36,7 @@ impl World {
     fn judge_fence(&mut self, hold: usize, fence: u64) {
         // Also where a strict guard stands between: what is forgotten are the fences, and only clocks are left to go
         // by.
-        let has_forgotten = ["fault: a node loses its data", "fault: a node evicts keys"]
-            .iter()
-            .any(|fault| self.seen.contains_key(fault));
-        if has_forgotten || self.plan.bounds == Bounds::Eviction {
+        if self.judge.memory.has_losses() || self.plan.bounds == Bounds::Eviction {
             return;
         }
         let holds = &self.judge.holds;

@@ -9,7 +9,7 @@ use crate::judge::{State, Token, count};
 use crate::keys;
 use crate::machine::Node;
 use crate::observer_rules::MOST_DELIVERED;
-use crate::plan::{Bounds, Fault, Kind, MILLISECOND};
+use crate::plan::{Bounds, MILLISECOND};
 use crate::world::World;
 use crate::{kernel, machine, plan, waits};
 use std::time::Duration;
@@ -147,6 +147,7 @@ pub(crate) fn took(taken: Taken, remaining: Duration, (begun, pauses): (u64, u64
         }
         world.check_cover(hold, remaining);
         if is_own {
+            world.check_memory(client, token);
             let taken = [resource, if is_set { waits::SHARED } else { resource }];
             world.note_change(client, &taken, token, begun);
         }
@@ -210,8 +211,8 @@ fn check_exclusion(hold: usize, remaining: Duration, others: &[usize]) {
         let is_valid = ends.is_some_and(|ends| machine::lease_time(client) < ends);
         kernel::with(|world| {
             let judge = &world.judge;
-            let (present, other) = (&judge.holds[hold], &judge.holds[other]);
-            if world.clients[present.client].is_gone {
+            let (other_hold, present, other) = (other, &judge.holds[hold], &judge.holds[other]);
+            if world.clients[present.client].is_gone || world.is_open(hold, other_hold) {
                 return;
             }
             let overlaps = other.valid_at > Some(present.since) && Some(other.since) < present.valid_at;
@@ -249,10 +250,9 @@ impl World {
 
     /// A guard says that it is valid for so long: then a quorum of nodes keeps its key for that long, in true time.
     fn check_cover(&mut self, hold: usize, remaining: Duration) {
-        let loses_data =
-            |fault: &Fault| matches!(fault.kind, Kind::Crash { keeps_data: false, .. } | Kind::Evict { .. });
         let Hold { resource, client, token, access, .. } = self.judge.holds[hold];
-        let is_promised = self.plan.bounds == Bounds::Kept && !self.plan.faults.iter().any(loses_data);
+        let is_promised =
+            self.plan.bounds == Bounds::Kept && !self.plan.faults.iter().any(|fault| fault.kind.loses_data());
         if remaining.is_zero() || self.clients[client].is_gone || !is_promised {
             return;
         }

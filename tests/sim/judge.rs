@@ -32,11 +32,15 @@
 //! | keeps connections | a client makes so many connections to a node at first, and in each second, and no more |
 //! | available | while nothing fails, no call finds too few nodes |
 //! | bounded delivery | one call delivers a limited number of events to an observer |
+//! | kept memory | a guard rests on a quorum of nodes that are noted, and have forgotten no lock that may last |
+//! | founding | no node is noted as a founder while one that replies has kept a lock |
+//! | fresh look | a node stores a note a second after the look at most |
 //!
 //! Besides: nothing panics, waits for ever, or sends what is no command.
 
 use crate::holds::{Extending, Hold};
 use crate::keys;
+use crate::memory::{Memory, NODE_KEY};
 use crate::plan::{self, Plan, SETTLED_AFTER, SHARED_KEY};
 use crate::protocol::script;
 use crate::queues::{Queues, Request};
@@ -46,7 +50,7 @@ use crate::world::World;
 use std::collections::BTreeMap;
 
 /// Most nodes of a run.
-const NODES: usize = 8;
+pub(crate) const NODES: usize = 8;
 
 /// One attempt's token, by its number.
 pub(crate) struct Token {
@@ -109,6 +113,7 @@ pub(crate) struct Judge {
     /// Of read-write locks: what each key said after the last command.
     pub(crate) entries: Entries,
     pub(crate) queues: Queues,
+    pub(crate) memory: Memory,
     /// The longest wait of any thread after the end of all faults.
     pub(crate) longest_recovery: u64,
 }
@@ -129,6 +134,7 @@ impl Judge {
             attempts: 0,
             entries: Entries::default(),
             queues: Queues::default(),
+            memory: Memory::default(),
             longest_recovery: 0,
         }
     }
@@ -200,6 +206,7 @@ impl World {
             [b"EVAL", ..] if reply.starts_with(b"-ERR unknown command") => {
                 return self.saw("a script on a node that has none");
             }
+            [b"EVAL", text, ..] if text == script::NODE.as_bytes() => return self.noted(command, reply),
             [b"EVAL", text, b"1", key, token, _] if text == script::EXTEND.as_bytes() => (key, token, Action::Extend),
             [b"EVAL" | b"EVALSHA", _, b"1", _, b"leave", _] => {
                 if let Some(request) = Request::of(command.words) {
@@ -227,6 +234,8 @@ impl World {
                 (key, token, action)
             }
             [b"INFO", _] => return,
+            [b"TIME"] => return self.looked_at_clock(command),
+            [b"GET", key] if key == NODE_KEY => return self.looked(command),
             [b"PTTL", _] => return self.saw("a question for how long a key lives"),
             [b"GETRANGE", _, b"0", b"63"] => return self.saw("a question for the holder of a key"),
             [b"SUBSCRIBE", channel] => {
@@ -296,6 +305,7 @@ impl World {
                     _ if is_granted(reply) => {
                         present.set_at[node] = Some(now);
                         self.check_deadline(command, (key, number));
+                        self.granted(command, number);
                     }
                     // Held by another client, for so long, or others are in front; `:-2` is no answer to that.
                     b":-2\r\n" => {}

@@ -13,7 +13,7 @@
 //! `cured_by(&plan, rule, |plan| ...)` on a new field of the plan.
 
 use crate::campaign::{Campaign, replay, run};
-use crate::plan::{Bounds, Kind, NodePlan, Plan, Reckoning};
+use crate::plan::{Bounds, Data, Kind, NodePlan, Plan, Reckoning};
 use crate::shrink;
 use crate::trace::Trace;
 use quorumlock::RestartPolicy;
@@ -82,7 +82,7 @@ fn a_machine_that_sleeps_relies_on_a_lock_that_is_gone() {
 #[test]
 fn a_node_that_forgets_gives_a_lock_away_twice() {
     let plan = find(Bounds::Amnesia, "exclusion", 79);
-    assert!(plan.faults.iter().any(|fault| matches!(fault.kind, Kind::Crash { keeps_data: false, .. })));
+    assert!(plan.faults.iter().any(|fault| matches!(fault.kind, Kind::Crash { data: Data::Lost, .. })));
     cured_by(&plan, "exclusion", |plan| plan.restart_policy = RestartPolicy::Strict);
 }
 

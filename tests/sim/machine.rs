@@ -230,6 +230,10 @@ pub(crate) struct Node {
     pub(crate) refusal: Option<Refusal>,
     /// Counts its restarts.
     pub(crate) life: u64,
+    /// A copy of its data.
+    pub(crate) saved: Option<Box<Store>>,
+    /// What comes back is a replica that was promoted.
+    pub(crate) is_promoted: bool,
     /// Which fault it recovers from next.
     pub(crate) serial: u64,
     /// What has arrived while it hung.
@@ -253,6 +257,8 @@ impl Node {
             is_hung: false,
             refusal: None,
             life: 0,
+            saved: None,
+            is_promoted: false,
             serial: 0,
             backlog: VecDeque::new(),
             service: plan.service,
@@ -299,6 +305,9 @@ impl Node {
     pub(crate) fn start(&mut self, now: u64) {
         let (run_id, millis) = (run_id(&mut self.random), self.millis(now));
         self.store.restart(run_id, millis);
+        if std::mem::take(&mut self.is_promoted) {
+            self.store.set_condition(Condition::Replica);
+        }
         self.store.set_condition(Condition::Serving);
         (self.is_up, self.is_dark, self.refusal) = (true, false, None);
     }

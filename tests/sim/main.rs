@@ -31,10 +31,12 @@
 //! # Within the bounds, and beyond
 //! Within: all kinds of locks on one name, messages lost, late, repeated and forged, queues deleted, and those stopped
 //! or killed that are first; clocks that differ by less than `drift_factor`, wall clocks of clients set at will and
-//! those of nodes set back, nodes that crash and keep their data (or, with a strict guard against restarts, do not),
-//! hang, run out of memory, load, turn into replicas, refuse writes, are busy with a script; messages late, lost, cut,
-//! blocked in one direction, connections half-open; clients paused, asleep, killed. There no rule may ever be broken.
-//! Beyond, [`literature`] must find what is known to go wrong. [`planting`] shows that the rules find planted faults.
+//! those of nodes set back, nodes that crash and keep their data, hang, run out of memory, load, turn into replicas,
+//! refuse writes, are busy with a script; messages late, lost, cut, blocked in one direction, connections half-open;
+//! clients paused, asleep, killed, and begun at any time. Where clients look at what nodes remember: nodes that lose
+//! what they have in any way ([`losses`]), and have their clocks set forward then. There no rule may ever be broken,
+//! but for what the design leaves open ([`memory`]). Beyond, [`literature`] must find what is known to go wrong.
+//! [`planting`] shows that the rules find planted faults.
 //!
 //! # How to use it
 //! ```text
@@ -80,7 +82,9 @@ mod kernel;
 mod keys;
 mod literature;
 mod locks;
+mod losses;
 mod machine;
+mod memory;
 mod mutants;
 mod nemesis;
 mod observer_rules;
@@ -146,6 +150,11 @@ fn everything_happens() {
     let count = if cfg!(debug_assertions) { 60 } else { 1000 };
     let seen = Campaign::run(1, count, Bounds::Kept).seen;
     let rare = [
+        "fault: a node is a replica",
+        "a release by DELIFEQ",
+        "a copy of a node's data",
+        "a deployment that is founded once more",
+        "a note that is not stored",
         "a script by a hash that is not known",
         "a notification that is repeated",
         "a repair",
@@ -155,7 +164,13 @@ fn everything_happens() {
         "fault: a client is killed",
         "a client that is killed while its entry is first",
         "a client that is stopped while its entry is first",
+        "a vote of a node whose loss cannot be seen yet",
         "fault: a client is paused",
+        "fault: a node comes back with a snapshot",
+        "fault: a node is a replica with other data for a while",
+        "fault: a node is flushed",
+        "fault: a node's clock is set forward",
+        "fault: a replica that lags becomes the master",
     ];
     let common = [
         "a SET that is answered with an error",
@@ -197,10 +212,11 @@ fn everything_happens() {
         "a connection that is refused",
         "a connection that is reset because replies were left unread",
         "a log-in",
+        "a look at what a node remembers",
         "a loss that the channel reports",
+        "a note of a node about itself",
         "a release by DELEX",
         "a release that is not run",
-        "a release by DELIFEQ",
         "a release by EVALSHA",
         "a release by script",
         "a script that is answered with an error",
@@ -237,7 +253,6 @@ fn everything_happens() {
         "fault: a node hangs",
         "fault: a node cannot write to its disk",
         "fault: a node has too few replicas",
-        "fault: a node is a replica",
         "fault: a node is busy with a script",
         "fault: a node is out of memory",
         "fault: a node loads its data",

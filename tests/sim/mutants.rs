@@ -9,6 +9,7 @@
 //! shorter extension: 1000 seeds find none of them. The model check in `tests/models/keeper` finds them.
 
 mod fences;
+mod incarnations;
 mod queues;
 mod readers;
 mod restarts;
@@ -22,7 +23,13 @@ pub(crate) struct Mutant {
 
 /// All of them.
 pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> {
-    MUTANTS.iter().chain(queues::MUTANTS).chain(restarts::MUTANTS).chain(fences::MUTANTS).chain(readers::MUTANTS)
+    MUTANTS
+        .iter()
+        .chain(queues::MUTANTS)
+        .chain(restarts::MUTANTS)
+        .chain(fences::MUTANTS)
+        .chain(readers::MUTANTS)
+        .chain(incarnations::MUTANTS)
 }
 
 const MUTANTS: &[Mutant] = &[

@@ -1,6 +1,6 @@
 //! What strikes: each fault of a plan, done to the world, and its end.
 
-use crate::plan::{Kind, SECOND, seconds};
+use crate::plan::{Data, Kind, SECOND, seconds};
 use crate::refusals::Refusal;
 use crate::wire::End;
 use crate::world::{Event, Phase, World};
@@ -14,6 +14,7 @@ impl World {
         let now = self.now;
         self.trace.note(now, || describe(kind));
         self.saw(name(kind));
+        self.is_disturbed(kind);
         match *kind {
             Kind::Block { client, node, directions, time } => {
                 for from in 0..self.clients.len() {
@@ -36,7 +37,7 @@ impl World {
                     self.recover_later(node, time);
                 }
             }
-            Kind::Crash { node, time, keeps_data, is_dark } => self.crash(node, time, keeps_data, is_dark),
+            Kind::Crash { node, time, data, is_dark } => self.crash(node, time, data, is_dark),
             Kind::Cut { client, node } => {
                 for index in self.live_connections(client, Some(node)) {
                     self.cut(index);
@@ -49,7 +50,7 @@ impl World {
                     }
                 }
             }
-            Kind::Evict { node } => self.lose_data(node),
+            Kind::Evict { node } | Kind::Flush { node } => self.lose_data(node, Data::Lost),
             Kind::ForgetScripts { node } => self.nodes[node].store.forget_scripts(),
             Kind::Hang { node, time } => {
                 if self.nodes[node].is_up {
@@ -66,6 +67,14 @@ impl World {
                     self.recover_later(node, time);
                 }
             }
+            Kind::Resync { node, time } => {
+                if self.nodes[node].is_up {
+                    self.lose_data(node, Data::Saved);
+                    self.nodes[node].store.set_condition(Condition::Replica);
+                    self.recover_later(node, time);
+                }
+            }
+            Kind::Save { node } => self.nodes[node].saved = Some(Box::new(self.nodes[node].store.clone())),
             Kind::SetNodeClock { node, by } => self.nodes[node].offset += by,
             Kind::SetWallClock { client, by } => {
                 self.clients[client].wall_offset += by;
@@ -100,22 +109,27 @@ impl World {
         self.schedule(self.now + time, Event::Recover { node, serial });
     }
 
-    fn crash(&mut self, node: usize, time: u64, keeps_data: bool, is_dark: bool) {
+    fn crash(&mut self, node: usize, time: u64, data: Data, is_dark: bool) {
         if !self.nodes[node].is_up {
             return;
         }
         self.hang_up(node, is_dark);
         self.nodes[node].stop();
-        self.nodes[node].is_dark = is_dark;
-        if !keeps_data {
-            self.lose_data(node);
+        (self.nodes[node].is_dark, self.nodes[node].is_promoted) = (is_dark, data == Data::OfReplica);
+        if data != Data::Kept {
+            self.lose_data(node, data);
         }
         self.recover_later(node, time);
     }
 
-    fn lose_data(&mut self, node: usize) {
-        self.nodes[node].store.clear();
+    fn lose_data(&mut self, node: usize, data: Data) {
+        let present = &mut self.nodes[node];
+        match (data, &present.saved) {
+            (Data::Saved | Data::OfReplica, Some(saved)) => present.store.copy_keys(saved),
+            _ => present.store.clear(),
+        }
         self.judge.entries.forget(node);
+        self.has_lost(node);
     }
 
     /// A fault of a node ends, unless another one has begun since.
@@ -182,17 +196,23 @@ fn name(kind: &Kind) -> &'static str {
         Kind::Condition { condition: Condition::Loading, .. } => "fault: a node loads its data",
         Kind::Condition { condition: Condition::Replica, .. } => "fault: a node is a replica",
         Kind::Condition { .. } => "fault: a node is out of memory",
-        Kind::Crash { keeps_data: false, .. } => "fault: a node loses its data",
+        Kind::Crash { data: Data::Lost, .. } => "fault: a node loses its data",
+        Kind::Crash { data: Data::Saved, .. } => "fault: a node comes back with a snapshot",
+        Kind::Crash { data: Data::OfReplica, .. } => "fault: a replica that lags becomes the master",
         Kind::Crash { is_dark: true, .. } => "fault: a machine crashes",
         Kind::Crash { .. } => "fault: a node crashes",
         Kind::Cut { .. } => "fault: connections are reset",
         Kind::CutSubscribers { .. } => "fault: subscriber connections are reset",
         Kind::Evict { .. } => "fault: a node evicts keys",
+        Kind::Flush { .. } => "fault: a node is flushed",
         Kind::ForgetScripts { .. } => "fault: a node forgets its scripts",
         Kind::Hang { .. } => "fault: a node hangs",
         Kind::Leave { .. } => "fault: a client is killed",
         Kind::LoseQueues { .. } => "fault: queues are deleted",
         Kind::Pause { .. } => "fault: a client is paused",
+        Kind::Resync { .. } => "fault: a node is a replica with other data for a while",
+        Kind::Save { .. } => "a copy of a node's data",
+        Kind::SetNodeClock { by: 1.., .. } => "fault: a node's clock is set forward",
         Kind::SetNodeClock { .. } => "fault: a node's clock is set",
         Kind::SetWallClock { .. } => "fault: a client's wall clock is set",
         Kind::Refuse { refusal: Refusal::Busy, .. } => "fault: a node is busy with a script",
@@ -218,10 +238,15 @@ fn describe(kind: &Kind) -> String {
             format!("{way} {} and {} for {}", target(client, "client"), target(node, "node"), seconds(*time))
         }
         Kind::Condition { node, condition, time } => format!("node {node} is {condition:?} for {}", seconds(*time)),
-        Kind::Crash { node, time, keeps_data, is_dark } => format!(
-            "node {node} crashes{}, {} its data, and is back after {}",
+        Kind::Crash { node, time, data, is_dark } => format!(
+            "node {node} crashes{}, {}, and is back after {}",
             if *is_dark { " with its machine" } else { "" },
-            if *keeps_data { "keeps" } else { "LOSES" },
+            match data {
+                Data::Kept => "keeps its data",
+                Data::Lost => "LOSES its data",
+                Data::Saved => "has those that were SAVED",
+                Data::OfReplica => "is REPLACED by a replica with those that were saved",
+            },
             seconds(*time)
         ),
         Kind::Cut { client, node } => {
@@ -231,12 +256,17 @@ fn describe(kind: &Kind) -> String {
             format!("the subscriber connections of {} to node {node} are reset", target(client, "client"))
         }
         Kind::Evict { node } => format!("node {node} evicts all its keys"),
+        Kind::Flush { node } => format!("node {node} is FLUSHED"),
         Kind::ForgetScripts { node } => format!("node {node} forgets its scripts"),
         Kind::Hang { node, time } => format!("node {node} hangs for {}", seconds(*time)),
         Kind::Leave { client } => format!("client {client} is killed"),
         Kind::LoseQueues { node } => format!("the queues of node {node} are deleted"),
         Kind::Pause { .. } => "a pause".to_owned(),
         Kind::Refuse { node, refusal, time } => format!("node {node} says {refusal:?} for {}", seconds(*time)),
+        Kind::Resync { node, time } => {
+            format!("node {node} is a REPLICA of one with what was saved, and a master after {}", seconds(*time))
+        }
+        Kind::Save { node } => format!("the data of node {node} are saved"),
         Kind::SetNodeClock { node, by } => format!("the clock of node {node} is set by {} ms", by / 1_000_000),
         Kind::SetWallClock { client, by } => {
             format!("the wall clock of client {client} is set by {} ms", by / 1_000_000)

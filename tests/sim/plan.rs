@@ -7,6 +7,7 @@
 use crate::endings::Ending;
 use crate::hints::HintPlan;
 use crate::locks::Sort;
+use crate::losses;
 use crate::profiles;
 use crate::random::Random;
 use crate::refusals::Refusal;
@@ -29,8 +30,8 @@ pub(crate) const SHARED_KEY: &str = "x";
 /// Which faults there may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bounds {
-    /// What the library promises to stand. That nodes come back without their data is part of it where clients are
-    /// strict about restarts.
+    /// What the library promises to stand. That nodes lose their data is part of it where clients look at what nodes
+    /// remember, or are strict about restarts.
     Kept,
     /// Nodes also come back without their data, and no client minds.
     Amnesia,
@@ -150,6 +151,10 @@ pub(crate) struct ClientPlan {
     pub(crate) begins_at: u64,
     /// It holds most locks until they are lost, or for as long as threads ever do.
     pub(crate) holds_on: bool,
+    /// Its locks have the first time to live, and no program knows of a longer one from it.
+    pub(crate) is_brief: bool,
+    /// It counts every node, whatever the others do.
+    pub(crate) trusts_all: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -162,6 +167,17 @@ pub(crate) struct PathPlan {
 pub(crate) struct Fault {
     pub(crate) at: u64,
     pub(crate) kind: Kind,
+}
+
+/// What a node that comes back has of its data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Data {
+    Kept,
+    Lost,
+    /// What was saved last, or nothing.
+    Saved,
+    /// The same, of another node that was its replica and is a master now.
+    OfReplica,
 }
 
 #[derive(Clone, Debug)]
@@ -180,7 +196,7 @@ pub(crate) enum Kind {
     Crash {
         node: usize,
         time: u64,
-        keeps_data: bool,
+        data: Data,
         is_dark: bool,
     },
     Cut {
@@ -193,6 +209,10 @@ pub(crate) enum Kind {
         node: usize,
     },
     Evict {
+        node: usize,
+    },
+    /// All keys are deleted.
+    Flush {
         node: usize,
     },
     ForgetScripts {
@@ -217,6 +237,15 @@ pub(crate) enum Kind {
         node: usize,
         refusal: Refusal,
         time: u64,
+    },
+    /// The node is a replica of one that has what was saved last, or nothing, and then a master again.
+    Resync {
+        node: usize,
+        time: u64,
+    },
+    /// A copy of the node's data is made.
+    Save {
+        node: usize,
     },
     SetNodeClock {
         node: usize,
@@ -243,6 +272,17 @@ pub(crate) enum Kind {
 
 /// How many kinds there are to be weighed.
 const KINDS: usize = 14;
+
+impl Kind {
+    /// Whether a node loses what it has.
+    pub(crate) fn loses_data(&self) -> bool {
+        match self {
+            Kind::Crash { data, .. } => *data != Data::Kept,
+            Kind::Evict { .. } | Kind::Flush { .. } | Kind::Resync { .. } => true,
+            _ => false,
+        }
+    }
+}
 
 impl Plan {
     pub(crate) fn of_seed(seed: u64, bounds: Bounds) -> Plan {
@@ -287,6 +327,8 @@ impl Plan {
             threads: random.pick(&[1, 1, 2, 2, 3]),
             begins_at: 0,
             holds_on: false,
+            is_brief: false,
+            trusts_all: false,
         });
         let clients: Vec<ClientPlan> = clients.collect();
         let node_timeout = random.pick(&[10, 50, 50, 50, 200]) * MILLISECOND;
@@ -352,6 +394,7 @@ impl Plan {
         plan.draw_refusals();
         plan.draw_notifications();
         plan.draw_queue_faults();
+        losses::draw(&mut plan);
         profiles::steer(&mut plan);
         plan
     }
@@ -466,10 +509,9 @@ impl Plan {
                 _ => Kind::SetNodeClock { node, by: -(random.magnitude(MILLISECOND, 2 * SECOND) as i64) },
             },
             _ => {
-                // A client that is not strict counts a node to which it connects for the first time.
                 let may_forget = self.bounds == Bounds::Amnesia || self.restart_policy == RestartPolicy::Strict;
-                let keeps_data = !may_forget || random.once_in(3);
-                Kind::Crash { node, time, keeps_data, is_dark: random.once_in(2) }
+                let data = if !may_forget || random.once_in(3) { Data::Kept } else { Data::Lost };
+                Kind::Crash { node, time, data, is_dark: random.once_in(2) }
             }
         }
     }
@@ -507,7 +549,7 @@ impl Plan {
     }
 
     /// Whether every node has scripts.
-    fn has_scripts(&self) -> bool {
+    pub(crate) fn has_scripts(&self) -> bool {
         self.nodes.iter().all(|node| node.has_scripts)
     }
 
@@ -566,9 +608,14 @@ impl Plan {
 
     /// Nothing fails, and no thread or message is held up, but as [`skew`](Plan::skew) and [`hints`](Plan::hints) say.
     pub(crate) fn is_calm(&self) -> bool {
+        self.faults.is_empty() && self.is_prompt()
+    }
+
+    /// No thread or message is held up but by faults.
+    pub(crate) fn is_prompt(&self) -> bool {
         let is_slow = |client: &ClientPlan| client.callback > 0;
         let delays = [self.loss, self.straggling, self.piece, self.preemption_rarity, self.pause_rarity];
-        self.faults.is_empty() && delays == [0; 5] && self.window >= 64 * 1024 && !self.clients.iter().any(is_slow)
+        delays == [0; 5] && self.window >= 64 * 1024 && !self.clients.iter().any(is_slow)
     }
 
     pub(crate) fn majority(&self) -> usize {

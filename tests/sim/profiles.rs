@@ -13,6 +13,7 @@
 //! | two extenders | extensions by hand, with another time to live, while a renewal is due | a renewal that overtakes |
 //! | lost keys | extensions that find a key gone, near the end of the lease or of the hold | repairs |
 //! | newcomers | nodes that lose their data, by a restart or as replicas; clients that meet them for the first time | quarantine |
+//! | forgetful nodes | a majority that forgets a held lock while one node has kept it; programs that begin then, of several kinds | what nodes remember |
 //! | narrow sockets | releases that the socket does not take, of clients that then idle or drop their last handle | releases left unsent |
 //! | refused releases | nodes that run no release for a moment, of keys that live long; scripts of fenced locks that are forgotten | releases that were not run |
 //! | slow observer | events that come faster than the observer takes them | one thread that delivers the events of all |
@@ -22,7 +23,8 @@
 
 use crate::endings::Ending;
 use crate::hints::{HintPlan, Strays};
-use crate::plan::{Bounds, Fault, Kind, MILLISECOND, PathPlan, Plan, Reckoning, SECOND};
+use crate::losses::{self, Way};
+use crate::plan::{Bounds, Data, Fault, Kind, MILLISECOND, PathPlan, Plan, Reckoning, SECOND};
 use crate::random::Random;
 use crate::refusals::Refusal;
 use quorumlock::RestartPolicy;
@@ -49,6 +51,7 @@ pub(crate) fn steer(plan: &mut Plan) {
         3 => partitions(plan, random),
         4 => two_extenders(plan, random),
         5 => lost_keys(plan, random),
+        6 if Random::new(plan.seed ^ 0x0066_6f72_6765_7400).once_in(2) => forgetful_nodes(plan, random),
         6 => newcomers(plan, random),
         7 => close_fences(plan, random),
         8 => narrow_sockets(plan, random),
@@ -88,7 +91,7 @@ fn absent_nodes(plan: &mut Plan, random: &mut Random) {
         let node = random.index(plan.nodes.len());
         let time = random.magnitude(100 * MILLISECOND, 2 * SECOND);
         let is_dark = random.once_in(4);
-        strike(plan, random, Kind::Crash { node, time, keeps_data: true, is_dark });
+        strike(plan, random, Kind::Crash { node, time, data: Data::Kept, is_dark });
     }
     for _ in 0..random.between(10, 40) {
         let node = random.index(plan.nodes.len());
@@ -185,13 +188,10 @@ fn newcomers(plan: &mut Plan, random: &mut Random) {
         for node in 0..plan.nodes.len() {
             let (time, is_dark) = (random.between(1, 20) * MILLISECOND, random.once_in(2));
             let kind = match demotes {
-                true => Kind::Condition { node, condition: Condition::Replica, time: 1_500 * MILLISECOND + 50 * time },
-                false => Kind::Crash { node, time, keeps_data: false, is_dark },
+                true => Kind::Resync { node, time: 1_500 * MILLISECOND + 50 * time },
+                false => Kind::Crash { node, time, data: Data::Lost, is_dark },
             };
             plan.faults.push(Fault { at, kind });
-            if demotes {
-                plan.faults.push(Fault { at, kind: Kind::Evict { node } });
-            }
         }
         for client in 1..plan.clients.len() {
             if random.once_in(2) && plan.clients[client].begins_at == 0 && !demotes {
@@ -202,6 +202,74 @@ fn newcomers(plan: &mut Plan, random: &mut Random) {
             plan.faults.push(Fault { at: then, kind: Kind::SetWallClock { client, by: by as i64 } });
         }
         at += random.between(4 * SECOND, 6 * SECOND);
+    }
+}
+
+/// Most nodes lose what they have, one after the other or at once, while locks are held; but for now and then, one has
+/// kept it. Programs begin then that have met no node.
+fn forgetful_nodes(plan: &mut Plan, random: &mut Random) {
+    reset(plan, random, &[1, 3, 3, 3, 5], &[2, 3, 4]);
+    plan.nodes.iter_mut().for_each(|node| node.has_scripts = true);
+    plan.restart_policy = if random.once_in(4) { RestartPolicy::Strict } else { RestartPolicy::Observed };
+    (plan.node_timeout, plan.fault_time) = (random.pick(&[50, 200]) * MILLISECOND, 10 * SECOND);
+    plan.ttls = vec![random.between(1_500, 3_000)];
+    (plan.attention, plan.watchdog_rarity) = (20 * MILLISECOND, random.pick(&[0, 0, 1]));
+    plan.clients.iter_mut().for_each(|client| client.holds_on = true);
+    // A node that is a moment slower.
+    let slow = random.index(plan.nodes.len());
+    let delay = random.magnitude(MILLISECOND / 10, plan.node_timeout / 40);
+    plan.paths.fill(PathPlan { delay: MILLISECOND / 10, jitter: MILLISECOND / 20 });
+    plan.paths.iter_mut().skip(slow).step_by(plan.nodes.len()).for_each(|path| path.delay = delay);
+    let ways: &[Way] = match random.below(6) {
+        // Programs with locks that last longer, and others that begin later.
+        0 => {
+            plan.ttls.insert(0, random.between(200, 600));
+            plan.clients.iter_mut().skip(1).for_each(|client| client.is_brief = true);
+            &[Way::Restart, Way::Snapshot]
+        }
+        // One that began first, and trusts every node.
+        1 => {
+            plan.clients[0].trusts_all = true;
+            &Way::ALL
+        }
+        // Clocks of nodes are set forward when they have restarted; those of programs are right.
+        2 | 3 => {
+            plan.clients.iter_mut().for_each(|client| client.rate = 0);
+            &[Way::Restart]
+        }
+        4 => &[Way::FailOver, Way::Resync],
+        _ => &Way::ALL,
+    };
+    let steps = *ways == [Way::Restart];
+    let mut at = random.between(SECOND, 4 * SECOND);
+    while at < plan.fault_time {
+        forget(plan, random, ways, at, steps);
+        for client in 1..plan.clients.len() {
+            if random.once_in(2) && plan.clients[client].begins_at == 0 {
+                plan.clients[client].begins_at = at + random.magnitude(30 * MILLISECOND, 2 * SECOND);
+            }
+        }
+        at += random.between(3 * SECOND, 6 * SECOND);
+    }
+}
+
+/// Some nodes lose what they have: a majority, or fewer, or now and then all.
+fn forget(plan: &mut Plan, random: &mut Random, ways: &[Way], at: u64, steps: bool) {
+    let (nodes, first, way) = (plan.nodes.len(), random.index(plan.nodes.len()), random.pick(ways));
+    let count = match random.below(8) {
+        0 => nodes,
+        1 | 2 => nodes / 2,
+        _ => plan.majority().min(nodes - 1),
+    };
+    for node in (first..first + count.max(1)).map(|node| node % nodes) {
+        let is_long = way == Way::Resync && random.once_in(2);
+        let time = if is_long { 1_500 * MILLISECOND } else { random.between(1, 20) * MILLISECOND };
+        losses::lose(plan, random, (way, node), at, time);
+        // One that was noted as a founder votes at once, and its clock matters.
+        if steps && count < nodes && random.once_in(2) {
+            let (then, by) = (at + time + random.magnitude(MILLISECOND, SECOND), random.between(2, 30) * SECOND);
+            plan.faults.push(Fault { at: then, kind: Kind::SetNodeClock { node, by: by as i64 } });
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use crate::judge::Command;
 use crate::keys;
 use crate::world::World;
 use quorumlock::embedded::store::ClientState;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What the key of a queue begins with.
 const QUEUE: &[u8] = b"quorumlock-queue:";
@@ -30,6 +30,8 @@ pub(crate) struct Queues {
     owners: BTreeMap<Vec<u8>, usize>,
     /// The last entries that nodes were sent, with the lock's key.
     seen: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Those that a node has once more, as it has older data.
+    pub(crate) restored: BTreeSet<Vec<u8>>,
 }
 
 /// A take, a release or a leave, as it is sent.
@@ -41,6 +43,10 @@ pub(crate) struct Request<'c> {
     pub(crate) grants: bool,
     /// Whether it has the entry stored.
     pub(crate) stores: bool,
+    /// Whether the call has no ticket.
+    pub(crate) proposes: bool,
+    /// Whether it removes what is in front of the entry.
+    pub(crate) challenges: bool,
 }
 
 impl<'c> Request<'c> {
@@ -48,14 +54,18 @@ impl<'c> Request<'c> {
     pub(crate) fn of(words: &[&'c [u8]]) -> Option<Request<'c>> {
         let [b"EVAL" | b"EVALSHA", _, b"1", _, verb, rest @ ..] = words else { return None };
         Some(match (*verb, rest) {
-            (b"take", [_, _, member, _, mode, ..]) => {
-                Request { verb, member, grants: !matches!(*mode, b"q" | b"s"), stores: *mode != b"n" }
+            (b"take", [_, _, member, _, mode, challenged, ..]) => {
+                let (grants, stores) = (!matches!(*mode, b"q" | b"s"), *mode != b"n");
+                let (proposes, challenges) = (matches!(*mode, b"p" | b"q"), !challenged.is_empty());
+                Request { verb, member, grants, stores, proposes, challenges }
             }
             (b"release", [_, member, ..]) => {
                 let stores = rest.get(2).is_some_and(|ticket| !ticket.is_empty());
-                Request { verb, member, grants: false, stores }
+                Request { verb, member, grants: false, stores, proposes: false, challenges: false }
             }
-            (b"leave", [member]) => Request { verb, member, grants: false, stores: false },
+            (b"leave", [member]) => {
+                Request { verb, member, grants: false, stores: false, proposes: false, challenges: false }
+            }
             _ => return None,
         })
     }
@@ -106,6 +116,9 @@ impl World {
         if !is_own {
             let entry = String::from_utf8_lossy(member).into_owned();
             return self.violate("protocol", format!("client {client} sends the entry {entry:?}"));
+        }
+        if request.challenges {
+            self.note_challenge(command);
         }
         let seen = &mut self.judge.queues.seen;
         if request.stores && !seen.iter().any(|(_, other)| other == member) {
@@ -184,7 +197,8 @@ impl World {
             for (key, entries) in self.queues_of(node) {
                 for entry in entries {
                     let client = self.judge.queues.owners.get(&entry[..DIGITS]).copied();
-                    if client.is_some_and(|client| !self.clients[client].is_gone && self.is_subscribed(client, node)) {
+                    let is_alive = |client: usize| !self.clients[client].is_gone && self.is_subscribed(client, node);
+                    if client.is_some_and(is_alive) && !self.judge.queues.restored.contains(&entry) {
                         left = Some((node, key.clone(), entry, client));
                     }
                 }

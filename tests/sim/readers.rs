@@ -22,6 +22,11 @@ impl Entries {
     pub(crate) fn forget(&mut self, node: usize) {
         self.0.retain(|&(other, _), _| other != node);
     }
+
+    /// A node has older data.
+    pub(crate) fn restore(&mut self, node: usize, key: &[u8], content: Content) {
+        self.0.insert((node, key.to_vec()), content);
+    }
 }
 
 /// Whether these are the text or the hash of the script for read-write locks.

@@ -7,10 +7,11 @@
 use crate::campaign::run;
 use crate::hints::HintPlan;
 use crate::holds::{self, Taken};
-use crate::plan::{Bounds, Fault, Kind, MILLISECOND, PathPlan, Plan, SECOND};
+use crate::plan::{Bounds, Data, Fault, Kind, MILLISECOND, PathPlan, Plan, SECOND};
 use crate::trace::Trace;
 use crate::world::World;
 use crate::{clients, kernel};
+use quorumlock::RestartPolicy;
 use quorumlock::embedded::{Condition, ServerKind};
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ const SEEDS: u64 = if cfg!(debug_assertions) { 5 } else { 100 };
 const ENOUGH: u64 = 1_500 * MILLISECOND;
 
 /// One thread that locks, so many nodes, and times to live that delay no waiter.
-fn quiet(seed: u64, nodes: usize) -> Plan {
+pub(crate) fn quiet(seed: u64, nodes: usize) -> Plan {
     let mut plan = Plan::of_seed(seed, Bounds::Kept);
     let mut node = plan.nodes[0].clone();
     (node.flavour, node.has_scripts, node.has_password, node.rate) = (ServerKind::Redis, true, false, 0);
@@ -36,6 +37,10 @@ fn quiet(seed: u64, nodes: usize) -> Plan {
     (plan.is_fenced, plan.is_fair, plan.has_sets, plan.has_tls) = (false, false, false, false);
     (plan.is_read_write, plan.is_mixed, plan.has_permits) = (false, false, false);
     (plan.fault_time, plan.faults) = (5 * SECOND, Vec::new());
+    if plan.restart_policy == RestartPolicy::Strict {
+        // The first program of a new deployment would wait.
+        plan.restart_policy = RestartPolicy::Observed;
+    }
     plan
 }
 
@@ -44,7 +49,7 @@ fn with_machines_that_restart(mut plan: Plan) -> Plan {
     for node in 0..plan.nodes.len() {
         let at = |time| plan.fault_time - time;
         let hang = Kind::Hang { node, time: 10 * SECOND };
-        let crash = Kind::Crash { node, time: MILLISECOND / 2, keeps_data: true, is_dark: true };
+        let crash = Kind::Crash { node, time: MILLISECOND / 2, data: Data::Kept, is_dark: true };
         let (hang, crash) = (Fault { at: at(3 * SECOND), kind: hang }, Fault { at: at(MILLISECOND), kind: crash });
         plan.faults.extend([hang, crash]);
     }

@@ -186,11 +186,14 @@ fn renumbered(faults: &[Fault], place: impl Fn((Target, Target)) -> (Target, Tar
             Kind::Condition { node, .. }
             | Kind::Crash { node, .. }
             | Kind::Evict { node }
+            | Kind::Flush { node }
             | Kind::ForgetScripts { node }
             | Kind::Hang { node, .. }
             | Kind::LoseQueues { node }
             | Kind::StopFirst { node, .. }
             | Kind::Refuse { node, .. }
+            | Kind::Resync { node, .. }
+            | Kind::Save { node }
             | Kind::SetNodeClock { node, .. } => {
                 place((Some(None), Some(Some(*node)))).1.flatten().map(|new| *node = new)
             }

@@ -21,9 +21,6 @@ const LONGEST_SLEEP: u64 = (PLACE_LEASE + 10) * MILLISECOND * 101 / 100;
 const FIRST_ATTEMPTS: u64 = 96;
 const ATTEMPTS_PER_SECOND: u64 = 24;
 const ATTEMPTS_PER_CHANGE: u64 = 4;
-/// How many attempts more a stranger provokes at most in each second: a message by fewer nodes than a quorum has a call
-/// ask once in 10 ms.
-const STRAY_ATTEMPTS: u64 = 110;
 /// The number of the resource that all sets share, among those that are waited for.
 pub(crate) const SHARED: usize = usize::MAX - 1;
 /// How often others may have the lock while a call waits for it.
@@ -128,12 +125,12 @@ impl World {
         let Some(call) = self.waits.calls.get_mut(&task) else { return };
         call.attempts += 1;
         let nodes = self.plan.nodes.len() as u64;
-        let stray = if self.plan.hints.strays.is_some() { STRAY_ATTEMPTS } else { 0 };
         let limit = FIRST_ATTEMPTS
-            + (ATTEMPTS_PER_SECOND + stray) * (now - call.begun) / SECOND
+            + ATTEMPTS_PER_SECOND * (now - call.begun) / SECOND
             + ATTEMPTS_PER_CHANGE * nodes * call.changes;
-        // One node is a quorum: each message that a stranger forges has a call ask.
-        let is_limited = nodes > 1 || stray == 0;
+        // Of up to three nodes, one whose messages a stranger forges and one that lacks the holder's key are a quorum:
+        // each such message has a call ask. Those by fewer have it ask once in 10 ms, which doubles each time.
+        let is_limited = nodes > 3 || self.plan.hints.strays.is_none();
         let (client, resources, attempts, begun) =
             (call.client, call.awaited.resources.clone(), call.attempts, call.begun);
         self.waits.asked_at.extend(resources.iter().map(|&resource| ((client, resource), now)));
@@ -178,10 +175,27 @@ impl World {
         let is_subscribed = self.is_subscribed(self.connections[command.connection].client, command.node);
         let is_seated = |call: &&mut Call| is_taken && is_subscribed && call.begun <= drawn_at;
         let Some(call) = self.waits.calls.get_mut(&task).filter(is_seated) else { return };
+        // With fewer replies than a quorum in time, a call without a ticket leaves, and begins again.
+        if request.proposes && call.stored_by.contains(&command.node) {
+            call.stored_by.clear();
+            call.seated_at = None;
+        }
         call.stored_by.insert(command.node);
         if call.stored_by.len() >= majority && call.seated_at.is_none() {
             call.seated_at = Some(now + margin);
             call.counted_until = now + margin;
+        }
+    }
+
+    /// A node has run a take that removes what is in front, which may be alive: a call that the others of a quorum do
+    /// not keep has its place again when a quorum has stored it again.
+    pub(crate) fn note_challenge(&mut self, command: &Command<'_>) {
+        let (client, majority) = (self.connections[command.connection].client, self.judge.majority);
+        let Some(resource) = keys::resource_of(command.words[3]) else { return };
+        let is_concerned = |call: &&mut Call| call.client != client && call.awaited.resources.contains(&resource);
+        for call in self.waits.calls.values_mut().filter(is_concerned) {
+            call.stored_by.remove(&command.node);
+            call.seated_at = call.seated_at.filter(|_| call.stored_by.len() >= majority);
         }
     }
 

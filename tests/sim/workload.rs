@@ -83,7 +83,7 @@ impl Worker {
     fn turn(&mut self) {
         let (resources, ttls, watchdog_rarity, node_timeout) = with(|world| {
             let plan = &world.plan;
-            (plan.resources, plan.ttls.clone(), plan.watchdog_rarity, plan.node_timeout)
+            (plan.resources, plan.ttls_of(world.current_client()).to_vec(), plan.watchdog_rarity, plan.node_timeout)
         });
         if self.flooding.is_none() && self.random.once_in(30) {
             self.connect();
@@ -177,7 +177,7 @@ impl Worker {
                 });
                 if !is_expected {
                     world.violate("errors", format!("{what}: {error}"));
-                } else if error.kind() == ErrorKind::Unavailable && has_time(patience) && world.plan.is_calm() {
+                } else if error.kind() == ErrorKind::Unavailable && has_time(patience) && world.may_lock() {
                     world.violate("available", format!("{what}: {error}"));
                 }
             }),
@@ -378,7 +378,7 @@ impl Worker {
     /// Extends by hand. True when that finds the lock lost.
     fn extend(&mut self, hold: usize, guard: &mut Guard, is_watched: bool) -> bool {
         let ttl = {
-            let ttls = with(|world| world.plan.ttls.clone());
+            let ttls = with(|world| world.plan.ttls_of(world.current_client()).to_vec());
             let longest = self.random.pick(&ttls);
             if self.random.once_in(4) { self.random.between(longest / 2, longest).max(4) } else { longest }
         };

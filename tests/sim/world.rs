@@ -5,11 +5,12 @@ use crate::judge::Judge;
 use crate::kernel::Tasks;
 use crate::machine::{Client, Node};
 use crate::observer_rules::Reports;
-use crate::plan::{Fault, Plan};
+use crate::plan::{Fault, MILLISECOND, Plan, SECOND};
 use crate::random::Random;
 use crate::trace::Trace;
 use crate::waits::Waits;
 use crate::wire::{Connection, Path};
+use quorumlock::RestartPolicy;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
@@ -104,6 +105,14 @@ pub(crate) struct World {
 }
 
 impl World {
+    /// Whether a lock must be available: nothing fails, and the nodes of the new deployment count, which with strict
+    /// protection takes as long as a lock may last.
+    pub(crate) fn may_lock(&self) -> bool {
+        let is_strict = self.plan.restart_policy == RestartPolicy::Strict;
+        let waits = if is_strict { 2 * self.judge.longest_ttl * MILLISECOND + SECOND } else { 0 };
+        self.plan.is_calm() && self.now >= waits
+    }
+
     pub(crate) fn new(plan: Plan, trace: Trace) -> World {
         let mut random = Random::new(plan.seed);
         let nodes = (0..plan.nodes.len()).map(|index| Node::new(&plan.nodes[index], random.fork(1))).collect();

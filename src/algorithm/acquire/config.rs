@@ -32,6 +32,6 @@ pub struct AcquireConfig {
     pub permanent_fault_limit: Duration,
     /// Whether a call that waits does so in the queues of the lock.
     pub queues: bool,
-    /// Whether its first attempt is made in turn, too.
-    pub queues_first: bool,
+    /// When its first attempt is made, if that is made in turn, too.
+    pub first_in_turn: Option<Timestamp>,
 }

@@ -38,6 +38,7 @@
 //! 8. [`Output::Done`]: stop. A token belongs to one attempt; the winning one is the last that was drawn.
 
 mod access;
+mod bounds;
 mod config;
 mod output;
 
@@ -47,25 +48,10 @@ use super::node::{NodeId, NodeSet};
 use super::queue::{Aftermath, Message, QueueRound, QueuedCall};
 use super::time::{Readings, Timestamp};
 use super::vote::{Outcome, Tally};
+pub use bounds::WaitBounds;
 pub use config::{AcquireConfig, WaitLimit};
 pub use output::{Output, Verdict};
 use std::time::Duration;
-
-/// What the next wait goes by, besides the tally of an attempt.
-#[derive(Clone, Copy, Debug)]
-pub struct WaitBounds {
-    /// When so many keys have expired that a quorum may be free; never, if that is not known.
-    pub free_at: Timestamp,
-    /// Whether so many nodes send messages that no release by a quorum goes unnoticed.
-    pub is_attentive: bool,
-    /// Whether a majority of nodes refused for a key without expiry.
-    pub is_endless: bool,
-}
-
-impl WaitBounds {
-    /// Nothing is known.
-    pub const NONE: WaitBounds = WaitBounds { free_at: Timestamp::NEVER, is_attentive: false, is_endless: false };
-}
 
 /// The state machine of one call that takes the lock.
 #[derive(Clone, Debug)]
@@ -118,7 +104,7 @@ impl Acquire {
     pub fn new(config: AcquireConfig, now: Timestamp) -> Acquire {
         Acquire {
             config,
-            state: if config.queues_first { AcquireState::Entering } else { AcquireState::Attempting },
+            state: if config.first_in_turn.is_some() { AcquireState::Entering } else { AcquireState::Attempting },
             attempts: 0,
             started: now,
             budget: config.node_timeout,
@@ -238,9 +224,14 @@ impl Acquire {
     }
 
     /// The call has an entry, and asks in its turn from now on.
-    pub fn enter(&mut self, queue: QueuedCall) {
+    pub fn enter(&mut self, queue: QueuedCall, now: Timestamp) {
         self.queue = Some(queue);
-        self.state = AcquireState::Attempting;
+        self.state = match self.config.first_in_turn {
+            Some(until) if now < until && self.has_time_after(until) => {
+                AcquireState::Waiting { until, last: Verdict::Held }
+            }
+            _ => AcquireState::Attempting,
+        };
     }
 
     /// The call waits in another queue, or in none.
@@ -288,7 +279,8 @@ impl Acquire {
     pub fn on_message(&mut self, node: NodeId, message: Message, at: Timestamp) {
         let Some(queue) = &mut self.queue else { return };
         queue.on_message(node, message, at);
-        if let AcquireState::Waiting { until, .. } = &mut self.state {
+        // One without a ticket is in no queue: its messages are forged, or of an attempt that has been undone.
+        if let (AcquireState::Waiting { until, .. }, Some(_)) = (&mut self.state, queue.ticket) {
             *until = queue.due().min(*until);
         }
     }
@@ -403,7 +395,7 @@ impl Acquire {
             }
         }
         let mut delay = match &self.queue {
-            Some(queue) if queue.ticket().is_some() && queue.leaves().is_empty() && lost != Verdict::Unavailable => {
+            Some(queue) if queue.ticket.is_some() && queue.leaves().is_empty() && lost != Verdict::Unavailable => {
                 match self.bounds.is_attentive {
                     true => queue.due().since(now),
                     false => queue.due().since(now).min(self.config.backoff.next_delay(random)),
@@ -437,6 +429,11 @@ impl Acquire {
             until = until.min(self.bounds.free_at);
         }
         After::Wait { until, last: lost }
+    }
+
+    /// Whether an attempt that begins then has its full time.
+    fn has_time_after(&self, start: Timestamp) -> bool {
+        !matches!(self.config.wait_limit, WaitLimit::Until(deadline) if deadline.since(start) < self.config.node_timeout)
     }
 
     /// Whether the wait is long enough to listen: another attempt follows the subscription, and one the release.

@@ -14,7 +14,9 @@
 //!    that replied with another ticket stores the call's ([`lost`](QueuedCall::lost)).
 //! 3. A call asks when a quorum of nodes sent it a turn, or 2 ms after the first node did. Because of fewer nodes than
 //!    a quorum it asks at most once in 10 ms, which doubles with each such round until a quorum does. A subscription
-//!    that is confirmed counts as a turn.
+//!    that is confirmed counts as a turn. Told by a quorum to be the first one, it asks by the command of the lock,
+//!    which costs a node a tenth of the script, and by the script if that is lost. Without a ticket, no message is for
+//!    it.
 //! 4. The entry behind the first one is the next one. A call that is next asks in 30 ms: the first one may have ended.
 //!    A refusal with one entry in front, by a node whose lock was free, makes its call the next one, too.
 //! 5. Without a message, a call asks once in `place_lease` and its rank in milliseconds; the first one also when the
@@ -30,9 +32,10 @@
 //!
 //! # Theorem
 //! While the nodes of one quorum keep the ticket of a call A, no call that begins later and asks in its turn wins
-//! before A. Exceptions: first attempts of plain locks, which have no entry; a challenge; an entry that was removed
-//! while its client's connection was away; a lost queue; damage. `tests/models/queue` searches this, and refutes what
-//! looks as good.
+//! before A. Nor does it by the command: a quorum found it to be first, and one of those nodes has the entry of A in
+//! front. Exceptions: first attempts of plain locks, which have no entry; a challenge; an entry that was removed while
+//! its client's connection was away; a lost queue; damage. `tests/models/queue` searches this, and refutes what looks
+//! as good.
 
 mod entry;
 mod reply;
@@ -117,6 +120,8 @@ pub struct QueuedCall {
     /// The nodes that sent a turn since the last round began, and when the first of them did.
     pub turns: NodeSet,
     turned: Timestamp,
+    /// Those of them that found the call to be the first one, and the lock to be free.
+    pub found_first: NodeSet,
     /// Since when it is the next one.
     pub next: Option<Timestamp>,
     /// After which time the last round is repeated, if soon: too few nodes replied, or a quorum granted it in vain, it
@@ -168,6 +173,7 @@ impl QueuedCall {
             ticket: None,
             turns: NodeSet::EMPTY,
             turned: now,
+            found_first: NodeSet::EMPTY,
             next: None,
             retry: None,
             slot_pause: JITTER,
@@ -196,16 +202,13 @@ impl QueuedCall {
         self.entry
     }
 
-    /// Its ticket, once it has one.
-    pub fn ticket(&self) -> Option<u64> {
-        self.ticket
-    }
-
     /// How to ask, by the client's clock in microseconds.
     pub fn request(&self, clock: u64, now: Timestamp) -> TakeRequest {
         let ticket = self.ticket.map_or(TicketRequest::Proposed(clock), TicketRequest::Fixed);
         let challenged = self.challenged(now);
-        TakeRequest { entry: Some(self.entry), ticket, stores_only: false, challenged, must_queue: false }
+        let is_first = self.ticket.is_some() && self.found_first.len() >= self.setup.quorum();
+        let by_command = is_first && self.entry.kind == EntryKind::Mutex && challenged.is_none();
+        TakeRequest { entry: Some(self.entry), ticket, challenged, by_command, ..TakeRequest::WITHOUT_ENTRY }
     }
 
     /// Begins another round at once, for a slot or a key that an earlier one has shown to be free.
@@ -230,7 +233,8 @@ impl QueuedCall {
         } else if self.ticket.is_some() {
             self.because.unasked += 1;
         }
-        (self.turns, self.next, self.retry, self.asked) = (NodeSet::EMPTY, None, None, now);
+        (self.turns, self.found_first) = (NodeSet::EMPTY, NodeSet::EMPTY);
+        (self.next, self.retry, self.asked) = (None, None, now);
         (self.leaves, self.pause) = (NodeSet::EMPTY, Duration::ZERO);
     }
 
@@ -251,6 +255,7 @@ impl QueuedCall {
         match message {
             Message::Turn(slot) => {
                 self.slots.extend(slot.map(|slot| (node, slot)));
+                self.found_first.insert(node);
                 self.on_turn(node, now);
             }
             Message::Confirmed => self.on_turn(node, now),
@@ -282,6 +287,12 @@ impl QueuedCall {
     /// A round is lost that these nodes granted. Those that neither granted nor refused are silent. `free_at`: when the
     /// holder's key ends, as far as nodes have said.
     pub fn lost(&mut self, granted: NodeSet, round: &QueueRound, free_at: Timestamp, now: Timestamp) -> Aftermath {
+        if round.is_by_command() {
+            // Another call was granted meanwhile. By the script, the nodes reply what the call is to wait for.
+            self.retry = Some(Duration::ZERO);
+            let undo = NodeSet::first(self.setup.nodes).without(round.without_queue());
+            return Aftermath::Waits { undo, store: NodeSet::EMPTY };
+        }
         let refused = round.nodes();
         let answered = granted.union(refused).union(round.without_queue()).len();
         let was_challenge = self.challenged(self.asked).is_some();

@@ -31,6 +31,8 @@ pub struct TakeRequest {
     pub challenged: Option<Member>,
     /// Whether it is an error that the node has no queue for the call.
     pub must_queue: bool,
+    /// Whether to ask by `SET NX PX`, as a first attempt does: a quorum has found the call to be the first one.
+    pub by_command: bool,
 }
 
 impl TakeRequest {
@@ -41,6 +43,7 @@ impl TakeRequest {
         stores_only: false,
         challenged: None,
         must_queue: false,
+        by_command: false,
     };
 }
 

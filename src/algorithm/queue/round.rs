@@ -16,6 +16,8 @@ pub struct QueueRound {
     replies: Vec<(NodeId, QueueReply)>,
     /// The nodes that refused, and have no queue.
     without_queue: NodeSet,
+    /// Whether it asks without the script: no node replies about its queue.
+    is_by_command: bool,
 }
 
 impl QueueRound {
@@ -27,6 +29,17 @@ impl QueueRound {
     /// A node replied, and did not grant.
     pub fn on_refused(&mut self, node: NodeId, reply: QueueReply) {
         self.replies.push((node, reply));
+    }
+
+    /// The same, and whether it asks without the script: no node replies about its queue.
+    #[must_use]
+    pub fn by_command(self, is_by_command: bool) -> QueueRound {
+        QueueRound { is_by_command, ..self }
+    }
+
+    /// Whether it asks without the script.
+    pub fn is_by_command(&self) -> bool {
+        self.is_by_command
     }
 
     /// These nodes refused in all. Those of them that have said nothing about a queue have none.

@@ -3,6 +3,7 @@
 use super::*;
 
 mod slots;
+mod told;
 
 const PLACE_LEASE: Duration = Duration::from_secs(1);
 const SETUP: Setup = Setup { nodes: 3, place_lease: PLACE_LEASE };
@@ -43,7 +44,7 @@ fn reply(ticket: u64, rank: u32, holder: u8) -> QueueReply {
 /// A round that begins then, ends at once, and is lost: these nodes granted, and those replied.
 fn lose(call: &mut QueuedCall, now: u64, granted: &[usize], replies: &[(usize, QueueReply)]) -> Aftermath {
     call.ask(at(now));
-    let mut round = QueueRound::new(call.ticket(), latest_ticket(CLOCK));
+    let mut round = QueueRound::new(call.ticket, latest_ticket(CLOCK));
     replies.iter().for_each(|&(node, reply)| round.on_refused(NodeId::new(node), reply));
     call.lost(nodes(granted), &round, Timestamp::NEVER, at(now))
 }
@@ -67,36 +68,36 @@ fn the_ticket_is_the_greatest_reply_of_the_first_quorum_for_good() {
     assert_eq!((asked.entry, asked.ticket), (Some(entry(1)), TicketRequest::Proposed(CLOCK)));
     assert!(!asked.stores_only && asked.challenged.is_none());
     lose(&mut call, 0, &[], &[(0, reply(5, 1, 1)), (1, reply(9, 1, 1)), (2, reply(7, 1, 1))]);
-    assert_eq!(call.ticket(), Some(9));
+    assert_eq!(call.ticket, Some(9));
     assert_eq!(call.request(CLOCK, at(0)).ticket, TicketRequest::Fixed(9));
     lose(&mut call, 10, &[], &[(0, reply(20, 1, 1)), (1, reply(30, 1, 1)), (2, reply(4, 1, 1))]);
-    assert_eq!(call.ticket(), Some(9));
+    assert_eq!(call.ticket, Some(9));
 }
 
 #[test]
 fn a_node_that_granted_counts_among_the_quorum() {
     let mut call = call();
     lose(&mut call, 0, &[2], &[(0, reply(5, 0, 1))]);
-    assert_eq!(call.ticket(), Some(5));
+    assert_eq!(call.ticket, Some(5));
 }
 
 #[test]
 fn with_fewer_replies_than_a_quorum_a_call_leaves_and_begins_again() {
     let mut call = call();
     assert_eq!(lose(&mut call, 0, &[], &[(0, reply(5, 0, 1))]), Aftermath::BeginsAgain);
-    assert_eq!((call.ticket(), call.due()), (None, at(10)));
+    assert_eq!((call.ticket, call.due()), (None, at(10)));
     assert_eq!(Aftermath::BeginsAgain.store(), NodeSet::EMPTY);
     assert_eq!(call.request(CLOCK, at(0)).ticket, TicketRequest::Proposed(CLOCK));
     // The next round may bring it.
     lose(&mut call, 20, &[], &[(0, reply(5, 0, 1)), (1, reply(8, 0, 1))]);
-    assert_eq!(call.ticket(), Some(8));
+    assert_eq!(call.ticket, Some(8));
 }
 
 #[test]
 fn a_quorum_that_granted_in_vain_brings_no_ticket_and_is_asked_again_soon() {
     let mut call = call();
     assert_eq!(lose(&mut call, 50, &[0, 1, 2], &[]), Aftermath::BeginsAgain);
-    assert_eq!((call.ticket(), call.due()), (None, at(60)));
+    assert_eq!((call.ticket, call.due()), (None, at(60)));
     // Its own undo tells no call that it is first.
     let mut call = waiting(100, 0);
     lose(&mut call, 200, &[0, 1], &[(2, reply(5, 0, 1))]);
@@ -108,7 +109,7 @@ fn a_call_with_a_ticket_keeps_it_where_too_few_reply_and_asks_again_soon() {
     let mut call = waiting(0, 1);
     let aftermath = lose(&mut call, 100, &[], &[(0, reply(5, 1, 1))]);
     assert_eq!((aftermath, call.leaves()), (Aftermath::StepsAside, nodes(&[0])), "where it is heard, others may pass");
-    assert_eq!((call.ticket(), call.due()), (Some(5), at(110)));
+    assert_eq!((call.ticket, call.due()), (Some(5), at(110)));
     call.ask(at(110));
     assert_eq!((call.request(CLOCK, at(110)).ticket, call.leaves()), (TicketRequest::Fixed(5), NodeSet::EMPTY));
 }
@@ -138,7 +139,7 @@ fn nodes_without_a_queue_count_as_answers_and_are_neither_undone_nor_stored_at()
     assert_eq!((round.without_queue(), round.unstored()), (nodes(&[1, 2]), nodes(&[1, 2])));
     let aftermath = call.lost(NodeSet::EMPTY, &round, Timestamp::NEVER, at(0));
     assert_eq!(aftermath, Aftermath::Waits { undo: NodeSet::EMPTY, store: NodeSet::EMPTY });
-    assert_eq!((call.ticket(), call.due()), (Some(5), at(1000)), "it is not repeated soon");
+    assert_eq!((call.ticket, call.due()), (Some(5), at(1000)), "it is not repeated soon");
 }
 
 #[test]
@@ -186,62 +187,7 @@ fn a_ticket_that_neither_the_clock_nor_another_node_explains_is_not_believed() {
     }
     let mut call = call();
     let aftermath = lose(&mut call, 0, &[], &[(0, reply(CLOCK, 1, 1)), (1, reply(u64::MAX, 1, 1))]);
-    assert_eq!((call.ticket(), aftermath.store()), (Some(CLOCK), nodes(&[1])));
-}
-
-#[test]
-fn told_by_a_quorum_it_asks_at_once() {
-    let mut call = waiting(0, 0);
-    turn(&mut call, 0, 100);
-    turn(&mut call, 0, 101);
-    assert_eq!(call.due(), at(102), "one node, though it said so twice");
-    turn(&mut call, 2, 101);
-    assert!(call.due() <= at(101) && call.is_told());
-    // Even if it has just asked.
-    let mut call = waiting(100, 0);
-    turn(&mut call, 0, 101);
-    turn(&mut call, 1, 101);
-    assert!(call.due() <= at(101));
-}
-
-#[test]
-fn told_by_fewer_it_asks_after_two_milliseconds_and_once_in_ten() {
-    for (told, due) in [(100, 102), (11, 13), (8, 10), (7, 10), (1, 10)] {
-        let mut call = waiting(0, 0);
-        turn(&mut call, 1, told);
-        assert_eq!(call.due(), at(due), "told at {told}");
-    }
-    // A node that lost the holder's key sends a turn for each round that is undone there.
-    let (mut call, refused) = (waiting(0, 0), [(0, reply(5, 0, 1)), (1, reply(5, 0, 1))]);
-    for (asked, due) in [(10, 30), (30, 70), (70, 150)] {
-        turn(&mut call, 2, asked - 2);
-        assert_eq!(call.due(), at(asked));
-        lose(&mut call, asked, &[2], &refused);
-        turn(&mut call, 2, asked + 1);
-        assert_eq!(call.due(), at(due));
-    }
-    [0, 1].into_iter().for_each(|node| turn(&mut call, node, 71));
-    assert_eq!(call.due(), at(71), "a quorum is believed at once");
-}
-
-#[test]
-fn a_subscription_that_is_confirmed_counts_as_a_turn() {
-    let mut call = waiting(0, 0);
-    call.on_message(NodeId::new(0), Message::Confirmed, at(100));
-    assert_eq!((call.due(), call.is_told()), (at(102), true));
-    turn(&mut call, 1, 101);
-    assert!(call.due() <= at(101));
-}
-
-#[test]
-fn a_round_finds_out_about_all_that_arrived_before_it() {
-    let mut call = waiting(0, 0);
-    turn(&mut call, 0, 100);
-    call.on_message(NodeId::new(1), Message::Next, at(100));
-    call.ask(at(101));
-    assert!(!call.is_told());
-    turn(&mut call, 1, 101);
-    assert_eq!(call.due(), at(121), "the one of before does not make it a quorum");
+    assert_eq!((call.ticket, aftermath.store()), (Some(CLOCK), nodes(&[1])));
 }
 
 #[test]

@@ -126,6 +126,8 @@ struct ScheduledLease {
     validity: Validity,
     extensions: u32,
     is_in_flight: bool,
+    /// The next extension does not count: it comes early, because a node has lost its data.
+    is_extra: bool,
     /// Its entry among the tries.
     try_at: Option<LeaseTime>,
 }
@@ -140,8 +142,8 @@ impl Renewals {
     pub fn insert(&mut self, config: RenewalConfig, start: LeaseTime, lease: Validity, now: LeaseTime) -> LeaseId {
         self.inserted += 1;
         let id = LeaseId(self.inserted);
-        let scheduled =
-            ScheduledLease { config, start, validity: lease, extensions: 0, is_in_flight: false, try_at: None };
+        let (extensions, is_in_flight, is_extra, try_at) = (0, false, false, None);
+        let scheduled = ScheduledLease { config, start, validity: lease, extensions, is_in_flight, is_extra, try_at };
         self.leases.insert(id, scheduled);
         self.ends.insert((lease.end(), id));
         self.plan_try(id, scheduled.first_try().max(now));
@@ -193,6 +195,17 @@ impl Renewals {
         }
     }
 
+    /// A node has lost its data: what is to be extended later is due now, and that uses up none of the extensions.
+    pub fn hurry(&mut self, now: LeaseTime) {
+        let later: Vec<LeaseId> = self.tries.iter().filter(|&&(at, _)| at > now).map(|&(_, id)| id).collect();
+        for id in later {
+            if let Some(lease) = self.leases.get_mut(&id) {
+                lease.is_extra = true;
+            }
+            self.plan_try(id, now);
+        }
+    }
+
     /// Lets a lease be extended as often and as long as this allows from now on, where that is more. False when it has
     /// ended.
     pub fn allow(&mut self, id: LeaseId, config: RenewalConfig, now: LeaseTime) -> bool {
@@ -212,7 +225,7 @@ impl Renewals {
     /// the lease that counts now; none when the old one had ended or is not there any more.
     pub fn renewed(&mut self, id: LeaseId, start: LeaseTime, lease: Validity, now: LeaseTime) -> Option<Validity> {
         let present = self.valid(id, now)?;
-        if std::mem::take(&mut present.is_in_flight) {
+        if std::mem::take(&mut present.is_in_flight) && !std::mem::take(&mut present.is_extra) {
             present.extensions += 1;
         }
         // With the same start as an extension by hand, this one was sent before that. While an owner waits for its
@@ -225,6 +238,7 @@ impl Renewals {
     /// there any more.
     pub fn failed(&mut self, id: LeaseId, now: LeaseTime) -> bool {
         let Some(present) = self.leases.get_mut(&id) else { return false };
+        present.is_extra = false;
         if std::mem::take(&mut present.is_in_flight) {
             let again = present.next_try(now);
             self.plan_try(id, again);

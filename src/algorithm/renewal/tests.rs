@@ -131,6 +131,30 @@ fn limits_of_number_and_time_end_the_renewals_but_not_the_lease() {
 }
 
 #[test]
+fn what_is_extended_early_for_a_node_that_lost_its_data_counts_for_nothing() {
+    let (mut renewals, id) = single(RenewalConfig { max_extensions: Some(1), ..RenewalConfig::of(ttl(900)) });
+    renewals.hurry(at(100));
+    renewals.hurry(at(101));
+    assert_eq!(renewals.next_at(), at(100));
+    renew(&mut renewals, id, 101);
+    assert_eq!(renewals.next_at(), at(401));
+    assert_eq!(due(&mut renewals, 401), [id]);
+    renewals.hurry(at(402));
+    assert_eq!(due(&mut renewals, 402), [], "one is in flight");
+    assert!(renewals.renewed(id, at(401), ttl(900).lease_from(at(401)), at(403)).is_some());
+    // Its only extension is over: it is left to end.
+    renewals.hurry(at(410));
+    assert_eq!(renewals.next_at(), at(401 + 898));
+    // A try that fails is followed by one that counts.
+    let (mut renewals, id) = single(RenewalConfig { max_extensions: Some(1), ..RenewalConfig::of(ttl(900)) });
+    renewals.hurry(at(100));
+    assert_eq!(due(&mut renewals, 100), [id]);
+    renewals.failed(id, at(150));
+    renew(&mut renewals, id, 450);
+    assert_eq!(renewals.next_at(), at(450 + 898));
+}
+
+#[test]
 fn an_answer_after_the_end_renews_nothing_even_if_it_was_not_reported_yet() {
     let (mut renewals, id) = single(RenewalConfig::of(ttl(900)));
     assert_eq!(due(&mut renewals, 300), [id]);

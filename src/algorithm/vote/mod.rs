@@ -127,6 +127,21 @@ impl Tally {
         self.granted.insert(node);
     }
 
+    /// Whether a quorum may still grant.
+    pub fn can_be_won(&self) -> bool {
+        self.granted.len() + self.undecided().len() >= self.quorum()
+    }
+
+    /// The node's grant does not count after all. False where it has not granted.
+    pub fn withdraw(&mut self, node: NodeId) -> bool {
+        let has_granted = self.granted.contains(node);
+        if has_granted {
+            self.granted = self.granted.without(NodeSet::from_iter([node]));
+            self.faulted.insert(node);
+        }
+        has_granted
+    }
+
     /// How many nodes there are.
     pub fn nodes(&self) -> usize {
         usize::from(self.nodes)

@@ -9,6 +9,7 @@ mod transports;
 pub(crate) mod variables;
 
 use crate::algorithm::backoff::Backoff;
+use crate::algorithm::incarnation::Rules;
 use crate::algorithm::lease::MAX_TTL;
 use crate::algorithm::quarantine::{Quarantine, RestartPolicy};
 use crate::algorithm::time::Clock;
@@ -25,6 +26,7 @@ use crate::os::clock::SystemClock;
 use crate::os::fork::ForkEpoch;
 use crate::os::transport::TransportConfig;
 use crate::protocol::endpoint::Endpoint;
+use crate::protocol::key_space;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -231,10 +233,9 @@ impl Builder {
 
     /// What is done about nodes that were restarted and may have forgotten locks. Default: [`RestartPolicy::Observed`].
     ///
-    /// By default a node that this client has met, and that was restarted since, does not count until
-    /// [`max_ttl`](Builder::max_ttl) has passed, 60 s unless it is set. While a majority of nodes does not count,
-    /// nothing can be locked by clients that have met them. Nodes that write every change to disk can be declared
-    /// [`durable`](Builder::durable): they count at once.
+    /// By default a node that has lost its keys does not count until [`max_ttl`](Builder::max_ttl) has passed, 60 s
+    /// unless it is set. While a majority of nodes does not count, nothing can be locked. Nodes that write every change
+    /// to disk can be declared [`durable`](Builder::durable): they count at once.
     ///
     /// ```
     /// use quorumlock::{Redlock, embedded::EmbeddedNode};
@@ -386,6 +387,8 @@ impl Builder {
         let durable: Vec<bool> = self.nodes.iter().zip(&endpoints).map(declared).collect();
         let record = |((endpoint, transport), &durable): ((Endpoint, TransportConfig), &bool)| {
             let quarantine = Quarantine::new(self.restart_policy, self.max_ttl);
+            let endpoint =
+                endpoint.look_at(key_space::node(&self.prefix), self.restart_policy == RestartPolicy::Strict);
             match durable {
                 true => (endpoint.check_durability(), transport, quarantine.declared_durable()),
                 false => (endpoint, transport, quarantine),
@@ -397,6 +400,8 @@ impl Builder {
             spin: self.spin,
             release_notifications: self.release_notifications,
             retention: self.fence_retention.max(self.max_ttl.saturating_add(FENCE_MARGIN)),
+            rules: Rules::new(self.restart_policy, self.max_ttl),
+            node_timeout: self.node_timeout,
             events: report.event_queue(),
         };
         let engine = Engine::new(records, self.node_timeout, clock, config)

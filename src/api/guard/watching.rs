@@ -16,8 +16,15 @@ impl MutexGuard {
             return Ok(watched);
         }
         self.client.start_watchdog_thread()?;
-        let watch = || self.client.watchdog_thread().watch(&self.key, &self.claim, self.held.get().lease, None);
+        let watch = || self.client.watchdog_thread().watch(&self.key, (&self.claim, true), self.held.get().lease, None);
         Ok(self.watched.get_or_init(watch))
+    }
+
+    /// The acquisition has been reported to observers.
+    pub(crate) fn announce(&self) {
+        if let Some(watched) = self.watched.get() {
+            self.client.watchdog_thread().announce(watched);
+        }
     }
 
     /// Has the lock extended automatically, unless it is already. The thread of the watchdog runs.
@@ -52,7 +59,7 @@ impl MutexGuard {
 
     fn watch_for(&self, extension: AutomaticExtension) -> &WatchedLock {
         let lease = self.held.get().lease;
-        let watch = || self.client.watchdog_thread().watch(&self.key, &self.claim, lease, Some(extension));
+        let watch = || self.client.watchdog_thread().watch(&self.key, (&self.claim, true), lease, Some(extension));
         self.watched.get_or_init(watch)
     }
 }

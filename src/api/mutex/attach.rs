@@ -70,7 +70,12 @@ impl Mutex {
             client.queues().hold(key.each(), hold, validity, now);
         }
         let watch = |dog: &Watchdog| {
-            client.watchdog_thread().watch(key, &claim, validity, Some(dog.extension_of(own, claim.t0.lease, hold)))
+            client.watchdog_thread().watch(
+                key,
+                (&claim, true),
+                validity,
+                Some(dog.extension_of(own, claim.t0.lease, hold)),
+            )
         };
         let watched = self.watchdog.as_ref().map(watch);
         let longest = if watched.is_some() && own.millis() > ttl.millis() { own } else { ttl };

@@ -26,6 +26,11 @@ use crate::os::entropy;
 use crate::protocol::lock_key::LockKey;
 use crate::protocol::operation::Departure;
 use getrandom::SysRng;
+use std::time::Duration;
+
+/// For how long a call of a program that has woken another one lets that one ask: what nodes do for this call meanwhile
+/// is in vain, and in the way of that one.
+const HEAD_START: Duration = Duration::from_micros(200);
 
 /// A lock that was won.
 pub(super) struct Won<'a> {
@@ -74,6 +79,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
         let (ticket, key_index) = queued.unzip();
         let waits = ticket.is_some() && !matches!(call.limit, WaitLimit::Until(deadline) if deadline <= started);
         let queues = waits && client.engine().has_messages();
+        let woken = client.engine().woke_another(call.awaited_keys(None)).map(|woken| woken.after(HEAD_START));
         let config = AcquireConfig {
             ttl,
             node_timeout: settings.node_timeout,
@@ -81,7 +87,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
             backoff: settings.backoff,
             permanent_fault_limit: settings.unavailable_after,
             queues,
-            queues_first: queues && (call.is_in_turn() || client.engine().woke_another(call.awaited_keys(None))),
+            first_in_turn: woken.or(call.is_in_turn().then_some(started)).filter(|_| queues),
         };
         let mut machine = Acquire::new(config, started);
         let mut failure = None;
@@ -293,7 +299,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
     /// What becomes of the call's entry where an attempt is undone.
     pub(super) fn departure(&mut self) -> Option<Departure> {
         let key = self.key_index as u8;
-        self.machine.queue().map(|queue| Departure { entry: queue.entry(), ticket: queue.ticket(), key })
+        self.machine.queue().map(|queue| Departure { entry: queue.entry(), ticket: queue.ticket, key })
     }
 
     fn report_loss(&mut self) {
@@ -326,7 +332,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
             }
             let watched = watchdog.map(|watchdog| {
                 let extension = watchdog.extension_of(ttl, record.t0.lease, hold);
-                client.watchdog_thread().watch(key, &record, validity, Some(extension))
+                client.watchdog_thread().watch(key, (&record, false), validity, Some(extension))
             });
             MutexGuard::new(client.clone(), key.clone(), record, (validity, ttl), watched)
                 .standing_at_least(call.min_hold)
@@ -338,6 +344,9 @@ impl<'a, 'm> Attempts<'a, 'm> {
         let because = queue.map(|queue| queue.because()).unwrap_or_default();
         client.report().acquired(key.title(), waited, (tries, position), because, self.account.has_waited());
         self.account.is_reported = true;
+        if let Some(guard) = &guard {
+            guard.announce();
+        }
         match guard {
             // An observer may have run for longer than the lease lasts.
             Some(guard) if guard.is_over() => Err(Error::ended_meanwhile(self.call.resource(), ttl.duration())),

@@ -26,6 +26,7 @@ mod list;
 mod locks;
 mod nodes;
 mod printable;
+mod protection;
 mod report;
 mod run;
 mod scan;

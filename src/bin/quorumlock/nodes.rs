@@ -7,9 +7,10 @@ use crate::arguments::Arguments;
 use crate::bench::random_name;
 use crate::exit::{Exit, Failure};
 use crate::json::{self, Object};
+use crate::protection;
 use crate::report::{self, Progress};
 use crate::settings::Options;
-use quorumlock::{Cause, NodeState, NodeStatus, Redlock};
+use quorumlock::{Cause, Mutex, NodeState, NodeStatus, Redlock};
 use std::time::Duration;
 
 /// How long to wait for all nodes, unless `--timeout` says otherwise.
@@ -27,9 +28,10 @@ pub(crate) fn nodes(arguments: Arguments) -> Result<Exit, Failure> {
         }
         Ok(true)
     })?;
-    let redlock = options.settings()?.client()?;
-    let name = random_name(&begin)?;
-    let is_locked = Progress::during("connecting", || can_lock(&redlock, &name, timeout));
+    let settings = options.settings()?;
+    let (redlock, name) = (settings.client()?, random_name(&begin)?);
+    let mutex = redlock.mutex(name).ttl(settings.trial_ttl(TTL));
+    let is_locked = Progress::during("connecting", || can_lock(&redlock, &mutex, timeout));
     // Without a majority there are the states all the same.
     let nodes = redlock.nodes()?;
     if is_json {
@@ -51,28 +53,28 @@ pub(crate) fn nodes(arguments: Arguments) -> Result<Exit, Failure> {
 }
 
 /// Connects to all nodes, and tries a lock. Whether there is a majority for it.
-fn can_lock(redlock: &Redlock, name: &str, timeout: Duration) -> bool {
+fn can_lock(redlock: &Redlock, mutex: &Mutex, timeout: Duration) -> bool {
     if redlock.connect(timeout).is_err() {
         return false;
     }
-    let is_locked = matches!(redlock.mutex(name).ttl(TTL).try_lock(), Ok(Some(_)));
+    let is_locked = matches!(mutex.try_lock(), Ok(Some(_)));
     // A reply to the lock that was not waited for is read before that to a question that was asked later.
     redlock.connect(timeout).is_ok() && is_locked
 }
 
 fn described(node: &NodeStatus) -> Object {
-    let (state, cause, quarantine) = match node.state() {
-        NodeState::Down(cause) => ("down", Some(cause), None),
-        NodeState::Quarantined { remaining } => ("quarantined", None, Some(remaining.as_millis())),
-        NodeState::Rejected(cause) => ("rejected", Some(cause), None),
-        NodeState::Voting => ("voting", None, None),
-        _ => ("unknown", None, None),
+    let (state, cause) = match node.state() {
+        NodeState::Down(cause) => ("down", Some(cause)),
+        NodeState::Quarantined { .. } => ("quarantined", None),
+        NodeState::Rejected(cause) => ("rejected", Some(cause)),
+        NodeState::Voting => ("voting", None),
+        _ => ("unknown", None),
     };
     Object::new()
         .text("address", node.address())
         .text("state", state)
         .maybe("cause", cause)
-        .maybe_raw("quarantine_ms", quarantine)
+        .and(protection::json(node))
         .raw("state_age_ms", node.state_age().as_millis())
         .maybe("server", node.server())
         .maybe("run_id", node.run_id())

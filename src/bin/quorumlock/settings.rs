@@ -2,7 +2,7 @@
 
 use crate::arguments::{Arguments, Word, unexpected};
 use crate::exit::{Exit, Failure};
-use quorumlock::{Builder, Endpoint, Error, NodeTarget, Redlock};
+use quorumlock::{Builder, Endpoint, Error, NodeTarget, Redlock, RestartPolicy};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs::File;
@@ -177,6 +177,20 @@ impl Settings {
     /// A duration among the settings, or the default of the library.
     pub(crate) fn duration(&self, variable: &str, otherwise: Duration) -> Duration {
         self.text(variable).and_then(quorumlock::duration).unwrap_or(otherwise)
+    }
+
+    /// This time to live of a trial's lock, or the longest that is allowed if that is shorter.
+    pub(crate) fn trial_ttl(&self, ttl: Duration) -> Duration {
+        ttl.min(self.duration("MAX_TTL", MAX_TTL))
+    }
+
+    /// The restart policy, which must be a valid one.
+    pub(crate) fn restart_policy(&self) -> RestartPolicy {
+        match self.text("RESTART_POLICY") {
+            Some("off") => RestartPolicy::Off,
+            Some("strict") => RestartPolicy::Strict,
+            _ => RestartPolicy::Observed,
+        }
     }
 
     /// A setting as it is written; none if it is empty.

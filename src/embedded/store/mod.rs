@@ -117,6 +117,11 @@ impl Store {
         self.databases.iter_mut().for_each(Keyspace::clear);
     }
 
+    /// Takes over the keys of another node, like a replica, or a restart from a snapshot.
+    pub fn copy_keys(&mut self, other: &Store) {
+        self.databases.clone_from(&other.databases);
+    }
+
     /// What was published since it was last asked.
     pub fn take_messages(&mut self) -> Vec<Message> {
         self.exchange.take()
@@ -305,6 +310,7 @@ impl Store {
         match run(&mut calls) {
             Ok(ScriptValue::Bulk(text)) => reply::bulk(out, &text),
             Ok(ScriptValue::Integer(number)) => reply::integer(out, number),
+            Ok(ScriptValue::Null) => reply::null(out),
             Err(failure) => reply::error(out, &failure),
         }
         Ok(())

@@ -1,6 +1,8 @@
 //! A connection to a server that has its vote by another URL, or to one that repeats the run id of another server.
 
 use super::{BACKLOG_LIMIT, NodeConnection};
+use crate::algorithm::fault::{Cause, Fault};
+use crate::algorithm::node::NodeId;
 use crate::algorithm::run_id::RunId;
 use crate::algorithm::time::Timestamp;
 use crate::protocol::session::HandshakeState;
@@ -9,6 +11,14 @@ impl NodeConnection {
     /// Whether the node was rejected for that.
     pub(in crate::engine) fn is_duplicate(&self) -> bool {
         self.session.standing().is_duplicate()
+    }
+
+    /// The node that votes for the server, if the node was rejected for that.
+    pub(in crate::engine) fn voter(&self) -> Option<NodeId> {
+        match self.session.standing() {
+            HandshakeState::Rejected(Fault { cause: Cause::Duplicate(voter), .. }) => Some(voter),
+            _ => None,
+        }
     }
 
     /// Whether a grant may come from here, which counts as the other node's.

@@ -65,10 +65,7 @@ impl NodeConnection {
 
     /// Whether this fault would end a connection that works and has nothing to answer: servers close idle connections.
     pub(in crate::engine) fn is_idle_end(&self, fault: Fault) -> bool {
-        fault.cause == Cause::Closed
-            && self.is_open()
-            && self.session.standing() == HandshakeState::Accepted
-            && self.session.traffic.backlog() == 0
+        fault.cause == Cause::Closed && self.is_in_use() && self.session.traffic.backlog() == 0
     }
 
     /// The fault to keep: silence or an end in the handshake does not hide that what answered before was no Redis

@@ -135,14 +135,20 @@ impl NodeConnection {
         matches!(self.socket, SocketState::Closed)
     }
 
-    /// Whether the handshake is over, however it ended.
-    pub(super) fn is_handshake_answered(&self) -> bool {
-        self.session.standing() != HandshakeState::Pending
+    /// Whether it is being made, with a handshake that is not over.
+    pub(super) fn is_connecting(&self) -> bool {
+        !self.is_closed() && self.session.standing() == HandshakeState::Pending
     }
 
     /// Whether bytes may flow both ways.
     pub(super) fn is_open(&self) -> bool {
         matches!(self.socket, SocketState::Open(_))
+    }
+
+    /// Whether it stands, and the node may vote on it.
+    #[inline]
+    pub(super) fn is_in_use(&self) -> bool {
+        self.is_open() && self.session.standing() == HandshakeState::Accepted
     }
 
     /// Whether the key of a release may be on the node, as far as this client knows what it has written.
@@ -163,8 +169,7 @@ impl NodeConnection {
     /// Whether requests can be queued without another check of the connection: it is open, was read a moment ago, and
     /// the node answers in time. This is the common case, and the check is cheap.
     pub(super) fn is_ready(&self, now: Timestamp) -> bool {
-        self.is_open()
-            && self.session.standing() == HandshakeState::Accepted
+        self.is_in_use()
             && now.since(self.checked_at) <= IDLE_CHECK
             && self.session.traffic.backlog() <= BACKLOG_LIMIT
             && !self.is_overdue(now)
@@ -378,13 +383,19 @@ impl NodeConnection {
 
     /// Whether a request would be answered soon, as far as is known.
     pub(super) fn is_responsive(&self, now: Timestamp) -> bool {
-        self.is_open() && self.session.standing() == HandshakeState::Accepted && !self.is_overdue(now)
+        self.is_in_use() && !self.is_overdue(now)
+    }
+
+    /// Whether it is worth a look: it answers in time, or it is not known to hang, as no thread has read what it has
+    /// replied.
+    pub(super) fn may_be_looked_at(&self, now: Timestamp) -> bool {
+        self.is_in_use() && !(self.is_overdue(now) && self.health.is_suspect())
     }
 
     /// Closes the connection, whose session must have been abandoned.
     pub(super) fn close(&mut self, fault: Fault, now: Timestamp) {
         debug_assert_eq!(self.session.traffic.backlog(), 0);
-        let worked = self.is_open() && self.session.standing() == HandshakeState::Accepted;
+        let worked = self.is_in_use();
         let is_closed = fault.cause == Cause::Closed;
         let probe = self.probe_after(fault);
         if let (Some(stream), false) = (self.socket.stream(), is_closed) {

@@ -40,7 +40,7 @@ impl InTurn {
     /// The round that collects the replies.
     pub(super) fn round(&self) -> QueueRound {
         let own = if let TicketRequest::Fixed(ticket) = self.request.ticket { Some(ticket) } else { None };
-        QueueRound::new(own, self.latest)
+        QueueRound::new(own, self.latest).by_command(self.request.by_command)
     }
 }
 

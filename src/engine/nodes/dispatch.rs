@@ -2,6 +2,7 @@
 
 use super::Nodes;
 use super::commands::resend_in_dialect;
+use super::incarnations::HeldVote;
 use super::vote_filter::VoteFilter;
 use crate::algorithm::detail::Detail;
 use crate::algorithm::fault::{Cause, Fault, Phase};
@@ -45,7 +46,7 @@ impl Nodes {
         }
         // Not before all was read: what is still unanswered then is late, and the node with it.
         if is_answered {
-            self.filter(node).note_answer(now);
+            self.note_answer(node, now);
         }
         if self.releases.is_pending(node) {
             self.flush_pending(node, now);
@@ -62,7 +63,7 @@ impl Nodes {
     /// kept.
     fn dispatch(&mut self, node: NodeId, now: Timestamp, notify: &mut WaitSlots) -> Result<bool, Fault> {
         let mut is_answered = false;
-        while self.node(node).session.traffic.has_input() {
+        while self.node(node).session.has_event() {
             // Looked at where it stands: it is large, and this happens for each reply.
             match &mut self.node_mut(node).session.next_event() {
                 Ok(Some(event)) => is_answered |= self.handle(event, node, now, notify),
@@ -115,9 +116,17 @@ impl Nodes {
             SessionEvent::Accepted => {
                 self.filter(node).on_handshake();
                 self.reject_duplicate(node, now);
+                self.on_look(node, now, notify);
             }
-            SessionEvent::Rechecked => self.filter(node).on_recheck(),
-            SessionEvent::Rejected(fault) => self.filter(node).on_rejected(*fault, now),
+            SessionEvent::Rechecked => {
+                self.filter(node).on_recheck();
+                self.on_look(node, now, notify);
+            }
+            SessionEvent::Noted => self.on_noted(node, now, notify),
+            SessionEvent::Rejected(fault) => {
+                self.filter(node).on_rejected(*fault, now);
+                self.on_silence(node, (*fault, false), now, notify);
+            }
             SessionEvent::WrongDialect(sent) => self.resend(node, *sent, now),
         }
         false
@@ -164,17 +173,33 @@ impl Nodes {
 
     /// Counts a vote, and the fence that a grant has brought. True when the node has answered whether a lock may be
     /// acquired or kept.
-    fn count_vote(
+    pub(super) fn count_vote(
         &mut self,
         (ticket, node): (Ticket, NodeId),
         (vote, fence): (&mut Vote, Option<FencingToken>),
         now: Timestamp,
         notify: &mut WaitSlots,
     ) -> bool {
-        let Nodes { rounds, connections, states, clock, releases, .. } = self;
+        let Nodes { rounds, connections, states, clock, releases, incarnations, .. } = self;
+        let purpose = rounds.purpose(ticket);
+        if incarnations.is_doubtful(node) {
+            let refusal = connections[node.index()].session.identity().look.refusal;
+            let held = HeldVote { ticket, node, vote: *vote, fence };
+            if incarnations.holds(held, rounds.round(ticket), refusal, vote) {
+                return purpose != Some(Purpose::Inspect);
+            }
+        }
+        // A grant for the voter waits with it, and counts as little.
+        if let (Vote::Granted, Some(voter)) = (&*vote, connections[node.index()].voter()) {
+            if incarnations.is_doubtful(voter) && incarnations.judging.is_some() {
+                incarnations.held.push(HeldVote { ticket, node, vote: *vote, fence });
+                return false;
+            } else if incarnations.is_doubtful(voter) || connections[voter.index()].quarantine.is_on() {
+                *vote = Vote::Fault(Fault::new(Phase::Handshake, Cause::Duplicate(voter)));
+            }
+        }
         let connection = &mut connections[node.index()];
         let mut filter = VoteFilter { node, connection, states, clock: &**clock };
-        let purpose = rounds.purpose(ticket);
         filter.filter_vote(purpose, vote, now);
         filter.credit_voter(ticket, vote, rounds);
         if let (Vote::Granted, Some(fence)) = (&*vote, fence) {

@@ -11,7 +11,10 @@
 mod background;
 pub(super) mod commands;
 mod dispatch;
+mod incarnations;
 mod inspect;
+mod judging;
+mod mismatches;
 mod pending;
 mod poll_list;
 mod queueing;
@@ -26,6 +29,7 @@ use super::driver::{Reactor, WaitSlot, WaitSlots};
 use super::node_connection::{NodeConnection, Received};
 use super::rounds::{RoundResult, Rounds};
 use crate::algorithm::fault::{Cause, Fault};
+use crate::algorithm::incarnation::Rules;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::pending_release::Settled;
 use crate::algorithm::time::{Clock, Timestamp};
@@ -37,6 +41,7 @@ use crate::os::watch::Watch;
 use crate::protocol::session::{Abandoned, HandshakeState, Ticket};
 use background::BackgroundReleases;
 use commands::Commands;
+use incarnations::Incarnations;
 use poll_list::PollList;
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,6 +62,7 @@ pub(super) struct Nodes {
     releases: UnsettledReleases,
     background: BackgroundReleases,
     subscribers: Subscribers,
+    incarnations: Incarnations,
 }
 
 /// What an engine is made with, besides its nodes.
@@ -67,6 +73,10 @@ pub(crate) struct EngineConfig {
     pub(crate) release_notifications: bool,
     /// For how long nodes keep the key of a fenced lock.
     pub(crate) retention: Duration,
+    /// By what nodes are judged that remember something of themselves.
+    pub(crate) rules: Rules,
+    /// For how long a node is waited for.
+    pub(crate) node_timeout: Duration,
     /// Where events are reported that concern no caller, if anywhere.
     pub(crate) events: Option<Arc<EventQueue>>,
 }
@@ -78,7 +88,7 @@ impl Nodes {
         waker: Arc<Waker>,
         config: EngineConfig,
     ) -> Nodes {
-        let EngineConfig { spin, release_notifications, retention, events } = config;
+        let EngineConfig { spin, release_notifications, retention, rules, node_timeout, events } = config;
         let size = connections.len();
         Nodes {
             connections,
@@ -90,6 +100,7 @@ impl Nodes {
             releases: UnsettledReleases::new(),
             background: BackgroundReleases::default(),
             subscribers: Subscribers::new(size, release_notifications, events),
+            incarnations: Incarnations::new(rules, node_timeout, size),
         }
     }
 
@@ -184,12 +195,12 @@ impl Nodes {
             HandshakeState::Rejected(rejection) => rejection,
             HandshakeState::Pending | HandshakeState::Accepted => self.node(node).most_specific(fault),
         };
-        if !self.node(node).is_idle_end(fault) {
+        let is_idle = self.node(node).is_idle_end(fault);
+        if !is_idle {
             self.filter(node).note_failure(fault, now);
         }
         let connection = self.node_mut(node);
-        let is_in_use = connection.is_open() && connection.session.standing() == HandshakeState::Accepted;
-        let is_closed_in_use = is_in_use && fault.cause == Cause::Closed;
+        let is_closed_in_use = connection.is_in_use() && fault.cause == Cause::Closed;
         let abandoned: Vec<_> = connection.session.abandon().collect();
         connection.close(fault, now);
         self.poll.forget_closed(node, &self.connections[node.index()]);
@@ -210,6 +221,7 @@ impl Nodes {
         if !unwritten.is_empty() {
             self.queue_unwritten(node, &unwritten, (fault, now), notify);
         }
+        self.on_silence(node, (fault, is_idle), now, notify);
     }
 
     /// Writes what a connection's socket takes.
@@ -294,12 +306,14 @@ impl Reactor for Nodes {
                 self.read(node, now, notify);
             }
         }
-        for node in self.undecided(ticket).iter() {
+        self.judge_late(now, notify);
+        for node in self.undecided(ticket).without(self.held_nodes(ticket)).iter() {
             if !self.rounds.is_decided(ticket) {
                 let fault = self.node(node).fault_at_deadline(now);
                 self.rounds.vote(ticket, node, &Vote::Fault(fault), notify);
             }
         }
+        self.give_up_held(ticket, notify);
     }
 
     fn flush(&mut self, notify: &mut WaitSlots) {
@@ -317,6 +331,7 @@ impl Reactor for Nodes {
         if let Some(due) = due.filter(|&due| due < Timestamp::NEVER) {
             watch.limit = watch.limit.min(due.since(now));
         }
+        watch.limit = watch.limit.min(self.incarnations.due().since(now));
         if self.releases.bounds_poll() {
             let due = self.releases.due(&self.connections);
             watch.limit = watch.limit.min(due.since(now));
@@ -357,6 +372,7 @@ impl Reactor for Nodes {
         for (node, notice) in ended {
             self.leave_ended(node, &notice, now);
         }
+        self.judge_late(now, notify);
         self.serve_pending(now, notify);
         self.releases.notify(&self.connections, &mut self.rounds, now, notify);
         self.expire_background(now, notify);

@@ -57,11 +57,13 @@ impl Nodes {
     ) -> Ticket {
         let ttl_millis = request.ttl_millis;
         let verb = match attempt.in_turn {
-            Some(InTurn { request, .. }) => Verb::Take { ttl_millis, request },
-            None => Verb::Acquire { ttl_millis },
+            Some(InTurn { request, .. }) if !request.by_command => Verb::Take { ttl_millis, request },
+            _ => Verb::Acquire { ttl_millis },
         };
         let operation = self.commands.operation(request.kind, verb);
-        let (mut command, ready) = self.begin(Purpose::Acquire, request, operation, now, notify);
+        let is_place = attempt.in_turn.is_some_and(|in_turn| in_turn.request.stores_only);
+        let purpose = if is_place { Purpose::Enqueue } else { Purpose::Acquire };
+        let (mut command, ready) = self.begin(purpose, request, operation, now, notify);
         let ticket = command.sent.ticket();
         if let Some(in_turn) = attempt.in_turn {
             self.rounds.collect_replies(ticket, in_turn.round());
@@ -164,6 +166,17 @@ impl Nodes {
         ready
     }
 
+    /// Notices connections that have ended, and begins to make them again. Gives the nodes that have lost their data
+    /// since this was asked last, and whether a node is being connected to. Nothing is sent on connections that stand.
+    pub(in crate::engine) fn reconnect(&mut self, now: Timestamp, notify: &mut WaitSlots) -> (NodeSet, bool) {
+        for node in self.nodes() {
+            // One that cannot be connected to now is tried again.
+            let _ = self.connect(node, now, notify);
+        }
+        let is_connecting = self.connections.iter().any(NodeConnection::is_connecting);
+        (self.incarnations.take_returned(), is_connecting)
+    }
+
     /// Queues a compare-and-delete for what an attempt may have set. For a node without a connection it is kept, if the
     /// key can have reached the node at all. A lock that is to stand gets an end, by compare and expire. Nothing is
     /// kept for it, because its key ends by itself.
@@ -242,9 +255,7 @@ impl Nodes {
     /// answer without them.
     pub(in crate::engine) fn has_to_connect(&self, now: Timestamp) -> bool {
         let ready = self.connections.iter().filter(|connection| connection.is_responsive(now)).count();
-        let is_connecting =
-            |connection: &NodeConnection| !connection.is_closed() && !connection.is_handshake_answered();
-        ready <= self.connections.len() / 2 && self.connections.iter().any(is_connecting)
+        ready <= self.connections.len() / 2 && self.connections.iter().any(NodeConnection::is_connecting)
     }
 
     /// Opens the round of an operation, and gives its command and the nodes that can be asked.
@@ -331,6 +342,15 @@ impl Nodes {
         if self.node(node).is_ready(now) {
             return Ok(());
         }
+        self.connect(node, now, notify)?;
+        self.node_mut(node).admit(now)
+    }
+
+    /// Sees whether the connection still stands, and begins to make another one if not.
+    ///
+    /// # Errors
+    /// Why not.
+    fn connect(&mut self, node: NodeId, now: Timestamp, notify: &mut WaitSlots) -> Result<(), Fault> {
         self.refresh(node, now, notify);
         if let Some(fault) = self.node(node).retry_reason(now) {
             self.lose(node, fault, now, notify);
@@ -339,7 +359,7 @@ impl Nodes {
             self.node(node).may_open(now)?;
             self.open(node, now, notify)?;
         }
-        self.node_mut(node).admit(now)
+        Ok(())
     }
 
     /// Prepares a node for a release, if that is possible at present.

@@ -5,13 +5,15 @@
 use super::Nodes;
 use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::fault_counts::FaultCounts;
+use crate::algorithm::incarnation::mismatch::Mismatch;
+use crate::algorithm::incarnation::summary::NodeNote;
 use crate::algorithm::latency::Histogram;
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::time::Timestamp;
 use crate::engine::driver::WaitSlots;
 use crate::engine::rounds::{Purpose, RoundResult};
-use crate::events::metrics::nodes::NodeSample;
+use crate::events::metrics::nodes::{MISMATCHES, NodeSample};
 use crate::events::node_states::NodeMode;
 use crate::protocol::server_info::ServerInfo;
 use crate::protocol::session::Ticket;
@@ -24,6 +26,11 @@ pub(crate) struct NodeStatusSnapshot {
     /// How long it has been in this state.
     pub(crate) time: Duration,
     pub(crate) is_connected: bool,
+    /// What it remembers of itself.
+    pub(crate) note: NodeNote,
+    /// For how long it has counted, by that.
+    pub(crate) counted_for: Option<Duration>,
+    pub(crate) mismatches: Vec<Mismatch>,
     /// What it has reported of itself.
     pub(crate) server_info: ServerInfo,
     pub(crate) last_fault: Option<Fault>,
@@ -55,6 +62,7 @@ impl NodeStatusSnapshot {
             is_up: votes || !quarantine.is_zero(),
             votes,
             quarantine,
+            mismatches: MISMATCHES.map(|kind| self.mismatches.iter().any(|mismatch| mismatch.kind() == kind)),
             replies: self.latency.clone(),
             faults: self.fault_counts.clone(),
         }
@@ -117,6 +125,9 @@ impl Nodes {
             state,
             time: now.since(seen.since),
             is_connected: connection.is_open(),
+            note: self.incarnations.summary(node, now),
+            counted_for: self.incarnations.counted_for(node, now),
+            mismatches: self.incarnations.mismatches[node.index()].clone(),
             server_info: connection.server_info.clone(),
             last_fault: seen.fault,
             latency: connection.session.latency.clone(),

@@ -21,6 +21,16 @@ use crate::events::event_queue::PendingEvent;
 use crate::events::node_states::NodeStates;
 use crate::protocol::session::{HandshakeState, Ticket};
 
+/// What counts of a vote in a round for this purpose, while the node is in quarantine.
+pub(super) fn in_quarantine(purpose: Option<Purpose>, vote: Vote) -> Vote {
+    match purpose {
+        Some(Purpose::Acquire | Purpose::Enqueue | Purpose::Check) => quarantine::of_attempt(vote),
+        Some(Purpose::Extend(_)) => quarantine::of_extension(vote),
+        Some(Purpose::Inspect) => quarantine::of_inspection(vote),
+        Some(Purpose::Entry | Purpose::Release | Purpose::Wait) | None => vote,
+    }
+}
+
 /// One node, with all that decides whether its votes count.
 pub(super) struct VoteFilter<'n> {
     pub(super) node: NodeId,
@@ -113,12 +123,7 @@ impl VoteFilter<'_> {
             self.states.quarantine_ended(self.node);
             return;
         }
-        *vote = match purpose {
-            Some(Purpose::Acquire | Purpose::Check) => quarantine::of_attempt(*vote),
-            Some(Purpose::Extend(_)) => quarantine::of_extension(*vote),
-            Some(Purpose::Inspect) => quarantine::of_inspection(*vote),
-            Some(Purpose::Entry | Purpose::Release | Purpose::Wait) | None => return,
-        };
+        *vote = in_quarantine(purpose, *vote);
         if let Vote::Fault(fault) = vote
             && fault.cause == Cause::Quarantined
         {

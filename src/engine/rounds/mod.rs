@@ -92,6 +92,10 @@ impl Round {
         &self.conditions
     }
 
+    pub(crate) fn purpose(&self) -> Purpose {
+        self.purpose
+    }
+
     /// Whether the node was sent the request on a connection that is lost, and once more on another one.
     pub(crate) fn was_resent(&self, node: NodeId) -> bool {
         self.resent.contains(node)
@@ -110,7 +114,7 @@ impl Round {
         match self.purpose {
             // The owner has its verdict already, and waits for the other nodes.
             Purpose::Acquire if self.soft_deadline => self.tally.undecided().is_empty(),
-            Purpose::Acquire => self.tally.acquisition() != Outcome::Pending && !self.lacks_ticket(),
+            Purpose::Acquire | Purpose::Enqueue => self.tally.acquisition() != Outcome::Pending && !self.lacks_ticket(),
             Purpose::Extend(straggler) => match self.tally.extension() {
                 ExtensionVerdict::Pending => false,
                 ExtensionVerdict::Extended => straggler == Straggler::LeftBehind || self.tally.undecided().is_empty(),
@@ -314,6 +318,15 @@ impl Rounds {
     pub(crate) fn granted_at(&mut self, ticket: Ticket, node: NodeId) {
         if let Some(round) = self.round_mut(ticket) {
             round.tally.granted_at(node);
+        }
+    }
+
+    /// A node turns out not to count: nor do its grants in attempts that are not decided.
+    pub(crate) fn withdraw(&mut self, node: NodeId, fault: Fault) {
+        for round in self.slots.iter_mut().filter(|round| round.purpose == Purpose::Acquire && !round.decided) {
+            if round.tally.withdraw(node) {
+                round.faults[node.index()] = fault;
+            }
         }
     }
 

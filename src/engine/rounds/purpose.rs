@@ -4,6 +4,8 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     Acquire,
+    /// As an acquire that grants nothing: a place in the queue of a key of a set. A node that has none may still grant.
+    Enqueue,
     /// Whether nodes may vote. The verdict is there when each has said so.
     Check,
     /// With [`Straggler::Awaited`] it has no verdict before every node has voted, unless it is lost.

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   guard ── watch ──────► schedule ──► thread: ended? report it. due? one batch: extend, wait, note, repair.
+//!                                               a node has come back without its data? all are due.
 //!         ◄─ lease ───────  leases
 //!         ── unregister ─►  (lock state first, then the wire)
 //! ```
@@ -21,25 +22,27 @@
 //!    noted.
 //! 6. The end of the client waits for a callback for a limited time. Then the thread is left behind: it ends when the
 //!    callback has returned.
-//! 7. The thread reports its own findings before anything else. Events that other threads have left it reports one at a
+//! 7. What the thread finds about a lock is reported after it was reported acquired: findings wait for that.
+//! 8. The thread reports its own findings before anything else. Events that other threads have left it reports one at a
 //!    time, and looks at the schedule after each.
 
+mod batch;
 mod ending;
 mod last_events;
+mod reporting;
 pub(crate) mod watched;
 
-use crate::algorithm::fault::Fault;
 use crate::algorithm::lease::{Ttl, Validity};
-use crate::algorithm::node::{NodeId, NodeSet};
+use crate::algorithm::node::NodeSet;
 use crate::algorithm::renewal::{LeaseId, RenewalConfig, Renewals};
-use crate::algorithm::time::LeaseTime;
+use crate::algorithm::time::{LeaseTime, Timestamp};
 use crate::engine::calls::{AttemptRecord, Engine, RoundResult, Stragglers};
 use crate::engine::local_queue::{HoldId, Queues};
 use crate::events::event::LossReason;
 use crate::events::report::Reporter;
 use crate::os::sync::{Condvar, JoinHandle, Mutex, MutexGuard, lock, spawn};
 use crate::protocol::lock_key::LockKey;
-use crate::protocol::session::Ticket;
+use batch::{Batch, Finding};
 use last_events::report_last_events;
 use std::collections::HashMap;
 use std::io;
@@ -116,18 +119,19 @@ impl WatchdogThread {
         if schedule.thread.is_none() {
             let (engine, queues) = (Arc::clone(&self.engine), Arc::clone(&self.queues));
             let (report, shared) = (self.report.without_queued(), Arc::clone(&self.shared));
-            let thread = WatchdogLoop { engine, queues, report, shared, batch: Batch::default() };
+            let reconnect_at = Timestamp::ORIGIN;
+            let thread = WatchdogLoop { engine, queues, report, shared, batch: Batch::default(), reconnect_at };
             schedule.thread = Some(spawn("quorumlock watchdog", move || thread.run())?);
         }
         Ok(())
     }
 
-    /// Watches a lock from now on: extends it, or only reports its loss. The thread must have been
-    /// [`start`](WatchdogThread::start)ed.
+    /// Watches a lock from now on: extends it, or only reports its loss. One whose acquisition was not reported yet is
+    /// to be [`announce`](WatchdogThread::announce)d. The thread must have been [`start`](WatchdogThread::start)ed.
     pub(crate) fn watch(
         &self,
         key: &LockKey,
-        record: &AttemptRecord,
+        (record, is_announced): (&AttemptRecord, bool),
         lease: Validity,
         extension: Option<AutomaticExtension>,
     ) -> Arc<WatchedLock> {
@@ -141,13 +145,21 @@ impl WatchdogThread {
         let margin = margin.min(lease.remaining(now) / 2);
         let less_margin = Validity::until(lease.end().before(margin));
         let id = schedule.renewals.insert(config, record.t0.lease, less_margin, now);
-        let watched = Arc::new(WatchedLock::new((key, hold), record, lease, ttl, margin, id));
+        let watched = Arc::new(WatchedLock::new((key, hold), (record, is_announced), lease, ttl, margin, id));
         schedule.locks.insert(id, Arc::clone(&watched));
         // A step of the clock has made a lease overdue, and the sleeping thread does not notice that.
         if schedule.renewals.next_at() < next_at || next_at <= now {
             self.shared.changed.notify_one();
         }
         watched
+    }
+
+    /// The acquisition of a lock has been reported: so may be from now on what the thread has found about it.
+    pub(crate) fn announce(&self, watched: &WatchedLock) {
+        if watched.announce() {
+            let _schedule = lock(&self.shared.schedule);
+            self.shared.changed.notify_one();
+        }
     }
 
     /// Lets a lock that is extended be extended as long as this one allows, if that is longer. False when it is lost.
@@ -231,30 +243,14 @@ struct WatchdogLoop {
     report: Reporter,
     shared: Arc<WatchdogShared>,
     batch: Batch,
-}
-
-#[derive(Default)]
-struct Batch {
-    ended: Vec<LeaseId>,
-    due: Vec<LeaseId>,
-    lost: Vec<Arc<WatchedLock>>,
-    extending: Vec<(Arc<WatchedLock>, Ttl)>,
-    tickets: Vec<Ticket>,
-    unreported: Vec<(Arc<WatchedLock>, Finding)>,
-}
-
-/// What is to be reported about a lock.
-enum Finding {
-    /// By this time to live; the key is being set again on these nodes.
-    Extended(Ttl, NodeSet),
-    Failed(Vec<(NodeId, Fault)>),
-    /// With whether the observer is still to be notified. Callbacks run in any case.
-    Lost(LossReason, bool),
+    /// When to look next whether connections have ended.
+    reconnect_at: Timestamp,
 }
 
 impl WatchdogLoop {
     fn run(mut self) {
         self.work();
+        self.report_batch();
         // Where a callback on this thread has dropped the last handle, no other thread reports what is left.
         report_last_events(&self.report, &self.engine);
         lock(&self.shared.schedule).has_ended = true;
@@ -294,13 +290,14 @@ impl WatchdogLoop {
                 schedule = self.report(&shared, schedule, WatchdogLoop::report_batch);
                 continue;
             }
+            let until_look = self.reconnect(&mut schedule);
             self.batch.take_due(&mut schedule, now);
             if self.batch.extending.is_empty() {
-                if self.report.has_queued() {
-                    schedule = self.report(&shared, schedule, |thread| thread.report.deliver_at_most(1));
+                if self.report.has_queued() || self.batch.has_reportable() {
+                    schedule = self.report(&shared, schedule, WatchdogLoop::report_batch);
                     continue;
                 }
-                let sleep = schedule.renewals.next_at().since(now).min(CLOCK_CHECK_INTERVAL);
+                let sleep = schedule.renewals.next_at().since(now).min(until_look);
                 schedule = shared.changed.wait_timeout(schedule, sleep).unwrap_or_else(PoisonError::into_inner).0;
                 continue;
             }
@@ -312,28 +309,23 @@ impl WatchdogLoop {
         shared.noted.notify_all();
     }
 
-    /// Reports what a batch has found, to the observer and to loss callbacks.
-    fn report_batch(&mut self) {
-        for (watched, found) in self.batch.unreported.drain(..) {
-            let (report, key) = (&self.report, watched.key.title());
-            match found {
-                Finding::Extended(ttl, repaired) => report.extended(key, ttl.duration(), true, repaired),
-                Finding::Failed(faults) => {
-                    report.renewal_failed(key, watched.lease().remaining(self.engine.lease_now()), &faults);
-                }
-                Finding::Lost(reason, is_unreported) => {
-                    let held = self.engine.now().since(watched.held_since);
-                    if reason == LossReason::KeyGone {
-                        report.extension_lost(key, true);
-                    }
-                    watched.run_loss_callbacks();
-                    if is_unreported {
-                        report.lost(key, reason, held);
-                    }
-                }
+    /// Once a second: connects again to nodes whose connections have ended. Where one has come back without its data,
+    /// all locks are extended now, and repaired there: a third of a time to live may be long. Gives the time until it
+    /// is to look again, [`CLOCK_CHECK_INTERVAL`] at most.
+    fn reconnect(&mut self, schedule: &mut Schedule) -> Duration {
+        if !schedule.locks.values().any(|watched| watched.is_extended()) {
+            return CLOCK_CHECK_INTERVAL;
+        }
+        let now = self.engine.now();
+        if now >= self.reconnect_at {
+            let (returned, is_connecting) = self.engine.reconnect();
+            let nap = if is_connecting { self.engine.node_timeout() } else { CLOCK_CHECK_INTERVAL };
+            self.reconnect_at = now.after(nap);
+            if !returned.is_empty() {
+                schedule.renewals.hurry(self.engine.lease_now());
             }
         }
-        self.report.deliver_at_most(1);
+        self.reconnect_at.since(now).min(CLOCK_CHECK_INTERVAL)
     }
 
     /// Extends all leases that are due, in one batch. The schedule is released when they have been queued: a lock that

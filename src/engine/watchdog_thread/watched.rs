@@ -57,6 +57,10 @@ pub(super) struct Held {
     pub(super) is_over: bool,
     /// The loss has been reported to the observer, or is about to be.
     pub(super) loss_reported: bool,
+    /// The acquisition has been reported to the observer.
+    is_announced: bool,
+    /// The thread has found something before that.
+    has_early_findings: bool,
 }
 
 impl Held {
@@ -78,7 +82,7 @@ impl WatchedLock {
     /// A lock that is held from now on: for so long, and extended by `ttl` if at all.
     pub(super) fn new(
         (key, hold): (&LockKey, Option<HoldId>),
-        record: &AttemptRecord,
+        (record, is_announced): (&AttemptRecord, bool),
         lease: Validity,
         ttl: Option<Ttl>,
         margin: Duration,
@@ -86,16 +90,30 @@ impl WatchedLock {
     ) -> WatchedLock {
         let (loss, lost) = bounded(1);
         let loss_reported = lease == Validity::LOST;
-        let held =
-            Mutex::new(Held { ttl, reached: record.reached, lease, by_hand: None, is_over: false, loss_reported });
+        let (reached, by_hand, is_over, has_early_findings) = (record.reached, None, false, false);
+        let held = Held { ttl, reached, lease, by_hand, is_over, loss_reported, is_announced, has_early_findings };
         let on_loss = Mutex::new(LossCallbacks::Waiting(Vec::new()));
         let (key, token, kind, held_since) = (key.clone(), record.token.clone(), record.kind, record.t0.steady);
-        WatchedLock { key, hold, token, kind, held_since, margin, id, held, loss, lost, on_loss }
+        WatchedLock { key, hold, token, kind, held_since, margin, id, held: Mutex::new(held), loss, lost, on_loss }
     }
 
     /// The lease as it is now.
     pub(crate) fn lease(&self) -> Validity {
         lock(&self.held).lease
+    }
+
+    /// Whether its acquisition has been reported. If not, what was found about it is reported later.
+    pub(super) fn is_announced(&self) -> bool {
+        let mut held = lock(&self.held);
+        held.has_early_findings |= !held.is_announced;
+        held.is_announced
+    }
+
+    /// Its acquisition has been reported. True when the thread has found something before.
+    pub(super) fn announce(&self) -> bool {
+        let mut held = lock(&self.held);
+        held.is_announced = true;
+        held.has_early_findings
     }
 
     /// A channel that brings one message when the lock is lost.

@@ -40,11 +40,13 @@ mod severity;
 #[cfg(test)]
 pub(crate) mod samples;
 
+pub use crate::algorithm::incarnation::mismatch::Mismatch;
 pub use call::{GaveUp, GaveUpReason, Waiting, WaitingForItself};
 pub use lock::{Acquired, AttemptLost, Extended, ExtensionFailed, KeyWithoutExpiry, LossReason, Lost, Repaired};
 pub(crate) use name::ResourceName;
 pub use node::{
-    NodeDown, NodeMayEvict, NodeNotDurable, NodeQuarantined, NodeUp, QuarantineEnded, ReleaseNotificationsRefused,
+    NodeDown, NodeMayEvict, NodeMismatched, NodeNotDurable, NodeQuarantined, NodeUp, QuarantineEnded,
+    ReleaseNotificationsRefused,
 };
 pub use release::{ReleaseFailed, Released};
 pub use severity::Severity;
@@ -78,6 +80,8 @@ pub enum Event {
     NodeDown(NodeDown),
     /// A node may evict locks.
     NodeMayEvict(NodeMayEvict),
+    /// What a node remembers does not fit this client.
+    NodeMismatched(NodeMismatched),
     /// A node is declared durable and is not.
     NodeNotDurable(NodeNotDurable),
     /// The votes of a node do not count.
@@ -119,8 +123,8 @@ impl Event {
             Event::EventsDropped(_) | Event::NodeDown(_) | Event::NodeMayEvict(_) | Event::NodeNotDurable(_) => {
                 return None;
             }
-            Event::NodeQuarantined(_) | Event::NodeUp(_) | Event::QuarantineEnded(_) => return None,
-            Event::ReleaseNotificationsRefused(_) => return None,
+            Event::NodeMismatched(_) | Event::NodeQuarantined(_) | Event::NodeUp(_) => return None,
+            Event::QuarantineEnded(_) | Event::ReleaseNotificationsRefused(_) => return None,
         })
     }
 
@@ -140,8 +144,8 @@ impl Event {
             Event::NodeUp(_) | Event::QuarantineEnded(_) | Event::Repaired(_) => Severity::Info,
             Event::EventsDropped(_) | Event::ExtensionFailed(_) | Event::ReleaseFailed(_) => Severity::Warning,
             Event::NodeDown(_) | Event::NodeMayEvict(_) | Event::NodeNotDurable(_) => Severity::Warning,
-            Event::NodeQuarantined(_) | Event::ReleaseNotificationsRefused(_) => Severity::Warning,
-            Event::WaitingForItself(_) => Severity::Warning,
+            Event::NodeMismatched(_) | Event::NodeQuarantined(_) => Severity::Warning,
+            Event::ReleaseNotificationsRefused(_) | Event::WaitingForItself(_) => Severity::Warning,
             Event::KeyWithoutExpiry(_) | Event::Lost(_) => Severity::Error,
         }
     }
@@ -160,6 +164,7 @@ impl fmt::Display for Event {
             Event::Lost(event) => event.fmt(f),
             Event::NodeDown(event) => event.fmt(f),
             Event::NodeMayEvict(event) => event.fmt(f),
+            Event::NodeMismatched(event) => event.fmt(f),
             Event::NodeNotDurable(event) => event.fmt(f),
             Event::NodeQuarantined(event) => event.fmt(f),
             Event::NodeUp(event) => event.fmt(f),

@@ -1,5 +1,6 @@
 //! Events of nodes.
 
+use crate::algorithm::incarnation::mismatch::Mismatch;
 use crate::algorithm::time::Human;
 use crate::events::error::NodeFault;
 use std::fmt;
@@ -59,6 +60,35 @@ impl fmt::Display for NodeMayEvict {
     }
 }
 
+/// What a node remembers does not fit this client: another program has other settings, or the user has no right to the
+/// key. Locks work, and no call fails for it.
+///
+/// Reported once for each node and difference, and again if it ends and begins anew. A client whose `max_ttl` is longer
+/// stores that at the node, which ends the difference for this client, and begins one for the others.
+#[derive(Clone, Debug)]
+pub struct NodeMismatched {
+    pub(crate) address: String,
+    pub(crate) mismatch: Mismatch,
+}
+
+impl NodeMismatched {
+    /// The node's address: `host:port`, or `unix:` and a path.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// The difference.
+    pub fn mismatch(&self) -> Mismatch {
+        self.mismatch
+    }
+}
+
+impl fmt::Display for NodeMismatched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.address, self.mismatch)
+    }
+}
+
 /// A node is declared [`durable`](crate::Node::durable), and its `INFO` says `aof_enabled:0`: it appends no write to
 /// disk. The declaration is ignored, and the [`RestartPolicy`](crate::RestartPolicy) holds for this node. Reported once
 /// for each connection.
@@ -105,7 +135,7 @@ impl NodeQuarantined {
 
 impl fmt::Display for NodeQuarantined {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} restarted or was a replica, does not vote for {}", self.address, Human(self.remaining))
+        write!(f, "{} may have forgotten locks, does not vote for {}", self.address, Human(self.remaining))
     }
 }
 

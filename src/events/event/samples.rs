@@ -2,8 +2,9 @@
 
 use super::{
     Acquired, AttemptLost, Event, EventsDropped, Extended, ExtensionFailed, GaveUp, GaveUpReason, KeyWithoutExpiry,
-    LossReason, Lost, NodeDown, NodeMayEvict, NodeNotDurable, NodeQuarantined, NodeUp, QuarantineEnded, ReleaseFailed,
-    ReleaseNotificationsRefused, Released, Repaired, ResourceName, Waiting, WaitingForItself,
+    LossReason, Lost, Mismatch, NodeDown, NodeMayEvict, NodeMismatched, NodeNotDurable, NodeQuarantined, NodeUp,
+    QuarantineEnded, ReleaseFailed, ReleaseNotificationsRefused, Released, Repaired, ResourceName, Waiting,
+    WaitingForItself,
 };
 use crate::algorithm::detail::Detail;
 use crate::algorithm::fault::{Cause, Fault, Phase};
@@ -39,6 +40,7 @@ pub(crate) fn all() -> Vec<Event> {
         let fault = fault(denied(command));
         Event::ReleaseNotificationsRefused(ReleaseNotificationsRefused { fault, publishing })
     };
+    let mismatched = |mismatch| Event::NodeMismatched(NodeMismatched { address: address(), mismatch });
     let held = second * 8;
     let release_failed =
         |dropped| Event::ReleaseFailed(ReleaseFailed { resource: resource(), dropped, held, causes: causes() });
@@ -67,6 +69,9 @@ pub(crate) fn all() -> Vec<Event> {
         lost(LossReason::LeaseEnded),
         Event::NodeDown(NodeDown { fault: fault(refused) }),
         Event::NodeMayEvict(NodeMayEvict { address: address(), policy: "allkeys-lru" }),
+        mismatched(Mismatch::MaxTtl { noted: second * 60, own: second * 30 }),
+        mismatched(Mismatch::Nodes { noted: 3, own: 5 }),
+        mismatched(Mismatch::Rights),
         Event::NodeNotDurable(NodeNotDurable { address: address() }),
         Event::NodeQuarantined(NodeQuarantined { address: address(), remaining: second * 60 }),
         Event::NodeUp(NodeUp { address: address() }),

@@ -51,6 +51,11 @@ pub(crate) const NODE_VOTES: Family =
     family("quorumlock_node_votes", Kind::Gauge, "Whether the votes of the node count.");
 pub(crate) const NODE_QUARANTINE: Family =
     family("quorumlock_node_quarantine_seconds", Kind::Gauge, "Time until the votes of the node count again.");
+pub(crate) const NODE_MISMATCH: Family = family(
+    "quorumlock_node_mismatch",
+    Kind::Gauge,
+    "Whether what the node remembers of other programs does not fit the client.",
+);
 pub(crate) const NODE_REPLY: Family = family(
     "quorumlock_node_reply_seconds",
     Kind::Histogram,

@@ -31,6 +31,7 @@
 //! | `quorumlock_node_up{node}` | gauge | 1 if the node answers, otherwise 0 |
 //! | `quorumlock_node_votes{node}` | gauge | 1 if the votes of the node count, otherwise 0 |
 //! | `quorumlock_node_quarantine_seconds{node}` | gauge | Time until the votes of the node count again; 0 if it is not in quarantine |
+//! | `quorumlock_node_mismatch{node,of}` | gauge | 1 if what the node remembers does not fit the client, otherwise 0: as [`NodeStatus::mismatches`](crate::NodeStatus::mismatches). `of`: another `max_ttl`, another number of `nodes`, or `rights` to the key that the user lacks |
 //! | `quorumlock_node_reply_seconds{node}` | histogram | Time from an operation on a lock to the reply of the node, counted by the clients that there are |
 //! | `quorumlock_node_faults_total{node,phase,cause}` | counter | Votes of the node that were lost to a fault, counted by the clients that there are: as [`NodeStatus::faults`](crate::NodeStatus::faults) |
 //! | `quorumlock_nodes` | gauge | Number of nodes |

@@ -8,6 +8,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// What programs that use a node may not agree on: `of` of the mismatches.
+pub(crate) const MISMATCHES: [&str; 3] = ["max_ttl", "nodes", "rights"];
+
 /// One node, as a client sees it.
 #[derive(Clone, Debug)]
 pub(crate) struct NodeSample {
@@ -18,6 +21,8 @@ pub(crate) struct NodeSample {
     pub(crate) votes: bool,
     /// For how long it is in quarantine.
     pub(crate) quarantine: Duration,
+    /// Whether there is such a mismatch, by place in [`MISMATCHES`].
+    pub(crate) mismatches: [bool; MISMATCHES.len()],
     /// How long its replies took.
     pub(crate) replies: Histogram,
     /// What has cost it votes.
@@ -30,6 +35,9 @@ impl NodeSample {
         self.is_up &= other.is_up;
         self.votes &= other.votes;
         self.quarantine = self.quarantine.max(other.quarantine);
+        for (is_mismatched, other) in self.mismatches.iter_mut().zip(other.mismatches) {
+            *is_mismatched |= other;
+        }
         self.replies.add(&other.replies);
         self.faults.add(&other.faults);
     }

@@ -69,11 +69,12 @@ fn nodes_are_shown_as_the_least_of_their_clients_sees_them() {
     let (mut replies, mut faults) = (Histogram::default(), FaultCounts::default());
     [3, 200, 200_000_000].into_iter().for_each(|micros| replies.record(Duration::from_micros(micros)));
     faults.record(Fault::new(Phase::Reply, Cause::TimedOut));
-    let node = |is_up, votes, seconds| NodeSample {
+    let node = |is_up, votes, seconds: u64| NodeSample {
         address: "10.0.0.1:6379".into(),
         is_up,
         votes,
         quarantine: Duration::from_secs(seconds),
+        mismatches: [seconds == 5, false, false],
         replies: replies.clone(),
         faults: faults.clone(),
     };
@@ -96,6 +97,8 @@ fn nodes_are_shown_as_the_least_of_their_clients_sees_them() {
     has(&counters, "quorumlock_node_up{node=\"10.0.0.1:6379\"} 1");
     has(&counters, "quorumlock_node_votes{node=\"10.0.0.1:6379\"} 0");
     has(&counters, "quorumlock_node_quarantine_seconds{node=\"10.0.0.1:6379\"} 5");
+    has(&counters, "quorumlock_node_mismatch{node=\"10.0.0.1:6379\",of=\"max_ttl\"} 1");
+    has(&counters, "quorumlock_node_mismatch{node=\"10.0.0.1:6379\",of=\"nodes\"} 0");
     has(&counters, "quorumlock_nodes 1");
 }
 

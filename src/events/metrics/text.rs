@@ -7,7 +7,7 @@ use super::class::{ATTEMPTS, Class, ENDS, EXTENSIONS, LOSSES, REASONS, RELEASES}
 use super::classes::ClassId;
 use super::families::{self, Family};
 use super::histogram::{BOUNDS, HistogramValues};
-use super::nodes::NodeSample;
+use super::nodes::{MISMATCHES, NodeSample};
 use std::fmt::{Result, Write};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
@@ -229,6 +229,13 @@ pub(super) fn write_nodes(out: &mut dyn Write, nodes: &[NodeSample]) -> Result {
         text.begin(families::NODE_QUARANTINE.name, labels);
         text.seconds(nanos(node.quarantine));
         text.end()?;
+    }
+    text.family(&families::NODE_MISMATCH)?;
+    for node in nodes {
+        for (of, is_mismatched) in MISMATCHES.into_iter().zip(node.mismatches) {
+            let labels = [label("node", &node.address), label("of", of)].join(",");
+            text.sample(families::NODE_MISMATCH.name, &["{", &labels, "}"].concat(), is_mismatched.into())?;
+        }
     }
     text.family(&families::NODE_REPLY)?;
     for node in nodes {

@@ -117,6 +117,13 @@ impl Endpoint {
         self.durable
     }
 
+    /// Has connections look at what the node remembers under this key: behind each vote if so, or once a second.
+    #[must_use]
+    pub fn look_at(mut self, node_key: String, behind_votes: bool) -> Endpoint {
+        (self.handshake.node_key, self.handshake.looks_behind_votes) = (Some(node_key), behind_votes);
+        self
+    }
+
     /// Declares the node durable, so that the handshake looks for a contradiction.
     #[must_use]
     pub fn check_durability(mut self) -> Endpoint {

@@ -4,8 +4,8 @@ use super::*;
 
 fn shown(url: &str) -> String {
     let Endpoint { address, is_tls, handshake, durable } = Endpoint::parse(url).unwrap();
-    let Handshake { user, password, database, checks_durability } = handshake;
-    assert!(!checks_durability, "the builder says so");
+    let Handshake { user, password, database, checks_durability, node_key, looks_behind_votes } = handshake;
+    assert!(!checks_durability && node_key.is_none() && !looks_behind_votes, "the builder says so");
     let login = match (user, password) {
         (None, None) => String::new(),
         (user, password) => format!("{}:{}@", user.unwrap_or_default(), password.unwrap_or_default()),

@@ -356,4 +356,13 @@ fn a_take_by_set_is_granted_or_refused() {
     assert_eq!(by_set(Reply::Bulk(None)), Ok(Answer::Vote(Vote::Refused)));
     assert_eq!(by_set(Reply::Integer(1)), UNEXPECTED);
     assert_eq!(by_set(Reply::Bulk(Some(b"y 5 0 0 - - "))), UNEXPECTED);
+    for (text, cause) in [
+        ("ERR unknown command 'SET'", Cause::Server("ERR")),
+        ("NOPERM this user has no permissions to run the 'set' command", Cause::NoPermission),
+        ("NOPERM this user has no permissions to run the 'eval' command", Cause::NoPermission),
+    ] {
+        let answer = by_set(Reply::Error(text.as_bytes()));
+        let Ok(Answer::Vote(Vote::Fault(fault))) = answer else { panic!("{answer:?} to {text}") };
+        assert_eq!(fault.cause, cause, "{text}");
+    }
 }

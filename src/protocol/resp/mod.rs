@@ -367,5 +367,15 @@ pub fn decimal(mut number: u64, digits: &mut [u8; 20]) -> &[u8] {
     }
 }
 
+/// A number in decimal digits.
+pub(super) fn number(digits: &[u8]) -> Option<u64> {
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+/// A number that servers count exactly, in digits alone.
+pub(super) fn exact_number(digits: &[u8]) -> Option<u64> {
+    number(digits).filter(|&number| digits[0] != b'+' && number < 1 << 53)
+}
+
 #[cfg(test)]
 mod tests;

@@ -9,7 +9,7 @@
 //! The handshake goes out in one flight with the first command:
 //!
 //! ```text
-//!   AUTH, SELECT, INFO server, memory, replication, then whatever is asked
+//!   AUTH, SELECT, INFO server, memory, replication, a look at what the node remembers, then whatever is asked
 //!     all accepted ──► Accepted: votes count
 //!     any refused ───► Rejected: every vote on this connection is that fault; releases are still served
 //! ```
@@ -28,7 +28,7 @@ mod parts;
 mod recheck;
 
 use super::command;
-use super::dialect::Dialect;
+use super::dialect::{Answer, Dialect};
 use super::handshake::{Handshake, Part};
 use super::inspection::{self, Inspected};
 use super::script::ScriptCache;
@@ -74,6 +74,8 @@ pub enum SessionEvent {
     Accepted,
     /// The server has said once more what it is: its [`identity`](Session::identity) is up to date.
     Rechecked,
+    /// The node was to store a note: the [`identity`](Session::identity) has what it remembers now.
+    Noted,
     /// The handshake was refused, or the server has become a replica; no vote on this connection counts.
     Rejected(Fault),
     /// The node does not support the dialect that an operation was sent in: call [`ask_again`](Session::ask_again), or
@@ -101,6 +103,13 @@ pub struct Session {
     wakes: Wakes,
     /// When the server was last asked whether it is a master.
     checked_at: Timestamp,
+    /// The key of what the node remembers, if it is looked at.
+    node_key: Option<String>,
+    looks_behind_votes: bool,
+    /// How long after the question the last reply of a look was read.
+    look_took: Duration,
+    /// An operation that was answered, and counts when the look behind it was answered as well.
+    unconfirmed: Option<(SentOperation, Answer)>,
     inspected: Inspected,
     parts: PartAnswers,
     /// How long the replies to operations took, on this connection and earlier ones.
@@ -115,7 +124,9 @@ enum Request {
     Operation(SentOperation),
     /// One of a set but the last, which ends its operation.
     Part(SentOperation),
-    Recheck,
+    Recheck(Part),
+    /// A note of the node about itself.
+    Note,
     /// Of a set: whether there is this key, and whether that is the last question.
     Exists(Ticket, u8, bool),
     /// What stands under the key of a lock, which is fenced if so.
@@ -151,7 +162,7 @@ impl Wakes {
 impl Request {
     /// The part of a handshake that it is, or repeats.
     fn part(self) -> Part {
-        if let Request::Handshake(part) = self { part } else { Part::InfoReplication }
+        if let Request::Handshake(part) | Request::Recheck(part) = self { part } else { Part::InfoReplication }
     }
 
     fn is_release(&self) -> bool {
@@ -176,6 +187,10 @@ impl Session {
             take_dialect: Dialect::Eval,
             wakes: Wakes::default(),
             checked_at: now,
+            node_key: handshake.node_key.clone(),
+            looks_behind_votes: handshake.looks_behind_votes,
+            look_took: Duration::ZERO,
+            unconfirmed: None,
             inspected: Inspected::default(),
             parts: PartAnswers::default(),
             latency: Histogram::default(),
@@ -194,6 +209,11 @@ impl Session {
     /// Takes what the release or leave has found whose reply was the last event.
     pub fn take_wakes(&mut self) -> Wakes {
         std::mem::take(&mut self.wakes)
+    }
+
+    /// How long after the question the reply of the last look was read: what it shows may be as old.
+    pub fn look_took(&self) -> Duration {
+        self.look_took
     }
 
     /// Lets no vote on this connection count any more: each is `fault` from now on. Releases are still served.
@@ -216,12 +236,25 @@ impl Session {
         self.release_dialect
     }
 
+    /// Whether there may be another event.
+    pub fn has_event(&self) -> bool {
+        self.traffic.has_input() || self.is_confirmed()
+    }
+
     /// The next thing that the received bytes mean, or `None` until more are received.
     ///
     /// # Errors
     /// The bytes are not what was asked for. The connection must be given up.
     pub fn next_event(&mut self) -> Result<Option<SessionEvent>, ProtocolError> {
-        while self.traffic.has_input() {
+        loop {
+            if self.is_confirmed()
+                && let Some((mut sent, mut answer)) = self.unconfirmed.take()
+            {
+                return Ok(Some(self.answered(&mut sent, &mut answer)));
+            }
+            if !self.traffic.has_input() {
+                return Ok(None);
+            }
             // Even half a reply is too much when none is expected.
             let Some(request) = self.expected.front() else {
                 return Err(ProtocolError::Unrequested);
@@ -230,7 +263,7 @@ impl Session {
                 return Ok(None);
             };
             let event = match request {
-                Request::Check(_) | Request::Handshake(_) | Request::Recheck => {
+                Request::Check(_) | Request::Handshake(_) | Request::Recheck(_) => {
                     let request = *request;
                     let refused = request.part().learn(reply, &mut self.identity)?;
                     self.informed(request, refused)
@@ -244,12 +277,21 @@ impl Session {
                         self.parts.finish(sent.part, answer, sent.operation.acquires());
                     }
                     self.taken(length);
+                    if self.looks_behind_votes && !sent.is_release && self.is_looking() {
+                        self.unconfirmed = Some((sent, *answer));
+                        continue;
+                    }
                     return Ok(Some(self.answered(&mut sent, answer)));
                 }
                 &Request::Part(sent) => {
                     self.parts.add(sent.part, sent.parse_reply(reply)?);
                     self.wakes.add(sent.part, sent.wake(reply));
                     None
+                }
+                Request::Note => {
+                    self.identity.look.learn_stored(reply)?;
+                    self.note_told();
+                    Some(SessionEvent::Noted)
                 }
                 &Request::Value(is_fenced) => {
                     self.inspected.note_value(inspection::value_reply(reply, is_fenced)?);
@@ -274,23 +316,25 @@ impl Session {
                 return Ok(event);
             }
         }
-        Ok(None)
     }
 
     /// Ends the conversation: every request that is still unanswered, oldest first, and what kind it was.
     pub fn abandon(&mut self) -> impl Iterator<Item = (Ticket, Abandoned)> + '_ {
         self.unanswered_releases = 0;
         let written = self.traffic.abandon();
-        self.expected.drain(..).enumerate().filter_map(move |(index, request)| match request {
+        let unconfirmed = self.unconfirmed.take().map(|(sent, _)| (sent.ticket(), Abandoned::of(&sent, true)));
+        let unanswered = self.expected.drain(..).enumerate().filter_map(move |(index, request)| match request {
             Request::Check(ticket) | Request::End(ticket, _) => Some((ticket, Abandoned::Check)),
             Request::Operation(sent) => Some((sent.ticket(), Abandoned::of(&sent, index < written))),
             Request::Handshake(_)
             | Request::Part(_)
-            | Request::Recheck
+            | Request::Recheck(_)
+            | Request::Note
             | Request::Exists(..)
             | Request::Value(_)
             | Request::Waiting => None,
-        })
+        });
+        unconfirmed.into_iter().chain(unanswered)
     }
 
     /// How many of the expected replies are to releases.
@@ -303,7 +347,8 @@ impl Session {
         match request {
             Request::Check(ticket) => Some(SessionEvent::Answered(ticket, self.checked(refused))),
             Request::Handshake(part) => self.handshake_answered(part, refused),
-            _ => self.rechecked(refused.is_none()),
+            Request::Recheck(part) => self.rechecked(part, refused),
+            _ => None,
         }
     }
 
@@ -324,7 +369,7 @@ impl Session {
         if self.standing != HandshakeState::Pending {
             return None;
         }
-        if part.is_last() && refused.is_none() {
+        if self.is_last(part) && refused.is_none() {
             if self.identity.has_msetex() {
                 self.set_dialect = Dialect::Msetex;
             }
@@ -334,20 +379,35 @@ impl Session {
             self.standing = HandshakeState::Rejected(fault);
             return Some(SessionEvent::Rejected(fault));
         }
-        if part.is_last() {
+        if self.is_last(part) {
+            self.note_told();
             self.standing = HandshakeState::Accepted;
             return Some(SessionEvent::Accepted);
         }
         None
     }
 
+    /// A node that does not tell what it remembers is not looked at again on this connection.
+    fn note_told(&mut self) {
+        self.node_key = self.node_key.take().filter(|_| self.identity.look.is_told());
+    }
+
+    /// Whether a look, or a handshake, is answered in full with this.
+    fn is_last(&self, part: Part) -> bool {
+        part == if self.node_key.is_some() { Part::NodeTime } else { Part::InfoReplication }
+    }
+
     /// The reply that was expected first has been understood.
     #[inline]
     fn taken(&mut self, length: usize) {
         let time = self.traffic.answered(length);
-        if let Some(Request::Operation(sent)) = self.expected.pop_front() {
-            self.unanswered_releases -= usize::from(sent.is_release);
-            self.latency.record(time);
+        match self.expected.pop_front() {
+            Some(Request::Operation(sent)) => {
+                self.unanswered_releases -= usize::from(sent.is_release);
+                self.latency.record(time);
+            }
+            Some(Request::Handshake(_) | Request::Recheck(_)) => self.look_took = time,
+            _ => {}
         }
     }
 

@@ -51,6 +51,9 @@ impl Session {
         }
         sent.part = last;
         self.await_reply(Request::Operation(sent), now);
+        if !matches!(sent.operation.verb, Verb::Leave(_) | Verb::Release(_)) {
+            self.look_behind(now);
+        }
     }
 
     /// The dialect that an operation is sent in first, if not by a hash.

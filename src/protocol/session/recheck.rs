@@ -2,12 +2,17 @@
 //!
 //! A master that is made a replica and a master again keeps its connections, and has lost its keys. So a vote that
 //! comes long after the server last said what it is goes out behind `INFO replication`, in the same write, and the
-//! reply to that is understood first. A server that withheld it in the handshake is not asked again.
+//! reply to that is understood first. With [`Strict`](crate::algorithm::quarantine::RestartPolicy::Strict), the
+//! question goes out behind each vote instead, and the vote counts when that is answered. A server that withheld it in
+//! the handshake is not asked again.
 
-use super::{HandshakeState, Request, Session, SessionEvent};
+use super::{HandshakeState, Part, Request, Session, SessionEvent};
 use crate::algorithm::fault::{Fault, Phase};
+use crate::algorithm::incarnation::NewNote;
 use crate::algorithm::time::Timestamp;
-use crate::protocol::command;
+use crate::algorithm::vote::Vote;
+use crate::protocol::dialect::Answer;
+use crate::protocol::{command, node_note};
 use std::time::Duration;
 
 /// For how long the server counts as what it last said it is. Short against any time to live that is worth a failover,
@@ -18,19 +23,63 @@ impl Session {
     /// Asks the server whether it is still the master that it was, if it has not said so lately. To be called before a
     /// request is queued that brings a vote.
     pub(super) fn recheck(&mut self, now: Timestamp) {
-        let is_due = now.since(self.checked_at) > RECHECK_AFTER;
+        let is_due = now.since(self.checked_at) > RECHECK_AFTER && !self.looks_behind_votes;
         if is_due && self.standing == HandshakeState::Accepted && self.identity.replication().is_some() {
-            self.checked_at = now;
-            command::info(self.traffic.end(), "replication");
-            self.await_reply(Request::Recheck, now);
+            self.look(now);
         }
     }
 
-    /// The server has answered; `is_told` unless it runs nothing at present.
-    pub(super) fn rechecked(&mut self, is_told: bool) -> Option<SessionEvent> {
-        if !is_told {
+    /// Asks the same behind a request that brings a vote, if each is looked behind.
+    pub(super) fn look_behind(&mut self, now: Timestamp) {
+        let is_told = self.standing == HandshakeState::Pending || self.identity.replication().is_some();
+        if self.looks_behind_votes && self.standing.rejection().is_none() && is_told {
+            self.look(now);
+        }
+    }
+
+    /// Whether the next reply belongs to a look.
+    pub(super) fn is_looking(&self) -> bool {
+        matches!(self.expected.front(), Some(Request::Recheck(_)))
+    }
+
+    /// Whether an operation was answered, and the look behind it.
+    #[inline]
+    pub(super) fn is_confirmed(&self) -> bool {
+        self.unconfirmed.is_some() && !self.is_looking()
+    }
+
+    /// Asks the server whether it is still the master that it was, and what it remembers of itself.
+    pub fn look(&mut self, now: Timestamp) {
+        self.checked_at = now;
+        command::info(self.traffic.end(), "replication");
+        self.await_reply(Request::Recheck(Part::InfoReplication), now);
+        if let Some(key) = &self.node_key {
+            node_note::look(self.traffic.end(), key.as_bytes());
+            self.await_reply(Request::Recheck(Part::NodeKey), now);
+            self.await_reply(Request::Recheck(Part::NodeTime), now);
+        }
+    }
+
+    /// Has the node store a note about itself, if it still has what the last look has found.
+    pub fn note(&mut self, new: &NewNote, now: Timestamp) {
+        if let Some(key) = &self.node_key {
+            self.identity.look.store(self.traffic.end(), key.as_bytes(), new);
+            self.await_reply(Request::Note, now);
+        }
+    }
+
+    /// The server has answered a part of the question, or runs nothing at present.
+    pub(super) fn rechecked(&mut self, part: Part, refused: Option<Fault>) -> Option<SessionEvent> {
+        if let Some(fault) = refused {
             // It runs a script, for example. The next vote asks again.
             self.checked_at = Timestamp::ORIGIN;
+            if let Some((_, answer)) = &mut self.unconfirmed {
+                *answer = Answer::Vote(Vote::Fault(Fault { phase: Phase::Reply, ..fault }));
+            }
+            return None;
+        }
+        let has_objection = self.identity.objection().is_some();
+        if !self.is_last(part) && !has_objection {
             return None;
         }
         match (self.standing, self.identity.objection()) {
@@ -53,10 +102,9 @@ mod tests {
     use crate::algorithm::lease::OwnerToken;
     use crate::algorithm::lock_kind::Access;
     use crate::algorithm::queue::TakeRequest;
-    use crate::algorithm::vote::Vote;
     use crate::protocol::handshake::Handshake;
     use crate::protocol::operation::{FenceRequest, Kind, Operation, Verb};
-    use crate::protocol::session::{EncodedOperation, SentOperation, Ticket};
+    use crate::protocol::session::{Abandoned, EncodedOperation, SentOperation, Ticket};
 
     const TICKET: Ticket = Ticket { slot: 0, generation: 0 };
     const RECHECK: &str = "*2\r\n$4\r\nINFO\r\n$11\r\nreplication\r\n";
@@ -150,5 +198,64 @@ mod tests {
             let reported = events(&mut session, "-BUSY a script runs\r\n$-1\r\n");
             assert_eq!(reported, [SessionEvent::Answered(TICKET, Vote::Refused)]);
         }
+    }
+
+    /// Two votes in one flight, each of which counts when the look behind it was understood.
+    #[test]
+    fn a_look_behind_each_vote_is_understood_before_the_vote() {
+        let mut session = member(&replication("master"));
+        session.looks_behind_votes = true;
+        let set = Operation { verb: Verb::Acquire { ttl_millis: 1 }, kind: Kind::Plain };
+        for _ in 0..2 {
+            queue(&mut session, set, at(5000));
+        }
+        queue(&mut session, Operation { verb: Verb::Release(None), kind: Kind::Plain }, at(5000));
+        let sent = String::from_utf8(session.traffic.unsent().to_vec()).unwrap();
+        session.traffic.sent(sent.len());
+        assert!(sent.starts_with("*6\r\n$3\r\nSET\r\n"), "{sent}");
+        assert_eq!(sent.matches(RECHECK).count(), 2);
+        let [granted, refused] = [Vote::Granted, Vote::Refused].map(|vote| SessionEvent::Answered(TICKET, vote));
+        assert_eq!(events(&mut session, "+OK\r\n"), [], "the look is missing");
+        assert!(!session.has_event());
+        let reported = events(&mut session, &format!("{}$-1\r\n", replication("master")));
+        assert_eq!(reported, [SessionEvent::Rechecked, granted]);
+        let reported = events(&mut session, &format!("{}:1\r\n", replication("master")));
+        assert_eq!(reported, [SessionEvent::Rechecked, refused, granted]);
+
+        // What the look finds, and a look that finds nothing, cost the vote. So does the end of the connection.
+        queue(&mut session, set, at(5000));
+        let busy = Fault::new(Phase::Reply, Cause::Server("BUSY"));
+        let reported = events(&mut session, "+OK\r\n-BUSY a script runs\r\n");
+        assert_eq!(reported, [SessionEvent::Answered(TICKET, Vote::Fault(busy))]);
+        queue(&mut session, set, at(5000));
+        session.traffic.sent(session.traffic.unsent().len());
+        assert_eq!(events(&mut session, "+OK\r\n"), []);
+        assert_eq!(session.abandon().collect::<Vec<_>>(), [(TICKET, Abandoned::Acquire)]);
+        queue(&mut session, set, at(5000));
+        let replica = Fault::new(Phase::Reply, Cause::NotMaster);
+        let reported = events(&mut session, &format!("+OK\r\n{}", replication("slave")));
+        assert_eq!(reported, [SessionEvent::Rejected(replica), SessionEvent::Answered(TICKET, Vote::Fault(replica))]);
+    }
+
+    #[test]
+    fn a_look_at_what_the_node_remembers_comes_with_the_handshake_and_with_each_question() {
+        let handshake = Handshake { node_key: Some("quorumlock-node:".into()), ..Handshake::default() };
+        let mut session = Session::open(&handshake, None, Timestamp::ORIGIN);
+        const LOOK: &str = "*2\r\n$3\r\nGET\r\n$16\r\nquorumlock-node:\r\n*1\r\n$4\r\nTIME\r\n";
+        const TIME: &str = "*2\r\n$1\r\n9\r\n$1\r\n5\r\n";
+        assert!(String::from_utf8_lossy(session.traffic.unsent()).ends_with(LOOK));
+        session.traffic.sent(session.traffic.unsent().len());
+        let info = format!("$0\r\n\r\n$0\r\n\r\n{}", replication("master"));
+        assert!(events(&mut session, &format!("{info}$-1\r\n")).is_empty(), "the clock is missing");
+        assert_eq!(events(&mut session, TIME), [SessionEvent::Accepted]);
+        assert_eq!(before_set(&mut session, at(5000)), format!("{RECHECK}{LOOK}"));
+        let reported = events(&mut session, &format!("{}$-1\r\n{TIME}+OK\r\n", replication("master")));
+        assert_eq!(reported, [SessionEvent::Rechecked, SessionEvent::Answered(TICKET, Vote::Granted)]);
+        // A replica's objection is known with the first reply, and reported once.
+        before_set(&mut session, at(9000));
+        let fault = Fault::new(Phase::Reply, Cause::NotMaster);
+        let reported = events(&mut session, &format!("{}$-1\r\n{TIME}-READONLY no\r\n", replication("slave")));
+        assert_eq!(reported, [SessionEvent::Rejected(fault), SessionEvent::Answered(TICKET, Vote::Fault(fault))]);
+        assert_eq!(session.traffic.backlog(), 0);
     }
 }

@@ -83,7 +83,7 @@ const NOW: Timestamp = Timestamp::ORIGIN;
 #[test]
 fn the_handshake_goes_out_in_one_flight_with_the_first_command() {
     let handshake =
-        Handshake { user: Some("me".into()), password: Some("pw".into()), database: 3, checks_durability: false };
+        Handshake { user: Some("me".into()), password: Some("pw".into()), database: 3, ..Handshake::default() };
     let mut session = Session::open(&handshake, None, NOW);
     acquire(&mut session, ticket(0), b"k", &token(1));
     let flight = sent(&mut session);
@@ -306,12 +306,8 @@ fn the_receive_buffer_grows_for_one_long_reply_and_shrinks_again() {
 
 #[test]
 fn secrets_do_not_show() {
-    let handshake = Handshake {
-        user: Some("alice".into()),
-        password: Some("hunter2".into()),
-        database: 0,
-        checks_durability: false,
-    };
+    let handshake =
+        Handshake { user: Some("alice".into()), password: Some("hunter2".into()), database: 0, ..Handshake::default() };
     let session = Session::open(&handshake, None, NOW);
     let shown = format!("{handshake:?} {session:?}");
     assert!(!shown.contains("hunter2") && !shown.contains("alice"), "{shown}");

@@ -5,11 +5,13 @@
 //! in memory; there, leaks are not looked for.
 
 use super::library::{LIMIT, Running, compile, compile_with, has_sanitizer, library, root, run};
+use crate::clients::{SOON, builder, client, take};
 use crate::support::process::eventually;
-use crate::support::server::{Answer, Server, TLS_VARIABLE};
+use crate::support::server::{Server, TLS_VARIABLE};
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 const SANITIZERS: &str = "-fsanitize=address,undefined";
 /// Nothing wrong, and not a byte left in the end.
@@ -147,6 +149,9 @@ fn a_host_of_any_habits_is_at_home() {
 fn a_library_that_is_closed_leaves_nothing() {
     let program = compile_with("loader", "tests/it/capi/loader.c", ["-std=c99", "-ldl", "-rdynamic"]);
     let servers = Server::several(3).unwrap();
+    // The three are one deployment, though the program begins with the first alone: otherwise the others would have
+    // joined later, and would wait.
+    client(&servers).connect(SOON).unwrap();
     let path = library().join("libquorumlock.so").display().to_string();
     let mut urls: Vec<String> = servers.iter().map(Server::url).collect();
     // By its name, which has to be looked up. Not the first: only that one is used for a moment, and a look-up takes
@@ -166,6 +171,11 @@ fn restarts_of_nodes_are_reported() {
     servers.push(Server::with(&["--appendonly", "yes", "--appendfsync", "always"]).unwrap());
     servers[1].command(&["CONFIG", "SET", "maxmemory", "100mb"]).unwrap();
     servers[1].command(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]).unwrap();
+    let half = Duration::from_secs(30);
+    let another = builder(&servers).ttl(half).max_ttl(half).build().unwrap();
+    another.connect(SOON).unwrap();
+    drop(take(&another.mutex("nodes")));
+    another.flush_releases(SOON).unwrap();
     let mut command = command(&program, &[]);
     command.args(servers.iter().map(Server::url)).arg("redis://127.0.0.1:1");
     let mut running = Running::start(command.stdin(Stdio::piped()));
@@ -178,9 +188,16 @@ fn restarts_of_nodes_are_reported() {
     input.write_all(b"\n").unwrap();
     let said = running.end(LIMIT).success();
     assert!(
-        said.contains(&format!("14: {} restarted or was a replica, does not vote for ", servers[0].address())),
+        said.contains(&format!("14: {} may have forgotten locks, does not vote for ", servers[0].address())),
         "{said}"
     );
+    for server in &servers {
+        for (kind, line) in [(24, "noted a max_ttl of 30 s, this one has 60 s"), (25, "noted 4 nodes, this one has 5")]
+        {
+            let line = format!("{kind}: {}: another program has {line}", server.address());
+            assert_eq!(said.matches(&line).count(), 1, "{line}: {said}");
+        }
+    }
     assert!(said.contains(&format!("13: {} may evict locks (allkeys-lru)", servers[1].address())), "{said}");
     assert!(said.contains(&format!("node 0: {}: in quarantine", servers[0].address())), "{said}");
     for index in [1, 2, 3] {
@@ -200,7 +217,7 @@ fn a_thread_that_waits_may_be_cancelled() {
         let ending = Running::start(&mut command).end(LIMIT);
         assert_eq!(ending.errors, "");
         assert_eq!(ending.success(), "alive\n");
-        let is_empty = |server: &Server| matches!(server.command(&["DBSIZE"]), Ok(Answer::Number(0)));
+        let is_empty = |server: &Server| server.keys().is_ok_and(|keys| keys.is_empty());
         assert!(eventually(LIMIT, || servers.iter().all(is_empty)), "a key is left");
     }
 }

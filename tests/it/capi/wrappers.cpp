@@ -52,6 +52,7 @@ struct log {
         CHECK(event.kind() != QUORUMLOCK_EVENT_ACQUIRED || event.waited() > 0us);
         CHECK(event.kind() != QUORUMLOCK_EVENT_ATTEMPT_LOST || event.granted() + event.refused() > 0);
         CHECK(event.kind() == QUORUMLOCK_EVENT_ACQUIRED || event.position() == 0);
+        CHECK(event.told() + event.unasked() + event.challenges() <= event.attempts());
         CHECK(event.kind() != QUORUMLOCK_EVENT_EXTENDED || event.ttl() > 0ms);
         CHECK(event.kind() != QUORUMLOCK_EVENT_NODE_UP || (event.addresses().size() == 1 && event.name().empty()));
         CHECK(event.kind() != QUORUMLOCK_EVENT_NODE_DOWN || event.faults().size() == 1);
@@ -117,6 +118,7 @@ static void nodes(const quorumlock::client &client, std::size_t count)
     }));
     std::size_t durable = 0;
     for (const auto &node : client.nodes()) {
+        CHECK(node.counted == 0ms || node.message.find(", votes counted for ") != std::string::npos);
         CHECK(node.is_connected && node.quarantine == 0ms && node.state_age >= 0ms && !node.last_fault);
         CHECK(node.message.find(node.address) == 0 && !node.server.empty() && node.run_id.size() == 8);
         CHECK(node.role == QUORUMLOCK_ROLE_MASTER && node.eviction.empty());

@@ -76,6 +76,19 @@ def waits(client):
     assert mutex.try_lock_until(quorumlock.now() + 5).unlock()
 
 
+def told(client, urls, events):
+    other = quorumlock.Client(urls, prefix="w:")
+    held = quorumlock.Mutex(other, "told").lock()
+    waiting = threading.Thread(target=lambda: quorumlock.Mutex(client, "told").lock().unlock())
+    waiting.start()
+    time.sleep(0.3)
+    assert held.unlock()
+    waiting.join()
+    [won] = [event for event in events if event.kind == ACQUIRED and event.name.endswith("told")]
+    assert won.told >= 1 and won.position == 1 and won.attempts > won.told + won.unasked + won.challenges
+    other.close()
+
+
 def message_of(kind, action):
     """The message of an exception that must be raised."""
     try:
@@ -266,6 +279,7 @@ def nodes(client, count):
     statuses = client.nodes()
     assert len(statuses) == count and sum(node.is_durable for node in statuses) == 1
     for node in statuses:
+        assert node.counted == 0 or ", votes counted for " in node.message
         assert node.is_connected and node.quarantine == 0 and node.state_age >= 0 and node.last_fault is None
         assert node.message.startswith(node.address) and node.server and len(node.run_id) == 8
         assert node.role == MASTER and node.eviction == ""
@@ -310,6 +324,7 @@ def main(path, *urls):
     os.environ["LOCKS_NODES"] = ",".join(urls)
     assert len(quorumlock.Client.from_env("LOCKS_").connect(10)) == len(urls)
     waits(client)
+    told(client, urls, events)
     signals(client)
     levels(client)
     readers(client)

@@ -43,3 +43,12 @@ fn how_long_a_state_is_known_does_not_read_as_how_long_it_lasts() {
     let found = nodes(&deployment);
     assert!(!found.out.contains("voting for") && found.out.contains(": voting, known for "), "{}", found.all());
 }
+
+#[test]
+fn locks_that_are_tried_last_no_longer_than_any_may() {
+    let deployment = Deployment::of(3);
+    for command in ["nodes", "doctor"] {
+        let found = run(deployment.tool(&[command, "--max-ttl", "500ms"]));
+        assert_eq!(found.code, Some(0), "{}", found.all());
+    }
+}

@@ -14,7 +14,10 @@ const THREADS: usize = 4;
 fn rule() -> Vec<String> {
     let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/docs/operations.md")).unwrap();
     let line = page.lines().find_map(|line| line.strip_prefix("ACL SETUSER locks ")).expect("a rule").to_owned();
-    assert!(line.contains(" ~orders/* ~quorumlock-*:orders/* resetchannels &quorumlock:* "), "{line}");
+    assert!(
+        line.contains(" ~orders/* ~quorumlock-*:orders/* ~quorumlock-node: resetchannels &quorumlock:* "),
+        "{line}"
+    );
     line.split(' ').map(str::to_owned).collect()
 }
 

@@ -1,10 +1,10 @@
 //! Releases that were written and not answered: a thread of the client finds out that they are lost, though no call is
 //! under way.
 
-use crate::clients::{SOON, client_of, long_lock, take};
+use crate::clients::{SOON, client_of, key_counts, long_lock, take};
 use crate::support::process::{alone, eventually, threads_named};
 use crate::support::proxy::{Direction, Proxy};
-use crate::support::server::{Answer, Server};
+use crate::support::server::Server;
 use quorumlock::{MutexGuard, Redlock};
 use std::thread;
 use std::time::Duration;
@@ -23,10 +23,10 @@ fn releases_on_connections_that_are_reset_are_run_after_the_outage_without_a_cal
     proxies.iter().for_each(|proxy| proxy.refuse(true));
     proxies.iter().for_each(Proxy::reset_all);
     thread::sleep(OUTAGE);
-    assert_eq!(keys(&servers), [GUARDS; 3], "no release has come through");
+    assert_eq!(key_counts(&servers), [GUARDS; 3], "no release has come through");
     proxies.iter().for_each(|proxy| proxy.flow(Direction::ToServer));
     proxies.iter().for_each(|proxy| proxy.refuse(false));
-    assert!(eventually(SOON, || keys(&servers) == [0; 3]), "{:?} keys stay", keys(&servers));
+    assert!(eventually(SOON, || key_counts(&servers) == [0; 3]), "{:?} keys stay", key_counts(&servers));
 }
 
 /// Whatever is sent is lost. Then the wire says that there is no such connection, as a firewall does that has forgotten
@@ -38,9 +38,9 @@ fn releases_that_were_lost_are_run_when_their_connections_turn_out_to_be_gone() 
     proxies.iter().for_each(Proxy::lose_all);
     drop(guards);
     thread::sleep(OUTAGE);
-    assert_eq!(keys(&servers), [GUARDS; 3], "no release has come through");
+    assert_eq!(key_counts(&servers), [GUARDS; 3], "no release has come through");
     proxies.iter().for_each(Proxy::reset_all);
-    assert!(eventually(SOON, || keys(&servers) == [0; 3]), "{:?} keys stay", keys(&servers));
+    assert!(eventually(SOON, || key_counts(&servers) == [0; 3]), "{:?} keys stay", key_counts(&servers));
 }
 
 #[test]
@@ -79,12 +79,4 @@ fn some(proxies: &[Proxy]) -> (Redlock, Vec<MutexGuard>) {
     assert!(client.mutex("other").try_lock().is_ok());
     client.flush_releases(SOON).unwrap();
     (client, guards)
-}
-
-fn keys(servers: &[Server]) -> [usize; 3] {
-    let count = |server: &Server| match server.command(&["DBSIZE"]).unwrap() {
-        Answer::Number(count) => count as usize,
-        answer => panic!("{answer:?}"),
-    };
-    [count(&servers[0]), count(&servers[1]), count(&servers[2])]
 }

@@ -6,7 +6,7 @@ use crate::faults::keeps_secrets;
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server, free_port};
 use quorumlock::event::Event;
-use quorumlock::{Cause, ErrorKind, Node, NodeState, Observer, Phase, Redlock, Role};
+use quorumlock::{Cause, ErrorKind, Node, NodeNote, NodeState, Observer, Phase, Redlock, Role};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -114,6 +114,27 @@ fn a_node_that_contradicts_its_declaration_is_reported_once_for_each_connection_
         let _ = take(&builder.observer(Arc::clone(&journal)).build().unwrap().mutex(KEY)).unlock().unwrap();
         assert!(!journal.words().iter().any(|words| words.starts_with("not durable ")), "{:?}", journal.words());
     }
+}
+
+#[test]
+fn the_time_for_which_votes_have_counted_goes_on_without_a_look() {
+    let mut server = [Server::start().unwrap()];
+    let client = builder(&server).build().unwrap();
+    assert_eq!(
+        (client.nodes().unwrap()[0].note(), client.nodes().unwrap()[0].counted_for()),
+        (NodeNote::Unknown, None)
+    );
+    let _ = take(&client.mutex(KEY)).unlock().unwrap();
+    let wait = Duration::from_millis(300);
+    thread::sleep(wait);
+    let status = client.nodes().unwrap().remove(0);
+    let counted = status.counted_for().unwrap();
+    assert!(counted >= wait && status.note() == (NodeNote::Founder { age: counted }), "{status:?}");
+    assert!(status.to_string().contains(", votes counted for "), "{status}");
+    server[0].kill();
+    failure(&client.mutex(KEY));
+    let status = client.nodes().unwrap().remove(0);
+    assert_eq!((status.note(), status.counted_for()), (NodeNote::Unknown, None));
 }
 
 #[test]

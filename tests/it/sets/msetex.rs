@@ -40,7 +40,8 @@ fn a_set_is_one_command_where_the_server_has_it_and_a_few_where_not() {
         for _ in 0..3 {
             assert_eq!(take(&set(&client, &KEYS)).unlock().unwrap(), ReleaseOutcome::Released);
         }
-        let expected = if has_msetex(&servers[0]) { (3, 0) } else { (0, 9) };
+        // One SET is the note that each node of a new deployment gets.
+        let expected = if has_msetex(&servers[0]) { (3, 1) } else { (0, 10) };
         for server in &servers {
             assert!(eventually(SOON, || (calls(server, "msetex"), calls(server, "set")) == expected));
         }
@@ -56,9 +57,11 @@ fn what_one_command_refuses_is_undone_nowhere() {
         servers.iter().for_each(|server| _ = server.command(&["SET", "b", "theirs"]).unwrap());
         assert!(set(&client, &KEYS).try_lock().unwrap().is_none());
         client.flush_releases(SOON).unwrap();
-        let releases = |server| ["eval", "evalsha", "delex", "delifeq"].map(|command| calls(server, command));
-        assert!(servers.iter().filter(|server| releases(server) == [0; 4]).count() >= 2, "refused by two of three");
-        assert!(servers.iter().all(|server| value(server, "a").is_none() && calls(server, "set") == 1));
+        let releases = |server: &Server| ["eval", "evalsha", "delex", "delifeq"].map(|command| calls(server, command));
+        // One script, with one SET, stores the note that each node of a new deployment gets.
+        let is_noted_only = |server: &&Server| releases(server) == [1, 0, 0, 0];
+        assert!(servers.iter().filter(is_noted_only).count() >= 2, "refused by two of three");
+        assert!(servers.iter().all(|server| value(server, "a").is_none() && calls(server, "set") == 2));
     }
 }
 
@@ -71,9 +74,10 @@ fn a_user_who_may_not_use_it_is_asked_in_the_other_way_within_the_call() {
             assert_eq!(take(&set(&client, &KEYS)).unlock().unwrap(), ReleaseOutcome::Released);
             client.flush_releases(SOON).unwrap();
         }
-        // Once only, a node that answers last is not asked again: the others have granted the lock.
+        // Once only, a node that answers last is not asked again: the others have granted the lock. One SET is the note
+        // that each node of a new deployment gets.
         for server in &servers {
-            assert!(eventually(SOON, || matches!(calls(server, "set"), 6 | 9)), "{}", calls(server, "set"));
+            assert!(eventually(SOON, || matches!(calls(server, "set"), 7 | 10)), "{}", calls(server, "set"));
         }
         assert!(servers.iter().all(|server| calls(server, "msetex") == 0));
         KEYS.iter().for_each(|key| gone_for_good(&servers, key));
@@ -98,8 +102,10 @@ fn a_waiter_finds_out_which_key_it_waits_for_and_a_node_that_lost_one_key_is_rep
             }
             waiting.join().unwrap()
         });
-        // At a node where "c" was released last, its key may be missing from the start.
-        servers[0].command(&["DEL", "c"]).unwrap();
+        // At a node where "c" was released last, its key may be missing from the start. Two such nodes are a loss.
+        if servers.iter().all(|server| value(server, "c").is_some()) {
+            servers[0].command(&["DEL", "c"]).unwrap();
+        }
         // An extension does not wait for a node that the machine holds up.
         assert!(eventually(SOON, || {
             assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);

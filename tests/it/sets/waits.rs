@@ -4,6 +4,7 @@ use super::{keys_asked_for, set, take};
 use crate::clients::{SOON, builder, client, gone_for_good, long_lock, value};
 use crate::support::process::eventually;
 use crate::support::server::Server;
+use quorumlock::embedded::{EmbeddedNode, ServerKind};
 use quorumlock::event::Event;
 use quorumlock::{CancelHandle, ErrorKind, Observer, Redlock, ReleaseOutcome, Wait};
 use std::sync::Arc;
@@ -17,6 +18,16 @@ const ARRIVAL: Duration = Duration::from_millis(150);
 /// How many calls have begun to wait.
 #[derive(Default)]
 struct Waits(AtomicUsize);
+
+/// How many nodes were reported to be down.
+#[derive(Default)]
+struct Downs(AtomicUsize);
+
+impl Observer for Downs {
+    fn event(&self, event: &Event) {
+        self.0.fetch_add(usize::from(matches!(event, Event::NodeDown(_))), Ordering::Relaxed);
+    }
+}
 
 impl Observer for Waits {
     fn event(&self, event: &Event) {
@@ -52,6 +63,35 @@ fn a_set_that_waits_holds_nothing_and_is_woken_by_each_key_that_it_lacks() {
         assert_eq!(waiting.join().unwrap().unlock().unwrap(), ReleaseOutcome::Released);
     });
     ["a", "b", "c", "d"].iter().for_each(|key| gone_for_good(&servers, key));
+}
+
+#[test]
+fn a_set_waits_where_nodes_have_no_scripts() {
+    // These release by another command.
+    let without = || EmbeddedNode::builder().kind(ServerKind::Valkey9).without_scripts();
+    for scriptless in [1, 3] {
+        let node = |number| if number < scriptless { without().start() } else { EmbeddedNode::start() };
+        let nodes: Vec<EmbeddedNode> = (0..3).map(|number| node(number).unwrap()).collect();
+        let client = || Redlock::builder().nodes(nodes.iter().map(EmbeddedNode::url)).build().unwrap();
+        let downs = Arc::new(Downs::default());
+        let builder = Redlock::builder().nodes(nodes.iter().map(EmbeddedNode::url)).observer(downs.clone());
+        let mine = builder.build().unwrap();
+        let (theirs, other) = (client(), client());
+        let held = ["b", "c"].map(|key| long_lock(&theirs, key).lock().unwrap());
+        thread::scope(|threads| {
+            let waiting = threads.spawn(|| set(&mine, &["a", "b", "c", "d"]).lock_timeout(SOON * 3).unwrap().unwrap());
+            for guard in held {
+                thread::sleep(ARRIVAL);
+                assert!(!waiting.is_finished(), "{scriptless} without scripts");
+                assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+            }
+            assert_eq!(waiting.join().unwrap().unlock().unwrap(), ReleaseOutcome::Released);
+        });
+        // That a node has no queue says nothing of its votes.
+        assert_eq!(downs.0.load(Ordering::Relaxed), 0);
+        // Nothing is left.
+        assert_eq!(take(&set(&other, &["a", "b", "c", "d"])).unlock().unwrap(), ReleaseOutcome::Released);
+    }
 }
 
 #[test]

@@ -56,16 +56,22 @@ impl Proxy {
         SockRef::from(&listener).set_tcp_mss(SEGMENT).expect("a size of segments");
         SockRef::from(&listener).set_recv_buffer_size(WINDOW).expect("a size of a buffer");
         let port = listener.local_addr().expect("the port that was bound").port();
-        let shared = Arc::new(Shared { changed: Condvar::new(), state: Mutex::default() });
+        let state = Mutex::new(State { server, ..State::default() });
+        let shared = Arc::new(Shared { changed: Condvar::new(), state });
         let listener = spawn("proxy listener", {
             let shared = Arc::clone(&shared);
-            move || accept(&listener, server, &shared)
+            move || accept(&listener, &shared)
         });
         Proxy { port, shared, listener: Some(listener) }
     }
 
     pub(crate) fn port(&self) -> u16 {
         self.port
+    }
+
+    /// Leads each connection that is made from now on to this port: another server takes over the address.
+    pub(crate) fn lead_to(&self, server: u16) {
+        self.shared.state().server = server;
     }
 
     pub(crate) fn url(&self) -> String {
@@ -174,6 +180,8 @@ struct State {
     disturbance: Option<Disturbance>,
     disturbed: usize,
     refuses: bool,
+    /// The port that new connections lead to.
+    server: u16,
     stopping: bool,
     to_client: Gate,
     to_server: Gate,
@@ -305,7 +313,7 @@ impl Wire {
     }
 }
 
-fn accept(listener: &TcpListener, server: u16, shared: &Arc<Shared>) {
+fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
     for client in listener.incoming() {
         if shared.state().stopping {
             break;
@@ -318,6 +326,7 @@ fn accept(listener: &TcpListener, server: u16, shared: &Arc<Shared>) {
             continue;
         }
         // Without a server the client sees its connection closed.
+        let server = shared.state().server;
         let Ok(server) = TcpStream::connect((Ipv4Addr::LOCALHOST, server)) else { continue };
         for stream in [&client, &server] {
             let _ = stream.set_nodelay(true);

@@ -175,6 +175,13 @@ impl Server {
         }
     }
 
+    /// The keys, without what the server remembers of itself.
+    pub fn keys(&self) -> io::Result<Vec<String>> {
+        let Answer::List(keys) = self.command(&["KEYS", "*"])? else { return Err(io::ErrorKind::InvalidData.into()) };
+        let text = |answer| if let Answer::Text(text) = answer { Some(text) } else { None };
+        Ok(keys.into_iter().filter_map(text).filter(|key| !key.starts_with("quorumlock-node:")).collect())
+    }
+
     /// Sends one command on a connection of its own and returns the answer: `server.command(&["GET", "key"])`.
     ///
     /// A password among the server's arguments is used. An answer that takes longer than two seconds is an error.

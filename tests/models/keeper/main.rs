@@ -188,7 +188,7 @@ impl Scene {
             let claim = stage.network.take(&name, token.clone(), ttl, nodes);
             let (key, lease) = (LockKey::One(name.as_str().into()), ttl.lease_from(claim.t0.lease));
             let extension = watchdog.as_ref().map(|watchdog| watchdog.extension_of(ttl, claim.t0.lease, HoldId));
-            let watched = client.watchdog_thread().watch(&key, &claim, lease, extension);
+            let watched = client.watchdog_thread().watch(&key, (&claim, true), lease, extension);
             stage.network.listen(&name, watched.lost());
             let margin = watchdog.map_or(Duration::ZERO, |watchdog| watchdog.margin_for(ttl));
             let lock = Arc::new(Lock { name, token, margin, watched: Arc::clone(&watched) });

@@ -48,6 +48,8 @@ pub(crate) enum Reply {
         rank: u32,
         is_free: bool,
     },
+    /// Refused, and nothing is said about the queue.
+    Taken,
 }
 
 /// What a round has come to.
@@ -69,6 +71,7 @@ pub(crate) struct Round {
     pub(crate) exact: NodeSet,
     pub(crate) greatest: u64,
     pub(crate) is_next: bool,
+    pub(crate) is_by_command: bool,
 }
 
 /// A call, from its first round to its end.
@@ -78,6 +81,7 @@ pub(crate) struct CallState {
     pub(crate) ticket: Option<u64>,
     pub(crate) round: Round,
     pub(crate) turns: NodeSet,
+    pub(crate) found_first: NodeSet,
     pub(crate) is_next: bool,
     pub(crate) retries: bool,
 }
@@ -102,7 +106,7 @@ impl CallState {
     /// The library's.
     fn queued(&self, nodes: usize, call: usize, heads: &[Watch; NODES]) -> QueuedCall {
         let mut queued = QueuedCall::new(setup(nodes), entry(call), NOW);
-        queued.ticket = self.ticket;
+        (queued.ticket, queued.found_first) = (self.ticket, self.found_first);
         (queued.turns, queued.next, queued.retry) =
             (self.turns, self.is_next.then_some(NOW), self.retries.then_some(SPACING));
         queued.fallback = NOW.after(PLACE_LEASE);
@@ -120,16 +124,24 @@ impl CallState {
 
     fn store(&mut self, queued: &QueuedCall) {
         (self.ticket, self.turns, self.retries) = (queued.ticket, queued.turns, queued.retry.is_some());
-        self.is_next = queued.next.is_some();
+        (self.is_next, self.found_first) = (queued.next.is_some(), queued.found_first);
     }
 
-    /// Begins a round. Returns the call whose entry it challenges.
-    pub(crate) fn ask(&mut self, nodes: usize, call: usize, heads: &[Watch; NODES]) -> Option<usize> {
+    /// Begins a round, by the command of the lock if there is one. Returns the call whose entry it challenges.
+    pub(crate) fn ask(
+        &mut self,
+        nodes: usize,
+        call: usize,
+        heads: &[Watch; NODES],
+        has_command: bool,
+    ) -> Option<usize> {
         let mut queued = self.queued(nodes, call, heads);
         let request = queued.request(0, NOW);
         queued.ask(NOW);
         self.store(&queued);
-        (self.phase, self.round) = (Phase::Asking, Round { greatest: self.ticket.unwrap_or(0), ..Round::default() });
+        let greatest = self.ticket.unwrap_or(0);
+        let round = Round { greatest, is_by_command: has_command && request.by_command, ..Round::default() };
+        (self.phase, self.round) = (Phase::Asking, round);
         request.challenged.and_then(call_of)
     }
 
@@ -146,6 +158,7 @@ impl CallState {
                 (self.round.exact, self.round.greatest) = (round.exact(), round.ticket());
                 self.round.is_next = round.is_next();
             }
+            Reply::Taken => _ = self.round.refused.insert(node),
         }
         self.verdict(nodes)
     }
@@ -201,7 +214,9 @@ impl CallState {
     }
 
     /// A message arrived. True: the call has ended, and leaves that node.
-    pub(crate) fn on_message(&mut self, nodes: usize, call: usize, node: NodeId, message: Message) -> bool {
+    pub(crate) fn on_message(&mut self, rule: Rule, nodes: usize, call: usize, node: NodeId, message: Message) -> bool {
+        let is_first = rule == Rule::ConfirmedIsFirst && message == Message::Confirmed;
+        let message = if is_first { Message::Turn(None) } else { message };
         if matches!(self.phase, Phase::Asking | Phase::Waiting) {
             let mut queued = self.queued(nodes, call, &Default::default());
             queued.on_message(node, message, NOW);
@@ -227,7 +242,11 @@ impl CallState {
 impl Round {
     /// The library's, of replies that come to the same.
     fn library(&self, own: Option<u64>, [_, seen]: &Heads) -> QueueRound {
-        let mut round = QueueRound::new(own, LATEST);
+        let mut round = QueueRound::new(own, LATEST).by_command(self.is_by_command);
+        if self.is_by_command {
+            round.on_refusals(self.refused);
+            return round;
+        }
         for (index, node) in self.refused.iter().enumerate() {
             let is_next = self.is_next && index == 0;
             let ticket = if self.exact.contains(node) { self.greatest } else { 0 };

@@ -96,7 +96,7 @@ impl World {
             Step::Confirm(c, n) => {
                 self.nodes[n].node.receivers |= bit(c);
                 let count = self.count.into();
-                self.calls[c].queued.on_message(count, c, NodeId::new(n), Message::Confirmed);
+                self.calls[c].queued.on_message(rule, count, c, NodeId::new(n), Message::Confirmed);
             }
             Step::QueueLost(n) => {
                 self.nodes[n].node.scores = [0; CALLS];

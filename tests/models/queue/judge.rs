@@ -198,7 +198,9 @@ impl World {
                 nodes().any(|state| state.pipes[c].iter().any(|request| !first || request == Request::First)) || is_late
             };
             let queued = &mut call.queued;
-            queued.turns = NodeSet::first(queued.turns.len().min(quorum));
+            for set in [&mut queued.turns, &mut queued.found_first] {
+                *set = NodeSet::first(set.len().min(quorum));
+            }
             if call.life == Life::Killed {
                 let phase = if queued.phase == Phase::Holding { Phase::Ended } else { queued.phase };
                 let ticket = queued.ticket;

@@ -104,7 +104,7 @@ fn no_call_waits_for_a_permit_that_it_would_be_granted() {
     let scope = Scope { kind: PERMITS, calls: 4, kinds: &SHARED, ..ONE };
     holds(Scope { kinds: &[Fault::Kill], ..scope });
     if is_full() {
-        holds(scope);
+        holds(Scope { is_subscribed: true, ..scope });
     }
 }
 
@@ -145,6 +145,15 @@ fn a_grant_that_removes_its_entry_is_refuted() {
 #[test]
 fn tickets_without_agreement_are_refuted() {
     is_refuted(Rule::NoAgreement, Scope { faults: 2, kinds: &[Fault::Cut, Fault::Down], is_timely: true, ..THREE });
+}
+
+#[test]
+fn a_command_of_a_call_that_no_quorum_found_to_be_first_is_refuted() {
+    let scope = Scope { faults: 2, kinds: &[Fault::Newcomer], is_subscribed: false, is_timely: true, ..THREE };
+    is_refuted(Rule::ConfirmedIsFirst, scope);
+    if is_full() {
+        holds(scope);
+    }
 }
 
 #[test]

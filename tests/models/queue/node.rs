@@ -144,6 +144,15 @@ impl Node {
         (Reply::Refused { ticket: ticket.into(), rank, is_free }, self.first())
     }
 
+    /// Asks by the command of the lock.
+    pub(crate) fn set(&mut self, call: usize) -> Reply {
+        if self.lock != Lock::Free {
+            return Reply::Taken;
+        }
+        self.lock = Lock::Call(call as u8);
+        Reply::Granted
+    }
+
     /// Undoes an attempt, or ends a hold. With a ticket, the entry is stored again; without, it is removed.
     pub(crate) fn release(&mut self, rule: Rule, call: usize, ticket: Option<u8>) {
         if self.lock == Lock::Call(call as u8) {

@@ -108,15 +108,15 @@ static SETS: LazyLock<[NodeSet; 1 << NODES]> = LazyLock::new(|| {
 });
 
 fn pack(queued: &CallState) -> u32 {
-    let CallState { phase, ticket, round, turns, is_next, retries } = *queued;
+    let CallState { phase, ticket, round, turns, found_first, is_next, retries } = *queued;
     let mut word = Word(0);
     word.push(phase as u32, 2);
     word.push(ticket.unwrap_or(0) as u32, 4);
-    for set in [round.granted, round.refused, round.silent, round.exact, turns] {
+    for set in [round.granted, round.refused, round.silent, round.exact, turns, found_first] {
         word.push_set(set);
     }
     word.push(round.greatest as u32, 4);
-    for flag in [round.is_next, is_next, retries] {
+    for flag in [round.is_by_command, round.is_next, is_next, retries] {
         word.push(flag.into(), 1);
     }
     word.0
@@ -124,10 +124,10 @@ fn pack(queued: &CallState) -> u32 {
 
 fn unpack(packed: u32) -> CallState {
     let mut word = Word(packed);
-    let [retries, is_next, is_behind_first] = std::array::from_fn(|_| word.pop(1) != 0);
+    let [retries, is_next, is_behind_first, is_by_command] = std::array::from_fn(|_| word.pop(1) != 0);
     let greatest = word.pop(4).into();
-    let [turns, exact, silent, refused, granted] = std::array::from_fn(|_| word.pop_set());
-    let round = Round { granted, refused, silent, exact, greatest, is_next: is_behind_first };
+    let [found_first, turns, exact, silent, refused, granted] = std::array::from_fn(|_| word.pop_set());
+    let round = Round { granted, refused, silent, exact, greatest, is_next: is_behind_first, is_by_command };
     let ticket = Some(word.pop(4).into()).filter(|&ticket| ticket > 0);
     let phase = match word.pop(2) {
         0 => Phase::Asking,
@@ -135,5 +135,5 @@ fn unpack(packed: u32) -> CallState {
         2 => Phase::Holding,
         _ => Phase::Ended,
     };
-    CallState { phase, ticket, round, turns, is_next, retries }
+    CallState { phase, ticket, round, turns, found_first, is_next, retries }
 }

@@ -1,7 +1,7 @@
 //! What a client has sent to a node, and the node has not executed: a few requests, in their order.
 
 /// What a client sends. The tickets are those of the call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Request {
     /// Asks without a ticket.
     First,
@@ -9,6 +9,8 @@ pub(crate) enum Request {
     Fixed,
     /// Asks, and challenges the head that it watches.
     Challenge,
+    /// Asks by the command of the lock, which looks at no queue.
+    Command,
     /// Removes the token, and stores the ticket.
     Undo,
     /// Stores the ticket.
@@ -19,20 +21,28 @@ pub(crate) enum Request {
     Leave,
 }
 
-const ALL: [Request; 7] =
-    [Request::First, Request::Fixed, Request::Challenge, Request::Undo, Request::Store, Request::End, Request::Leave];
+const ALL: [Request; 8] = [
+    Request::First,
+    Request::Fixed,
+    Request::Challenge,
+    Request::Command,
+    Request::Undo,
+    Request::Store,
+    Request::End,
+    Request::Leave,
+];
 
 /// Most requests. One more is sent on a new connection, and the oldest take is lost with the old connection.
 const LENGTH: usize = 3;
-const BITS: usize = 3;
+const BITS: usize = 4;
 
-/// Requests of three bits, the oldest one in the lowest.
+/// Requests of four bits, the oldest one in the lowest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Pipe(u16);
 
 impl Request {
     pub(crate) fn takes(self) -> bool {
-        matches!(self, Request::First | Request::Fixed | Request::Challenge)
+        matches!(self, Request::First | Request::Fixed | Request::Challenge | Request::Command)
     }
 }
 
@@ -42,7 +52,8 @@ impl Pipe {
     }
 
     pub(crate) fn iter(self) -> impl Iterator<Item = Request> {
-        (0..LENGTH).filter_map(move |index| ALL.get(usize::from(self.0 >> (index * BITS) & 7).wrapping_sub(1)).copied())
+        (0..LENGTH)
+            .filter_map(move |index| ALL.get(usize::from(self.0 >> (index * BITS) & 15).wrapping_sub(1)).copied())
     }
 
     pub(crate) fn pop(&mut self) -> Option<Request> {
@@ -79,7 +90,7 @@ impl Pipe {
                 Request::Undo | Request::End => self.push(request),
                 Request::Leave => is_leave_lost = true,
                 Request::Store => {}
-                Request::First | Request::Fixed | Request::Challenge => lost = Some(request),
+                Request::First | Request::Fixed | Request::Challenge | Request::Command => lost = Some(request),
             }
         }
         (lost, is_leave_lost)

@@ -5,9 +5,11 @@
 pub(crate) enum Rule {
     /// An entry without a receiver stays, and blocks those behind it.
     BlocksWhileAway,
+    /// A call whose subscription is confirmed by a quorum asks as one that a quorum found to be first.
+    ConfirmedIsFirst,
     /// A call that has ended, and is the next one by its entry, does not leave.
     EndedIgnoresNext,
-    /// A grant removes the entry of its call; an undo stores it again.
+    /// A grant removes the entry of its call; an undo stores it again. All calls ask by the script.
     GrantRemoves,
     /// A call that leaves a free lock wakes no other.
     LeaveWakesNone,

@@ -13,7 +13,7 @@
 //! 5. Each call acquires the lock once.
 
 use crate::call::{CallState, Phase, Reply, Verdict};
-use crate::node::{CALLS, Lock, Node, Take, bit};
+use crate::node::{CALLS, Kind, Lock, Node, Take, bit};
 use crate::packed::Watch;
 use crate::pipe::{Pipe, Request};
 use crate::rules::Rule;
@@ -35,8 +35,8 @@ pub(crate) struct NodeState {
     pub(crate) node: Node,
     pub(crate) is_down: bool,
     pub(crate) pipes: [Pipe; CALLS],
-    /// A take that arrives after what was sent later, and whether it has a ticket.
-    pub(crate) late: Option<(u8, bool)>,
+    /// A take of a call that arrives after what was sent later.
+    pub(crate) late: Option<(u8, Request)>,
     /// For each earlier and later call: whether the earlier one's ticket was kept here since the later one began.
     pub(crate) kept: u16,
     /// For each call: the head that it has seen here, and the one by its reply to the present round.
@@ -236,20 +236,21 @@ impl World {
                 let (lost, is_leave_lost) = self.nodes[n].pipes[c].lose();
                 self.is_littered |= is_leave_lost;
                 if is_late {
-                    self.nodes[n].late = lost.map(|lost| (c as u8, lost != Request::First));
+                    self.nodes[n].late = lost.map(|lost| (c as u8, lost));
                 }
                 self.silence(c, n, rule)
             }
             Step::ExecuteLate(n) => {
-                if let Some((c, is_fixed)) = self.nodes[n].late.take() {
-                    self.is_littered |= self.calls[usize::from(c)].queued.phase == Phase::Ended;
+                if let Some((c, request)) = self.nodes[n].late.take() {
+                    let is_over = self.calls[usize::from(c)].queued.phase == Phase::Ended;
+                    self.is_littered |= is_over && request != Request::Command;
                     let node = &mut self.nodes[n].node;
                     // No later undo has its token.
                     let lock = node.lock;
                     if lock == Lock::Call(c) {
                         node.lock = Lock::Late;
                     }
-                    let (reply, _) = self.take(c.into(), n, rule, is_fixed, None);
+                    let (reply, _) = self.take(c.into(), n, rule, request, None);
                     let node = &mut self.nodes[n].node;
                     node.lock = if reply == Reply::Granted { Lock::Late } else { lock };
                 }
@@ -259,7 +260,7 @@ impl World {
                 let node = &mut self.nodes[n].node;
                 let calls = if message == Message::Next { &mut node.nexts } else { &mut node.turns };
                 *calls &= !bit(c);
-                let leaves = self.calls[c].queued.on_message(self.count.into(), c, NodeId::new(n), message);
+                let leaves = self.calls[c].queued.on_message(rule, self.count.into(), c, NodeId::new(n), message);
                 if leaves && !(rule == Rule::EndedIgnoresNext && message == Message::Next) {
                     self.nodes[n].pipes[c].push(Request::Leave);
                 }
@@ -305,10 +306,12 @@ impl World {
             self.nodes.iter_mut().for_each(|state| state.watches[c] = state.watches[c].aged());
         }
         let (count, watches) = (self.count.into(), self.nodes.map(|state| state.watches[c]));
+        let has_command = self.nodes[0].node.kind == Kind::Mutex && rule != Rule::GrantRemoves;
         let call = &mut self.calls[c];
-        let challenged = call.queued.ask(count, c, &watches);
+        let challenged = call.queued.ask(count, c, &watches, has_command);
         call.challenged = challenged.map_or(call.challenged, |challenged| challenged as u8 + 1);
         let request = match (challenged, call.queued.ticket.is_some() && rule != Rule::NoAgreement) {
+            _ if call.queued.round.is_by_command => Request::Command,
             (Some(_), _) => Request::Challenge,
             (None, true) => Request::Fixed,
             (None, false) => Request::First,
@@ -344,9 +347,19 @@ impl World {
         self.decide(c, verdict, rule)
     }
 
-    fn take(&mut self, c: usize, n: usize, rule: Rule, is_fixed: bool, head: Option<usize>) -> (Reply, Option<usize>) {
+    fn take(
+        &mut self,
+        c: usize,
+        n: usize,
+        rule: Rule,
+        request: Request,
+        head: Option<usize>,
+    ) -> (Reply, Option<usize>) {
+        if request == Request::Command {
+            return (self.nodes[n].node.set(c), None);
+        }
         let Call { queued, clock, .. } = self.calls[c];
-        let ticket = queued.ticket.filter(|_| is_fixed).map_or(Err(clock), |ticket| Ok(ticket as u8));
+        let ticket = queued.ticket.filter(|_| request != Request::First).map_or(Err(clock), |ticket| Ok(ticket as u8));
         let reply = self.nodes[n].node.take(rule, Take { call: c, ticket, stores_only: false, challenged: head });
         self.forget_removed(n);
         reply
@@ -366,11 +379,11 @@ impl World {
                 let take = Take { call: c, ticket: Ok(ticket.unwrap_or(0)), stores_only: true, challenged: None };
                 node.take(rule, take);
             }
-            Request::First | Request::Fixed | Request::Challenge => {
+            Request::First | Request::Fixed | Request::Challenge | Request::Command => {
                 let holder = node.holder();
                 let challenged = usize::from(self.calls[c].challenged).checked_sub(1);
                 let challenged = challenged.filter(|_| request == Request::Challenge);
-                let (reply, head) = self.take(c, n, rule, request != Request::First, challenged);
+                let (reply, head) = self.take(c, n, rule, request, challenged);
                 let is_last = !self.nodes[n].pipes[c].iter().any(Request::takes);
                 if is_heard && is_last && self.expects(c, n) {
                     let seen = head.filter(|_| scope.has(Fault::Hang));

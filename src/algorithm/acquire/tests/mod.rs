@@ -35,7 +35,7 @@ fn acquire(wait_limit: WaitLimit) -> Acquire {
         backoff,
         permanent_fault_limit: Duration::from_secs(1),
         queues: false,
-        queues_first: false,
+        first_in_turn: None,
     };
     Acquire::new(config, at(0))
 }

@@ -11,13 +11,13 @@ const CLOCK: u64 = 1_700_000_000_000_000;
 /// Messages arrive.
 const ATTENTIVE: WaitBounds = WaitBounds { is_attentive: true, ..WaitBounds::NONE };
 
-fn waiter(wait_limit: WaitLimit, queues_first: bool) -> Acquire {
-    Acquire::new(AcquireConfig { queues: true, queues_first, ..acquire(wait_limit).config }, at(0))
+fn waiter(wait_limit: WaitLimit, first_in_turn: Option<Timestamp>) -> Acquire {
+    Acquire::new(AcquireConfig { queues: true, first_in_turn, ..acquire(wait_limit).config }, at(0))
 }
 
 fn enter(machine: &mut Acquire, now: u64) {
     assert_eq!(machine.poll(), Output::Enqueue);
-    machine.enter(QueuedCall::new(SETUP, entry(), at(now)));
+    machine.enter(QueuedCall::new(SETUP, entry(), at(now)), at(now));
 }
 
 fn entry() -> Entry {
@@ -26,7 +26,7 @@ fn entry() -> Entry {
 
 /// A call that asks in its turn, and has not asked yet.
 fn entered(wait_limit: WaitLimit) -> Acquire {
-    let mut machine = waiter(wait_limit, true);
+    let mut machine = waiter(wait_limit, Some(at(0)));
     enter(&mut machine, 0);
     machine
 }
@@ -50,7 +50,7 @@ fn in_turn(machine: &mut Acquire, row: &str, replied: QueueReply, bounds: WaitBo
     assert_eq!(machine.poll(), Output::Attempt);
     let queue = machine.queue().unwrap();
     queue.ask(at(t0));
-    let mut round = QueueRound::new(queue.ticket(), latest_ticket(CLOCK));
+    let mut round = QueueRound::new(queue.ticket, latest_ticket(CLOCK));
     for (node, _) in row.char_indices().filter(|&(_, letter)| letter == 'r') {
         round.on_refused(NodeId::new(node), replied);
     }
@@ -63,30 +63,64 @@ fn in_turn(machine: &mut Acquire, row: &str, replied: QueueReply, bounds: WaitBo
 
 #[test]
 fn a_call_enters_the_queue_when_it_was_refused_and_at_first_if_it_has_to() {
-    let mut machine = waiter(LONG, false);
+    let mut machine = waiter(LONG, None);
     assert_eq!(attempt(&mut machine, "rrr", 0, 1), Output::Enqueue);
-    machine.enter(QueuedCall::new(SETUP, entry(), at(1)));
+    machine.enter(QueuedCall::new(SETUP, entry(), at(1)), at(1));
     assert_eq!(machine.poll(), Output::Attempt, "it asks at once");
     assert_eq!(machine.queue().unwrap().entry(), entry());
-    assert_eq!(waiter(LONG, true).poll(), Output::Enqueue);
+    assert_eq!(waiter(LONG, Some(at(0))).poll(), Output::Enqueue);
     assert_eq!(attempt(&mut acquire(LONG), "rrr", 0, 1), Output::Wait(at(7)), "one that has no queue waits");
 }
 
 #[test]
+fn no_message_is_for_a_call_that_has_no_ticket() {
+    let mut machine = entered(LONG);
+    // One node granted, and the other two have no queue: what is undone leaves.
+    assert_eq!(machine.poll(), Output::Attempt);
+    machine.queue().unwrap().ask(at(0));
+    let mut round = QueueRound::new(None, latest_ticket(CLOCK));
+    let (tally, reached) = tally("grr");
+    round.on_refusals(tally.refused());
+    machine.answered_in_turn(round, tally.granted());
+    machine.attempted(clocks(0), &tally, reached, clocks(1), u64::MAX);
+    assert_eq!(machine.poll(), Output::Undo(nodes(&[0])));
+    let Output::Wait(until) = machine.poll() else { panic!("it asks after a delay") };
+    for message in [Message::Turn(None), Message::Next, Message::Confirmed] {
+        machine.on_message(NodeId::new(2), message, at(2));
+        assert_eq!(machine.poll(), Output::Wait(until), "{message:?}");
+    }
+}
+
+#[test]
+fn a_call_that_lets_another_one_ask_first_waits_for_it() {
+    let enters = |wait_limit| {
+        let mut machine = waiter(wait_limit, Some(at(5)));
+        enter(&mut machine, 3);
+        machine
+    };
+    let mut machine = enters(LONG);
+    assert_eq!(machine.poll(), Output::Wait(at(5)));
+    machine.woken(at(5));
+    assert_eq!(machine.poll(), Output::Attempt);
+    assert_eq!(enters(WaitLimit::Until(at(54))).poll(), Output::Attempt, "its attempt would be cut short");
+    assert_eq!(enters(WaitLimit::Until(at(55))).poll(), Output::Wait(at(5)));
+}
+
+#[test]
 fn what_a_refused_attempt_has_got_is_undone_before_the_call_enters() {
-    let mut machine = waiter(LONG, false);
+    let mut machine = waiter(LONG, None);
     assert_eq!(attempt(&mut machine, "grr", 0, 1), Output::Undo(nodes(&[0])));
     assert_eq!(machine.poll(), Output::Enqueue);
 }
 
 #[test]
 fn a_call_enters_no_queue_where_nothing_is_held_or_no_time_is_left() {
-    let mut machine = waiter(LONG, false);
+    let mut machine = waiter(LONG, None);
     assert!(matches!(attempt(&mut machine, "xxx", 0, 1), Output::Undo(_)));
     assert_eq!(machine.poll(), Output::Wait(at(7)), "too few nodes replied");
-    assert_eq!(attempt(&mut waiter(WaitLimit::Once, false), "rrr", 0, 1), Output::Done(Verdict::Held));
+    assert_eq!(attempt(&mut waiter(WaitLimit::Once, None), "rrr", 0, 1), Output::Done(Verdict::Held));
     for (deadline, enters) in [(60, true), (59, false)] {
-        let output = attempt(&mut waiter(WaitLimit::Until(at(deadline)), false), "rrr", 0, 20);
+        let output = attempt(&mut waiter(WaitLimit::Until(at(deadline)), None), "rrr", 0, 20);
         assert_eq!(output == Output::Enqueue, enters, "two more attempts of 20 ms, until {deadline}");
     }
 }
@@ -114,7 +148,7 @@ fn delays_begin_anew_when_another_librarys_programs_have_passed_the_lock_on() {
 fn a_lost_attempt_is_undone_where_it_granted_and_stored_where_the_ticket_differs() {
     let mut machine = entered(LONG);
     assert_eq!(in_turn(&mut machine, "rrr", reply(5, 1), ATTENTIVE, 0), Output::Wait(at(1001)));
-    assert_eq!(machine.queue().unwrap().ticket(), Some(5));
+    assert_eq!(machine.queue().unwrap().ticket, Some(5));
     machine.woken(at(1001));
     let output = in_turn(&mut machine, "grr", reply(7, 1), ATTENTIVE, 1001);
     assert_eq!(output, Output::Undo(nodes(&[0])));
@@ -133,7 +167,7 @@ fn a_call_that_gets_no_ticket_leaves_every_node_and_begins_again_by_growing_dela
     for delay in [6, 18, 54, 162, 250, 250] {
         let output = in_turn(&mut machine, "rxx", reply(5, 0), ATTENTIVE, now);
         assert_eq!(output, Output::Undo(nodes(&[0, 1, 2])), "its entry, too, where it was refused");
-        assert_eq!(machine.queue().unwrap().ticket(), None);
+        assert_eq!(machine.queue().unwrap().ticket, None);
         assert_eq!(machine.poll(), Output::Wait(at(now + 1 + delay)));
         now += 1 + delay;
         machine.woken(at(now));
@@ -169,7 +203,7 @@ fn a_cluster_that_is_away_is_asked_by_growing_delays_and_the_ticket_is_kept() {
         now += 1 + delay;
         machine.woken(at(now));
     }
-    assert_eq!(machine.queue().unwrap().ticket(), Some(5));
+    assert_eq!(machine.queue().unwrap().ticket, Some(5));
 }
 
 #[test]
@@ -231,7 +265,7 @@ fn a_set_stores_its_entry_and_asks_for_all_keys_at_once_if_that_one_is_free() {
         let mut round = QueueRound::new(None, latest_ticket(CLOCK));
         [(0, 5), (1, 7)].into_iter().for_each(|(node, ticket)| round.on_refused(NodeId::new(node), reply(ticket, 1)));
         machine.enqueued(&round, is_free, at(1), u64::MAX);
-        assert_eq!(machine.queue().unwrap().ticket(), Some(7));
+        assert_eq!(machine.queue().unwrap().ticket, Some(7));
         if is_free {
             assert_eq!(machine.poll(), Output::Attempt);
         } else {
@@ -248,12 +282,12 @@ fn a_call_that_leaves_its_queue_enters_another_one() {
     machine.leave_queue();
     assert!(machine.queue().is_none());
     enter(&mut machine, 2);
-    assert_eq!((machine.poll(), machine.queue().unwrap().ticket()), (Output::Attempt, None));
+    assert_eq!((machine.poll(), machine.queue().unwrap().ticket), (Output::Attempt, None));
 }
 
 #[test]
 fn a_cancelled_call_undoes_and_stores_nothing_more() {
-    let mut machine = waiter(LONG, true);
+    let mut machine = waiter(LONG, Some(at(0)));
     machine.cancelled();
     assert_eq!(machine.poll(), Output::Done(Verdict::Cancelled), "before it entered");
     let mut machine = entered(LONG);

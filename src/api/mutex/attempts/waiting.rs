@@ -35,7 +35,9 @@ impl<'a> Attempts<'a, '_> {
             request
         });
         let request = request.unwrap_or(TakeRequest::WITHOUT_ENTRY);
-        let request = TakeRequest { must_queue: self.call.is_fair, ..request };
+        // Messages, which could be forged, do not decide the order of fair locks.
+        let by_command = request.by_command && !self.call.is_fair && !matches!(self.call.key, LockKey::Set(_));
+        let request = TakeRequest { must_queue: self.call.is_fair, by_command, ..request };
         Some(InTurn { request, latest: queue::latest_ticket(clock) })
     }
 
@@ -50,7 +52,7 @@ impl<'a> Attempts<'a, '_> {
                 self.call.access == Some(Access::Read) && self.now.steady < patience
             }
             // The turn of this program ended with the release that woke another one.
-            _ if client.engine().woke_another(self.call.awaited_keys(None)) => true,
+            _ if client.engine().woke_another(self.call.awaited_keys(None)).is_some() => true,
             _ => self.call.is_in_turn() || self.search.asks_in_turn,
         }
     }
@@ -59,7 +61,7 @@ impl<'a> Attempts<'a, '_> {
     pub(super) fn store(&mut self, nodes: NodeSet) {
         let (key, kind) = self.awaited();
         let Some(queue) = self.machine.queue() else { return };
-        if let Some(ticket) = queue.ticket() {
+        if let Some(ticket) = queue.ticket {
             self.call.client.engine().store(key.as_bytes(), kind, (queue.entry(), ticket), nodes);
         }
     }
@@ -74,7 +76,7 @@ impl<'a> Attempts<'a, '_> {
         let setup = self.setup();
         let now = self.call.client.engine().now();
         let entry = self.seat().entry();
-        self.machine.enter(QueuedCall::new(setup, entry, now));
+        self.machine.enter(QueuedCall::new(setup, entry, now), now);
     }
 
     /// What stays the same for all calls of the client.
@@ -113,14 +115,15 @@ impl<'a> Attempts<'a, '_> {
         self.set_bounds(&result);
         let Some(round) = result.queue else { return Ok(()) };
         let held = round.replies().iter().filter(|(_, reply)| !reply.is_free()).count();
-        self.asks_for_all = result.tally.nodes() - held >= result.tally.quorum();
+        let is_free = result.tally.nodes() - held >= result.tally.quorum();
         // Where too few nodes have a queue, the next attempt finds out what they hold.
-        let is_free = self.asks_for_all && round.nodes().len() >= result.tally.quorum();
+        let is_known = round.nodes().len() >= result.tally.quorum();
+        self.asks_for_all = is_free || !is_known;
         if let (Some(ticket), true) = (&self.ticket, held >= result.tally.quorum()) {
             ticket.note_answered(self.now.steady);
         }
-        self.machine.enqueued(&round, is_free, self.now.steady, random());
-        let leaves = self.machine.queue().map_or(NodeSet::EMPTY, |queue| match queue.ticket() {
+        self.machine.enqueued(&round, is_free && is_known, self.now.steady, random());
+        let leaves = self.machine.queue().map_or(NodeSet::EMPTY, |queue| match queue.ticket {
             Some(_) => queue.leaves(),
             None => round.nodes(),
         });

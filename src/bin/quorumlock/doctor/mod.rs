@@ -3,10 +3,12 @@
 //! 1. Each node is examined on a thread of its own: [`node`], with its clock ([`clock`]) and rights ([`rights`]).
 //! 2. What only shows between nodes: one server behind two names, an address that two names share.
 //! 3. The library takes, extends, fences and releases a lock of all nodes: [`trial`].
-//! 4. The verdict, and its exit code: [`findings`].
+//! 4. What the deployment guarantees as it is: [`guarantee`].
+//! 5. The verdict, and its exit code: [`findings`].
 
 mod clock;
 mod findings;
+mod guarantee;
 mod node;
 mod rights;
 mod trial;
@@ -21,9 +23,12 @@ use crate::settings::{NODE_TIMEOUT, Options};
 use clock::Offset;
 use findings::Finding;
 use node::{Examination, Plan, user};
+use quorumlock::RestartPolicy;
+use quorumlock::event::Mismatch;
 use rights::Names;
 use std::thread;
 use std::time::{Duration, Instant};
+use trial::Trial;
 
 /// Part of a time to live by which clocks may disagree, unless it is set.
 const DRIFT_FACTOR: f64 = 0.01;
@@ -46,13 +51,17 @@ pub(crate) fn doctor(arguments: Arguments) -> Result<Exit, Failure> {
         names: Names { prefix, begin },
         node_timeout: deployment.settings.duration("NODE_TIMEOUT", NODE_TIMEOUT),
         is_declared_durable: deployment.settings.text("DURABLE") == Some("true"),
+        policy: deployment.settings.restart_policy(),
     };
     let (mut nodes, trial) = Progress::during("examining the nodes", || {
         let nodes = deployment.each(|target| node::examine(target, &plan));
         (nodes, trial::run(&deployment, &plan.name))
     });
     let trial = trial?;
-    nodes.iter_mut().zip(&trial.nodes).for_each(|(node, status)| node.observe_locks(status));
+    nodes.iter_mut().zip(&trial.nodes).for_each(|(node, status)| node.observe_locks(status, plan.policy));
+    for (address, mismatch) in &trial.mismatches {
+        nodes.iter_mut().filter(|node| node.address == *address).for_each(|node| node.observe_mismatch(*mismatch));
+    }
     compare(&mut nodes);
     if let Some(time) = watch {
         Progress::during("watching the clocks", || observe_clocks(&deployment, &mut nodes, time));
@@ -66,13 +75,18 @@ pub(crate) fn doctor(arguments: Arguments) -> Result<Exit, Failure> {
         None => Exit::OK,
     };
     let verdict = verdict(exit, voters, nodes.len());
+    let (meaning, guarantee) = (guarantee::meaning(plan.policy), guarantee(&nodes, &trial, plan.policy));
     if is_json {
         let object = Object::new().text("verdict", &verdict).raw("exit", exit.number());
-        let object = object.list("nodes", nodes.iter().map(|node| node.json(plan.node_timeout)));
+        let object = object.text("restart_policy", meaning).text("guarantee", &guarantee);
+        let members = nodes.iter().zip(&trial.nodes).map(|(node, status)| node.json(status, plan.node_timeout));
+        let object = object.list("nodes", members);
         report::line(object.raw("trial", trial.json()));
     } else {
         nodes.iter().for_each(|node| node.show(plan.node_timeout));
         trial.show();
+        report::line(format_args!("restart policy {meaning}"));
+        report::line(format_args!("guarantee: {guarantee}"));
         report::line(verdict);
     }
     Ok(exit)
@@ -96,6 +110,14 @@ fn verdict(exit: Exit, voters: usize, nodes: usize) -> String {
         }
         _ => format!("cannot lock: {voters} of {nodes} nodes vote, {quorum} must"),
     }
+}
+
+/// What the deployment guarantees as it is.
+fn guarantee(nodes: &[Examination], trial: &Trial, policy: RestartPolicy) -> String {
+    let of_each = nodes.iter().zip(&trial.nodes);
+    let nodes: Vec<_> = of_each.map(|(node, status)| guarantee::Node::of(status, node.is_volatile)).collect();
+    let is_disputed = trial.mismatches.iter().any(|(_, mismatch)| matches!(mismatch, Mismatch::Nodes { .. }));
+    guarantee::Deployment { policy, nodes: &nodes, is_disputed }.guarantee()
 }
 
 /// What shows only when nodes are compared.

@@ -6,8 +6,9 @@ use super::rights::{self, Names, Purpose};
 use crate::connection::{Connection, Step, Trouble, Value};
 use crate::json::{self, Object};
 use crate::times::Times;
-use crate::{deployment, report};
-use quorumlock::{Cause, Endpoint, Human, Latency, NodeStatus, NodeTarget};
+use crate::{deployment, protection, report};
+use quorumlock::event::Mismatch;
+use quorumlock::{Cause, Endpoint, Human, Latency, NodeState, NodeStatus, NodeTarget, RestartPolicy};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -23,6 +24,7 @@ pub(super) struct Plan {
     pub(super) names: Names,
     pub(super) node_timeout: Duration,
     pub(super) is_declared_durable: bool,
+    pub(super) policy: RestartPolicy,
 }
 
 /// What was found of one node.
@@ -41,6 +43,10 @@ pub(super) struct Examination {
     times: Times,
     /// What locks met here.
     locks: Option<Locks>,
+    /// Why its votes count, and since when.
+    reason: Option<String>,
+    /// Whether it is known to write nothing to disk.
+    pub(super) is_volatile: bool,
 }
 
 /// How long the node took to reply to what locks asked it, and how often it was too late.
@@ -93,6 +99,8 @@ impl Examination {
         if info.is_empty() {
             return Ok(());
         }
+        let is_saved = settings.save.as_deref().is_none_or(|points| !points.is_empty());
+        self.is_volatile = !is_saved && info.get("aof_enabled").is_some_and(|enabled| enabled == "0");
         self.run_id = info.get("run_id").cloned();
         let of = |name: &str| info.get(name).cloned().unwrap_or_default();
         let version = match info.get("valkey_version") {
@@ -181,9 +189,25 @@ impl Examination {
     }
 
     /// Takes note of what the trial's client knows of the node.
-    pub(super) fn observe_locks(&mut self, status: &NodeStatus) {
+    pub(super) fn observe_locks(&mut self, status: &NodeStatus, policy: RestartPolicy) {
         let late = status.faults().into_iter().filter(|fault| fault.cause() == Cause::TimedOut);
         self.locks = Some(Locks { latency: status.latency(), timeouts: late.map(|fault| fault.count()).sum() });
+        self.reason = protection::reason(status, policy);
+        if let NodeState::Quarantined { remaining } = status.state() {
+            let what = format!("its votes do not count for another {}: {}", Human(remaining), status.note());
+            self.findings.push(Finding::fault("quarantine", what, "wait"));
+        }
+    }
+
+    /// Takes note of what programs that use the node do not agree on. Rights are tried one by one.
+    pub(super) fn observe_mismatch(&mut self, mismatch: Mismatch) {
+        let section = match mismatch {
+            Mismatch::MaxTtl { .. } => "raise or lower max_ttl",
+            Mismatch::Nodes { .. } => "go from three nodes to five",
+            _ => return,
+        };
+        let remedy = format!("set the same in all programs, as the manual says ({section})");
+        self.findings.push(Finding::warning(mismatch.kind(), mismatch.to_string(), remedy));
     }
 
     pub(super) fn show(&self, node_timeout: Duration) {
@@ -195,6 +219,9 @@ impl Examination {
         report::line(format_args!("{}: {word}", self.address));
         if let [(_, server), (_, role), (_, run_id), (_, uptime), (_, persistence)] = self.facts.as_slice() {
             report::line(format_args!("  {server}, {role}, run id {run_id}, up for {uptime}, {persistence}"));
+        }
+        if let Some(reason) = &self.reason {
+            report::line(format_args!("  {reason}"));
         }
         if let Some(offset) = self.clock {
             let rate =
@@ -214,7 +241,7 @@ impl Examination {
         self.findings.iter().for_each(Finding::show);
     }
 
-    pub(super) fn json(&self, node_timeout: Duration) -> String {
+    pub(super) fn json(&self, status: &NodeStatus, node_timeout: Duration) -> String {
         let object = Object::new().text("address", &self.address).raw("can_vote", self.can_vote());
         let object = self.facts.iter().fold(object, |object, (name, value)| object.text(name, value));
         let object = object
@@ -229,6 +256,7 @@ impl Examination {
             .maybe_raw("lock_p50_us", locks.map(|locks| locks.latency.p50().as_micros()))
             .maybe_raw("lock_p99_us", locks.map(|locks| locks.latency.p99().as_micros()))
             .maybe_raw("lock_timeouts", locks.map(|locks| locks.timeouts))
+            .and(protection::json(status))
             .list("findings", self.findings.iter().map(Finding::json))
             .to_string()
     }

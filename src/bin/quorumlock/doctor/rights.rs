@@ -27,6 +27,8 @@ pub(super) enum Purpose {
     Waiting,
     Fencing,
     ReadWrite,
+    /// To read and write what a node remembers.
+    Remembering,
     /// To look at locks by this program.
     Showing,
 }
@@ -42,6 +44,10 @@ impl Purpose {
             }
             Purpose::Fencing => "the user lacks rights that fenced locks need: they do not work, other locks do",
             Purpose::ReadWrite => "the user lacks rights that read-write locks need: they do not work, other locks do",
+            Purpose::Remembering => {
+                "the user lacks rights that restart protection needs: a program that has just started does not see \
+                 that the node has lost its keys"
+            }
             Purpose::Showing => "the user lacks rights that quorumlock show and run -n need: locks work",
         }
     }
@@ -118,6 +124,7 @@ pub(super) fn missing(connection: &mut Connection, names: &Names, name: &str) ->
     tester.waiting(&plain, name)?;
     tester.fencing(&fenced)?;
     tester.reading_and_writing(name)?;
+    tester.remembering()?;
     tester.purpose = Purpose::Showing;
     tester.allows(&[b"GETRANGE", plain.as_bytes(), b"0", b"0"], &names.locks())?;
     tester.missing.is_locking_denied = !is_taken || !is_released;
@@ -140,14 +147,16 @@ impl Tester<'_> {
             return Ok(!refusal.is_unknown_command);
         };
         let command = String::from_utf8_lossy(words.first().copied().unwrap_or_default()).to_lowercase();
-        if denied == Denied::Key && self.names.locks().is_empty() {
+        let is_of_a_lock = self.purpose != Purpose::Remembering;
+        if denied == Denied::Key && is_of_a_lock && self.names.locks().is_empty() {
             self.missing.are_keys_unknown = true;
             return Ok(false);
         }
         let rule = match denied {
             Denied::Channel => "&quorumlock:*".to_owned(),
             Denied::Command => format!("+{command}"),
-            Denied::Key => format!("~{keys}*"),
+            Denied::Key if is_of_a_lock => format!("~{keys}*"),
+            Denied::Key => format!("~{keys}"),
         };
         self.missing.rules.entry(self.purpose).or_default().insert(rule);
         Ok(false)
@@ -256,5 +265,14 @@ impl Tester<'_> {
         let commands: [&[&[u8]]; 5] =
             [&[b"TIME"], &[b"GET", key], &[b"DEL", key], &[b"PEXPIRE", key, TTL], &[b"EVAL", b"return 0", b"1", key]];
         self.allows_all(&commands, &marked).map(drop)
+    }
+
+    /// The key of the node. Nothing is stored: no such option of `SET` exists, and the node does not have that value.
+    fn remembering(&mut self) -> Result<(), Trouble> {
+        self.purpose = Purpose::Remembering;
+        let name = key_space::node(&self.names.prefix);
+        let key = name.as_bytes();
+        let store: [&[u8]; 9] = [b"EVAL", script::NODE.as_bytes(), b"1", key, TOKEN, b"0", b"", b"", b""];
+        self.allows_all(&[&[b"GET", key], &[b"SET", key, TOKEN, b"?"], &[b"TIME"], &store], &name).map(drop)
     }
 }

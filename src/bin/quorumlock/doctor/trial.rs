@@ -6,8 +6,10 @@ use crate::exit::Failure;
 use crate::json::Object;
 use crate::report;
 use crate::times::Times;
+use quorumlock::event::{Event, Mismatch};
 use quorumlock::protocol::key_space::KeyKind;
-use quorumlock::{ExtendOutcome, MutexGuard, NodeStatus, Redlock, ReleaseOutcome};
+use quorumlock::{ExtendOutcome, Mutex, MutexGuard, NodeStatus, Observer, ReleaseOutcome};
+use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 use std::time::Duration;
 
 /// Pairs of lock and unlock that are measured, unless they take longer than this.
@@ -26,26 +28,41 @@ pub(super) struct Trial {
     times: Times,
     /// What the client knows of each node afterwards.
     pub(super) nodes: Vec<NodeStatus>,
+    /// What did not fit the client, by address: also what it has put right itself.
+    pub(super) mismatches: Vec<(String, Mismatch)>,
+}
+
+/// Keeps the mismatches.
+#[derive(Default)]
+struct Mismatches(StdMutex<Vec<(String, Mismatch)>>);
+
+impl Observer for Mismatches {
+    fn event(&self, event: &Event) {
+        if let Event::NodeMismatched(event) = event {
+            let mut mismatches = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            mismatches.push((event.address().to_owned(), event.mismatch()));
+        }
+    }
 }
 
 /// Tries a lock. A setting that cannot be used is a failure; everything else is a finding.
 pub(super) fn run(deployment: &Deployment, name: &str) -> Result<Trial, Failure> {
     // The fence of a name that is never used again is kept for no longer than must be.
-    let redlock = deployment.settings.builder()?.fence_retention(Duration::ZERO).build()?;
+    let (builder, mismatches) = (deployment.settings.builder()?, Arc::new(Mismatches::default()));
+    let redlock = builder.fence_retention(Duration::ZERO).observer(Arc::clone(&mismatches)).build()?;
     let mut trial = Trial::default();
-    if let Err(error) = trial.plain(&redlock, name) {
+    let ttl = deployment.settings.trial_ttl(TTL);
+    let mutex = redlock.mutex(name).ttl(ttl);
+    if let Err(error) = trial.plain(&mutex, ttl) {
         trial.error = Some(error.to_string());
-    } else if let Err(error) = fenced(&redlock, name) {
+    } else if let Err(error) = mutex.fenced().lock().and_then(|guard| guard.unlock().map(drop)) {
         let remedy = "fenced locks do not work; other locks do";
         trial.findings.push(Finding::warning("no-fencing", error.to_string(), remedy));
     }
     trial.nodes = redlock.nodes()?;
+    trial.mismatches = std::mem::take(&mut *mismatches.0.lock().unwrap_or_else(PoisonError::into_inner));
     forget(deployment, name);
     Ok(trial)
-}
-
-fn fenced(redlock: &Redlock, name: &str) -> quorumlock::Result<()> {
-    redlock.mutex(name).ttl(TTL).fenced().lock()?.unlock().map(drop)
 }
 
 /// Releases a lock. That a majority does not confirm it is no reason for which none could be taken.
@@ -67,10 +84,9 @@ fn forget(deployment: &Deployment, name: &str) {
 }
 
 impl Trial {
-    fn plain(&mut self, redlock: &Redlock, name: &str) -> quorumlock::Result<()> {
-        let mutex = redlock.mutex(name).ttl(TTL);
+    fn plain(&mut self, mutex: &Mutex, ttl: Duration) -> quorumlock::Result<()> {
         let mut guard = mutex.lock()?;
-        if guard.extend(TTL)? != ExtendOutcome::Extended {
+        if guard.extend(ttl)? != ExtendOutcome::Extended {
             self.findings.push(Finding::warning("no-extension", "a lock could not be extended", "see the nodes"));
         }
         release(&mut self.findings, guard);

@@ -114,6 +114,7 @@ fn name(event: &Event) -> &'static str {
         Event::Lost(_) => "lost",
         Event::NodeDown(_) => "node_down",
         Event::NodeMayEvict(_) => "node_may_evict",
+        Event::NodeMismatched(_) => "node_mismatched",
         Event::NodeNotDurable(_) => "node_not_durable",
         Event::NodeQuarantined(_) => "node_quarantined",
         Event::NodeUp(_) => "node_up",

@@ -158,6 +158,10 @@ impl Engine {
         nodes
     }
 
+    pub(crate) fn reconnect(&self) -> (NodeSet, bool) {
+        (std::mem::take(&mut lock(&self.0.state).returned), false)
+    }
+
     pub(crate) fn acquire(
         &self,
         _: &LockKey,
@@ -197,6 +201,8 @@ struct State {
     left: Vec<Vec<u8>>,
     losses: HashMap<Vec<u8>, Loss>,
     repairs: usize,
+    /// The nodes that have forgotten keys, until that is noticed.
+    returned: NodeSet,
     is_closed: bool,
 }
 
@@ -244,6 +250,7 @@ impl Network {
             left: Vec::new(),
             losses: HashMap::new(),
             repairs: 0,
+            returned: NodeSet::EMPTY,
             is_closed: false,
         };
         Arc::new(Network { state: Mutex::new(state), changed: Condvar::new() })
@@ -277,7 +284,10 @@ impl Network {
     /// Some nodes forget a key.
     pub(crate) fn forget(&self, nodes: impl IntoIterator<Item = usize>, key: &str) {
         let mut state = lock(&self.state);
-        nodes.into_iter().for_each(|node| _ = state.nodes[node].keys.remove(key.as_bytes()));
+        for node in nodes {
+            state.nodes[node].keys.remove(key.as_bytes());
+            state.returned.insert(NodeId::new(node));
+        }
     }
 
     /// The owner has given up the lock, be it without a release.

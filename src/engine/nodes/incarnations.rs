@@ -1,0 +1,198 @@
+//! What nodes remember of themselves, as far as it was read, and the votes that wait until they are judged.
+//! [`judging`](super::judging) is what is done about it.
+
+use super::vote_filter::in_quarantine;
+use crate::algorithm::fault::{Cause, Fault, Phase};
+use crate::algorithm::fence::FencingToken;
+use crate::algorithm::incarnation::mismatch::Mismatch;
+use crate::algorithm::incarnation::summary::NodeNote;
+use crate::algorithm::incarnation::{Found, Incarnation, Look, Rules, Seen, Standing};
+use crate::algorithm::node::{NodeId, NodeSet};
+use crate::algorithm::time::Timestamp;
+use crate::algorithm::vote::Vote;
+use crate::engine::rounds::{Purpose, Round};
+use crate::protocol::session::Ticket;
+use std::time::Duration;
+
+/// What is known of the nodes' incarnations.
+pub(super) struct Incarnations {
+    pub(super) rules: Rules,
+    pub(super) node_timeout: Duration,
+    pub(super) seen: Vec<Seen>,
+    /// When the nodes were asked for the looks: what these show may be as old, where no thread has read the replies.
+    pub(super) asked_at: Vec<Timestamp>,
+    /// When the looks were read: an age counts from then on.
+    pub(super) looked_at: Vec<Timestamp>,
+    /// What does not fit this client, as it was reported.
+    pub(super) mismatches: Vec<Vec<Mismatch>>,
+    pub(super) judging: Option<Judging>,
+    /// Those that were never looked at, nor waited for in vain.
+    pub(super) unheard: NodeSet,
+    /// Those whose connections ended while they were idle: they may know better, and were not asked since.
+    pub(super) idle: NodeSet,
+    /// Those whose votes do not count, or not yet.
+    pub(super) doubtful: NodeSet,
+    /// The votes of those, while the nodes are judged.
+    pub(super) held: Vec<HeldVote>,
+    /// The last look at each node, over all its connections.
+    last: Vec<Option<Look>>,
+    /// Those that have lost their data since the locks of this client were last set again.
+    returned: NodeSet,
+}
+
+/// The nodes are being judged.
+#[derive(Clone, Copy)]
+pub(super) struct Judging {
+    pub(super) stage: Stage,
+    /// The nodes that have not replied.
+    pub(super) awaited: NodeSet,
+    /// When they were asked.
+    pub(super) begun: Timestamp,
+    /// When the judging continues without them.
+    pub(super) deadline: Timestamp,
+    /// Whether that time has come, and they had not replied then.
+    pub(super) is_late: bool,
+    /// Whether another program has stored a note first, with a shorter `max_ttl`.
+    pub(super) is_outrun: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Each node is looked at, once it is connected.
+    Looking,
+    /// Late nodes have taken so long that the others are looked at once more.
+    LookingAgain,
+    /// Notes are stored.
+    Noting,
+}
+
+/// A vote that waits, with the fence that a grant has brought.
+#[derive(Clone, Copy)]
+pub(super) struct HeldVote {
+    pub(super) ticket: Ticket,
+    pub(super) node: NodeId,
+    pub(super) vote: Vote,
+    pub(super) fence: Option<FencingToken>,
+}
+
+impl Incarnations {
+    pub(super) fn new(rules: Rules, node_timeout: Duration, nodes: usize) -> Incarnations {
+        Incarnations {
+            rules,
+            node_timeout,
+            seen: vec![Seen::Silent; nodes],
+            asked_at: vec![Timestamp::ORIGIN; nodes],
+            looked_at: vec![Timestamp::ORIGIN; nodes],
+            mismatches: vec![Vec::new(); nodes],
+            judging: None,
+            unheard: NodeSet::first(nodes),
+            idle: NodeSet::EMPTY,
+            doubtful: NodeSet::EMPTY,
+            held: Vec::new(),
+            last: vec![None; nodes],
+            returned: NodeSet::EMPTY,
+        }
+    }
+
+    /// What is known of a node now. One that does not tell what it remembers may still name its incarnation.
+    pub(super) fn note_seen(&mut self, node: NodeId, seen: Seen, names: Option<Incarnation>) {
+        self.seen[node.index()] = seen;
+        let untold = names.map(|present| Look { found: Found::Nothing, present, time: 0, wall: 0 });
+        if let Some(look) = seen.look().copied().or(untold)
+            && let Some(last) = self.last[node.index()].replace(look)
+            && !look.continues(&last)
+        {
+            self.returned.insert(node);
+        }
+    }
+
+    /// The nodes that have lost their data since this was asked last.
+    pub(super) fn take_returned(&mut self) -> NodeSet {
+        std::mem::take(&mut self.returned)
+    }
+
+    /// When the judging continues without the nodes that are late.
+    pub(super) fn due(&self) -> Timestamp {
+        self.judging.as_ref().map_or(Timestamp::NEVER, |judging| judging.deadline)
+    }
+
+    /// What is known of the nodes by looks that are not older. A node that hangs has not replied: what it showed long
+    /// ago says nothing of a new deployment.
+    pub(super) fn seen_since(&self, limit: Timestamp) -> Vec<Seen> {
+        let seen = self.seen.iter().zip(&self.asked_at);
+        seen.map(|(seen, &at)| if matches!(seen, Seen::Look(_)) && at < limit { Seen::Silent } else { *seen }).collect()
+    }
+
+    /// Whether the node's votes do not count, or not yet.
+    #[inline]
+    pub(super) fn is_doubtful(&self, node: NodeId) -> bool {
+        self.doubtful.contains(node)
+    }
+
+    /// Keeps a vote of such a node until the nodes are judged, or leaves what counts of it: all of it where it decides
+    /// nothing. `refusal`: why the node was not looked at, or not noted. True where the vote is kept.
+    pub(super) fn holds(
+        &mut self,
+        held: HeldVote,
+        round: Option<&Round>,
+        refusal: Option<Cause>,
+        vote: &mut Vote,
+    ) -> bool {
+        let counted = in_quarantine(round.map(Round::purpose), *vote);
+        let is_kept = counted != *vote && self.judging.is_some();
+        if is_kept {
+            self.held.push(held);
+        } else if counted != *vote {
+            let refusal = refusal.map(|cause| Vote::Fault(Fault::new(Phase::Reply, cause)));
+            // A check grants nothing.
+            let is_check = round.is_some_and(|round| round.purpose() == Purpose::Check);
+            let decides = !is_check && round.is_none_or(|round| round.tally().can_be_won());
+            *vote = refusal.unwrap_or(if decides { counted } else { *vote });
+        }
+        is_kept
+    }
+
+    /// Whether a node does not count before others have replied that were not heard of.
+    pub(super) fn awaits_others(&self) -> bool {
+        !self.unheard.is_empty() && self.rules.awaits_others(&self.seen)
+    }
+
+    /// What the node remembers of itself.
+    pub(super) fn summary(&self, node: NodeId, now: Timestamp) -> NodeNote {
+        self.rules.summary(&self.seen[node.index()], now.since(self.looked_at[node.index()]))
+    }
+
+    /// For how long the node has counted, by what it remembers of itself.
+    pub(super) fn counted_for(&self, node: NodeId, now: Timestamp) -> Option<Duration> {
+        let Seen::Look(look) = &self.seen[node.index()] else { return None };
+        let counted = self.rules.counted_for(look, self.rules.longest(&self.seen))?;
+        Some(counted + now.since(self.looked_at[node.index()]))
+    }
+
+    /// Removes the held votes for which this is true, and returns them.
+    pub(super) fn take_held(&mut self, is_taken: impl Fn(&HeldVote) -> bool) -> Vec<HeldVote> {
+        self.held.extract_if(.., |held| is_taken(held)).collect()
+    }
+
+    /// The node has replied to what it was asked then, and need not be waited for any longer. A reply to an earlier
+    /// question, which no thread had read, is not the one that is awaited.
+    pub(super) fn note_answer(&mut self, node: NodeId, asked_at: Timestamp) {
+        let alone = NodeSet::from_iter([node]);
+        (self.unheard, self.idle) = (self.unheard.without(alone), self.idle.without(alone));
+        if let Some(judging) = &mut self.judging
+            && asked_at >= judging.begun
+        {
+            judging.awaited = judging.awaited.without(alone);
+        }
+    }
+
+    /// The standing of a node that was looked at, where no lock lasts longer than `longest`.
+    pub(super) fn standing(&self, node: NodeId, longest: Duration) -> Option<Standing> {
+        let Seen::Look(look) = &self.seen[node.index()] else { return None };
+        let is_early = !self.unheard.is_empty() && !self.rules.counts_early(look, longest);
+        match self.rules.standing(look, longest) {
+            Standing::Counts if is_early => Some(Standing::Unnoted),
+            standing => Some(standing),
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! Judges nodes by what they remember of themselves.
+//!
+//! Each connection begins with a look at the node, and has another one once a second: before a vote, so that what the
+//! look shows is known first. A node that is not noted as it is does not count. While there is one, the nodes are
+//! judged: looks that are older are repeated, notes are stored and acknowledged. The votes of the nodes in question
+//! wait for it, and are counted then. On a warm path there is no such node. A late node is waited for half a node
+//! timeout: the call whose votes wait ends after a whole one, and would fail each time while a node hangs.
+
+use super::Nodes;
+use super::incarnations::{HeldVote, Incarnations, Judging, Stage};
+use super::vote_filter::in_quarantine;
+use crate::algorithm::detail::Detail;
+use crate::algorithm::fault::{Fault, Phase};
+use crate::algorithm::incarnation::{Look, MOMENT, Origin, Seen, Standing};
+use crate::algorithm::node::{NodeId, NodeSet};
+use crate::algorithm::quarantine::{RestartPolicy, UNTRUSTED};
+use crate::algorithm::time::Timestamp;
+use crate::algorithm::vote::Vote;
+use crate::engine::driver::WaitSlots;
+use crate::engine::node_connection::NodeConnection;
+use crate::os::clock;
+use crate::protocol::session::{HandshakeState, Ticket};
+
+impl Nodes {
+    /// The node was looked at on its connection.
+    pub(super) fn on_look(&mut self, node: NodeId, now: Timestamp, notify: &mut WaitSlots) {
+        let wall = u64::try_from(clock::since_epoch().as_micros()).unwrap_or(u64::MAX);
+        let identity = self.connections[node.index()].session.identity();
+        let seen = if self.node(node).is_in_use() { identity.seen(wall) } else { Seen::Silent };
+        self.incarnations.note_seen(node, seen, identity.incarnation());
+        // The clock is read anew: the thread may have been delayed since its last reading, and the look be later.
+        self.incarnations.looked_at[node.index()] = self.clock.now();
+        let asked_at = now.before(self.node(node).session.look_took());
+        self.incarnations.asked_at[node.index()] = asked_at;
+        self.report_mismatches(node);
+        if self.incarnations.judging.is_none_or(|judging| judging.stage != Stage::Noting) {
+            self.incarnations.note_answer(node, asked_at);
+        }
+        self.judge(now, notify);
+    }
+
+    /// The node has answered a note. Its age is still that of the look before.
+    pub(super) fn on_noted(&mut self, node: NodeId, now: Timestamp, notify: &mut WaitSlots) {
+        let identity = self.connections[node.index()].session.identity();
+        let judged = self.incarnations.seen[node.index()];
+        if let Seen::Look(Look { wall, .. }) = judged {
+            let seen = identity.seen(wall);
+            self.incarnations.seen[node.index()] = seen;
+            if let Some(judging) = &mut self.incarnations.judging {
+                judging.is_outrun |= seen != judged && self.incarnations.rules.is_longer(&[seen]);
+            }
+        }
+        let refusal = identity.look.refusal;
+        self.report_mismatches(node);
+        if let Some(cause) = refusal.filter(|_| self.incarnations.seen[node.index()] == Seen::Silent) {
+            // It would refuse a lock as well.
+            self.states.mark_refusing(node, Fault::new(Phase::Reply, cause), now);
+        }
+        self.incarnations.note_answer(node, Timestamp::NEVER);
+        self.judge(now, notify);
+    }
+
+    /// The connection is lost, or the node may not vote on it.
+    pub(super) fn on_silence(
+        &mut self,
+        node: NodeId,
+        (fault, is_idle): (Fault, bool),
+        now: Timestamp,
+        notify: &mut WaitSlots,
+    ) {
+        self.incarnations.seen[node.index()] = Seen::Silent;
+        self.incarnations.note_answer(node, Timestamp::NEVER);
+        if self.node(node).is_closed() && is_idle {
+            self.incarnations.idle.insert(node);
+        }
+        for mut held in self.incarnations.take_held(|held| held.node == node) {
+            held.vote = Vote::Fault(fault);
+            self.count_held(held, now, notify);
+        }
+        self.judge(now, notify);
+    }
+
+    /// The owner of a round waits no longer: what these nodes have answered does not count, unless it decides nothing.
+    pub(super) fn give_up_held(&mut self, ticket: Ticket, notify: &mut WaitSlots) {
+        for HeldVote { node, mut vote, .. } in self.incarnations.take_held(|held| held.ticket == ticket) {
+            if self.rounds.round(ticket).is_some_and(|round| round.tally().can_be_won()) {
+                vote = in_quarantine(self.rounds.purpose(ticket), vote);
+            }
+            self.rounds.vote(ticket, node, &vote, notify);
+            self.rounds.unrefer(ticket);
+        }
+    }
+
+    /// The nodes whose votes in a round wait.
+    pub(super) fn held_nodes(&self, ticket: Ticket) -> NodeSet {
+        let of_round = |held: &&HeldVote| held.ticket == ticket;
+        self.incarnations.held.iter().filter(of_round).map(|held| held.node).collect()
+    }
+
+    /// Judges the nodes without those that are late, if it is time to. While no call was made, no thread has read what
+    /// they have replied: that counts.
+    pub(super) fn judge_late(&mut self, now: Timestamp, notify: &mut WaitSlots) {
+        if now < self.incarnations.due() {
+            return;
+        }
+        for node in self.nodes() {
+            if self.node(node).is_open() {
+                self.read(node, now, notify);
+            }
+        }
+        let timeout = self.incarnations.node_timeout;
+        if let Some(judging) = &mut self.incarnations.judging {
+            // No call lasts so long: none was made meanwhile, and the nodes have their time now.
+            if now.since(judging.deadline) > timeout * 2 {
+                judging.deadline = now.after(timeout / 2);
+            }
+            judging.is_late = now >= judging.deadline;
+        }
+        self.judge(now, notify);
+    }
+
+    /// Judges the nodes, as far as that is possible now.
+    pub(super) fn judge(&mut self, now: Timestamp, notify: &mut WaitSlots) {
+        let is_to_note = self.incarnations.rules.is_open(&self.incarnations.seen);
+        if self.incarnations.judging.is_none() && (is_to_note || self.incarnations.awaits_others()) {
+            let limit = if is_to_note { now.before(self.incarnations.node_timeout) } else { Timestamp::ORIGIN };
+            self.look_at(self.looked_at_before(limit, now), Stage::Looking, now);
+        }
+        self.note_standings();
+        while let Some(Judging { stage, awaited, is_late, is_outrun, .. }) = self.incarnations.judging {
+            let is_expecting = !self.incarnations.unheard.is_empty()
+                || is_to_note && self.connections.iter().any(NodeConnection::is_connecting);
+            if (!awaited.is_empty() || stage == Stage::Looking && is_expecting) && !is_late {
+                return;
+            }
+            self.incarnations.unheard = NodeSet::EMPTY;
+            let old = self.looked_at_before(now.before(MOMENT / 2), now);
+            match stage {
+                Stage::Looking if is_to_note && !old.is_empty() => self.look_at(old, Stage::LookingAgain, now),
+                Stage::Looking | Stage::LookingAgain => self.send_notes(now),
+                Stage::Noting if is_outrun => self.send_notes(now),
+                Stage::Noting => self.end_judging(now, notify),
+            }
+        }
+    }
+
+    /// The nodes that can be looked at again, and were not asked after this.
+    fn looked_at_before(&self, limit: Timestamp, now: Timestamp) -> NodeSet {
+        let is_old = |node: &NodeId| self.incarnations.asked_at[node.index()] < limit;
+        self.nodes().filter(is_old).filter(|&node| self.node(node).may_be_looked_at(now)).collect()
+    }
+
+    fn look_at(&mut self, nodes: NodeSet, stage: Stage, now: Timestamp) {
+        for node in nodes.iter() {
+            self.node_mut(node).session.look(now);
+        }
+        self.await_answers(stage, nodes, now);
+    }
+
+    fn send_notes(&mut self, now: Timestamp) {
+        let Incarnations { rules, seen, .. } = &self.incarnations;
+        let (longest, notes) = (rules.longest(seen), rules.notes(&self.incarnations.seen_since(now.before(MOMENT))));
+        let founds = notes.iter().any(|(_, new)| !new.keeps_times && new.note.origin == Origin::Founder);
+        // A node that was not asked, because its connection had ended, may know of an older deployment.
+        let is_unsure = founds && !self.incarnations.idle.is_empty();
+        let mut noting = NodeSet::EMPTY;
+        for (node, mut new) in notes.into_iter().filter(|_| !is_unsure) {
+            new.note.max_ttl = longest;
+            let Seen::Look(judged) = self.incarnations.seen[node.index()] else { continue };
+            let session = &mut self.connections[node.index()].session;
+            // Half of another look may have arrived: what it finds is judged when the other half has.
+            if session.identity().seen(judged.wall) == Seen::Look(judged) {
+                session.note(&new, now);
+                noting.insert(node);
+            }
+        }
+        self.await_answers(Stage::Noting, noting, now);
+    }
+
+    fn await_answers(&mut self, stage: Stage, awaited: NodeSet, now: Timestamp) {
+        let timeout = self.incarnations.node_timeout;
+        let deadline = now.after(if stage == Stage::Noting { timeout } else { timeout / 2 });
+        self.incarnations.judging =
+            Some(Judging { stage, awaited, begun: now, deadline, is_late: false, is_outrun: false });
+        // The thread that polls waits no longer than that.
+        self.poll.note_change(true);
+        for node in awaited.iter() {
+            // An error shows at the next read.
+            let _ = self.flush_node(node, now);
+        }
+    }
+
+    fn end_judging(&mut self, now: Timestamp, notify: &mut WaitSlots) {
+        self.incarnations.judging = None;
+        self.note_standings();
+        for mut held in self.incarnations.take_held(|_| true) {
+            let connection = self.node(held.node);
+            if let (HandshakeState::Rejected(fault), false) = (connection.session.standing(), connection.is_duplicate())
+            {
+                held.vote = Vote::Fault(fault);
+            }
+            self.count_held(held, now, notify);
+        }
+    }
+
+    /// Finds out which nodes count now, and how long the others wait.
+    fn note_standings(&mut self) {
+        let doubtful_before = std::mem::take(&mut self.incarnations.doubtful);
+        let is_judging = self.incarnations.judging.is_some();
+        if self.incarnations.rules.policy == RestartPolicy::Off {
+            return;
+        }
+        let is_longer = is_judging && self.incarnations.rules.is_longer(&self.incarnations.seen);
+        let longest = self.incarnations.rules.longest(&self.incarnations.seen);
+        for node in self.nodes() {
+            let standing = self.incarnations.standing(node, longest);
+            let connection = &mut self.connections[node.index()];
+            let is_silent = self.incarnations.seen[node.index()] == Seen::Silent;
+            let is_doubtful = match standing {
+                _ if is_longer => connection.is_in_use(),
+                _ if connection.quarantine.is_durable() => false,
+                None => is_silent && connection.is_in_use(),
+                Some(Standing::Unnoted) => true,
+                Some(Standing::Counts) => false,
+                Some(Standing::Waits(left)) => {
+                    let end = self.incarnations.looked_at[node.index()].after(left);
+                    if connection.quarantine.wait_until(end, left) {
+                        self.states.quarantine_began(node);
+                        self.rounds.withdraw(node, UNTRUSTED.with(Detail::Left(left)));
+                    }
+                    false
+                }
+            };
+            if is_doubtful {
+                self.incarnations.doubtful.insert(node);
+                if !doubtful_before.contains(node) {
+                    self.rounds.withdraw(node, UNTRUSTED);
+                }
+            }
+        }
+    }
+
+    /// The node has answered whether a lock may be acquired or kept. It is not up before it is judged, which is not
+    /// possible with less than a quorum.
+    pub(super) fn note_answer(&mut self, node: NodeId, now: Timestamp) {
+        let too_few_vote = || {
+            let voters = self.connections.iter().filter(|connection| connection.is_in_use()).count();
+            self.incarnations.judging.is_none() && voters <= self.connections.len() / 2
+        };
+        if !self.incarnations.is_doubtful(node) || self.node(node).quarantine.is_on() || too_few_vote() {
+            self.filter(node).note_answer(now);
+        }
+    }
+
+    fn count_held(&mut self, held: HeldVote, now: Timestamp, notify: &mut WaitSlots) {
+        let HeldVote { ticket, node, mut vote, fence } = held;
+        if self.count_vote((ticket, node), (&mut vote, fence), now, notify) {
+            self.note_answer(node, now);
+        }
+    }
+}

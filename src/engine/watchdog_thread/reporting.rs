@@ -1,0 +1,31 @@
+//! What the thread reports.
+
+use super::WatchdogLoop;
+use super::batch::Finding;
+use crate::events::event::LossReason;
+
+impl WatchdogLoop {
+    /// Reports what batches have found, to the observer and to loss callbacks.
+    pub(super) fn report_batch(&mut self) {
+        for (watched, found) in self.batch.unreported.extract_if(.., |(watched, _)| watched.is_announced()) {
+            let (report, key) = (&self.report, watched.key.title());
+            match found {
+                Finding::Extended(ttl, repaired) => report.extended(key, ttl.duration(), true, repaired),
+                Finding::Failed(faults) => {
+                    report.renewal_failed(key, watched.lease().remaining(self.engine.lease_now()), &faults);
+                }
+                Finding::Lost(reason, is_unreported) => {
+                    let held = self.engine.now().since(watched.held_since);
+                    if reason == LossReason::KeyGone {
+                        report.extension_lost(key, true);
+                    }
+                    watched.run_loss_callbacks();
+                    if is_unreported {
+                        report.lost(key, reason, held);
+                    }
+                }
+            }
+        }
+        self.report.deliver_at_most(1);
+    }
+}

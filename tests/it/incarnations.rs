@@ -1,0 +1,245 @@
+//! What nodes remember of themselves protects every program, also one that has just started.
+//!
+//! Each client here is a *fresh program*: it has met no node before.
+
+use crate::clients::{SOON, builder, calls, failure, take, value};
+use crate::support::process::eventually;
+use crate::support::server::{Answer, Server};
+use quorumlock::{Builder, Cause, MutexGuard, NodeState, Redlock, RestartPolicy};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Long enough to be restarted in, and short enough to be waited for.
+const MAX_TTL: Duration = Duration::from_secs(4);
+/// After this, what was noted is no longer that of a deployment which begins.
+const NO_LONGER_NEW: Duration = Duration::from_millis(1100);
+
+fn brief<'s>(servers: impl IntoIterator<Item = &'s Server>) -> Builder {
+    builder(servers).ttl(MAX_TTL).max_ttl(MAX_TTL)
+}
+
+fn fresh<'s>(servers: impl IntoIterator<Item = &'s Server>) -> Redlock {
+    brief(servers).build().unwrap()
+}
+
+fn hold<'s>(servers: impl IntoIterator<Item = &'s Server>) -> MutexGuard {
+    take(&fresh(servers).mutex("held"))
+}
+
+/// Servers of a deployment that is not new.
+fn known(count: usize) -> Vec<Server> {
+    let servers = Server::several(count).unwrap();
+    drop(hold(&servers));
+    thread::sleep(NO_LONGER_NEW);
+    servers
+}
+
+/// What a node remembers, word by word; none if nothing.
+fn note(server: &Server) -> Vec<String> {
+    value(server, "quorumlock-node:").map_or(Vec::new(), |note| note.split(' ').map(str::to_owned).collect())
+}
+
+/// Another program does not get the lock while the first one holds it, and gets it when nodes have waited.
+#[track_caller]
+fn no_two_hold<'s>(held: &MutexGuard, servers: impl IntoIterator<Item = &'s Server> + Clone) {
+    let mut tries = 0;
+    while held.remaining() > Duration::from_millis(100) {
+        let attempt = fresh(servers.clone()).mutex("held").try_lock();
+        assert!(!matches!(attempt, Ok(Some(_))), "two at once: {attempt:?} and {held:?}");
+        tries += 1;
+        thread::sleep(Duration::from_millis(20));
+    }
+    assert!(tries > 1, "{tries} tries");
+    let free = || matches!(fresh(servers.clone()).mutex("held").try_lock(), Ok(Some(_)));
+    assert!(eventually(SOON, free), "it is never free again");
+}
+
+#[test]
+fn a_node_that_comes_back_empty_does_not_help_a_fresh_program_to_a_lock_that_is_held() {
+    let mut servers = known(3);
+    servers[2].kill();
+    let held = hold(&servers);
+    servers[1].restart().unwrap();
+    servers[2].restart().unwrap();
+    no_two_hold(&held, &servers);
+}
+
+#[test]
+fn flushed_nodes_do_not_help_a_fresh_program_to_a_lock_that_is_held() {
+    let servers = known(3);
+    let held = hold(&servers);
+    for server in &servers[..2] {
+        server.command(&["FLUSHALL"]).unwrap();
+    }
+    no_two_hold(&held, &servers);
+}
+
+/// One managed endpoint: the address of the promoted replica is that of the node from then on.
+#[test]
+fn a_replica_that_lags_and_is_promoted_gives_nothing_away() {
+    let mut servers = known(1);
+    let replica = Server::with(&["--repl-diskless-sync-delay", "0"]).unwrap();
+    let port = servers[0].port().to_string();
+    replica.command(&["REPLICAOF", "127.0.0.1", &port]).unwrap();
+    assert!(eventually(SOON, || note(&replica) == note(&servers[0])));
+    // It learns nothing more.
+    replica.command(&["REPLICAOF", "NO", "ONE"]).unwrap();
+    let held = hold(&servers);
+    servers[0].kill();
+    assert!(value(&replica, "held").is_none(), "it lags");
+    no_two_hold(&held, [&replica]);
+}
+
+#[test]
+fn a_new_deployment_is_founded_though_two_of_five_nodes_are_down() {
+    let mut servers = Server::several(5).unwrap();
+    servers[3..].iter_mut().for_each(Server::kill);
+    drop(hold(&servers));
+    assert_eq!(note(&servers[0])[1], "f");
+    thread::sleep(NO_LONGER_NEW);
+    servers[3].restart().unwrap();
+    drop(hold(&servers));
+    assert_eq!(note(&servers[3])[1], "s", "it comes later");
+}
+
+#[test]
+fn programs_that_begin_at_once_do_not_make_each_other_wait() {
+    let servers = Server::several(3).unwrap();
+    thread::scope(|scope| {
+        for number in 0..8 {
+            let client = fresh(&servers);
+            scope.spawn(move || {
+                let mutex = client.mutex(format!("job {number}"));
+                assert!(mutex.lock_timeout(MAX_TTL / 2).unwrap().is_some(), "{number}");
+            });
+        }
+    });
+    assert!(servers.iter().all(|server| note(server)[1] == "f"));
+}
+
+/// Its program has looked at the other nodes when they were founded, and not since: they hang.
+#[test]
+fn a_program_founds_nothing_by_what_hung_nodes_have_shown_long_ago() {
+    let mut servers = Server::several(3).unwrap();
+    let founder = fresh(&servers);
+    drop(take(&founder.mutex("held")));
+    thread::sleep(NO_LONGER_NEW);
+    let mut absent = Server::start().unwrap();
+    absent.kill();
+    let held = hold([&servers[0], &servers[1], &absent]);
+    for hung in [0, 2] {
+        servers[hung].pause().unwrap();
+    }
+    servers[1].restart().unwrap();
+    assert!(founder.mutex("held").lock_timeout(MAX_TTL / 2).is_err());
+    for hung in [0, 2] {
+        servers[hung].resume().unwrap();
+    }
+    no_two_hold(&held, &servers);
+}
+
+#[test]
+fn a_flush_of_all_nodes_costs_no_wait() {
+    let servers = known(3);
+    let (met, earlier) = (fresh(&servers), note(&servers[0]));
+    drop(take(&met.mutex("held")));
+    thread::sleep(NO_LONGER_NEW);
+    for server in &servers {
+        server.command(&["FLUSHALL"]).unwrap();
+    }
+    drop(take(&met.mutex("held")));
+    drop(hold(&servers));
+    assert!(note(&servers[0])[1] == "f" && note(&servers[0]) != earlier);
+}
+
+/// Both change the name of the history, and neither loses a key.
+#[test]
+fn neither_a_first_replica_nor_a_backup_refuses_a_lock() {
+    let servers = known(3);
+    let replicas: Vec<Server> = (0..3).map(|_| Server::start().unwrap()).collect();
+    let earlier: Vec<_> = servers.iter().map(|server| server.info("master_replid").unwrap()).collect();
+    for (server, replica) in servers.iter().zip(&replicas) {
+        replica.command(&["REPLICAOF", "127.0.0.1", &server.port().to_string()]).unwrap();
+        assert!(eventually(SOON, || note(replica) == note(server)));
+    }
+    assert!(servers.iter().zip(earlier).any(|(server, earlier)| server.info("master_replid").unwrap() != earlier));
+    drop(hold(&servers));
+    assert!(servers.iter().all(|server| note(server)[1] == "f"));
+}
+
+#[test]
+fn with_strict_protection_the_first_program_waits_and_is_told_how_long() {
+    let servers = Server::several(3).unwrap();
+    let strict = || brief(&servers).restart_policy(RestartPolicy::Strict).build().unwrap();
+    let begun = Instant::now();
+    let client = strict();
+    let error = failure(&client.mutex("held"));
+    assert!(error.causes().iter().any(|node| node.cause() == Cause::Quarantined), "{error}");
+    let left = |state| if let NodeState::Quarantined { remaining } = state { remaining } else { Duration::ZERO };
+    assert!(client.nodes().unwrap().iter().any(|node| left(node.state()) > MAX_TTL / 2), "{:?}", client.nodes());
+    assert!(eventually(SOON, || matches!(strict().mutex("held").try_lock(), Ok(Some(_)))));
+    assert!(begun.elapsed() >= MAX_TTL);
+    assert!(servers.iter().all(|server| note(server)[1] == "s"));
+}
+
+/// A moment after the program has looked at the node: behind each vote it looks once more.
+#[test]
+fn with_strict_protection_no_flush_comes_between_a_look_and_a_vote() {
+    let server = Server::start().unwrap();
+    let strict = || brief([&server]).restart_policy(RestartPolicy::Strict).build().unwrap();
+    let [first, second] = [strict(), strict()];
+    for _ in 0..2 {
+        let locks = |client: &Redlock| matches!(client.mutex("free").try_lock(), Ok(Some(_)));
+        assert!(eventually(SOON, || locks(&first) && locks(&second)));
+        let held = take(&first.mutex("held"));
+        server.command(&["FLUSHALL"]).unwrap();
+        let attempt = second.mutex("held").try_lock();
+        assert!(held.remaining() > Duration::ZERO && !matches!(attempt, Ok(Some(_))), "two at once: {attempt:?}");
+    }
+}
+
+#[test]
+fn the_longest_time_to_live_of_any_program_counts() {
+    let mut servers = known(3);
+    let longer = builder(&servers).ttl(MAX_TTL * 2).max_ttl(MAX_TTL * 2).build().unwrap();
+    drop(take(&longer.mutex("long")));
+    assert!(servers.iter().all(|server| note(server)[4] == (MAX_TTL * 2).as_millis().to_string()));
+    let held = take(&longer.mutex("held"));
+    servers[0].restart().unwrap();
+    servers[1].restart().unwrap();
+    no_two_hold(&held, &servers);
+}
+
+/// Such a program is protected by what it has met itself.
+#[test]
+fn a_user_without_the_right_and_servers_without_scripts_lock_all_the_same() {
+    let servers = known(3);
+    for server in &servers {
+        let user = ["ACL", "SETUSER", "app", "on", ">pw", "~held", "~quorumlock-queue:*", "&quorumlock:*", "+@all"];
+        server.command(&user).unwrap();
+    }
+    let urls = servers.iter().map(|server| server.url().replace("redis://", "redis://app:pw@"));
+    let client = Redlock::builder().nodes(urls).ttl(MAX_TTL).max_ttl(MAX_TTL).build().unwrap();
+    drop(take(&client.mutex("held")));
+
+    let bare: Vec<Server> = (0..3)
+        .map(|_| Server::with(&["--rename-command", "EVAL", "", "--rename-command", "EVALSHA", ""]).unwrap())
+        .collect();
+    drop(hold(&bare));
+    assert!(bare.iter().all(|server| note(server).is_empty()));
+}
+
+/// A fresh program on a known deployment asks for nothing more than its lock; on a new one, each node is noted once.
+#[test]
+fn a_known_deployment_costs_no_further_command() {
+    let servers = Server::several(3).unwrap();
+    for programs in 1..=3 {
+        drop(take(&fresh(&servers).mutex(format!("job {programs}"))));
+        // Each of them sets a key and releases it by a script, and the first one has each node noted by another.
+        let asked = |server: &Server| (calls(server, "set"), calls(server, "eval"), calls(server, "evalsha"));
+        let expected = (programs + 1, programs + 1, 0);
+        let have_asked = || servers.iter().all(|server| asked(server) == expected);
+        assert!(eventually(SOON, have_asked), "{:?}", servers.iter().map(asked).collect::<Vec<_>>());
+        assert!(servers.iter().all(|server| matches!(server.command(&["DBSIZE"]), Ok(Answer::Number(1..=2)))));
+    }
+}

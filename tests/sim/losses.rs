@@ -1,0 +1,141 @@
+//! Nodes that lose what they have, drawn for plans in which clients look at what nodes remember.
+//!
+//! A node comes back empty, or with a copy of its data from any time before. A replica that lags becomes the master. A
+//! node is flushed, or is the replica of another one for a while, and its process goes on.
+
+use crate::events::extension::ExtendOutcome;
+use crate::plan::{Bounds, Data, Fault, Kind, MILLISECOND, Plan, SECOND};
+use crate::random::Random;
+use crate::trace::Trace;
+use crate::world::World;
+use crate::{clients, kernel, recovery};
+use quorumlock::RestartPolicy;
+use std::time::Duration;
+
+/// How a node loses what it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    Restart,
+    Snapshot,
+    FailOver,
+    Flush,
+    Resync,
+}
+
+impl Way {
+    pub(crate) const ALL: [Way; 5] = [Way::Restart, Way::Snapshot, Way::FailOver, Way::Flush, Way::Resync];
+}
+
+/// Draws losses for one plan in three, and programs that begin at any time. From a generator of its own, so that no
+/// other number changes.
+pub(crate) fn draw(plan: &mut Plan) {
+    let random = &mut Random::new(plan.seed ^ 0x006c_6f73_7365_7300);
+    if !plan.is_protected() || !random.once_in(3) {
+        return;
+    }
+    for client in 1..plan.clients.len() {
+        plan.clients[client].begins_at = if random.once_in(2) { random.below(plan.fault_time) } else { 0 };
+    }
+    for _ in 0..random.magnitude(1, 8) {
+        let (at, node) = (random.below(plan.fault_time), random.index(plan.nodes.len()));
+        let way = random.pick(&Way::ALL);
+        let longest = if random.once_in(2) { 20 * MILLISECOND } else { 3 * SECOND };
+        let time = random.magnitude(MILLISECOND, longest);
+        lose(plan, random, (way, node), at, time);
+    }
+    plan.faults.sort_by_key(|fault| fault.at);
+}
+
+/// A node loses what it has, and is away for so long if it goes away.
+pub(crate) fn lose(plan: &mut Plan, random: &mut Random, (way, node): (Way, usize), at: u64, time: u64) {
+    let copies = matches!(way, Way::Snapshot | Way::FailOver | Way::Resync);
+    if copies && !random.once_in(4) {
+        let age = if random.once_in(2) { random.below(at + 1) } else { random.magnitude(MILLISECOND, at + 1) };
+        plan.faults.push(Fault { at: at.saturating_sub(age), kind: Kind::Save { node } });
+    }
+    let crash = |data, is_dark| Kind::Crash { node, time, data, is_dark };
+    let kind = match way {
+        Way::Restart => crash(Data::Lost, random.once_in(2)),
+        Way::Snapshot => crash(Data::Saved, random.once_in(2)),
+        Way::FailOver => crash(Data::OfReplica, false),
+        Way::Flush => Kind::Flush { node },
+        Way::Resync => Kind::Resync { node, time },
+    };
+    plan.faults.push(Fault { at, kind });
+}
+
+impl Plan {
+    /// Whether a loss of data is part of what the library promises to stand: nodes are noted, and clients wait.
+    pub(crate) fn is_protected(&self) -> bool {
+        self.bounds == Bounds::Kept && self.restart_policy != RestartPolicy::Off && self.has_scripts()
+    }
+
+    /// What a client does about nodes that were restarted.
+    pub(crate) fn policy(&self, client: usize) -> RestartPolicy {
+        if self.clients[client].trusts_all { RestartPolicy::Off } else { self.restart_policy }
+    }
+
+    /// The longest that a lock of a client may last, in milliseconds.
+    pub(crate) fn max_ttl(&self, client: usize) -> u64 {
+        self.ttls_of(client).iter().copied().max().unwrap_or(0).max(self.settling_ttl())
+    }
+
+    /// The times to live of a client's locks, in milliseconds.
+    pub(crate) fn ttls_of(&self, client: usize) -> &[u64] {
+        if self.clients[client].is_brief { &self.ttls[..1] } else { &self.ttls }
+    }
+}
+
+/// Two programs begin at once. When the one whose locks last longer has a lock, every node knows of that, also where
+/// the other one was quicker.
+#[test]
+fn a_longer_time_to_live_is_known_everywhere_before_a_lock_is_taken() {
+    const OVERLOOKED: &str = "a node that does not know the longest time to live";
+    for seed in 0..100 {
+        let mut plan = recovery::quiet(seed, 3);
+        plan.restart_policy = RestartPolicy::Observed;
+        plan.clients = vec![plan.clients[0].clone(); 2];
+        plan.clients[1].is_brief = true;
+        (plan.ttls, plan.paths) = (vec![1_000, 5_000], vec![plan.paths[0].clone(); 6]);
+        let world = kernel::run(World::new(plan, Trace::silent()), || {
+            for client in [0, 1] {
+                kernel::spawn(client, move || {
+                    let guard = clients::open(client).mutex(format!("r{client}")).try_lock();
+                    assert!(guard.is_ok_and(|guard| guard.is_some()));
+                    kernel::with(|world| {
+                        let least = world.nodes.iter().filter_map(|node| node.noted_ttl(world.now)).min();
+                        if client == 0 && least < Some(5_000) {
+                            world.saw(OVERLOOKED);
+                        }
+                    });
+                });
+            }
+        });
+        assert_eq!((world.judge.finding, world.seen.get(OVERLOOKED)), (None, None), "seed {seed}");
+    }
+}
+
+/// Two of three nodes are flushed, and say so first. The call that they end leaves, and no thread reads what the third
+/// one replies: it has kept its locks, and the next call finds that out before it judges the others.
+#[test]
+fn a_reply_that_no_thread_has_read_is_no_late_one() {
+    for seed in 0..20 {
+        let mut plan = recovery::quiet(seed, 3);
+        (plan.restart_policy, plan.ttls) = (RestartPolicy::Observed, vec![5_000]);
+        // It makes no call at the end, and so it does not learn that nodes count again.
+        plan.clients[0].is_observed = false;
+        plan.paths[1].delay = 3 * MILLISECOND;
+        plan.faults = [0, 2].map(|node| Fault { at: 3 * SECOND, kind: Kind::Flush { node } }).to_vec();
+        let world = kernel::run(World::new(plan, Trace::silent()), || {
+            kernel::spawn(0, || {
+                let redlock = clients::open(0);
+                let mut guard = redlock.mutex("r0").try_lock().unwrap().unwrap();
+                kernel::sleep_until(3_100 * MILLISECOND);
+                assert_eq!(guard.extend(Duration::from_secs(5)).unwrap(), ExtendOutcome::Lost);
+                kernel::sleep_until(3_500 * MILLISECOND);
+                assert!(redlock.mutex("r1").try_lock().is_err(), "no node is to be founded anew");
+            });
+        });
+        assert_eq!(world.judge.finding, None, "seed {seed}");
+    }
+}
