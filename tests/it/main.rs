@@ -54,6 +54,8 @@ mod observing;
 mod pending_releases;
 mod permanent_errors;
 mod poll_failures;
+#[cfg(feature = "cli")]
+mod procedures;
 mod queue;
 mod quorum;
 mod read_write;
