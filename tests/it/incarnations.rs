@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 /// Long enough to be restarted in, and short enough to be waited for.
 const MAX_TTL: Duration = Duration::from_secs(4);
-/// After this, what was noted is no longer that of a deployment which begins.
-const NO_LONGER_NEW: Duration = Duration::from_millis(1100);
+/// After this, a node that is empty has lost its keys, and is no part of a new deployment.
+pub(crate) const NO_LONGER_NEW: Duration = Duration::from_millis(1100);
 
 fn brief<'s>(servers: impl IntoIterator<Item = &'s Server>) -> Builder {
     builder(servers).ttl(MAX_TTL).max_ttl(MAX_TTL)

@@ -264,8 +264,9 @@ impl Rules {
         seen.iter().filter_map(Seen::look).any(|look| self.standing(look, longest) == Standing::Unnoted)
     }
 
-    /// What to write at which nodes, once each has been looked at, has failed, or has not replied in time.
-    pub fn notes(&self, seen: &[Seen]) -> Vec<(NodeId, NewNote)> {
+    /// What to write at which nodes, where no lock lasts longer than `longest`: once each was looked at, has failed, or
+    /// has not replied in time.
+    pub fn notes(&self, seen: &[Seen], longest: Duration) -> Vec<(NodeId, NewNote)> {
         let looks: Vec<(NodeId, &Look)> =
             seen.iter().enumerate().filter_map(|(index, seen)| Some((NodeId::new(index), seen.look()?))).collect();
         // A node that does not tell votes as well, by other rules.
@@ -274,7 +275,7 @@ impl Rules {
             return Vec::new();
         }
         let is_new = self.may_found() && looks.iter().all(|(_, look)| look.is_fresh());
-        let (longest, nodes) = (self.longest(seen), seen.len() as u8);
+        let nodes = seen.len() as u8;
         let origin = if is_new { Origin::Founder } else { Origin::Since };
         let new_note = |look: &Look| match self.note(look) {
             Some(note) => NewNote { note: Note { max_ttl: longest, ..*note }, keeps_times: true },

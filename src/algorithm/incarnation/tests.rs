@@ -56,7 +56,8 @@ fn all_seen(words: &str) -> Vec<Seen> {
 /// nothing.
 fn written(policy: RestartPolicy, words: &str) -> String {
     let seen = all_seen(words);
-    let notes = Rules { policy, max_ttl: TTL }.notes(&seen);
+    let rules = Rules { policy, max_ttl: TTL };
+    let notes = rules.notes(&seen, rules.longest(&seen));
     let word = |index| {
         let Some((_, new)) = notes.iter().find(|(node, _)| node.index() == index) else { return ".".to_owned() };
         let keeps = if new.keeps_times { "=" } else { "" };
@@ -165,7 +166,7 @@ fn a_note_that_either_clock_calls_old_is_not_young() {
     for (time, wall) in [(NOW - 60_000_000, NOW), (NOW, NOW - 60_000_000)] {
         let Seen::Look(look) = &mut seen[0] else { unreachable!() };
         (look.time, look.wall) = (time, wall);
-        assert!(rules.notes(&seen).iter().all(|(_, new)| new.note.origin == Origin::Since), "{time} {wall}");
+        assert!(rules.notes(&seen, TTL).iter().all(|(_, new)| new.note.origin == Origin::Since), "{time} {wall}");
     }
 }
 

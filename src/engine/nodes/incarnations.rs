@@ -19,10 +19,7 @@ pub(super) struct Incarnations {
     pub(super) rules: Rules,
     pub(super) node_timeout: Duration,
     pub(super) seen: Vec<Seen>,
-    /// When the nodes were asked for the looks: what these show may be as old, where no thread has read the replies.
-    pub(super) asked_at: Vec<Timestamp>,
-    /// When the looks were read: an age counts from then on.
-    pub(super) looked_at: Vec<Timestamp>,
+    pub(super) times: Vec<LookTimes>,
     /// What does not fit this client, as it was reported.
     pub(super) mismatches: Vec<Vec<Mismatch>>,
     pub(super) judging: Option<Judging>,
@@ -38,6 +35,15 @@ pub(super) struct Incarnations {
     last: Vec<Option<Look>>,
     /// Those that have lost their data since the locks of this client were last set again.
     returned: NodeSet,
+}
+
+/// The times of the last look at a node.
+#[derive(Clone, Copy)]
+pub(super) struct LookTimes {
+    /// When the node was asked: what the look shows may be as old, where no thread has read the reply.
+    pub(super) asked_at: Timestamp,
+    /// When the reply was read: an age counts from then on.
+    pub(super) read_at: Timestamp,
 }
 
 /// The nodes are being judged.
@@ -81,8 +87,7 @@ impl Incarnations {
             rules,
             node_timeout,
             seen: vec![Seen::Silent; nodes],
-            asked_at: vec![Timestamp::ORIGIN; nodes],
-            looked_at: vec![Timestamp::ORIGIN; nodes],
+            times: vec![LookTimes { asked_at: Timestamp::ORIGIN, read_at: Timestamp::ORIGIN }; nodes],
             mismatches: vec![Vec::new(); nodes],
             judging: None,
             unheard: NodeSet::first(nodes),
@@ -119,8 +124,9 @@ impl Incarnations {
     /// What is known of the nodes by looks that are not older. A node that hangs has not replied: what it showed long
     /// ago says nothing of a new deployment.
     pub(super) fn seen_since(&self, limit: Timestamp) -> Vec<Seen> {
-        let seen = self.seen.iter().zip(&self.asked_at);
-        seen.map(|(seen, &at)| if matches!(seen, Seen::Look(_)) && at < limit { Seen::Silent } else { *seen }).collect()
+        let is_old = |(seen, times): &(&Seen, &LookTimes)| matches!(seen, Seen::Look(_)) && times.asked_at < limit;
+        let seen = self.seen.iter().zip(&self.times);
+        seen.map(|pair| if is_old(&pair) { Seen::Silent } else { *pair.0 }).collect()
     }
 
     /// Whether the node's votes do not count, or not yet.
@@ -159,14 +165,14 @@ impl Incarnations {
 
     /// What the node remembers of itself.
     pub(super) fn summary(&self, node: NodeId, now: Timestamp) -> NodeNote {
-        self.rules.summary(&self.seen[node.index()], now.since(self.looked_at[node.index()]))
+        self.rules.summary(&self.seen[node.index()], now.since(self.times[node.index()].read_at))
     }
 
     /// For how long the node has counted, by what it remembers of itself.
     pub(super) fn counted_for(&self, node: NodeId, now: Timestamp) -> Option<Duration> {
         let Seen::Look(look) = &self.seen[node.index()] else { return None };
         let counted = self.rules.counted_for(look, self.rules.longest(&self.seen))?;
-        Some(counted + now.since(self.looked_at[node.index()]))
+        Some(counted + now.since(self.times[node.index()].read_at))
     }
 
     /// Removes the held votes for which this is true, and returns them.

@@ -7,7 +7,7 @@
 //! timeout: the call whose votes wait ends after a whole one, and would fail each time while a node hangs.
 
 use super::Nodes;
-use super::incarnations::{HeldVote, Incarnations, Judging, Stage};
+use super::incarnations::{HeldVote, Incarnations, Judging, LookTimes, Stage};
 use super::vote_filter::in_quarantine;
 use crate::algorithm::detail::Detail;
 use crate::algorithm::fault::{Fault, Phase};
@@ -29,9 +29,8 @@ impl Nodes {
         let seen = if self.node(node).is_in_use() { identity.seen(wall) } else { Seen::Silent };
         self.incarnations.note_seen(node, seen, identity.incarnation());
         // The clock is read anew: the thread may have been delayed since its last reading, and the look be later.
-        self.incarnations.looked_at[node.index()] = self.clock.now();
         let asked_at = now.before(self.node(node).session.look_took());
-        self.incarnations.asked_at[node.index()] = asked_at;
+        self.incarnations.times[node.index()] = LookTimes { asked_at, read_at: self.clock.now() };
         self.report_mismatches(node);
         if self.incarnations.judging.is_none_or(|judging| judging.stage != Stage::Noting) {
             self.incarnations.note_answer(node, asked_at);
@@ -146,7 +145,7 @@ impl Nodes {
 
     /// The nodes that can be looked at again, and were not asked after this.
     fn looked_at_before(&self, limit: Timestamp, now: Timestamp) -> NodeSet {
-        let is_old = |node: &NodeId| self.incarnations.asked_at[node.index()] < limit;
+        let is_old = |node: &NodeId| self.incarnations.times[node.index()].asked_at < limit;
         self.nodes().filter(is_old).filter(|&node| self.node(node).may_be_looked_at(now)).collect()
     }
 
@@ -159,13 +158,12 @@ impl Nodes {
 
     fn send_notes(&mut self, now: Timestamp) {
         let Incarnations { rules, seen, .. } = &self.incarnations;
-        let (longest, notes) = (rules.longest(seen), rules.notes(&self.incarnations.seen_since(now.before(MOMENT))));
+        let notes = rules.notes(&self.incarnations.seen_since(now.before(MOMENT)), rules.longest(seen));
         let founds = notes.iter().any(|(_, new)| !new.keeps_times && new.note.origin == Origin::Founder);
         // A node that was not asked, because its connection had ended, may know of an older deployment.
         let is_unsure = founds && !self.incarnations.idle.is_empty();
         let mut noting = NodeSet::EMPTY;
-        for (node, mut new) in notes.into_iter().filter(|_| !is_unsure) {
-            new.note.max_ttl = longest;
+        for (node, new) in notes.into_iter().filter(|_| !is_unsure) {
             let Seen::Look(judged) = self.incarnations.seen[node.index()] else { continue };
             let session = &mut self.connections[node.index()].session;
             // Half of another look may have arrived: what it finds is judged when the other half has.
@@ -223,7 +221,7 @@ impl Nodes {
                 Some(Standing::Unnoted) => true,
                 Some(Standing::Counts) => false,
                 Some(Standing::Waits(left)) => {
-                    let end = self.incarnations.looked_at[node.index()].after(left);
+                    let end = self.incarnations.times[node.index()].read_at.after(left);
                     if connection.quarantine.wait_until(end, left) {
                         self.states.quarantine_began(node);
                         self.rounds.withdraw(node, UNTRUSTED.with(Detail::Left(left)));

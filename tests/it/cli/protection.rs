@@ -2,15 +2,13 @@
 //! deployment guarantees; and what the restart policies mean, as the manual says it.
 
 use super::deployment::{Deployment, Ended, run};
+use crate::incarnations::NO_LONGER_NEW;
 use crate::support::capable::has_users;
 use crate::support::server::{Answer, Server};
 use std::fs;
 use std::path::Path;
 use std::thread;
-use std::time::Duration;
 
-/// After this, a node that is empty has lost its keys, and is no part of a new deployment.
-const NO_LONGER_NEW: Duration = Duration::from_millis(1100);
 const NOTHING_TOLD: &str = "it tells nothing of losses (no right to its key, no INFO or no scripts)";
 
 /// A deployment that a program has used.

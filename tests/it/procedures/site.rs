@@ -2,6 +2,7 @@
 
 use crate::capi::library::Running;
 use crate::clients::{SOON, builder, take, value};
+use crate::incarnations::NO_LONGER_NEW;
 use crate::readme::blocks;
 use crate::support::process::eventually;
 use crate::support::proxy::Proxy;
@@ -17,8 +18,6 @@ use std::time::Duration;
 const PAGE: &str = "src/docs/operations.md";
 /// How long the commands of a block may take.
 const LIMIT: Duration = Duration::from_secs(60);
-/// After this, what was noted is no longer that of a deployment which begins.
-const NO_LONGER_NEW: Duration = Duration::from_millis(1100);
 /// What a program does until there is a file `stop`: it takes the lock, and then another one of the system, which shows
 /// whether it is alone.
 const PROGRAM: &str = "

@@ -53,7 +53,7 @@ fn judged(mut rules: Rules, looked: &[Option<Memo>], rule: Rule) -> Vec<Judged> 
     let nodes: Vec<usize> = (0..looked.len()).filter(is_part).collect();
     let seen: Vec<Seen> =
         nodes.iter().map(|&n| looked[n].as_ref().map_or(Seen::Silent, |memo| Seen::Look(look(memo)))).collect();
-    let notes = rules.notes(&seen).into_iter();
+    let notes = rules.notes(&seen, rules.longest(&seen)).into_iter();
     let judged = |(node, new): (NodeId, quorumlock::algorithm::incarnation::NewNote)| {
         let node = nodes[node.index()];
         let read = looked[node].unwrap_or_default();
