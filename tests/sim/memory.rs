@@ -41,8 +41,8 @@ pub(crate) struct Memory {
     disturbed_until: [Option<u64>; NODES],
     /// Attempts and nodes that granted them, where a loss could not be seen yet.
     unseen: BTreeSet<(usize, usize)>,
-    /// When locks may be given away that were forgotten.
-    open: Range<u64>,
+    /// When locks may be given away that were forgotten, in order.
+    open: Vec<Range<u64>>,
 }
 
 struct Loss {
@@ -195,7 +195,10 @@ impl World {
         let memory = &mut self.judge.memory;
         memory.founded_at[node] = now;
         if memory.has_losses() {
-            memory.open = if now < memory.open.end { memory.open.start } else { now }..until;
+            match memory.open.last_mut().filter(|open| now < open.end) {
+                Some(open) => open.end = until,
+                None => memory.open.push(now..until),
+            }
             self.saw("a deployment that is founded once more");
         }
     }
@@ -296,6 +299,7 @@ impl World {
         let is_unknown = |loss: &Loss| loss.at >= begun && loss.known < longest;
         let waits_too_short = own < longest && memory.losses.iter().flatten().any(is_unknown);
         let is_any_unseen = is_unseen(earlier.token) || is_unseen(later.token);
-        memory.open.contains(&later.since) || is_any_unseen || waits_too_short || trusts_all
+        let is_founding = memory.open.iter().any(|open| open.contains(&later.since));
+        is_founding || is_any_unseen || waits_too_short || trusts_all
     }
 }
