@@ -29,6 +29,6 @@ pub enum Settled {
     Answered,
     /// None is left anywhere.
     Run,
-    /// Each was sent, or cannot be sent now.
+    /// Each was sent, or cannot be sent now, and no node is being judged.
     Sent,
 }

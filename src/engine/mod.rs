@@ -61,7 +61,7 @@
 //! | 4 | A node answers with an error that means "not run" ([`Cause`](crate::Cause)`::is_not_run`): the release is kept, and sent again after a pause | `Nodes::note_not_run` | `engine/nodes/pending.rs` |
 //! | 5 | The kept releases of a node, by the end of their keys; beyond a limit the first is dropped | `PendingReleases::insert` | `engine/node_connection/pending.rs` |
 //! | 6 | The driver makes connections again, drops what has ended and sends the rest, after each poll | `Nodes::serve_pending` | `engine/nodes/pending.rs` |
-//! | 7 | When the last thread leaves and releases are left or unanswered, the helper drives, at once or when no thread has looked for the answers | `start_helper` | `engine/driver/helper.rs` |
+//! | 7 | When the last thread leaves and releases are left or unanswered, or nodes are being judged, the helper drives, at once or when no thread has looked for the answers | `start_helper` | `engine/driver/helper.rs` |
 //! | 8 | A call such as `flush_releases` waits until releases are sent, answered or run | `UnsettledReleases::notify` | `engine/nodes/unsettled.rs` |
 //! | 9 | The outcome of a release that no thread waits for is reported as an event | `BackgroundReleases::follow` | `engine/nodes/background.rs` |
 

@@ -271,15 +271,15 @@ impl Reactor for Nodes {
 
     fn note_solitary_wait(&mut self, _time: Duration) {}
 
-    fn has_releases_left(&self) -> bool {
+    fn has_work_left(&self) -> bool {
         !self.stuck.is_empty()
     }
 
-    fn releases_due(&self, now: Timestamp) -> Option<Timestamp> {
-        self.has_releases_left().then_some(now)
+    fn work_due(&self, now: Timestamp) -> Option<Timestamp> {
+        self.has_work_left().then_some(now)
     }
 
-    fn await_releases(&mut self, _now: Timestamp, bells: &mut WaitSlots) -> Ticket {
+    fn await_work(&mut self, _now: Timestamp, bells: &mut WaitSlots) -> Ticket {
         let ticket = self.rounds.open(Purpose::Wait, &[STUCK_KEY], &OwnerToken::from_entropy([0; 20]));
         self.settling.push(ticket);
         if self.stuck.is_empty() {
@@ -288,12 +288,12 @@ impl Reactor for Nodes {
         ticket
     }
 
-    fn leave_releases(&mut self, ticket: Ticket) {
+    fn leave_work(&mut self, ticket: Ticket) {
         self.settling.retain(|&other| other != ticket);
         self.rounds.unrefer(ticket);
     }
 
-    fn interrupt_releases(&mut self, bells: &mut WaitSlots) {
+    fn interrupt_work(&mut self, bells: &mut WaitSlots) {
         for &ticket in &self.settling {
             self.rounds.end_wait(ticket, bells);
         }

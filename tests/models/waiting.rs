@@ -175,21 +175,21 @@ impl Reactor for Nodes {
     fn note_solitary_wait(&mut self, _time: Duration) {}
 
     // Nothing is left unsent here: `relay.rs` is about that.
-    fn has_releases_left(&self) -> bool {
+    fn has_work_left(&self) -> bool {
         false
     }
 
-    fn releases_due(&self, _now: Timestamp) -> Option<Timestamp> {
+    fn work_due(&self, _now: Timestamp) -> Option<Timestamp> {
         None
     }
 
-    fn await_releases(&mut self, _now: Timestamp, _bells: &mut WaitSlots) -> Ticket {
+    fn await_work(&mut self, _now: Timestamp, _bells: &mut WaitSlots) -> Ticket {
         unreachable!("no release is left")
     }
 
-    fn leave_releases(&mut self, _ticket: Ticket) {}
+    fn leave_work(&mut self, _ticket: Ticket) {}
 
-    fn interrupt_releases(&mut self, _bells: &mut WaitSlots) {}
+    fn interrupt_work(&mut self, _bells: &mut WaitSlots) {}
 }
 
 /// Takes the lock if a quorum of nodes has it to give. The others store the call's entry.

@@ -139,3 +139,36 @@ fn a_reply_that_no_thread_has_read_is_no_late_one() {
         assert_eq!(world.judge.finding, None, "seed {seed}");
     }
 }
+
+/// Two of three nodes are near, and a call has its quorum before the third one replies. That one is noted all the same,
+/// soon after the call: where the program trusts every node, and where the third node was flushed.
+#[test]
+fn nodes_are_noted_though_no_call_waits_for_it() {
+    const UNNOTED: &str = "a node without a note";
+    for seed in 0..40 {
+        let mut plan = recovery::quiet(seed, 3);
+        (plan.restart_policy, plan.clients[0].trusts_all) = (RestartPolicy::Observed, seed % 2 == 0);
+        // Its locks are not the judge's.
+        plan.clients[0].is_observed = false;
+        plan.paths[2].delay = 3 * MILLISECOND;
+        plan.faults = vec![Fault { at: 2 * SECOND, kind: Kind::Flush { node: 2 } }];
+        let world = kernel::run(World::new(plan, Trace::silent()), || {
+            kernel::spawn(0, || {
+                let mutex = clients::open(0).mutex("r0");
+                for call in 0..4 {
+                    kernel::sleep_until(call * 1_100 * MILLISECOND);
+                    assert!(mutex.try_lock().is_ok_and(|guard| guard.is_some()));
+                    kernel::sleep_until((call * 1_100 + 1_000) * MILLISECOND);
+                    kernel::with(|world| {
+                        let is_noted = world.nodes.iter().all(|node| node.noted_ttl(world.now).is_some());
+                        // The flush is seen by the next call.
+                        if call != 1 && !is_noted {
+                            world.saw(UNNOTED);
+                        }
+                    });
+                }
+            });
+        });
+        assert_eq!((world.judge.finding, world.seen.get(UNNOTED)), (None, None), "seed {seed}");
+    }
+}

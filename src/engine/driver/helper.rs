@@ -1,7 +1,7 @@
-//! The thread that drives when releases are left and no other thread does.
+//! The thread that drives when work is left that no thread waits for: releases, or the judging of nodes.
 //!
 //! ```text
-//!   Absent ── a thread leaves, releases are left ──► Awake ── nothing is left, or closed ──► Absent
+//!   Absent ── a thread leaves, work is left ───────► Awake ── nothing is left, or closed ──► Absent
 //!                                                    │  ▲
 //!                          nothing to do for a while ─┘  └── that time, or a release left unsent
 //!                                                  Asleep
@@ -12,7 +12,8 @@
 //! last thread that leaves starts one that goes on: it drives like any other thread while bytes are to be sent, and
 //! while no other thread has looked for answers that are missing. It sleeps apart from the others until a back-off
 //! ends, or answers may be missing, so that it does not keep them from the sockets. There is never more than one, and
-//! none once each release is answered or its key has ended.
+//! none once each release is answered or its key has ended. Nodes are judged within a few node timeouts: a call that
+//! has its quorum does not wait for it.
 
 use super::Driver;
 use super::reactor::Reactor;
@@ -30,11 +31,11 @@ impl<R: Reactor + Send + 'static> Driver<R> {
     /// they leave.
     pub(super) fn needs_helper(&self, state: &mut State<R>) -> bool {
         let is_last = state.driver.is_absent() && !state.has_sleepers();
-        if !is_last || state.is_closing || state.helper == Helper::Awake || !state.reactor.has_releases_left() {
+        if !is_last || state.is_closing || state.helper == Helper::Awake || !state.reactor.has_work_left() {
             return false;
         }
         let now = state.reactor.now();
-        let Some(due) = state.reactor.releases_due(now) else { return false };
+        let Some(due) = state.reactor.work_due(now) else { return false };
         if state.helper == Helper::Asleep {
             if due <= now {
                 self.helper_signal.notify_one();
@@ -70,7 +71,7 @@ impl<R: Reactor + Send + 'static> Driver<R> {
         loop {
             state.flush();
             let now = state.reactor.now();
-            let due = if state.is_closing { None } else { state.reactor.releases_due(now) };
+            let due = if state.is_closing { None } else { state.reactor.work_due(now) };
             match due {
                 None => {
                     state.helper = Helper::Absent;
@@ -83,8 +84,8 @@ impl<R: Reactor + Send + 'static> Driver<R> {
                 Some(_) => {
                     drop(state);
                     self.run(
-                        |reactor, now, notify| (reactor.await_releases(now, notify), now.after(LONGEST_SLEEP)),
-                        |reactor, ticket| reactor.leave_releases(ticket),
+                        |reactor, now, notify| (reactor.await_work(now, notify), now.after(LONGEST_SLEEP)),
+                        |reactor, ticket| reactor.leave_work(ticket),
                     );
                     state = self.enter_state(false);
                 }
@@ -104,7 +105,7 @@ impl<R: Reactor + Send + 'static> Driver<R> {
     pub(crate) fn close(&self) {
         let mut state = self.enter_state(false);
         state.is_closing = true;
-        state.act(|reactor, decided| reactor.interrupt_releases(decided));
+        state.act(|reactor, decided| reactor.interrupt_work(decided));
         self.helper_signal.notify_one();
         self.leave(state);
         let thread = lock(&self.helper_thread).take();

@@ -27,8 +27,8 @@
 //!    overtakes the release before it.
 //! 5. While the queue of submissions is open, a thread has the duty to begin what is in it: the driver, the thread
 //!    named next, or one on its way to the mutex. What was begun is sent before the mutex is left.
-//! 6. While releases are left that a thread could send, there is a thread that does: the last one that leaves starts
-//!    it.
+//! 6. While work is left that a thread could do and none waits for, there is a thread that does it: the last one that
+//!    leaves starts it.
 
 // Named, because model checks include this file from elsewhere.
 mod helper;

@@ -45,14 +45,15 @@ pub(crate) trait Reactor {
     fn end_polls(&mut self);
     /// A thread has driven for its own ticket alone, for so long.
     fn note_solitary_wait(&mut self, time: Duration);
-    /// Whether there are releases to send, now or later, or to be answered.
-    fn has_releases_left(&self) -> bool;
-    /// When to drive for them next: now, while they are on their way out. None when nothing is left to do.
-    fn releases_due(&self, now: Timestamp) -> Option<Timestamp>;
-    /// Something to wait for that is decided when no release is on its way out.
-    fn await_releases(&mut self, now: Timestamp, decided: &mut WaitSlots) -> Self::Ticket;
+    /// Whether there is work that no thread waits for: releases to send, now or later, or to be answered, or nodes that
+    /// are being judged.
+    fn has_work_left(&self) -> bool;
+    /// When to drive for it next: now, while releases are on their way out. None when nothing is left to do.
+    fn work_due(&self, now: Timestamp) -> Option<Timestamp>;
+    /// Something to wait for that is decided when nothing is left to do at once.
+    fn await_work(&mut self, now: Timestamp, decided: &mut WaitSlots) -> Self::Ticket;
     /// Ends that wait.
-    fn leave_releases(&mut self, ticket: Self::Ticket);
+    fn leave_work(&mut self, ticket: Self::Ticket);
     /// Decides all that is waited for in this way, and ends a poll that is under way.
-    fn interrupt_releases(&mut self, decided: &mut WaitSlots);
+    fn interrupt_work(&mut self, decided: &mut WaitSlots);
 }

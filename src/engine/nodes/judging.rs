@@ -4,7 +4,8 @@
 //! look shows is known first. A node that is not noted as it is does not count. While there is one, the nodes are
 //! judged: looks that are older are repeated, notes are stored and acknowledged. The votes of the nodes in question
 //! wait for it, and are counted then. On a warm path there is no such node. A late node is waited for half a node
-//! timeout: the call whose votes wait ends after a whole one, and would fail each time while a node hangs.
+//! timeout: the call whose votes wait ends after a whole one, and would fail each time while a node hangs. A call that
+//! has its quorum does not wait: when no thread drives, the helper goes on.
 
 use super::Nodes;
 use super::incarnations::{HeldVote, Incarnations, Judging, LookTimes, Stage};

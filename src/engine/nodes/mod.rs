@@ -374,7 +374,7 @@ impl Reactor for Nodes {
         }
         self.judge_late(now, notify);
         self.serve_pending(now, notify);
-        self.releases.notify(&self.connections, &mut self.rounds, now, notify);
+        self.end_settled(now, notify);
         self.expire_background(now, notify);
     }
 
@@ -391,23 +391,24 @@ impl Reactor for Nodes {
         self.poll.learn(time);
     }
 
-    fn has_releases_left(&self) -> bool {
-        self.releases.has_any(&self.connections)
+    fn has_work_left(&self) -> bool {
+        self.incarnations.judging.is_some() || self.releases.has_any(&self.connections)
     }
 
-    fn releases_due(&self, now: Timestamp) -> Option<Timestamp> {
-        self.releases.next(&self.connections, now)
+    fn work_due(&self, now: Timestamp) -> Option<Timestamp> {
+        let is_judging = self.incarnations.judging.is_some();
+        if is_judging { Some(now) } else { self.releases.next(&self.connections, now) }
     }
 
-    fn await_releases(&mut self, now: Timestamp, notify: &mut WaitSlots) -> Ticket {
+    fn await_work(&mut self, now: Timestamp, notify: &mut WaitSlots) -> Ticket {
         self.await_settled(Settled::Sent, now, notify)
     }
 
-    fn leave_releases(&mut self, ticket: Ticket) {
+    fn leave_work(&mut self, ticket: Ticket) {
         self.leave_settled(ticket);
     }
 
-    fn interrupt_releases(&mut self, notify: &mut WaitSlots) {
+    fn interrupt_work(&mut self, notify: &mut WaitSlots) {
         self.releases.notify_all(&mut self.rounds, notify);
         self.poll.note_change(true);
     }

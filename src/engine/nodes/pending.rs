@@ -24,7 +24,7 @@ use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::pending_release::Settled;
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Vote;
-use crate::engine::driver::WaitSlots;
+use crate::engine::driver::{Reactor, WaitSlots};
 use crate::engine::rounds::Purpose;
 use crate::protocol::session::Ticket;
 
@@ -145,8 +145,16 @@ impl Nodes {
         self.releases.enter(ticket, target);
         // The driver has to bound its poll by what is due for releases.
         self.poll.note_change(true);
-        self.releases.notify(&self.connections, &mut self.rounds, now, notify);
+        self.end_settled(now, notify);
         ticket
+    }
+
+    /// Ends the waits for what has been reached.
+    pub(super) fn end_settled(&mut self, now: Timestamp, notify: &mut WaitSlots) {
+        if self.releases.is_awaited() {
+            let is_sent = self.work_due(now).is_none_or(|due| due > now);
+            self.releases.notify(&self.connections, is_sent, &mut self.rounds, notify);
+        }
     }
 
     /// Ends a wait for releases.

@@ -113,19 +113,19 @@ impl UnsettledReleases {
         rounds.unrefer(ticket);
     }
 
-    /// Ends the waits for what has been reached.
+    /// Ends the waits for what has been reached. `is_sent`: nothing is left to do at once.
     pub(super) fn notify(
         &self,
         connections: &[NodeConnection],
+        is_sent: bool,
         rounds: &mut Rounds,
-        now: Timestamp,
         notify: &mut WaitSlots,
     ) {
         for &(ticket, target) in &self.waits {
             let is_reached = match target {
                 Settled::Answered => !connections.iter().any(NodeConnection::awaits_release),
                 Settled::Run => self.pending.is_empty() && !connections.iter().any(NodeConnection::awaits_release),
-                Settled::Sent => self.next(connections, now).is_none_or(|due| due > now),
+                Settled::Sent => is_sent,
             };
             if is_reached {
                 rounds.end_wait(ticket, notify);
