@@ -136,16 +136,17 @@ impl Queues {
         let QueueTable { queues, unused, last_id, .. } = &mut *table;
         *last_id += 1;
         let id = *last_id;
-        let Queue { holder, waiters } = queues.entry(Arc::clone(key)).or_default();
-        let waiters = waiters.get_or_insert_with(|| {
+        let queue = queues.entry(Arc::clone(key)).or_default();
+        let waiters = queue.waiters.get_or_insert_with(|| {
             let mut waiters = unused.pop().unwrap_or_default();
-            waiters.was_held = holder.as_ref().is_some_and(|holder| now.lease < holder.until.lease);
+            waiters.was_held = queue.holder.as_ref().is_some_and(|holder| now.lease < holder.until.lease);
             (waiters.available_at, waiters.unavailability) = (now.steady, None);
             waiters
         });
         waiters.waiting.push_back(QueuedThread { id, is_away: false, notifier: None });
         let ticket = QueueTicket { queues: self, key, id, joined_at: now.steady, has_left: false };
-        let position = table.position(&ticket, now.lease);
+        let position = queue.position(&ticket, now.lease);
+        drop(table);
         (ticket, position)
     }
 
@@ -223,7 +224,8 @@ pub(crate) struct QueueTicket<'q> {
 impl QueueTicket<'_> {
     /// The position in the queue now.
     pub(crate) fn position(&self, now: LeaseTime) -> QueuePosition {
-        lock(&self.queues.table).position(self, now)
+        let table = lock(&self.queues.table);
+        table.queues.get(self.key).map_or(QueuePosition::Head(self.joined_at), |queue| queue.position(self, now))
     }
 
     /// Leaves the queue, and enters a guard of this client, made by this thread, as the holder of the key, and of the
@@ -338,13 +340,13 @@ impl QueueTable {
             }
         }
     }
+}
 
+impl Queue {
     fn position(&self, ticket: &QueueTicket<'_>, now: LeaseTime) -> QueuePosition {
         let joined_at = ticket.joined_at;
-        let Some(Queue { holder, waiters: Some(waiters) }) = self.queues.get(ticket.key) else {
-            return QueuePosition::Head(joined_at);
-        };
-        match holder {
+        let Some(waiters) = &self.waiters else { return QueuePosition::Head(joined_at) };
+        match &self.holder {
             holder if waiters.head().is_some_and(|head| head.id != ticket.id) => {
                 let held_until = holder.as_ref().map_or(joined_at, |holder| holder.until.steady);
                 QueuePosition::Behind(waiters.available_at.max(joined_at).max(held_until))
@@ -353,9 +355,7 @@ impl QueueTable {
             _ => QueuePosition::Head(waiters.available_at.max(joined_at)),
         }
     }
-}
 
-impl Queue {
     fn hold(&mut self, id: HoldId, validity: Validity, now: Readings) {
         let (thread, until) = (ThreadNumber::current().short(), by_both_clocks(validity.end(), now));
         self.holder = Some(Holder { id, thread, until });
