@@ -163,6 +163,11 @@ impl Fences {
         }
     }
 
+    /// A node's answer does not count after all.
+    pub fn forget(&mut self, node: NodeId) {
+        self.answered.retain(|&(other, _)| other != node);
+    }
+
     /// What the answers up to now come to; none without an answer. Later answers do not count for this agreement.
     pub fn agreement(&self) -> Option<Agreement> {
         let fence = self.answered.iter().map(|&(_, fence)| fence).max()?;

@@ -321,11 +321,12 @@ impl Rounds {
         }
     }
 
-    /// A node turns out not to count: nor do its grants in attempts that are not decided.
+    /// A node turns out not to count: nor do its grants, and their fences, in attempts that are not decided.
     pub(crate) fn withdraw(&mut self, node: NodeId, fault: Fault) {
         for round in self.slots.iter_mut().filter(|round| round.purpose == Purpose::Acquire && !round.decided) {
             if round.tally.withdraw(node) {
                 round.faults[node.index()] = fault;
+                round.fences.forget(node);
             }
         }
     }

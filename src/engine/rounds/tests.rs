@@ -31,6 +31,23 @@ fn a_straggler_finds_its_round_and_then_nobody_does() {
     assert_eq!(rounds.in_flight(), 0);
 }
 
+/// The fence of a node that may have forgotten it is no reason not to raise the others.
+#[test]
+fn the_fence_of_a_grant_that_is_withdrawn_does_not_count() {
+    let (token, kind) = (OwnerToken::from_entropy([0; 20]), LockKind::Fenced(FencingToken::saturating(1)));
+    let mut rounds = Rounds::new(3, None);
+    let ticket = rounds.open_command(Purpose::Acquire, (b"k", &token), kind);
+    for (index, fence) in [(0, 9), (1, 9), (2, 5)] {
+        rounds.record_fence(ticket, NodeId::new(index), FencingToken::saturating(fence));
+        rounds.vote(ticket, NodeId::new(index), &Vote::Granted, &mut WaitSlots::default());
+        if index == 0 {
+            rounds.withdraw(NodeId::new(0), Fault::new(Phase::Reply, Cause::Quarantined));
+        }
+    }
+    let agreement = rounds.conclude(ticket).agreement.unwrap();
+    assert_eq!(agreement.settled(), NodeSet::from_iter([NodeId::new(1)]));
+}
+
 /// The owner of an attempt that is lost waits for the other nodes only where that can save an undo.
 #[test]
 fn refusals_are_awaited_where_no_node_has_granted() {
