@@ -136,7 +136,10 @@ impl Nodes {
             self.incarnations.unheard = NodeSet::EMPTY;
             let old = self.looked_at_before(now.before(MOMENT / 2), now);
             match stage {
-                Stage::Looking if is_to_note && !old.is_empty() => self.look_at(old, Stage::LookingAgain, now),
+                // Not the late ones: they had their time.
+                Stage::Looking if is_to_note && !old.without(awaited).is_empty() => {
+                    self.look_at(old.without(awaited), Stage::LookingAgain, now);
+                }
                 Stage::Looking | Stage::LookingAgain => self.send_notes(now),
                 Stage::Noting if is_outrun => self.send_notes(now),
                 Stage::Noting => self.end_judging(now, notify),
@@ -223,7 +226,8 @@ impl Nodes {
                 Some(Standing::Counts) => false,
                 Some(Standing::Waits(left)) => {
                     let end = self.incarnations.times[node.index()].read_at.after(left);
-                    if connection.quarantine.wait_until(end, left) {
+                    // A wait that is over is not begun again by the look that it was counted from.
+                    if end > self.clock.now() && connection.quarantine.wait_until(end, left) {
                         self.states.quarantine_began(node);
                         self.rounds.withdraw(node, UNTRUSTED.with(Detail::Left(left)));
                     }
