@@ -189,12 +189,15 @@ impl Nodes {
                 return purpose != Some(Purpose::Inspect);
             }
         }
-        // A grant for the voter waits with it, and counts as little.
-        if let (Vote::Granted, Some(voter)) = (&*vote, connections[node.index()].voter()) {
+        // A grant for the voter waits with it, and counts as little. A key that was deleted is deleted.
+        let is_release = matches!(purpose, Some(Purpose::Entry | Purpose::Release) | None);
+        if let (Vote::Granted, Some(voter), false) = (&*vote, connections[node.index()].voter(), is_release) {
             if incarnations.is_doubtful(voter) && incarnations.judging.is_some() {
                 incarnations.held.push(HeldVote { ticket, node, vote: *vote, fence });
                 return false;
-            } else if incarnations.is_doubtful(voter) || connections[voter.index()].quarantine.is_on() {
+            }
+            let left = connections[voter.index()].quarantine.remaining(clock.now());
+            if incarnations.is_doubtful(voter) || !left.is_zero() {
                 *vote = Vote::Fault(Fault::new(Phase::Handshake, Cause::Duplicate(voter)));
             }
         }
