@@ -13,7 +13,7 @@ use super::resp::{self, Reply};
 use super::script;
 use super::{command, error_reply};
 use crate::algorithm::fault::Cause;
-use crate::algorithm::incarnation::{Found, Incarnation, Look, NewNote, Note, Origin, Seen};
+use crate::algorithm::incarnation::{Found, Incarnation, LONGEST_MAX_TTL, Look, NewNote, Note, Origin, Seen};
 use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::run_id::{ReplicationIds, RunId};
 use std::time::Duration;
@@ -143,7 +143,7 @@ fn parse(value: &[u8]) -> Option<Note> {
         replication: ReplicationIds::new(words.next()?, words.next()?)?,
     };
     let (max_ttl, nodes) = (Duration::from_millis(max_ttl), u8::try_from(nodes).ok()?);
-    Some(Note { incarnation, origin, time, wall, max_ttl, nodes })
+    (max_ttl <= LONGEST_MAX_TTL).then_some(Note { incarnation, origin, time, wall, max_ttl, nodes })
 }
 
 #[cfg(test)]
@@ -224,6 +224,7 @@ mod tests {
             &good.replacen('1', "2", 1),
             &good.replacen('f', "x", 1),
             &good.replace(" 3 ", " 300 "),
+            &good.replace(" 60000 ", " 31622400001 "),
         ] {
             assert_eq!(found(bad), Found::Damage, "{bad}");
         }

@@ -45,6 +45,9 @@ use std::time::Duration;
 /// A younger note may come from a program that begins at the same time. No note is stored because of an older look.
 pub const MOMENT: Duration = Duration::from_secs(1);
 
+/// No program may have longer locks: a note that names a longer time is damage.
+pub const LONGEST_MAX_TTL: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+
 /// Locks that last longer are rare: by a note of this age, a node counts though others have not replied yet.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 

@@ -1,6 +1,7 @@
 //! Which nodes and settings a client can be built with.
 
 use super::{Builder, config};
+use crate::algorithm::incarnation::LONGEST_MAX_TTL;
 use crate::algorithm::node::MAX_NODES;
 use crate::algorithm::time::Human;
 use crate::events::error::Result;
@@ -8,7 +9,7 @@ use crate::protocol::endpoint::Endpoint;
 use std::time::Duration;
 
 /// Longest that any setting may be: so long that it means "for ever", and still far from any overflow.
-const LONGEST_SETTING: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+const LONGEST_SETTING: Duration = LONGEST_MAX_TTL;
 /// Time to live of a lock that names none, by a client that names none.
 const DEFAULT_TTL: Duration = Duration::from_secs(10);
 const LONGEST_PLACE: Duration = Duration::from_secs(60 * 60);
