@@ -359,9 +359,7 @@ impl World {
         if self.is_observed_now() && delivered == MOST_DELIVERED - 2 {
             self.saw("a call that delivers as many events as it may");
         }
-        // A call that finds the lease over that threads share releases that one, too.
-        let most = if self.plan.shares_leases { 2 * MOST_DELIVERED } else { MOST_DELIVERED };
-        if self.is_observed_now() && delivered > most {
+        if self.is_observed_now() && delivered > MOST_DELIVERED {
             self.violate("bounded delivery", format!("{what} delivered {delivered} events"));
         }
     }

@@ -373,6 +373,23 @@ impl MutexGuard {
         now.steady.since(self.claim.t0.steady)
     }
 
+    /// Releases the lock without waiting. The caller delivers queued events.
+    pub(super) fn post_release(&self) {
+        let Unregistered { lease, reached, loss_reported } = self.leave_watch();
+        let (client, key) = (&self.client, &self.key);
+        let now = client.engine().readings();
+        let was_valid = lease.is_valid(now.lease);
+        let is_loss_found = !was_valid && !loss_reported;
+        let context =
+            client.report().dropped(key.title(), (was_valid, loss_reported || is_loss_found), self.held_at(now));
+        client.engine().post_release(self.release_at(now.lease, reached), now.steady, context);
+        client.queues().release(key.each(), HoldId::of(&self.claim.token), now.steady);
+        if is_loss_found {
+            client.report().without_queued().lost(key.title(), LossReason::LeaseEnded, self.held_at(now));
+        }
+        self.held.change(|held| held.lasts = None);
+    }
+
     /// Stops the watch, so that nothing more is sent for this lock, and gives what is held.
     fn leave_watch(&self) -> Unregistered {
         let Held { lease, reached, .. } = self.held.get();
@@ -401,22 +418,10 @@ impl Drop for MutexGuard {
             // it.
             return std::mem::forget(self.watched.take());
         }
-        if self.held.get().lasts.is_none() {
-            return;
+        if self.held.get().lasts.is_some() {
+            self.post_release();
+            self.client.report().deliver_queued();
         }
-        let Unregistered { lease, reached, loss_reported } = self.leave_watch();
-        let (client, key) = (&self.client, &self.key);
-        let now = client.engine().readings();
-        let was_valid = lease.is_valid(now.lease);
-        let is_loss_found = !was_valid && !loss_reported;
-        let context =
-            client.report().dropped(key.title(), (was_valid, loss_reported || is_loss_found), self.held_at(now));
-        client.engine().post_release(self.release_at(now.lease, reached), now.steady, context);
-        client.queues().release(key.each(), HoldId::of(&self.claim.token), now.steady);
-        if is_loss_found {
-            client.report().without_queued().lost(key.title(), LossReason::LeaseEnded, self.held_at(now));
-        }
-        client.report().deliver_queued();
     }
 }
 

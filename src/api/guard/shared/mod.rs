@@ -158,6 +158,11 @@ impl SharedGuard {
         self.guard
     }
 
+    /// Releases the lock, for the last of those that shared it, in a call that delivers queued events itself.
+    pub(crate) fn post_release(self) {
+        self.guard.post_release();
+    }
+
     /// Whether this process is a child of the one that holds the lock.
     pub(crate) fn is_inherited(&self) -> bool {
         self.guard.client.is_inherited()

@@ -1,8 +1,9 @@
 //! A call to read that shares the lease of another thread of its client.
 
 use super::{RwMutex, RwReadGuard};
+use crate::algorithm::lease::Ttl;
 use crate::algorithm::time::Timestamp;
-use crate::api::mutex::Mutex;
+use crate::api::guard::shared::SharedGuard;
 use crate::api::mutex::attempts::Attempts;
 use crate::api::mutex::call::LockCall;
 use crate::events::error::{Error, Result};
@@ -12,17 +13,25 @@ impl RwMutex {
     /// call began. `until`: the nodes are asked, if they were not lately, for that long at most; none: the call does
     /// not wait.
     pub(super) fn join(&self, came_at: Timestamp, until: Option<Timestamp>) -> Result<Option<RwReadGuard>> {
-        let Mutex { client, key, watchdog, .. } = &self.read;
-        client.check_process()?;
+        self.read.client.check_process()?;
         let ttl = self.read.prepare()?;
-        let Some(lease) = self.reads.find(key.title()) else { return Ok(None) };
+        let Some(lease) = self.reads.find(self.read.key.title()) else { return Ok(None) };
         let guard = RwReadGuard::of(lease);
-        if !guard.lease().join(ttl, came_at, until)? {
-            return Ok(None);
+        let is_joined = self.is_joined(guard.lease(), ttl, came_at, until);
+        if let Ok(true) = is_joined {
+            return Ok(Some(guard));
+        }
+        // The others may have gone meanwhile.
+        guard.give_back();
+        is_joined.map(|_| None)
+    }
+
+    fn is_joined(&self, lease: &SharedGuard, ttl: Ttl, came_at: Timestamp, until: Option<Timestamp>) -> Result<bool> {
+        if !lease.join(ttl, came_at, until)? {
+            return Ok(false);
         }
         // Where another thread watches the lease without a watchdog, one with a watchdog has a lease of its own.
-        let is_extended = watchdog.as_ref().map(|watchdog| guard.lease().is_extended_for(watchdog, ttl)).transpose()?;
-        Ok(is_extended.unwrap_or(true).then_some(guard))
+        self.read.watchdog.as_ref().map_or(Ok(true), |watchdog| lease.is_extended_for(watchdog, ttl))
     }
 }
 
@@ -50,7 +59,10 @@ impl Attempts<'_, '_> {
             self.account.is_reported = true;
         }
         match guard.lease().guard().is_over() {
-            true => Err(Error::ended_meanwhile(self.call.resource(), ttl.duration())),
+            true => {
+                guard.give_back();
+                Err(Error::ended_meanwhile(self.call.resource(), ttl.duration()))
+            }
             false => Ok(guard),
         }
     }

@@ -41,6 +41,13 @@ impl RwReadGuard {
         &self.lease
     }
 
+    /// Ends the share of a call that does not return it, and that delivers queued events itself.
+    pub(super) fn give_back(self) {
+        if let Some(lease) = Arc::into_inner(self.lease) {
+            lease.post_release();
+        }
+    }
+
     /// For how long the lock may still be relied on, as [`MutexGuard::remaining`](crate::MutexGuard::remaining): also
     /// while another thread extends it, it waits for nothing.
     pub fn remaining(&self) -> Duration {
