@@ -96,7 +96,10 @@ pub struct Quarantine {
     met: Met,
     /// The history of its data when it was last seen as a master.
     replication: Option<ReplicationIds>,
+    /// When it ends by what this client has met.
     end: Option<Timestamp>,
+    /// When it ends by what the node remembers of itself, as the last look has shown it.
+    end_by_note: Option<Timestamp>,
     /// The longest that it may last.
     longest: Duration,
 }
@@ -120,6 +123,7 @@ impl Quarantine {
             met: Met::Never,
             replication: None,
             end: None,
+            end_by_note: None,
             longest: term,
         }
     }
@@ -165,11 +169,15 @@ impl Quarantine {
         self.begin(if begins { self.term } else { Duration::ZERO }, now)
     }
 
-    /// What the node remembers of itself has it wait as well, for this long, until then. True if that begins a
-    /// quarantine.
-    pub fn wait_until(&mut self, end: Timestamp, wait: Duration) -> bool {
-        let begins = !self.is_on();
-        (self.end, self.longest) = (self.end.max(Some(end)), self.longest.max(wait));
+    /// By what the node remembers of itself, it waits until `end`, for so long after it was looked at. The last look
+    /// decides: the answer to an earlier one may have been read late, and its age have counted only from then on. True
+    /// if that begins a quarantine.
+    pub fn wait_by_note(&mut self, end: Timestamp, wait: Duration, now: Timestamp) -> bool {
+        let begins = !self.is_on() && end > now;
+        // A wait that is over is not begun again by the look that it was counted from.
+        if end > now || self.end_by_note.is_some() {
+            (self.end_by_note, self.longest) = (Some(end), self.longest.max(wait));
+        }
         begins
     }
 
@@ -201,21 +209,21 @@ impl Quarantine {
 
     /// Whether there was a quarantine that was not seen to end. No more needs to be asked of most nodes.
     pub fn is_on(&self) -> bool {
-        self.end.is_some()
+        self.end.is_some() || self.end_by_note.is_some()
     }
 
     /// Ends a quarantine whose time is over; false when it goes on.
     pub fn end(&mut self, now: Timestamp) -> bool {
         if self.remaining(now).is_zero() {
-            self.end = None;
+            (self.end, self.end_by_note) = (None, None);
         }
-        self.end.is_none()
+        !self.is_on()
     }
 
     /// How long it lasts from now on; zero when the node counts. Never more than its whole time, though `now` may have
     /// been read before the node was met.
     pub fn remaining(&self, now: Timestamp) -> Duration {
-        self.end.map_or(Duration::ZERO, |end| end.since(now).min(self.longest))
+        self.end.max(self.end_by_note).map_or(Duration::ZERO, |end| end.since(now).min(self.longest))
     }
 }
 
@@ -387,6 +395,24 @@ mod tests {
             });
             assert_eq!(left.collect::<Vec<_>>(), expected, "{policy:?} {story}");
         }
+    }
+
+    #[test]
+    fn the_last_look_decides_how_long_a_node_waits_by_its_note() {
+        let seconds = Duration::from_secs;
+        let mut quarantine = Quarantine::new(RestartPolicy::Observed, TERM);
+        assert!(!quarantine.wait_by_note(at(10), seconds(0), at(10)), "the node counts");
+        // Read late.
+        assert!(quarantine.wait_by_note(at(60), seconds(40), at(20)));
+        assert!(!quarantine.wait_by_note(at(50), seconds(20), at(30)));
+        assert_eq!(quarantine.remaining(at(30)), seconds(20));
+        assert!(!quarantine.wait_by_note(at(31), seconds(0), at(31)));
+        assert!(quarantine.end(at(31)));
+        // What this client has met is as it was.
+        quarantine.meet(&process('a', 0), at(100));
+        quarantine.meet(&process('b', 0), at(100));
+        assert!(!quarantine.wait_by_note(at(110), seconds(10), at(100)));
+        assert_eq!(quarantine.remaining(at(100)), TERM);
     }
 
     #[test]

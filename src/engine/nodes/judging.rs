@@ -5,7 +5,7 @@
 //! judged: looks that are older are repeated, notes are stored and acknowledged. The votes of the nodes in question
 //! wait for it, and are counted then. On a warm path there is no such node. A late node is waited for half a node
 //! timeout: the call whose votes wait ends after a whole one, and would fail each time while a node hangs. A call that
-//! has its quorum does not wait: when no thread drives, the helper goes on.
+//! has its quorum returns before the nodes are judged; the helper thread completes that when no other thread drives.
 
 use super::Nodes;
 use super::incarnations::{HeldVote, Incarnations, Judging, LookTimes, Stage};
@@ -21,6 +21,7 @@ use crate::engine::driver::WaitSlots;
 use crate::engine::node_connection::NodeConnection;
 use crate::os::clock;
 use crate::protocol::session::{HandshakeState, Ticket};
+use std::time::Duration;
 
 impl Nodes {
     /// The node was looked at on its connection.
@@ -134,12 +135,10 @@ impl Nodes {
                 return;
             }
             self.incarnations.unheard = NodeSet::EMPTY;
-            let old = self.looked_at_before(now.before(MOMENT / 2), now);
+            // Not the late ones: they had their time.
+            let old = self.looked_at_before(now.before(MOMENT / 2), now).without(awaited);
             match stage {
-                // Not the late ones: they had their time.
-                Stage::Looking if is_to_note && !old.without(awaited).is_empty() => {
-                    self.look_at(old.without(awaited), Stage::LookingAgain, now);
-                }
+                Stage::Looking if is_to_note && !old.is_empty() => self.look_at(old, Stage::LookingAgain, now),
                 Stage::Looking | Stage::LookingAgain => self.send_notes(now),
                 Stage::Noting if is_outrun => self.send_notes(now),
                 Stage::Noting => self.end_judging(now, notify),
@@ -216,21 +215,19 @@ impl Nodes {
         let longest = self.incarnations.rules.longest(&self.incarnations.seen);
         for node in self.nodes() {
             let standing = self.incarnations.standing(node, longest);
-            let connection = &mut self.connections[node.index()];
+            let connection = &self.connections[node.index()];
             let is_silent = self.incarnations.seen[node.index()] == Seen::Silent;
             let is_doubtful = match standing {
                 _ if is_longer => connection.is_in_use(),
                 _ if connection.quarantine.is_durable() => false,
                 None => is_silent && connection.is_in_use(),
                 Some(Standing::Unnoted) => true,
-                Some(Standing::Counts) => false,
+                Some(Standing::Counts) => {
+                    self.wait_by_note(node, Duration::ZERO);
+                    false
+                }
                 Some(Standing::Waits(left)) => {
-                    let end = self.incarnations.times[node.index()].read_at.after(left);
-                    // A wait that is over is not begun again by the look that it was counted from.
-                    if end > self.clock.now() && connection.quarantine.wait_until(end, left) {
-                        self.states.quarantine_began(node);
-                        self.rounds.withdraw(node, UNTRUSTED.with(Detail::Left(left)));
-                    }
+                    self.wait_by_note(node, left);
                     false
                 }
             };
@@ -240,6 +237,16 @@ impl Nodes {
                     self.rounds.withdraw(node, UNTRUSTED);
                 }
             }
+        }
+    }
+
+    /// By what the last look at the node has shown, the node waits for this long after that.
+    fn wait_by_note(&mut self, node: NodeId, left: Duration) {
+        let end = self.incarnations.times[node.index()].read_at.after(left);
+        let quarantine = &mut self.connections[node.index()].quarantine;
+        if quarantine.wait_by_note(end, left, self.clock.now()) {
+            self.states.quarantine_began(node);
+            self.rounds.withdraw(node, UNTRUSTED.with(Detail::Left(left)));
         }
     }
 
