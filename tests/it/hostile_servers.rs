@@ -111,6 +111,36 @@ fn a_reply_without_a_request_is_not_taken_for_a_grant() {
     assert!(!matches!(attempt, Ok(Some(_))), "{attempt:?}");
 }
 
+/// To every program that stores its `max_ttl`, it says that another one was quicker, with a shorter one.
+#[test]
+fn a_node_that_changes_what_it_remembers_with_each_note_takes_no_votes_from_the_others() {
+    let (names, mut max_ttl) = ("a".repeat(40), 1000);
+    let fake = Fake::on_command(move |command| {
+        let is_note = command[0] == "GET" || command[0] == "EVAL" && command.iter().any(|word| word.contains("-node:"));
+        let reply = match command[0].as_str() {
+            "INFO" => {
+                let text =
+                    format!("role:master\r\nrun_id:{names}\r\nmaster_replid:{names}\r\nmaster_replid2:{names}\r\n");
+                format!("${}\r\n{text}\r\n", text.len())
+            }
+            "TIME" => "*2\r\n$10\r\n1700000600\r\n$1\r\n0\r\n".to_owned(),
+            _ if is_note => {
+                max_ttl += 1;
+                let note = format!("1 f 1700000000000000 1700000000000000 {max_ttl} 3 {names} {names} {names}");
+                format!("${}\r\n{note}\r\n", note.len())
+            }
+            _ => return vec![Act::Say(healthy(command))],
+        };
+        vec![say(&reply)]
+    });
+    let healthy = Server::several(2).unwrap();
+    drop(take(&long_lock(&client_of([healthy[0].url(), healthy[1].url()]), "founds")));
+    let client = client_of([fake.url(), healthy[0].url(), healthy[1].url()]);
+    for _ in 0..10 {
+        drop(take(&long_lock(&client, "among")));
+    }
+}
+
 #[test]
 fn a_talkative_node_is_given_up() {
     let fake = Fake::talkative();

@@ -60,6 +60,8 @@ pub(super) struct Judging {
     pub(super) is_late: bool,
     /// Whether another program has stored a note first, with a shorter `max_ttl`.
     pub(super) is_outrun: bool,
+    /// How often notes were stored again because of that.
+    pub(super) repeats: u8,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -23,6 +23,10 @@ use crate::os::clock;
 use crate::protocol::session::{HandshakeState, Ticket};
 use std::time::Duration;
 
+/// How many programs, each with another `max_ttl`, may store their notes first. A node that lies could name one after
+/// the other, and the votes of all nodes would wait.
+const MOST_REPEATED: u8 = 8;
+
 impl Nodes {
     /// The node was looked at on its connection.
     pub(super) fn on_look(&mut self, node: NodeId, now: Timestamp, notify: &mut WaitSlots) {
@@ -128,7 +132,7 @@ impl Nodes {
             self.look_at(self.looked_at_before(limit, now), Stage::Looking, now);
         }
         self.note_standings();
-        while let Some(Judging { stage, awaited, is_late, is_outrun, .. }) = self.incarnations.judging {
+        while let Some(Judging { stage, awaited, is_late, is_outrun, repeats, .. }) = self.incarnations.judging {
             let is_expecting = !self.incarnations.unheard.is_empty()
                 || is_to_note && self.connections.iter().any(NodeConnection::is_connecting);
             if (!awaited.is_empty() || stage == Stage::Looking && is_expecting) && !is_late {
@@ -140,7 +144,7 @@ impl Nodes {
             match stage {
                 Stage::Looking if is_to_note && !old.is_empty() => self.look_at(old, Stage::LookingAgain, now),
                 Stage::Looking | Stage::LookingAgain => self.send_notes(now),
-                Stage::Noting if is_outrun => self.send_notes(now),
+                Stage::Noting if is_outrun && repeats < MOST_REPEATED => self.send_notes(now),
                 Stage::Noting => self.end_judging(now, notify),
             }
         }
@@ -181,8 +185,12 @@ impl Nodes {
     fn await_answers(&mut self, stage: Stage, awaited: NodeSet, now: Timestamp) {
         let timeout = self.incarnations.node_timeout;
         let deadline = now.after(if stage == Stage::Noting { timeout } else { timeout / 2 });
+        let repeats = match self.incarnations.judging {
+            Some(Judging { stage: Stage::Noting, repeats, .. }) => repeats + 1,
+            _ => 0,
+        };
         self.incarnations.judging =
-            Some(Judging { stage, awaited, begun: now, deadline, is_late: false, is_outrun: false });
+            Some(Judging { stage, awaited, begun: now, deadline, is_late: false, is_outrun: false, repeats });
         // The thread that polls waits no longer than that.
         self.poll.note_change(true);
         for node in awaited.iter() {
