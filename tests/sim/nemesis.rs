@@ -75,7 +75,10 @@ impl World {
                 }
             }
             Kind::Save { node } => self.nodes[node].saved = Some(Box::new(self.nodes[node].store.clone())),
-            Kind::SetNodeClock { node, by } => self.nodes[node].offset += by,
+            Kind::SetNodeClock { node, by } => {
+                self.nodes[node].offset += by;
+                self.read_entries_again(node);
+            }
             Kind::SetWallClock { client, by } => {
                 self.clients[client].wall_offset += by;
                 self.clients[client].pauses += 1;

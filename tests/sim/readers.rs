@@ -76,6 +76,15 @@ pub(crate) fn sight(words: &[&[u8]], reply: &[u8]) -> Option<&'static str> {
 }
 
 impl World {
+    /// The clock of a node is set: a key that had ended, and was not deleted yet, exists again if it is set back.
+    pub(crate) fn read_entries_again(&mut self, node: usize) {
+        for ((_, key), before) in self.judge.entries.0.iter_mut().filter(|((other, _), _)| *other == node) {
+            if before.entries.is_empty() {
+                *before = self.nodes[node].content(key, self.now);
+            }
+        }
+    }
+
     /// A node has run a command for the key of a read-write lock, of this attempt.
     pub(crate) fn check_entries(
         &mut self,

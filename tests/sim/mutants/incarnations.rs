@@ -21,7 +21,10 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a longer time to live is not stored where another program was quicker",
         file: "engine/nodes/judging.rs",
-        edits: &[("                Stage::Noting if is_outrun && repeats < MOST_REPEATED => self.send_notes(now),\n", "")],
+        edits: &[(
+            "                Stage::Noting if is_outrun && repeats < MOST_REPEATED => self.send_notes(now),\n",
+            "",
+        )],
     },
     Mutant {
         name: "a reply that no thread has read is a late one",
