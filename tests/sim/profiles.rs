@@ -260,8 +260,9 @@ fn forget(plan: &mut Plan, random: &mut Random, ways: &[Way], at: u64, steps: bo
         0 => nodes,
         1 | 2 => nodes / 2,
         _ => plan.majority().min(nodes - 1),
-    };
-    for node in (first..first + count.max(1)).map(|node| node % nodes) {
+    }
+    .max(1);
+    for node in (first..first + count).map(|node| node % nodes) {
         let is_long = way == Way::Resync && random.once_in(2);
         let time = if is_long { 1_500 * MILLISECOND } else { random.between(1, 20) * MILLISECOND };
         losses::lose(plan, random, (way, node), at, time);
