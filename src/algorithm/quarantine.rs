@@ -96,9 +96,9 @@ pub struct Quarantine {
     met: Met,
     /// The history of its data when it was last seen as a master.
     replication: Option<ReplicationIds>,
-    /// When it ends by what this client has met.
+    /// When it ends at the earliest, by the steady clock: nothing that any other clock shows later ends it sooner.
     end: Option<Timestamp>,
-    /// When it ends by what the node remembers of itself, as the last look has shown it.
+    /// When it ends by the last look at what the node remembers of itself.
     end_by_note: Option<Timestamp>,
     /// The longest that it may last.
     longest: Duration,
@@ -169,16 +169,17 @@ impl Quarantine {
         self.begin(if begins { self.term } else { Duration::ZERO }, now)
     }
 
-    /// By what the node remembers of itself, it waits until `end`, for so long after it was looked at. The last look
-    /// decides: the answer to an earlier one may have been read late, and its age have counted only from then on. True
-    /// if that begins a quarantine.
-    pub fn wait_by_note(&mut self, end: Timestamp, wait: Duration, now: Timestamp) -> bool {
-        let begins = !self.is_on() && end > now;
+    /// By what the node remembers of itself it has to wait for this long, from a time between the question and the
+    /// reading of its reply. A later look ends the wait sooner where a reply was read late, and not because a clock was
+    /// set. True if that begins a quarantine.
+    pub fn wait_by_note(&mut self, left: Duration, [asked_at, read_at]: [Timestamp; 2], now: Timestamp) -> bool {
+        let (was_on, end) = (self.is_on(), read_at.after(left));
         // A wait that is over is not begun again by the look that it was counted from.
-        if end > now || self.end_by_note.is_some() {
-            (self.end_by_note, self.longest) = (Some(end), self.longest.max(wait));
+        if was_on || end > now {
+            self.end = self.end.max(Some(asked_at.after(left)));
+            (self.end_by_note, self.longest) = (Some(end), self.longest.max(left));
         }
-        begins
+        !was_on && end > now
     }
 
     /// Whether the process that was met last keeps its keys.
@@ -398,20 +399,24 @@ mod tests {
     }
 
     #[test]
-    fn the_last_look_decides_how_long_a_node_waits_by_its_note() {
+    fn a_wait_by_a_note_ends_sooner_where_its_reply_was_read_late_and_not_because_a_clock_was_set() {
         let seconds = Duration::from_secs;
         let mut quarantine = Quarantine::new(RestartPolicy::Observed, TERM);
-        assert!(!quarantine.wait_by_note(at(10), seconds(0), at(10)), "the node counts");
-        // Read late.
-        assert!(quarantine.wait_by_note(at(60), seconds(40), at(20)));
-        assert!(!quarantine.wait_by_note(at(50), seconds(20), at(30)));
-        assert_eq!(quarantine.remaining(at(30)), seconds(20));
-        assert!(!quarantine.wait_by_note(at(31), seconds(0), at(31)));
-        assert!(quarantine.end(at(31)));
+        assert!(!quarantine.wait_by_note(seconds(0), [at(9), at(10)], at(10)), "the node counts");
+        assert!(quarantine.wait_by_note(seconds(40), [at(10), at(20)], at(20)));
+        assert!(!quarantine.wait_by_note(seconds(25), [at(30), at(30)], at(30)));
+        assert_eq!(quarantine.remaining(at(30)), seconds(25));
+        // Both clocks were set forward.
+        for left in [5, 0] {
+            assert!(!quarantine.wait_by_note(seconds(left), [at(31), at(31)], at(31)));
+            assert_eq!(quarantine.remaining(at(31)), seconds(19), "until 50");
+        }
+        assert!(quarantine.end(at(50)));
+        assert!(!quarantine.wait_by_note(seconds(25), [at(30), at(30)], at(60)), "it is over");
         // What this client has met is as it was.
         quarantine.meet(&process('a', 0), at(100));
         quarantine.meet(&process('b', 0), at(100));
-        assert!(!quarantine.wait_by_note(at(110), seconds(10), at(100)));
+        assert!(!quarantine.wait_by_note(seconds(10), [at(100), at(100)], at(100)));
         assert_eq!(quarantine.remaining(at(100)), TERM);
     }
 

@@ -250,9 +250,9 @@ impl Nodes {
 
     /// By what the last look at the node has shown, the node waits for this long after that.
     fn wait_by_note(&mut self, node: NodeId, left: Duration) {
-        let end = self.incarnations.times[node.index()].read_at.after(left);
+        let LookTimes { asked_at, read_at } = self.incarnations.times[node.index()];
         let quarantine = &mut self.connections[node.index()].quarantine;
-        if quarantine.wait_by_note(end, left, self.clock.now()) {
+        if quarantine.wait_by_note(left, [asked_at, read_at], self.clock.now()) {
             self.states.quarantine_began(node);
             self.rounds.withdraw(node, UNTRUSTED.with(Detail::Left(left)));
         }
