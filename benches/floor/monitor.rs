@@ -7,10 +7,10 @@ use std::thread;
 
 /// What the server reports for a command that a script runs: `1700000000.000000 [0 lua] "set" …`.
 const BY_A_SCRIPT: &str = " lua] ";
-/// What a client asks once a second, and on each new connection, however often it wants a lock.
-const LOOK: &str = "\"INFO\"";
+/// What a client asks once a second, and on each new connection, however often it wants a lock: a look at the node.
+const LOOK: [&str; 3] = ["\"INFO\"", "\"TIME\"", "\"quorumlock-node:"];
 
-/// Does something. Returns the result, and how many commands but `INFO` clients have sent to the server meanwhile.
+/// Does something. Returns the result, and how many commands but looks clients have sent to the server meanwhile.
 /// Costs the server time: rates are not to be measured inside.
 pub(crate) fn commands_during<R>(server: &Server, action: impl FnOnce() -> R) -> (R, usize) {
     let mut stream = TcpStream::connect(server.address()).expect("a server");
@@ -19,7 +19,8 @@ pub(crate) fn commands_during<R>(server: &Server, action: impl FnOnce() -> R) ->
     lines.next().expect("a reply").expect("a server that replies");
     thread::scope(|scope| {
         let reader = scope.spawn(move || {
-            let counts = |line: &String| line.starts_with('+') && !line.contains(BY_A_SCRIPT) && !line.contains(LOOK);
+            let is_look = |line: &String| LOOK.iter().any(|look| line.contains(look));
+            let counts = |line: &String| line.starts_with('+') && !line.contains(BY_A_SCRIPT) && !is_look(line);
             lines.map_while(Result::ok).filter(counts).count()
         });
         let result = action();
