@@ -113,7 +113,6 @@ enum Request {
     Auth,
     /// Which attempt at the same extension this is, and whether it is one by script.
     Extend(Ticket, usize, bool),
-    InfoMemory,
     InfoPersistence,
     InfoReplication,
     InfoServer,
@@ -200,7 +199,6 @@ impl Run {
             (Request::Auth, set(1)),
             (Request::Select, set(2)),
             (Request::InfoServer, true),
-            (Request::InfoMemory, true),
             (Request::InfoPersistence, set(3)),
             (Request::InfoReplication, true),
         ];
@@ -348,7 +346,7 @@ impl Run {
             Some(Request::Extend(_, _, true)) => &[1, 5, 16, 6, 7, 9],
             Some(Request::Extend(_, _, false)) => &[0, 4, 17, 7, 8, 9],
             Some(Request::InfoReplication) => &[3, 3, 7, 11],
-            Some(Request::InfoMemory | Request::InfoPersistence) => &[3, 7, 11, 12],
+            Some(Request::InfoPersistence) => &[3, 7, 11, 12],
             Some(Request::InfoServer) => &[2, 12, 7, 6, 13],
             Some(Request::Leave(..)) => &[1, 5, 18, 19, 22, 7, 23],
             Some(Request::Release(..)) => &[1, 5, 6, 7, 9, 18, 19, 22, 23],
@@ -431,8 +429,8 @@ impl Run {
         Some(match (asked.request, reply) {
             (Request::Auth | Request::Select, Tree::Simple(text)) if text == b"OK" => Meaning::Nothing,
             (Request::Auth | Request::Select, Tree::Error(_)) => refused,
-            (Request::InfoMemory | Request::InfoPersistence, Tree::Error(_)) => Meaning::Nothing,
-            (Request::InfoMemory | Request::InfoPersistence, Tree::Bulk(Some(section))) => {
+            (Request::InfoPersistence, Tree::Error(_)) => Meaning::Nothing,
+            (Request::InfoPersistence, Tree::Bulk(Some(section))) => {
                 self.identity.learn(section);
                 Meaning::Nothing
             }
@@ -776,7 +774,6 @@ fn check_commands(mut bytes: &[u8], asked: &[Asked]) {
                 let [call, text] = called(by_hash);
                 *words == [call, text, b"1", key, b"leave", entry(ticket).member().text()]
             }
-            (Request::InfoMemory, words) => *words == [b"INFO".as_slice(), b"memory"],
             (Request::InfoPersistence, words) => *words == [b"INFO".as_slice(), b"persistence"],
             (Request::InfoReplication, words) => *words == [b"INFO".as_slice(), b"replication"],
             (Request::InfoServer, words) => *words == [b"INFO".as_slice(), b"server"],

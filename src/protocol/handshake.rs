@@ -1,7 +1,8 @@
 //! How a connection introduces itself: the user, the database, and what the server says about itself.
 //!
 //! Its parts go out in one flight and are answered in the same order. Each may be refused; what `INFO` says about
-//! memory and persistence rejects no connection, and neither does its refusal.
+//! persistence rejects no connection, and neither does its refusal. The same holds for `INFO memory`, which no vote
+//! depends on: it is asked for later, because a server takes more time for it than for all the rest.
 
 use super::command::{self, InfoReply};
 use super::error_reply;
@@ -30,17 +31,17 @@ pub struct Handshake {
     pub looks_behind_votes: bool,
 }
 
-/// A part of a handshake, in the order in which they go out.
+/// A part of a handshake, in the order in which they go out, or of a later look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     Auth,
     Select,
     InfoServer,
-    InfoMemory,
     InfoPersistence,
     InfoReplication,
     NodeKey,
     NodeTime,
+    InfoMemory,
 }
 
 impl Handshake {
@@ -57,7 +58,6 @@ impl Handshake {
         }
         for (section, part) in [
             ("server", Part::InfoServer),
-            ("memory", Part::InfoMemory),
             ("persistence", Part::InfoPersistence),
             ("replication", Part::InfoReplication),
         ] {
@@ -144,10 +144,10 @@ mod tests {
     #[test]
     fn only_a_node_that_is_declared_durable_is_asked_about_persistence() {
         let (flight, asked) = parts(&Handshake::default());
-        assert_eq!(asked, [Part::InfoServer, Part::InfoMemory, Part::InfoReplication]);
+        assert_eq!(asked, [Part::InfoServer, Part::InfoReplication]);
         assert!(!flight.contains("persistence"));
         let (flight, asked) = parts(&Handshake { checks_durability: true, ..Handshake::default() });
-        assert_eq!(asked, [Part::InfoServer, Part::InfoMemory, Part::InfoPersistence, Part::InfoReplication]);
+        assert_eq!(asked, [Part::InfoServer, Part::InfoPersistence, Part::InfoReplication]);
         assert!(flight.contains("\r\nINFO\r\n$11\r\npersistence\r\n"), "{flight}");
     }
 

@@ -122,6 +122,7 @@ impl Nodes {
                 self.filter(node).on_recheck();
                 self.on_look(node, now, notify);
             }
+            SessionEvent::MemoryKnown => self.filter(node).on_memory_known(),
             SessionEvent::Noted => self.on_noted(node, now, notify),
             SessionEvent::Rejected(fault) => {
                 self.filter(node).on_rejected(*fault, now);

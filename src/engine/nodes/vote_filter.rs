@@ -52,6 +52,11 @@ impl VoteFilter<'_> {
         if self.connection.quarantine.is_contradicted_by(&process) {
             self.states.push(PendingEvent::NotDurable(self.node));
         }
+    }
+
+    /// The node has said how much memory it may use.
+    pub(super) fn on_memory_known(&mut self) {
+        self.connection.learn_server_info();
         if let Some(policy) = self.connection.server_info.eviction() {
             self.states.may_evict(self.node, policy);
         }

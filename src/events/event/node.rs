@@ -35,7 +35,8 @@ impl fmt::Display for NodeDown {
 }
 
 /// A node may forget a lock while it is held: it has a limit of memory and evicts keys when it is full. Reported once
-/// for each connection.
+/// for each connection: at [`connect`](crate::Redlock::connect), or with the first call that comes more than a second
+/// after the connection was made.
 #[derive(Clone, Debug)]
 pub struct NodeMayEvict {
     pub(crate) address: String,

@@ -9,7 +9,7 @@
 //! The handshake goes out in one flight with the first command:
 //!
 //! ```text
-//!   AUTH, SELECT, INFO server, memory, replication, a look at what the node remembers, then whatever is asked
+//!   AUTH, SELECT, INFO server, replication, a look at what the node remembers, then whatever is asked
 //!     all accepted ──► Accepted: votes count
 //!     any refused ───► Rejected: every vote on this connection is that fault; releases are still served
 //! ```
@@ -74,6 +74,8 @@ pub enum SessionEvent {
     Accepted,
     /// The server has said once more what it is: its [`identity`](Session::identity) is up to date.
     Rechecked,
+    /// The server has said how much memory it may use: the [`identity`](Session::identity) is up to date.
+    MemoryKnown,
     /// The node was to store a note: the [`identity`](Session::identity) has what it remembers now.
     Noted,
     /// The handshake was refused, or the server has become a replica; no vote on this connection counts.
@@ -106,6 +108,8 @@ pub struct Session {
     /// The key of what the node remembers, if it is looked at.
     node_key: Option<String>,
     looks_behind_votes: bool,
+    /// Whether the server was asked about its memory: once on each connection.
+    has_asked_for_memory: bool,
     /// How long after the question the last reply of a look was read.
     look_took: Duration,
     /// An operation that was answered, and counts when the look behind it was answered as well.
@@ -189,6 +193,7 @@ impl Session {
             checked_at: now,
             node_key: handshake.node_key.clone(),
             looks_behind_votes: handshake.looks_behind_votes,
+            has_asked_for_memory: false,
             look_took: Duration::ZERO,
             unconfirmed: None,
             inspected: Inspected::default(),
@@ -200,8 +205,10 @@ impl Session {
         session
     }
 
-    /// Queues the question whether the server may still vote, which also shows that it answers.
+    /// Queues the question whether the server may still vote, which also shows that it answers. What it says of its
+    /// memory is known before that.
     pub fn check(&mut self, ticket: Ticket, now: Timestamp) {
+        self.ask_for_memory(now);
         command::info(self.traffic.end(), "replication");
         self.await_reply(Request::Check(ticket), now);
     }

@@ -107,7 +107,7 @@ mod tests {
     /// A session with a server that speaks this dialect, and what it sends for an operation on two keys.
     fn asked(dialect: Dialect, operation: Operation) -> (Session, String) {
         let mut session = Session::open(&Handshake::default(), Some(dialect), Timestamp::ORIGIN);
-        let silent = "-NOPERM no\r\n".repeat(3);
+        let silent = "-NOPERM no\r\n".repeat(2);
         assert_eq!(events(&mut session, &silent), [SessionEvent::Accepted]);
         session.traffic.sent(session.traffic.unsent().len());
         let (key, token) = (LockKey::of("", ["b", "a"]), OwnerToken::from_entropy([0xab; OwnerToken::ENTROPY]));
@@ -198,7 +198,7 @@ mod tests {
         let about = (key.as_bytes(), &token);
         let mut session = Session::open(&Handshake::default(), None, Timestamp::ORIGIN);
         let info = "redis_version:8.4.0\r\nrole:master\r\n";
-        let info = format!("${}\r\n{info}\r\n-NOPERM no\r\n-NOPERM no\r\n", info.len());
+        let info = format!("${}\r\n{info}\r\n-NOPERM no\r\n", info.len());
         assert_eq!(events(&mut session, &info), [SessionEvent::Accepted]);
         let queue = |session: &mut Session| {
             session.traffic.sent(session.traffic.unsent().len());

@@ -58,6 +58,18 @@ impl Session {
             self.await_reply(Request::Recheck(Part::NodeKey), now);
             self.await_reply(Request::Recheck(Part::NodeTime), now);
         }
+        // Not while the first lock on this connection waits: of all questions, this one takes the server longest.
+        if self.standing == HandshakeState::Accepted {
+            self.ask_for_memory(now);
+        }
+    }
+
+    /// Asks the server, once on each connection, how much memory it may use.
+    pub(super) fn ask_for_memory(&mut self, now: Timestamp) {
+        if !std::mem::replace(&mut self.has_asked_for_memory, true) {
+            command::info(self.traffic.end(), "memory");
+            self.await_reply(Request::Recheck(Part::InfoMemory), now);
+        }
     }
 
     /// Has the node store a note about itself, if it still has what the last look has found.
@@ -70,6 +82,9 @@ impl Session {
 
     /// The server has answered a part of the question, or runs nothing at present.
     pub(super) fn rechecked(&mut self, part: Part, refused: Option<Fault>) -> Option<SessionEvent> {
+        if part == Part::InfoMemory {
+            return Some(SessionEvent::MemoryKnown);
+        }
         if let Some(fault) = refused {
             // It runs a script, for example. The next vote asks again.
             self.checked_at = Timestamp::ORIGIN;
@@ -124,10 +139,15 @@ mod tests {
         std::iter::from_fn(|| session.next_event().unwrap()).collect()
     }
 
+    /// One that has not to ask about memory.
+    fn open(handshake: &Handshake) -> Session {
+        Session { has_asked_for_memory: true, ..Session::open(handshake, None, Timestamp::ORIGIN) }
+    }
+
     /// A session that was accepted at the origin of time, by a server that said this of its replication.
     fn member(replication: &str) -> Session {
-        let mut session = Session::open(&Handshake::default(), None, Timestamp::ORIGIN);
-        assert_eq!(events(&mut session, &format!("$0\r\n\r\n$0\r\n\r\n{replication}")), [SessionEvent::Accepted]);
+        let mut session = open(&Handshake::default());
+        assert_eq!(events(&mut session, &format!("$0\r\n\r\n{replication}")), [SessionEvent::Accepted]);
         session.traffic.sent(session.traffic.unsent().len());
         session
     }
@@ -240,12 +260,12 @@ mod tests {
     #[test]
     fn a_look_at_what_the_node_remembers_comes_with_the_handshake_and_with_each_question() {
         let handshake = Handshake { node_key: Some("quorumlock-node:".into()), ..Handshake::default() };
-        let mut session = Session::open(&handshake, None, Timestamp::ORIGIN);
+        let mut session = open(&handshake);
         const LOOK: &str = "*2\r\n$3\r\nGET\r\n$16\r\nquorumlock-node:\r\n*1\r\n$4\r\nTIME\r\n";
         const TIME: &str = "*2\r\n$1\r\n9\r\n$1\r\n5\r\n";
         assert!(String::from_utf8_lossy(session.traffic.unsent()).ends_with(LOOK));
         session.traffic.sent(session.traffic.unsent().len());
-        let info = format!("$0\r\n\r\n$0\r\n\r\n{}", replication("master"));
+        let info = format!("$0\r\n\r\n{}", replication("master"));
         assert!(events(&mut session, &format!("{info}$-1\r\n")).is_empty(), "the clock is missing");
         assert_eq!(events(&mut session, TIME), [SessionEvent::Accepted]);
         assert_eq!(before_set(&mut session, at(5000)), format!("{RECHECK}{LOOK}"));

@@ -39,9 +39,9 @@ fn bulk(text: &str) -> String {
     format!("${}\r\n{text}\r\n", text.len())
 }
 
-/// What it says of itself, in three parts.
+/// What it says of itself, in two parts.
 fn introduction(server: &str, replication: &str) -> String {
-    format!("{}{}{}", bulk(server), bulk("maxmemory:0\r\nmaxmemory_policy:noeviction"), bulk(replication))
+    bulk(server) + &bulk(replication)
 }
 
 fn feed(session: &mut Session, mut bytes: &[u8]) {
@@ -87,7 +87,7 @@ fn the_handshake_goes_out_in_one_flight_with_the_first_command() {
     let mut session = Session::open(&handshake, None, NOW);
     acquire(&mut session, ticket(0), b"k", &token(1));
     let flight = sent(&mut session);
-    let order: Vec<usize> = ["AUTH", "SELECT", "server", "memory", "replication", "SET"]
+    let order: Vec<usize> = ["AUTH", "SELECT", "server", "replication", "SET"]
         .iter()
         .map(|word| flight.find(&format!("\r\n{word}\r\n")).unwrap())
         .collect();
@@ -105,12 +105,12 @@ fn a_refused_handshake_spoils_every_vote_and_is_reported_once() {
     let master = introduction(INFO, "role:master");
     let table: [(&Handshake, String, Cause); 7] = [
         (&auth, format!("-WRONGPASS no\r\n{master}"), Cause::Auth),
-        (&auth, "-ERR invalid password\r\n-NOAUTH x\r\n-NOAUTH x\r\n-NOAUTH x\r\n".into(), Cause::Auth),
+        (&auth, "-ERR invalid password\r\n-NOAUTH x\r\n-NOAUTH x\r\n".into(), Cause::Auth),
         (&select, format!("-ERR DB index is out of range\r\n{master}"), Cause::Database),
-        (&plain, "-NOAUTH Authentication required.\r\n-NOAUTH x\r\n-NOAUTH x\r\n".into(), Cause::Auth),
+        (&plain, "-NOAUTH Authentication required.\r\n-NOAUTH x\r\n".into(), Cause::Auth),
         (&plain, introduction(INFO, "role:slave"), Cause::NotMaster),
         (&plain, introduction("redis_mode:cluster", "role:master"), Cause::ClusterMode),
-        (&plain, "-ERR max number of clients reached\r\n-x\r\n-x\r\n".into(), Cause::TooManyClients),
+        (&plain, "-ERR max number of clients reached\r\n-x\r\n".into(), Cause::TooManyClients),
     ];
     for (handshake, replies, cause) in table {
         let fault = Fault::new(Phase::Handshake, cause);
@@ -130,22 +130,44 @@ fn a_refused_handshake_spoils_every_vote_and_is_reported_once() {
 #[test]
 fn a_server_that_withholds_its_identity_may_still_vote() {
     let mut session = Session::open(&Handshake::default(), None, NOW);
-    assert_eq!(events(&mut session, &"-NOPERM no\r\n".repeat(3)), [Event::Accepted]);
+    assert_eq!(events(&mut session, &"-NOPERM no\r\n".repeat(2)), [Event::Accepted]);
     assert_eq!(session.identity(), &ServerInfo::default());
 }
 
+/// It is asked once on each connection: by a check, in which it is known first, and behind the first look otherwise.
 #[test]
-fn what_is_said_of_the_memory_decides_nothing() {
-    for said in ["-NOPERM no\r\n", "-ERR syntax error\r\n", "-BUSY x\r\n", "$0\r\n\r\n"] {
+fn the_memory_is_asked_for_when_no_lock_waits_and_decides_nothing() {
+    const MEMORY: &str = "*2\r\n$4\r\nINFO\r\n$6\r\nmemory\r\n";
+    let evicts = bulk("maxmemory:1000\r\nmaxmemory_policy:allkeys-lru");
+    for (said, eviction) in [
+        ("-NOPERM no\r\n", None),
+        ("-ERR syntax error\r\n", None),
+        ("-BUSY x\r\n", None),
+        ("$0\r\n\r\n", None),
+        (&evicts, Some("allkeys-lru")),
+    ] {
         let mut session = Session::open(&Handshake::default(), None, NOW);
-        let replies = format!("{}{said}{}", bulk(INFO), bulk("role:master"));
-        assert_eq!(events(&mut session, &replies), [Event::Accepted], "{said}");
-        assert_eq!(session.identity().eviction(), None);
+        session.look(NOW);
+        assert!(!sent(&mut session).contains(MEMORY), "the first lock waits");
+        let master = bulk("role:master");
+        let replies = format!("{}{master}{master}", bulk(INFO));
+        assert_eq!(events(&mut session, &replies), [Event::Accepted, Event::Rechecked]);
+        session.look(NOW);
+        assert!(sent(&mut session).ends_with(MEMORY));
+        assert_eq!(events(&mut session, &(master + said)), [Event::Rechecked, Event::MemoryKnown], "{said}");
+        assert_eq!((session.identity().eviction(), session.standing()), (eviction, HandshakeState::Accepted));
+        session.look(NOW);
+        session.check(ticket(1), NOW);
+        assert!(!sent(&mut session).contains(MEMORY), "it was asked for");
+
+        let mut session = Session::open(&Handshake::default(), None, NOW);
+        session.check(ticket(1), NOW);
+        assert_eq!(sent(&mut session).matches(MEMORY).count(), 1);
+        let replies = introduction(INFO, "role:master") + said + &bulk("role:master");
+        let granted = Event::Answered(ticket(1), Vote::Granted);
+        assert_eq!(events(&mut session, &replies), [Event::Accepted, Event::MemoryKnown, granted], "{said}");
+        assert_eq!(session.identity().eviction(), eviction);
     }
-    let mut session = Session::open(&Handshake::default(), None, NOW);
-    let memory = bulk("maxmemory:1000\r\nmaxmemory_policy:allkeys-lru");
-    assert_eq!(events(&mut session, &format!("{}{memory}{}", bulk(INFO), bulk("role:master"))), [Event::Accepted]);
-    assert_eq!(session.identity().eviction(), Some("allkeys-lru"));
 }
 
 #[test]
@@ -217,8 +239,7 @@ fn a_wrong_guess_falls_back_and_is_remembered() {
     release(&mut session, ticket(0), &token(1));
     release(&mut session, ticket(1), &token(2));
     sent(&mut session);
-    let again =
-        events(&mut session, "-NOPERM info\r\n-NOPERM info\r\n-NOPERM info\r\n-NOPERM eval\r\n-NOPERM eval\r\n");
+    let again = events(&mut session, "-NOPERM info\r\n-NOPERM info\r\n-NOPERM eval\r\n-NOPERM eval\r\n");
     let [Event::Accepted, Event::WrongDialect(first), Event::WrongDialect(second)] = again[..] else {
         panic!("{again:?}")
     };
@@ -300,7 +321,7 @@ fn the_receive_buffer_grows_for_one_long_reply_and_shrinks_again() {
     let long = bulk(&format!("{}run_id:{}", "x:y\r\n".repeat(20_000), "a".repeat(40)));
     assert!(events(&mut session, &long).is_empty());
     assert!(session.identity().run_id().is_some());
-    assert_eq!(events(&mut session, &format!("{}{}", bulk(""), bulk("role:master"))), [Event::Accepted]);
+    assert_eq!(events(&mut session, &bulk("role:master")), [Event::Accepted]);
     assert_eq!(session.traffic.space().len(), RECEIVE_BUFFER);
 }
 

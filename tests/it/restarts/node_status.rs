@@ -66,6 +66,14 @@ fn a_node_that_evicts_keys_is_reported_once_for_each_connection_and_goes_on_voti
     let client = builder(&server).observer(Arc::clone(&journal)).build().unwrap();
     let warnings = || journal.words().iter().filter(|words| words.starts_with("allkeys-lru ")).count();
     for connections in 1..4 {
+        // Asked for by itself a second later; by `connect` at once.
+        if connections < 3 {
+            client.connect(SOON).unwrap();
+        } else {
+            let _ = take(&client.mutex(KEY)).unlock().unwrap();
+            assert_eq!(warnings(), connections - 1, "{:?}", journal.words());
+            thread::sleep(Duration::from_millis(1100));
+        }
         for _ in 0..3 {
             let _ = take(&client.mutex(KEY)).unlock().unwrap();
         }
@@ -81,8 +89,7 @@ fn a_node_that_evicts_keys_is_reported_once_for_each_connection_and_goes_on_voti
     for arguments in [&no_limit[..], &["--maxmemory", "100mb"]] {
         let harmless = [Server::with(arguments).unwrap()];
         let client = builder(&harmless).build().unwrap();
-        let _ = take(&client.mutex(KEY)).unlock().unwrap();
-        assert_eq!(client.nodes().unwrap()[0].eviction(), None);
+        assert_eq!(client.connect(SOON).unwrap()[0].eviction(), None);
     }
 }
 
