@@ -55,7 +55,7 @@ pub(crate) fn doctor(arguments: Arguments) -> Result<Exit, Failure> {
     };
     let (mut nodes, trial) = Progress::during("examining the nodes", || {
         let nodes = deployment.each(|target| node::examine(target, &plan));
-        (nodes, trial::run(&deployment, &plan.name))
+        (nodes, trial::run(&deployment, &plan.name, plan.node_timeout))
     });
     let trial = trial?;
     nodes.iter_mut().zip(&trial.nodes).for_each(|(node, status)| node.observe_locks(status, plan.policy));

@@ -45,12 +45,14 @@ impl Observer for Mismatches {
     }
 }
 
-/// Tries a lock. A setting that cannot be used is a failure; everything else is a finding.
-pub(super) fn run(deployment: &Deployment, name: &str) -> Result<Trial, Failure> {
+/// Connects, for which a node has that long, and tries a lock. A setting that cannot be used is a failure; everything else is a finding.
+pub(super) fn run(deployment: &Deployment, name: &str, node_timeout: Duration) -> Result<Trial, Failure> {
     // The fence of a name that is never used again is kept for no longer than must be.
     let (builder, mismatches) = (deployment.settings.builder()?, Arc::new(Mismatches::default()));
     let redlock = builder.fence_retention(Duration::ZERO).observer(Arc::clone(&mismatches)).build()?;
     let mut trial = Trial::default();
+    // Nodes say then what they may evict. That too few answer shows in the trial.
+    drop(redlock.connect(node_timeout));
     let ttl = deployment.settings.trial_ttl(TTL);
     let mutex = redlock.mutex(name).ttl(ttl);
     if let Err(error) = trial.plain(&mutex, ttl) {
