@@ -56,8 +56,9 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(3);
 /// How long an answer may be overdue before the connection is closed. Long, because that does not cancel what was sent.
 const SILENCE_LIMIT: Duration = Duration::from_secs(30);
 /// Time after which a connection is read before it is used again: what is written to one that the server has closed is
-/// lost. Long against the time between two calls of a program that does nothing else, which is spared the system call.
-const IDLE_CHECK: Duration = Duration::from_micros(50);
+/// lost. Long against the time between two calls of a busy program, which is spared the system calls, and short against
+/// the time after which servers close idle connections.
+const IDLE_CHECK: Duration = Duration::from_millis(1);
 
 /// One node's connection.
 pub(super) struct NodeConnection {
