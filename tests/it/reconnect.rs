@@ -263,7 +263,7 @@ fn a_connection_that_was_closed_a_moment_ago_costs_no_attempt_and_no_extension()
         let closed = || {
             assert!(fake.wait_for_open(0, SOON));
             // Not in the middle of a batch of calls, where a connection is trusted without a look.
-            thread::sleep(Duration::from_micros(100));
+            thread::sleep(Duration::from_millis(2));
         };
         let failed = (0..30).filter(|number| {
             let Ok(Some(mut guard)) = long_lock(&client, &format!("k{number}")).try_lock() else { return true };
