@@ -67,11 +67,12 @@ impl Clock for Simulated {
     }
 
     fn lease_now(&self) -> LeaseTime {
-        self.clock.advance(|| {
+        let now = self.clock.advance(|| {
             let offsets = take_mutex(&self.offsets);
             let (steady, wall) = source::read();
             (steady + offsets.0, wall + offsets.1)
-        })
+        });
+        now.lease
     }
 }
 

@@ -9,7 +9,7 @@
 //! There is one for the whole process, and a child made by `fork` goes on with it. So nothing here waits for a thread
 //! that the child may not have.
 
-use crate::algorithm::time::{Clock, LeaseTime, Timestamp};
+use crate::algorithm::time::{Clock, LeaseTime, Readings, Timestamp};
 use crate::os::sync::ForkSafeSpinLock;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -31,6 +31,10 @@ impl Clock for SystemClock {
     }
 
     fn lease_now(&self) -> LeaseTime {
+        self.readings().lease
+    }
+
+    fn readings(&self) -> Readings {
         static CLOCK: LeaseClock = LeaseClock::new();
         CLOCK.advance(source::read)
     }
@@ -55,8 +59,8 @@ impl LeaseClock {
         LeaseClock { reference: AtomicI64::new(UNKNOWN), gained: AtomicU64::new(0), change: ForkSafeSpinLock::new() }
     }
 
-    /// The lease time, given a way to read both clocks in nanoseconds.
-    pub(crate) fn advance(&self, read: impl Fn() -> (u64, i64)) -> LeaseTime {
+    /// The steady time and the lease time, given a way to read both clocks in nanoseconds.
+    pub(crate) fn advance(&self, read: impl Fn() -> (u64, i64)) -> Readings {
         let (mut steady, mut wall) = read();
         if self.differs(steady, wall) {
             // A step of the wall clock, or a thread that was interrupted between the two readings: read again, until a
@@ -71,7 +75,8 @@ impl LeaseClock {
             }
             self.change.pass(|| self.note(steady, wall));
         }
-        LeaseTime::from_nanos(steady.saturating_add(self.gained.load(Ordering::Acquire)))
+        let lease = steady.saturating_add(self.gained.load(Ordering::Acquire));
+        Readings { steady: Timestamp::from_nanos(steady), lease: LeaseTime::from_nanos(lease) }
     }
 
     fn differs(&self, steady: u64, wall: i64) -> bool {
@@ -160,7 +165,7 @@ mod tests {
         readings
             .iter()
             .map(|&(steady, wall)| {
-                clock.advance(|| ((steady * SECOND) as u64, wall * SECOND)).as_nanos() / SECOND as u64
+                clock.advance(|| ((steady * SECOND) as u64, wall * SECOND)).lease.as_nanos() / SECOND as u64
             })
             .collect()
     }
@@ -189,7 +194,7 @@ mod tests {
         let mut last = LeaseTime::ORIGIN;
         for step in 0..100_000u64 {
             let noise = [0, 900_000, -900_000, 400_000][step as usize % 4];
-            last = clock.advance(|| (step * 1000, (step * 1000) as i64 + noise));
+            last = clock.advance(|| (step * 1000, (step * 1000) as i64 + noise)).lease;
         }
         assert!(last.as_nanos() <= 99_999 * 1000 + 2 * TOLERANCE_NANOS as u64, "{last:?}");
     }
@@ -200,7 +205,7 @@ mod tests {
         let mut last = LeaseTime::ORIGIN;
         for (steady, wall) in [(0, i64::MAX), (1, i64::MIN), (2, i64::MAX), (u64::MAX, i64::MIN), (u64::MAX, i64::MAX)]
         {
-            let now = clock.advance(|| (steady, wall));
+            let now = clock.advance(|| (steady, wall)).lease;
             assert!(now >= last);
             last = now;
         }
