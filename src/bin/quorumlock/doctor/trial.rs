@@ -45,7 +45,8 @@ impl Observer for Mismatches {
     }
 }
 
-/// Connects, for which a node has that long, and tries a lock. A setting that cannot be used is a failure; everything else is a finding.
+/// Connects, for which a node has that long, and tries a lock. A setting that cannot be used is a failure; everything
+/// else is a finding.
 pub(super) fn run(deployment: &Deployment, name: &str, node_timeout: Duration) -> Result<Trial, Failure> {
     // The fence of a name that is never used again is kept for no longer than must be.
     let (builder, mismatches) = (deployment.settings.builder()?, Arc::new(Mismatches::default()));
