@@ -60,11 +60,12 @@ impl Clock for MachineClock {
         if let Some(time) = kernel::with(|world| world.naive_time(self.client)) {
             return time;
         }
-        self.clock.advance(|| {
+        let now = self.clock.advance(|| {
             let wall = kernel::with(|world| world.clients[self.client].readings(world.now).1);
             kernel::may_be_interrupted();
             (kernel::with(|world| world.clients[self.client].readings(world.now).0), wall)
-        })
+        });
+        now.lease
     }
 }
 
@@ -79,7 +80,7 @@ pub(crate) fn lease_time(client: usize) -> LeaseTime {
     });
     let time = clock.advance(|| kernel::with(|world| world.clients[client].readings(world.now)));
     kernel::with(|world| world.is_judging = false);
-    time
+    time.lease
 }
 
 impl Client {
