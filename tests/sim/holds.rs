@@ -65,7 +65,7 @@ pub(crate) fn about_to_write() {
     let client = kernel::current_client();
     // Where connections take little at a time, what is written may have been queued long before.
     if kernel::with(|world| {
-        world.judge.extending.is_empty() || world.plan.window < 64 * 1024 || world.clients[client].is_gone
+        world.judge.extending.is_empty() || world.window < 64 * 1024 || world.clients[client].is_gone
     }) {
         return;
     }

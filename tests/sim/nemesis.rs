@@ -170,7 +170,7 @@ impl World {
         let now = self.now;
         self.trace.note(now, || "all faults end".to_owned());
         self.phase = Phase::Healed;
-        self.plan.window = self.plan.window.max(64 * 1024);
+        self.window = self.window.max(64 * 1024);
         for path in &mut self.paths {
             path.blocked_until = path.blocked_until.map(|until| until.min(now));
         }

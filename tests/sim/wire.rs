@@ -216,7 +216,7 @@ impl World {
             Making::Made => {
                 let ended = connection.inbox_end.is_some();
                 let is_broken = connection.inbox_end.is_some_and(|end| end != End::Closed);
-                let has_room = connection.under_way < self.plan.window;
+                let has_room = connection.under_way < self.window;
                 (ended || !connection.inbox.is_empty(), is_broken || has_room)
             }
         }
@@ -256,7 +256,7 @@ impl World {
             Some(End::TimedOut) => return Err(ErrorKind::TimedOut.into()),
             Some(End::Closed) | None => {}
         }
-        let room = self.plan.window.saturating_sub(connection.under_way);
+        let room = self.window.saturating_sub(connection.under_way);
         if room == 0 {
             self.saw("a write that must wait");
             return Err(ErrorKind::WouldBlock.into());

@@ -82,6 +82,8 @@ pub(crate) struct World {
     pub(crate) now: u64,
     pub(crate) phase: Phase,
     pub(crate) plan: Plan,
+    /// Bytes that a connection takes before it must wait: those of the plan, and plenty when all faults have ended.
+    pub(crate) window: usize,
     pub(crate) random: Random,
     pub(crate) clients: Vec<Client>,
     /// How many polls in a row found nothing and did not sleep.
@@ -121,6 +123,7 @@ impl World {
         let mut world = World {
             now: 0,
             phase: Phase::Stormy,
+            window: plan.window,
             random,
             clients,
             idle_polls: 0,
