@@ -163,9 +163,10 @@ impl Fences {
         }
     }
 
-    /// A node's answer does not count after all.
-    pub fn forget(&mut self, node: NodeId) {
-        self.answered.retain(|&(other, _)| other != node);
+    /// A node's answer does not count after all. Gives it, if there was one.
+    pub fn forget(&mut self, node: NodeId) -> Option<FencingToken> {
+        let index = self.answered.iter().position(|&(other, _)| other == node)?;
+        Some(self.answered.remove(index).1)
     }
 
     /// What the answers up to now come to; none without an answer. Later answers do not count for this agreement.

@@ -134,11 +134,13 @@ impl Tally {
 
     /// The node's grant does not count after all. False where it has not granted.
     pub fn withdraw(&mut self, node: NodeId) -> bool {
+        self.take_back(node) && self.faulted.insert(node)
+    }
+
+    /// The node's grant is as if it had not come. False where it has not granted.
+    pub fn take_back(&mut self, node: NodeId) -> bool {
         let has_granted = self.granted.contains(node);
-        if has_granted {
-            self.granted = self.granted.without(NodeSet::from_iter([node]));
-            self.faulted.insert(node);
-        }
+        self.granted = self.granted.without(NodeSet::from_iter([node]));
         has_granted
     }
 

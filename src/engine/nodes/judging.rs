@@ -241,10 +241,20 @@ impl Nodes {
             };
             if is_doubtful {
                 self.incarnations.doubtful.insert(node);
-                if !doubtful_before.contains(node) {
-                    self.rounds.withdraw(node, UNTRUSTED);
+                match standing {
+                    _ if doubtful_before.contains(node) => {}
+                    // Another node's note is in question, and this one has lost nothing.
+                    Some(Standing::Counts) => self.hold_counted(node),
+                    _ => self.rounds.withdraw(node, UNTRUSTED),
                 }
             }
+        }
+    }
+
+    /// Lets grants of a node that were counted wait until the nodes are judged.
+    fn hold_counted(&mut self, node: NodeId) {
+        for (ticket, fence) in self.rounds.take_back(node) {
+            self.incarnations.held.push(HeldVote { ticket, node, vote: Vote::Granted, fence });
         }
     }
 

@@ -9,6 +9,7 @@ mod purpose;
 mod queueing;
 mod refusals;
 mod result;
+mod withdrawal;
 
 use super::driver::{WaitSlot, WaitSlots};
 use crate::algorithm::fault::{Cause, Fault, Phase};
@@ -318,16 +319,6 @@ impl Rounds {
     pub(crate) fn granted_at(&mut self, ticket: Ticket, node: NodeId) {
         if let Some(round) = self.round_mut(ticket) {
             round.tally.granted_at(node);
-        }
-    }
-
-    /// A node turns out not to count: nor do its grants, and their fences, in attempts that are not decided.
-    pub(crate) fn withdraw(&mut self, node: NodeId, fault: Fault) {
-        for round in self.slots.iter_mut().filter(|round| round.purpose == Purpose::Acquire && !round.decided) {
-            if round.tally.withdraw(node) {
-                round.faults[node.index()] = fault;
-                round.fences.forget(node);
-            }
         }
     }
 

@@ -48,6 +48,29 @@ fn the_fence_of_a_grant_that_is_withdrawn_does_not_count() {
     assert_eq!(agreement.settled(), NodeSet::from_iter([NodeId::new(1)]));
 }
 
+/// It is counted when the node has been judged, as if it came then.
+#[test]
+fn a_grant_that_is_taken_back_counts_with_its_fence_when_it_is_counted_again() {
+    let (token, kind) = (OwnerToken::from_entropy([0; 20]), LockKind::Fenced(FencingToken::saturating(1)));
+    let (mut rounds, node, fence) = (Rounds::new(3, None), NodeId::new(0), FencingToken::saturating(9));
+    let ticket = rounds.open_command(Purpose::Acquire, (b"k", &token), kind);
+    let grant = |rounds: &mut Rounds, node| {
+        rounds.record_fence(ticket, node, fence);
+        rounds.vote(ticket, node, &Vote::Granted, &mut WaitSlots::default());
+    };
+    grant(&mut rounds, node);
+    assert_eq!(rounds.take_back(node), [(ticket, Some(fence))]);
+    assert_eq!(rounds.take_back(node), [], "once");
+    grant(&mut rounds, NodeId::new(1));
+    assert!(!rounds.is_decided(ticket), "one of three");
+    grant(&mut rounds, node);
+    assert!(rounds.is_decided(ticket));
+    assert_eq!(rounds.conclude(ticket).agreement.unwrap().settled().len(), 2);
+    assert_eq!(rounds.in_flight(), 1, "the vote that was taken back refers to it");
+    rounds.unrefer(ticket);
+    assert_eq!((rounds.in_flight(), rounds.take_back(node)), (0, vec![]));
+}
+
 /// The owner of an attempt that is lost waits for the other nodes only where that can save an undo.
 #[test]
 fn refusals_are_awaited_where_no_node_has_granted() {
