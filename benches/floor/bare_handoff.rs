@@ -5,14 +5,11 @@
 //! no subscription begins or ends.
 
 use crate::floor::{self, Floor};
-use quorumlock::protocol::dialect::Dialect;
 use quorumlock::protocol::resp;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::Read;
 use std::net::{SocketAddr, TcpStream};
 
-/// The command by which these two release. All current servers know it.
-const DIALECT: Dialect = Dialect::Evalsha;
 /// How long one program waits for a message of the other before it checks whether the run is over.
 const POLL_TIMEOUT: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
@@ -43,7 +40,7 @@ impl Bare {
         });
         let other = b'1' - index;
         Bare {
-            floor: Floor::publishing(addresses, DIALECT, resource, index),
+            floor: Floor::publishing(addresses, resource, index),
             subscribers: subscribers.collect(),
             message: [b'\n', other, b'\r'],
             seen: 0,

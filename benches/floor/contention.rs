@@ -20,8 +20,6 @@ const TTL: Duration = Duration::from_secs(60);
 pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
     let servers = Servers::start(setting, 5);
     let addresses = servers.addresses(5);
-    // For the bare programs.
-    servers.load_script();
     let uncontended = uncontended(setting, &addresses);
     let mut rows = Vec::new();
     let time = Length::Time(Duration::from_millis(setting.choose(500, 200)));

@@ -26,12 +26,7 @@ type Counts = BTreeMap<String, f64>;
 pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
     let servers = Servers::start(setting, NODES);
     let addresses = servers.addresses(NODES);
-    let watch = |threads, short, long| Watch {
-        addresses: &addresses,
-        floor: Subject::Floor(servers.dialect()),
-        threads,
-        pairs: [short, long],
-    };
+    let watch = |threads, short, long| Watch { addresses: &addresses, threads, pairs: [short, long] };
     let [few, many] = setting.choose([200, 1200], [50, 150]);
     vec![
         allocations(&addresses, setting.choose(2000, 100), false),
@@ -181,10 +176,9 @@ fn compared(what: impl Into<String>, total: &str, [library, floor]: [Counts; 2])
     if list.is_empty() { row } else { row.note(list.join(", ")) }
 }
 
-/// What a tool watches: a subject and its work.
+/// What a tool watches: the work of both subjects.
 struct Watch<'a> {
     addresses: &'a [SocketAddr],
-    floor: Subject,
     threads: usize,
     /// What each thread does in the short and in the long run.
     pairs: [usize; 2],
@@ -195,7 +189,7 @@ impl Watch<'_> {
     /// `read` reads the counts in it.
     fn both(&self, tool: impl Fn(&str) -> Vec<String>, read: impl Fn(&str) -> Counts) -> [Counts; 2] {
         let more = (self.pairs[1] - self.pairs[0]) * self.threads;
-        [Subject::Library, self.floor].map(|subject| {
+        [Subject::Library, Subject::Floor].map(|subject| {
             let [short, long] = self.pairs.map(|pairs| read(&self.output(subject, pairs, &tool)));
             let difference = |(name, count): (String, f64)| {
                 let count = count - short.get(&name).copied().unwrap_or(0.0);

@@ -24,19 +24,19 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
     for (round_trip, bound) in ROUND_TRIPS {
         let proxies = Proxies::start(setting, &servers.addresses(NODES), Duration::from_millis(round_trip));
         for threads in THREADS {
-            let row = pair(setting, &servers, &proxies, (round_trip, threads));
+            let row = pair(setting, &proxies, (round_trip, threads));
             rows.extend(row.map(|row| row.goal(Goal::RatioAtMost(bound))));
         }
     }
     rows
 }
 
-fn pair(setting: &Setting, servers: &Servers, proxies: &Proxies, (round_trip, threads): (u64, usize)) -> Option<Row> {
-    let (addresses, dialect) = (proxies.addresses(), servers.dialect());
+fn pair(setting: &Setting, proxies: &Proxies, (round_trip, threads): (u64, usize)) -> Option<Row> {
+    let addresses = proxies.addresses();
     let client = library::client(addresses);
     let name = |kind: &str, thread: usize| format!("distant/{kind}/{round_trip}/{threads}/{thread}");
     let mut library = workers(threads, |thread| library::mutex(&client, &name("library", thread)));
-    let mut floors = workers(threads, |thread| Floor::connect(addresses, dialect, &name("floor", thread), 1));
+    let mut floors = workers(threads, |thread| Floor::connect(addresses, &name("floor", thread), 1));
     let time = Duration::from_millis(setting.choose(300, 100));
     let rounds = take_turns(
         setting.choose((5, 1), (2, 1)),

@@ -22,12 +22,12 @@ const ARGUMENTS: [&str; 6] = ["--appendonly", "yes", "--appendfsync", "always", 
 
 pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
     let servers = Servers::with(setting, NODES, &ARGUMENTS);
-    let (addresses, dialect) = (servers.addresses(NODES), servers.dialect());
+    let addresses = servers.addresses(NODES);
     let client = library::client(&addresses);
     let name = |kind: &str, thread: usize| format!("durable/{kind}/{thread}");
     let mut library = workers(THREADS, |thread| library::mutex(&client, &name("library", thread)));
-    let mut floors = workers(THREADS, |thread| Floor::connect(&addresses, dialect, &name("floor", thread), 1));
-    let mut strict = Strict::connect(&addresses, dialect, THREADS);
+    let mut floors = workers(THREADS, |thread| Floor::connect(&addresses, &name("floor", thread), 1));
+    let mut strict = Strict::connect(&addresses, THREADS);
     let mut strict = workers(THREADS, |_| strict.pop().expect("one for each thread"));
     let time = Duration::from_millis(setting.choose(500, 100));
     let rounds = take_turns(

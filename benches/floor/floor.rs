@@ -11,7 +11,6 @@ use crate::comparison::{Pair, timed};
 use crate::release;
 use quorumlock::algorithm::lease::OwnerToken;
 use quorumlock::protocol::command;
-use quorumlock::protocol::dialect::Dialect;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -41,16 +40,16 @@ struct Node {
 
 impl Floor {
     /// Connects. `owner` makes a token that differs from those of other floors.
-    pub(crate) fn connect(addresses: &[SocketAddr], dialect: Dialect, resource: &str, owner: u8) -> Floor {
-        let (take, release) = requests(dialect, resource, owner);
+    pub(crate) fn connect(addresses: &[SocketAddr], resource: &str, owner: u8) -> Floor {
+        let (take, release) = requests(resource, owner);
         Floor::with(addresses, take, release)
     }
 
     /// Connects, and publishes this digit with each release, on the channel that is named as the lock.
-    pub(crate) fn publishing(addresses: &[SocketAddr], dialect: Dialect, resource: &str, owner: u8) -> Floor {
-        let (take, _) = requests(dialect, resource, owner);
+    pub(crate) fn publishing(addresses: &[SocketAddr], resource: &str, owner: u8) -> Floor {
+        let (take, _) = requests(resource, owner);
         let mut release = Vec::new();
-        release::write(&mut release, dialect, resource, &token(owner), Some((resource, &owner.to_string())));
+        release::write(&mut release, resource, &token(owner).value(), Some((resource, &owner.to_string())));
         Floor::with(addresses, take, release)
     }
 
@@ -200,10 +199,10 @@ impl Answers {
 }
 
 /// The bytes that take a lock and release it.
-pub(crate) fn requests(dialect: Dialect, resource: &str, owner: u8) -> (Vec<u8>, Vec<u8>) {
+pub(crate) fn requests(resource: &str, owner: u8) -> (Vec<u8>, Vec<u8>) {
     let (mut take, mut release) = (Vec::new(), Vec::new());
     command::acquire(&mut take, resource.as_bytes(), &token(owner), 600_000);
-    release::write(&mut release, dialect, resource, &token(owner), None);
+    release::write(&mut release, resource, &token(owner).value(), None);
     (take, release)
 }
 

@@ -60,7 +60,7 @@ impl Extend<Round> for Round {
 
 pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
     let servers = Servers::start(setting, NODES);
-    let (addresses, dialect) = (servers.addresses(NODES), servers.dialect());
+    let addresses = servers.addresses(NODES);
     let client = library::client(&addresses);
     let thread = |number: usize| Thread {
         lock: library::mutex(&client, "handoff/library"),
@@ -69,7 +69,7 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
     };
     let mut library: Vec<Thread<Mutex>> = (1..=THREADS).map(thread).collect();
     let thread = |number: usize| {
-        let lock = Floor::connect(&addresses, dialect, "handoff/floor", number as u8);
+        let lock = Floor::connect(&addresses, "handoff/floor", number as u8);
         Thread { lock, waits: Times::default(), random: number as u64 }
     };
     let mut floors: Vec<Thread<Floor>> = (1..=THREADS).map(thread).collect();

@@ -22,11 +22,11 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
 }
 
 fn healthy(servers: &Servers, nodes: usize, plan: Plan) -> Vec<Row> {
-    let (addresses, dialect) = (servers.addresses(nodes), servers.dialect());
+    let addresses = servers.addresses(nodes);
     let client = library::client(&addresses);
     let mutex = library::mutex(&client, "latency/library");
-    let mut floor = Floor::connect(&addresses, dialect, "latency/floor", 1);
-    let mut again = Floor::connect(&addresses, dialect, "latency/again", 2);
+    let mut floor = Floor::connect(&addresses, "latency/floor", 1);
+    let mut again = Floor::connect(&addresses, "latency/again", 2);
     let sleeping = library::mutex(&library::sleeping_client(&addresses), "latency/sleeping");
     let mut number = 0_u64;
     let mut fresh = || {
@@ -65,10 +65,10 @@ fn healthy(servers: &Servers, nodes: usize, plan: Plan) -> Vec<Row> {
 
 fn disturbed(setting: &Setting, healthy: &Servers, (name, count, befall): Disturbance, plan: Plan) -> Vec<Row> {
     let mut servers = Servers::start(setting, NODES);
-    let (addresses, dialect) = (servers.addresses(NODES), servers.dialect());
+    let addresses = servers.addresses(NODES);
     let undisturbed = library::mutex(&library::client(&healthy.addresses(NODES)), "latency/undisturbed");
     let mutex = library::mutex(&library::client(&addresses), "latency/library");
-    let mut floor = Floor::connect(&addresses, dialect, "latency/floor", 1);
+    let mut floor = Floor::connect(&addresses, "latency/floor", 1);
     // Disturbed are nodes that were there before, in the midst of the others.
     repeat(plan.operations, || library::pair(&mutex));
     servers.processes[1..=count].iter_mut().for_each(befall);

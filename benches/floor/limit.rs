@@ -6,7 +6,6 @@
 //! write per node.
 
 use crate::floor::{Answers, connect, requests};
-use quorumlock::protocol::dialect::Dialect;
 use rustix::event::{PollFd, PollFlags, poll};
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
@@ -30,10 +29,10 @@ struct Node {
 
 impl Limit {
     /// Connects, with so many locks to have in flight.
-    pub(crate) fn connect(addresses: &[SocketAddr], dialect: Dialect, locks: usize) -> Limit {
+    pub(crate) fn connect(addresses: &[SocketAddr], locks: usize) -> Limit {
         let node = |stream| Node { stream, answers: Answers::default(), unsent: Vec::new() };
         let both = |lock| {
-            let (take, release) = requests(dialect, &format!("limit/{lock}"), 0xee);
+            let (take, release) = requests(&format!("limit/{lock}"), 0xee);
             [take, release]
         };
         let nodes = connect(addresses).into_iter().map(node).collect();

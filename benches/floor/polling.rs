@@ -53,7 +53,7 @@ impl Polling {
     /// Releases the lock, or undoes a lost attempt.
     pub(crate) fn release(&mut self) {
         let mut request = Vec::new();
-        release::by_script(&mut request, self.resource, self.token.as_bytes(), None);
+        release::write(&mut request, self.resource, self.token.as_bytes(), None);
         self.ask(&request);
     }
 

@@ -6,7 +6,6 @@
 use crate::comparison::repeat;
 use crate::floor::Floor;
 use crate::library;
-use quorumlock::protocol::dialect::Dialect;
 use std::net::SocketAddr;
 use std::process::Command;
 use std::thread;
@@ -17,7 +16,7 @@ pub(crate) const MARK: &str = "--probe";
 /// What the tool watches.
 #[derive(Clone, Copy)]
 pub(crate) enum Subject {
-    Floor(Dialect),
+    Floor,
     Library,
 }
 
@@ -31,7 +30,7 @@ pub(crate) fn command(
     let program = std::env::current_exe().expect("the path of this program");
     let mut command = Command::new(tool[0]);
     command.args(&tool[1..]).arg(program);
-    command.args([MARK, &subject.name(), &threads.to_string(), &pairs.to_string()]);
+    command.args([MARK, subject.name(), &threads.to_string(), &pairs.to_string()]);
     command.args(addresses.iter().map(ToString::to_string));
     command
 }
@@ -39,7 +38,7 @@ pub(crate) fn command(
 /// Does what the rest of the command line says.
 pub(crate) fn run(order: &[&str]) {
     let [subject, threads, pairs, addresses @ ..] = order else { panic!("--probe subject threads pairs address…") };
-    let subject = Subject::named(subject).expect("library, floor-eval, floor-evalsha, floor-delifeq or floor-delex");
+    let subject = Subject::named(subject).expect("library or floor");
     let addresses: Vec<SocketAddr> = addresses.iter().map(|address| address.parse().expect("an address")).collect();
     let (threads, pairs): (usize, usize) = (threads.parse().expect("a number"), pairs.parse().expect("a number"));
     let client = library::client(&addresses);
@@ -48,8 +47,8 @@ pub(crate) fn run(order: &[&str]) {
             let resource = format!("probe/{thread}");
             let (client, addresses) = (&client, &addresses);
             scope.spawn(move || match subject {
-                Subject::Floor(dialect) => {
-                    let mut floor = Floor::connect(addresses, dialect, &resource, 1);
+                Subject::Floor => {
+                    let mut floor = Floor::connect(addresses, &resource, 1);
                     repeat(pairs, || floor.pair());
                 }
                 Subject::Library => {
@@ -62,22 +61,14 @@ pub(crate) fn run(order: &[&str]) {
 }
 
 impl Subject {
-    const ALL: [Subject; 5] = [
-        Subject::Floor(Dialect::Delex),
-        Subject::Floor(Dialect::Delifeq),
-        Subject::Floor(Dialect::Eval),
-        Subject::Floor(Dialect::Evalsha),
-        Subject::Library,
-    ];
-
-    fn name(self) -> String {
+    fn name(self) -> &'static str {
         match self {
-            Subject::Floor(dialect) => format!("floor-{dialect:?}").to_lowercase(),
-            Subject::Library => "library".to_owned(),
+            Subject::Floor => "floor",
+            Subject::Library => "library",
         }
     }
 
     fn named(name: &str) -> Option<Subject> {
-        Subject::ALL.into_iter().find(|subject| subject.name() == name)
+        [Subject::Floor, Subject::Library].into_iter().find(|subject| subject.name() == name)
     }
 }

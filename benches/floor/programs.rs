@@ -31,7 +31,6 @@ const SETTLED: Duration = Duration::from_secs(1);
 pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
     let servers = Servers::start(setting, 5);
     // For the programs that poll.
-    servers.load_script();
     let mut rows = Vec::new();
     for (means, most) in [
         (Means::WakeUps, setting.choose(500, 8)),

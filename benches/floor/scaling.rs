@@ -23,7 +23,7 @@ fn with_nodes(servers: &Servers, plan: Plan) -> Vec<Row> {
     let numbers = 1..=MOST_NODES;
     let mutex = |nodes| library::mutex(&library::client(&servers.addresses(nodes)), "scaling/library");
     let mutexes: Vec<Mutex> = numbers.clone().map(mutex).collect();
-    let floor = |nodes| Floor::connect(&servers.addresses(nodes), servers.dialect(), "scaling/floor", 1);
+    let floor = |nodes| Floor::connect(&servers.addresses(nodes), "scaling/floor", 1);
     let mut floors: Vec<Floor> = numbers.clone().map(floor).collect();
 
     let mut contenders: Vec<Box<dyn FnMut() -> Pair>> = Vec::new();

@@ -2,7 +2,6 @@
 
 use crate::server::{Answer, Server};
 use crate::{Setting, release};
-use quorumlock::protocol::dialect::Dialect;
 use std::net::SocketAddr;
 
 /// What happens to some of the nodes, in words, and to how many.
@@ -32,7 +31,9 @@ impl Servers {
     /// Servers with arguments that not every server knows.
     pub(crate) fn try_with(setting: &Setting, count: usize, arguments: &[&str]) -> Option<Servers> {
         let start = || (0..count).map(|_| Server::with(arguments)).collect::<std::io::Result<_>>();
-        setting.cores.for_servers(start).ok().map(|processes| Servers { processes })
+        let servers = setting.cores.for_servers(start).ok().map(|processes| Servers { processes })?;
+        servers.load_script();
+        Some(servers)
     }
 
     /// The addresses of the first so many servers.
@@ -40,21 +41,8 @@ impl Servers {
         self.processes[..count].iter().map(|server| ([127, 0, 0, 1], server.port()).into()).collect()
     }
 
-    /// The best command with which this kind of server compares and deletes. Loads the script if that is the script.
-    pub(crate) fn dialect(&self) -> Dialect {
-        let knows = |words: &[&str]| matches!(self.processes[0].command(words), Ok(Answer::Number(_)));
-        if knows(&["DELIFEQ", "none", "none"]) {
-            Dialect::Delifeq
-        } else if knows(&["DELEX", "none", "IFEQ", "none"]) {
-            Dialect::Delex
-        } else {
-            self.load_script();
-            Dialect::Evalsha
-        }
-    }
-
     /// Loads the release script into all servers.
-    pub(crate) fn load_script(&self) {
+    fn load_script(&self) {
         for server in &self.processes {
             server.command(&["SCRIPT", "LOAD", release::SCRIPT]).expect("a server that takes a script");
         }

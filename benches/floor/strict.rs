@@ -9,7 +9,6 @@
 
 use crate::comparison::{Pair, timed};
 use crate::floor::{self, Answers, MOST_NODES, TIME_LIMIT};
-use quorumlock::protocol::dialect::Dialect;
 use rustix::event::{PollFd, PollFlags, poll};
 use std::io::{ErrorKind, Read, Write};
 use std::mem;
@@ -81,7 +80,7 @@ struct Node {
 
 impl Strict {
     /// Connects once, for so many threads with a resource each.
-    pub(crate) fn connect(addresses: &[SocketAddr], dialect: Dialect, threads: usize) -> Vec<Strict> {
+    pub(crate) fn connect(addresses: &[SocketAddr], threads: usize) -> Vec<Strict> {
         let node = |stream| Node {
             stream,
             buffer: [0; 4096],
@@ -95,7 +94,7 @@ impl Strict {
         let exchange = Exchange { nodes, batch: Batch::default(), consents: Vec::new() };
         let rounds = Arc::new(Rounds { submitted: Mutex::default(), exchange: Mutex::new(exchange) });
         let one = |thread| {
-            let (take, release) = floor::requests(dialect, &format!("strict/{thread}"), 0xdd);
+            let (take, release) = floor::requests(&format!("strict/{thread}"), 0xdd);
             Strict { rounds: Arc::clone(&rounds), slot: Arc::default(), take, release }
         };
         (0..threads).map(one).collect()

@@ -50,18 +50,18 @@ struct Contenders {
 }
 
 fn with(setting: &Setting, servers: &Servers, threads: usize, bound: Option<f64>) -> Vec<Row> {
-    let (addresses, dialect) = (servers.addresses(NODES), servers.dialect());
+    let addresses = servers.addresses(NODES);
     let time = Duration::from_millis(setting.choose(300, 50));
     let client = library::client(&addresses);
     let name = |kind: &str, thread: usize| format!("throughput/{kind}/{thread}");
     let mut library = workers(threads, |thread| library::mutex(&client, &name("library", thread)));
-    let mut floors = workers(threads, |thread| Floor::connect(&addresses, dialect, &name("floor", thread), 1));
-    let mut strict = Strict::connect(&addresses, dialect, threads);
+    let mut floors = workers(threads, |thread| Floor::connect(&addresses, &name("floor", thread), 1));
+    let mut strict = Strict::connect(&addresses, threads);
     let mut strict = workers(threads, |_| strict.pop().expect("one for each thread"));
     let of_clients = if (2..=MOST_CLIENTS).contains(&threads) { threads } else { 0 };
     let mut clients =
         workers(of_clients, |thread| library::mutex(&library::client(&addresses), &name("clients", thread)));
-    let mut limit = Limit::connect(&addresses, dialect, threads);
+    let mut limit = Limit::connect(&addresses, threads);
 
     let contenders: &mut [&mut dyn FnMut() -> Work] = &mut [
         &mut || pairs(&mut floors, time, Floor::pair),
@@ -115,14 +115,14 @@ fn rows(all: &Contenders, bound: Option<f64>) -> Vec<Row> {
 /// With nodes that hang or are gone: against the floor on the same nodes, and the library on healthy ones.
 fn disturbed(setting: &Setting, healthy: &Servers, (name, count, befall): Disturbance) -> Vec<Row> {
     let mut servers = Servers::start(setting, NODES);
-    let (addresses, dialect) = (servers.addresses(NODES), servers.dialect());
+    let addresses = servers.addresses(NODES);
     let time = Duration::from_millis(setting.choose(300, 50));
     let resource = |kind: &str, thread: usize| format!("throughput/{kind}/{thread}");
     let clients = [library::client(&addresses), library::client(&healthy.addresses(NODES))];
     let [mut library, mut undisturbed] = clients
         .each_ref()
         .map(|client| workers(DISTURBED, |thread| library::mutex(client, &resource("disturbed", thread))));
-    let mut floors = workers(DISTURBED, |thread| Floor::connect(&addresses, dialect, &resource("floor", thread), 1));
+    let mut floors = workers(DISTURBED, |thread| Floor::connect(&addresses, &resource("floor", thread), 1));
     pairs(&mut library, time, |mutex| library::pair(mutex));
     servers.processes[1..=count].iter_mut().for_each(befall);
     // The turn for warming up lasts longer than the library takes to notice.

@@ -106,7 +106,8 @@ pub enum Cause {
     NoExpiry,
     /// The user may not run the command or touch the key (ACL).
     NoPermission,
-    /// The node runs no scripts, or none for this user, and a fenced, fair or read-write lock needs them.
+    /// The node runs no scripts, or none for this user. Without them, a plain lock can be taken, and is neither
+    /// extended nor released.
     NoScripts,
     /// The node is a replica.
     NotMaster,
@@ -192,7 +193,7 @@ impl fmt::Display for Cause {
             Cause::Loading => "loading its data",
             Cause::NoExpiry => "the key has no expiry",
             Cause::NoPermission => "permission denied",
-            Cause::NoScripts => "runs no scripts, and a fenced, fair or read-write lock needs them",
+            Cause::NoScripts => "runs no scripts, or none for this user, and a lock needs them",
             Cause::NotMaster => "not a master",
             Cause::NotTls => "does not speak TLS",
             Cause::OutOfMemory => "out of memory (maxmemory)",

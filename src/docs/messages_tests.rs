@@ -90,11 +90,8 @@ fn node_faults() -> Vec<(Fault, &'static str)> {
         (auth(Detail::UsersUnknown), "Take the user out of the URL"),
         (auth(Detail::None), "Correct user and password in the URL"),
         (denied(Detail::Command("SET")), "Allow the command in the user's ACL: [operations page], access control"),
-        (
-            denied(Detail::Command("EVAL with GET and DEL, DELIFEQ or DELEX")),
-            "Allow one way of releasing in the user's ACL",
-        ),
-        (denied(Detail::Command("EVAL with GET and PEXPIRE, or SET")), "Allow one way of extending in the user's ACL"),
+        (denied(Detail::Command("EVAL with GET and DEL")), "Allow what a release needs in the user's ACL"),
+        (denied(Detail::Command("EVAL with GET and PEXPIRE")), "Allow what an extension needs in the user's ACL"),
         (denied(Detail::Command("GET")), "Allow it, for `holder`"),
         (denied(Detail::Command("PTTL")), "Allow it, for `holder`"),
         (denied(Detail::Command("TIME")), "Allow it, for `holder` of a fenced lock"),

@@ -24,12 +24,10 @@ pub(super) type Command = (&'static str, RangeInclusive<usize>, Needs);
 /// As many words as there are.
 const MANY: usize = usize::MAX;
 
-static COMMANDS: [Command; 29] = [
+static COMMANDS: [Command; 26] = [
     ("AUTH", 2..=MANY, Nothing),
     ("DBSIZE", 1..=1, Data),
     ("DEL", 2..=MANY, Writes),
-    ("DELEX", 2..=4, Writes),
-    ("DELIFEQ", 3..=3, Writes),
     ("ECHO", 2..=2, Nothing),
     ("EVAL", 3..=MANY, Data),
     ("EVALSHA", 3..=MANY, Data),
@@ -38,7 +36,6 @@ static COMMANDS: [Command; 29] = [
     ("GET", 2..=2, Data),
     ("GETRANGE", 4..=4, Data),
     ("INFO", 1..=MANY, Nothing),
-    ("MSETEX", 4..=MANY, Memory),
     ("PEXPIRE", 3..=MANY, Writes),
     ("PING", 1..=2, Data),
     ("PTTL", 2..=2, Data),

@@ -1,18 +1,16 @@
 //! What an embedded node pretends to be, and to be going through.
 
-/// Which server a node pretends to be: what `INFO` says, and which ways to compare and delete or extend it has.
+/// Which server a node pretends to be: what `INFO` says, and the words of some errors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServerKind {
-    /// Redis 7.0: scripts are the only way to compare. The default.
+    /// Redis 7.0. The default.
     #[default]
     Redis,
     /// Redis 6.2: as [`Redis`](ServerKind::Redis), and an error raised inside a script names the place in front of its
     /// code.
     Redis62,
-    /// Redis 8.4: has `DELEX key IFEQ value` and `SET … IFEQ`.
-    Redis84,
-    /// Valkey 9.0: has `DELIFEQ key value` and `SET … IFEQ`.
+    /// Valkey 9.0: names itself in errors, and asks for a password first.
     Valkey9,
 }
 

@@ -78,7 +78,6 @@ fn write_server(text: &mut String, facts: &Facts<'_>) {
     text.push_str(match facts.kind {
         ServerKind::Redis => "redis_version:7.0.15\r\nredis_mode:standalone\r\n",
         ServerKind::Redis62 => "redis_version:6.2.16\r\nredis_mode:standalone\r\n",
-        ServerKind::Redis84 => "redis_version:8.4.0\r\nredis_mode:standalone\r\n",
         ServerKind::Valkey9 => {
             "redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:9.0.0\r\nserver_mode:standalone\r\n"
         }

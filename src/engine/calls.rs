@@ -9,7 +9,7 @@ use super::interrupt::Interrupt;
 use super::node_connection::NodeConnection;
 pub(crate) use super::nodes::EngineConfig;
 use super::nodes::Nodes;
-pub(crate) use super::nodes::commands::{Attempt, InTurn};
+pub(crate) use super::nodes::commands::InTurn;
 use super::nodes::status::NodeStatusSnapshot;
 pub(crate) use super::nodes::submission::{AttemptRecord, KeyOrigin, LeaseRequest, Release, ReleaseScope};
 use super::nodes::submission::{Posting, Submission};
@@ -138,7 +138,7 @@ impl Engine {
         &self,
         key: &LockKey,
         (token, ttl_millis, kind): (OwnerToken, u64, LockKind),
-        (attempt, seat): (Attempt, Option<&Seat<'_>>),
+        (in_turn, seat): (Option<InTurn>, Option<&Seat<'_>>),
         mut deadline: impl FnMut(Timestamp, bool) -> Timestamp,
     ) -> (AttemptRecord, RoundResult) {
         let t0 = self.readings();
@@ -146,7 +146,7 @@ impl Engine {
         let result = match seat {
             None => {
                 let (key, token) = (key.clone(), token.clone());
-                let submission = Submission::Acquire { key, token, ttl_millis, kind, attempt };
+                let submission = Submission::Acquire { key, token, ttl_millis, kind, in_turn };
                 self.driver.submit(submission, t0.steady, deadline, || ())
             }
             Some(seat) => {
@@ -154,7 +154,7 @@ impl Engine {
                 let begin = |nodes: &mut Nodes, now, notify: &mut WaitSlots| {
                     nodes.wait_registry().look_into(seat.entry().number);
                     let request = LeaseRequest { key: key.as_bytes(), token: &token, ttl_millis, kind };
-                    let ticket = nodes.acquire(&request, attempt, now, notify);
+                    let ticket = nodes.acquire(&request, in_turn, now, notify);
                     until = deadline(nodes.has_to_connect(now));
                     (ticket, until)
                 };

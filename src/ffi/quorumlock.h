@@ -244,7 +244,8 @@ typedef enum quorumlock_cause {
     QUORUMLOCK_CAUSE_UNREACHABLE = 20,
     /* The key of a fenced or read-write lock, or the queue of a fair one, holds another value. It is left as it is. */
     QUORUMLOCK_CAUSE_UNEXPECTED_VALUE = 21,
-    /* The node runs no scripts, or none for this user, and a fenced, fair or read-write lock needs them. */
+    /* The node runs no scripts, or none for this user. Without them, a plain lock can be taken, and is neither extended
+     * nor released. */
     QUORUMLOCK_CAUSE_NO_SCRIPTS = 22,
     /* The number that this node keeps of a lock is more than a day ahead of the clock of the node or of this machine.
      * The node does not vote for this lock. If all nodes have this cause, check the clock of this machine. */

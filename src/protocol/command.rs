@@ -3,11 +3,8 @@
 //! A reply of a type that the command never answers with is a [`ProtocolError`]: the connection is out of step, and the
 //! next reply on it might be taken for the answer to another request.
 
-use super::dialect::{Answer, Dialect};
-use super::lock_key;
+use super::error_reply;
 use super::resp::{self, Reply};
-use super::wake;
-use super::{error_reply, fenced};
 use crate::algorithm::fault::Cause;
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::protocol_error::ProtocolError;
@@ -34,33 +31,6 @@ pub fn acquire_vote(reply: Reply<'_>) -> Result<Vote, ProtocolError> {
     }
 }
 
-/// Asks for all keys of a set at once: `MSETEX count key token … NX PX ttl`.
-pub fn acquire_all(out: &mut Vec<u8>, keys: &[u8], token: &OwnerToken, ttl_millis: u64) {
-    let (mut count, mut ttl) = ([0; 20], [0; 20]);
-    let (count, token) = (resp::decimal(lock_key::count(keys) as u64, &mut count), token.value());
-    let mut words: Vec<&[u8]> = vec![b"MSETEX", count];
-    words.extend(lock_key::each(keys).flat_map(|key| [key, &*token]));
-    words.extend([b"NX".as_slice(), b"PX", resp::decimal(ttl_millis, &mut ttl)]);
-    resp::encode(out, &words);
-}
-
-/// The meaning of a reply to [`acquire_all`]. What is refused has set nothing.
-///
-/// # Errors
-/// A reply that `MSETEX` never gives.
-pub fn acquire_all_reply(reply: Reply<'_>) -> Result<Answer, ProtocolError> {
-    match reply {
-        Reply::Integer(1) => Ok(Answer::Vote(Vote::Granted)),
-        Reply::Integer(0) => Ok(Answer::Vote(Vote::Refused)),
-        Reply::Error(text) => Ok(match error_reply::cause(text) {
-            Cause::NoPermission => Answer::WrongDialect(Cause::NoPermission),
-            cause if error_reply::is_unknown(text) => Answer::WrongDialect(cause),
-            _ => Answer::Vote(Vote::Fault(error_reply::fault(text, "MSETEX"))),
-        }),
-        _ => Err(ProtocolError::UnexpectedReply),
-    }
-}
-
 /// Asks for how long a key will live: `PTTL key`.
 pub fn remaining(out: &mut Vec<u8>, key: &[u8]) {
     resp::encode(out, &[b"PTTL", key]);
@@ -77,13 +47,6 @@ pub enum Lifetime {
     Unknown,
 }
 
-impl Lifetime {
-    /// Whether there is such a key, as far as the node says.
-    pub(super) fn is_there(self) -> bool {
-        !matches!(self, Lifetime::Limited(Duration::ZERO) | Lifetime::Unknown)
-    }
-}
-
 /// What [`remaining`] brought.
 ///
 /// # Errors
@@ -97,37 +60,6 @@ pub fn remaining_reply(reply: Reply<'_>) -> Result<Lifetime, ProtocolError> {
         Reply::Integer(millis @ 0..) => {
             Ok(Lifetime::Limited(Duration::from_millis(millis.unsigned_abs().saturating_add(1))))
         }
-        _ => Err(ProtocolError::UnexpectedReply),
-    }
-}
-
-/// Frees the lock if it is ours, by a command and not by a script: compare and delete.
-pub fn release(out: &mut Vec<u8>, dialect: Dialect, key: &[u8], token: &OwnerToken) {
-    match dialect {
-        Dialect::Delex => resp::encode(out, &[b"DELEX", key, b"IFEQ", &token.value()]),
-        _ => resp::encode(out, &[b"DELIFEQ", key, &token.value()]),
-    }
-}
-
-/// The meaning of a reply to [`release`], and to the release of a plain lock by its script.
-///
-/// # Errors
-/// A reply that none of the dialects returns.
-#[inline]
-pub fn release_reply(reply: Reply<'_>) -> Result<Answer, ProtocolError> {
-    match reply {
-        Reply::Integer(_) => wake::departed(reply),
-        Reply::Error(text) => Ok(match error_reply::cause(text) {
-            // A list or a hash stands under our key: whatever it is, it is not our token. `DELEX` has words of its own
-            // for that.
-            Cause::Server("WRONGTYPE") => Answer::Vote(Vote::Refused),
-            Cause::Server("ERR") if text.starts_with(b"ERR Key should be of string type") => {
-                Answer::Vote(Vote::Refused)
-            }
-            Cause::NoPermission => Answer::WrongDialect(Cause::NoPermission),
-            cause if error_reply::is_unknown(text) || cause == Cause::Server("NOSCRIPT") => Answer::WrongDialect(cause),
-            cause => fenced::fault(cause),
-        }),
         _ => Err(ProtocolError::UnexpectedReply),
     }
 }
@@ -236,43 +168,11 @@ mod tests {
             sent(|out| acquire(out, b"orders/42", &token(), 30_000)),
             format!("*6 $3 SET $9 orders/42 $40 {digits} $2 NX $2 PX $5 30000 ")
         );
-        assert_eq!(
-            sent(|out| release(out, Dialect::Delifeq, b"k", &token())),
-            format!("*3 $7 DELIFEQ $1 k $40 {digits} ")
-        );
-        assert_eq!(
-            sent(|out| release(out, Dialect::Delex, b"k", &token())),
-            format!("*4 $5 DELEX $1 k $4 IFEQ $40 {digits} ")
-        );
         assert_eq!(sent(|out| remaining(out, b"k")), "*2 $4 PTTL $1 k ");
         assert_eq!(sent(|out| auth(out, None, "pw")), "*2 $4 AUTH $2 pw ");
         assert_eq!(sent(|out| auth(out, Some("me"), "pw")), "*3 $4 AUTH $2 me $2 pw ");
         assert_eq!(sent(|out| select(out, 7)), "*2 $6 SELECT $1 7 ");
         assert_eq!(sent(|out| info(out, "server")), "*2 $4 INFO $6 server ");
-    }
-
-    #[test]
-    fn a_set_is_asked_for_by_one_command_that_sets_all_or_none() {
-        let (mut out, digits) = (Vec::new(), "ab".repeat(20));
-        acquire_all(&mut out, lock_key::LockKey::of("", ["b", "a"]).as_bytes(), &token(), 30_000);
-        assert_eq!(
-            String::from_utf8(out).unwrap().replace("\r\n", " "),
-            format!("*9 $6 MSETEX $1 2 $1 a $40 {digits} $1 b $40 {digits} $2 NX $2 PX $5 30000 ")
-        );
-        let fault = |cause| Ok(Answer::Vote(Vote::Fault(Fault::new(Phase::Reply, cause))));
-        let table = [
-            (Reply::Integer(1), Ok(Answer::Vote(Vote::Granted))),
-            (Reply::Integer(0), Ok(Answer::Vote(Vote::Refused))),
-            (Reply::Integer(2), Err(ProtocolError::UnexpectedReply)),
-            (Reply::Simple(b"OK"), Err(ProtocolError::UnexpectedReply)),
-            (Reply::Bulk(None), Err(ProtocolError::UnexpectedReply)),
-            (Reply::Error(b"OOM command not allowed when used memory > 'maxmemory'."), fault(Cause::OutOfMemory)),
-            (Reply::Error(b"ERR unknown command 'MSETEX'"), Ok(Answer::WrongDialect(Cause::Server("ERR")))),
-            (Reply::Error(b"NOPERM no permissions"), Ok(Answer::WrongDialect(Cause::NoPermission))),
-        ];
-        for (reply, meaning) in table {
-            assert_eq!(acquire_all_reply(reply), meaning, "{reply:?}");
-        }
     }
 
     #[test]
@@ -295,39 +195,6 @@ mod tests {
         ];
         for (reply, vote) in table {
             assert_eq!(acquire_vote(reply), vote, "{reply:?}");
-        }
-    }
-
-    #[test]
-    fn a_release_tells_deleted_from_not_ours_from_wrong_dialect() {
-        let vote = |vote| Ok(Answer::Vote(vote));
-        let table: [(Reply<'_>, Result<Answer, ProtocolError>); 14] = [
-            (Reply::Integer(1), vote(Vote::Granted)),
-            (Reply::Integer(0), vote(Vote::Refused)),
-            (Reply::Error(b"WRONGTYPE Operation against a key holding the wrong kind of value"), vote(Vote::Refused)),
-            (
-                Reply::Error(b"ERR unknown command 'DELIFEQ', with args beginning with: 'k' "),
-                Ok(Answer::WrongDialect(Cause::Server("ERR"))),
-            ),
-            (Reply::Error(b"ERR unknown command `DELEX`"), Ok(Answer::WrongDialect(Cause::Server("ERR")))),
-            (
-                Reply::Error(b"ERR Could not find scripting engine 'lua'"),
-                Ok(Answer::WrongDialect(Cause::Server("ERR"))),
-            ),
-            (
-                Reply::Error(b"NOPERM this user has no permissions to run the 'eval' command"),
-                Ok(Answer::WrongDialect(Cause::NoPermission)),
-            ),
-            (Reply::Error(b"READONLY no"), vote(Vote::Fault(Fault::new(Phase::Reply, Cause::ReadOnly)))),
-            (Reply::Integer(4), vote(Vote::Granted)),
-            (Reply::Integer(-4), vote(Vote::Refused)),
-            (Reply::Integer(5), Err(ProtocolError::UnexpectedReply)),
-            (Reply::Integer(-1), Err(ProtocolError::UnexpectedReply)),
-            (Reply::Simple(b"OK"), Err(ProtocolError::UnexpectedReply)),
-            (Reply::Bulk(None), Err(ProtocolError::UnexpectedReply)),
-        ];
-        for (reply, meaning) in table {
-            assert_eq!(release_reply(reply), meaning, "{reply:?}");
         }
     }
 

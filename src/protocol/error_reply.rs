@@ -88,9 +88,8 @@ pub(super) fn is_withheld(text: &[u8]) -> bool {
     cause(text) == Cause::NoPermission || is_unknown_command(text)
 }
 
-/// Whether the server does not have the command, or not one that its script calls: another way to ask may go without
-/// it.
-pub(super) fn is_unknown(text: &[u8]) -> bool {
+/// Whether the server does not have the command, or not one that its script calls.
+fn is_unknown(text: &[u8]) -> bool {
     is_unknown_command(text) || script_error::is_unknown_inside(text)
 }
 

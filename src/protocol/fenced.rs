@@ -18,14 +18,11 @@
 //! once on a connection is called by the script's hash from then on, unless it keeps forgetting. A node without
 //! scripts, or one that does not let our user run them, cannot hold fenced locks: [`Cause::NoScripts`].
 
-use super::dialect::{Answer, Dialect};
-use super::error_reply;
-use super::error_reply::is_unknown_command;
+use super::form::Answer;
 use super::resp::Reply;
-use crate::algorithm::fault::{Cause, Fault, Phase};
+use crate::algorithm::fault::Cause;
 use crate::algorithm::fence::FencingToken;
 use crate::algorithm::protocol_error::ProtocolError;
-use crate::algorithm::vote::Vote;
 use std::time::Duration;
 
 /// The meaning of a reply to an attempt that wants this fence at least.
@@ -34,39 +31,17 @@ pub(super) fn acquire_reply(least: FencingToken, reply: Reply<'_>) -> Result<Ans
         Reply::Bulk(Some(digits)) => match FencingToken::from_digits(digits) {
             // The node's own clock and value agree, and this machine's clock disagrees. If the fence counted, the other
             // nodes would be raised to it.
-            Some(fence) if fence.is_ahead_of(least) => Ok(fault(Cause::FenceAhead)),
+            Some(fence) if fence.is_ahead_of(least) => Ok(Answer::fault(Cause::FenceAhead)),
             Some(fence) => Ok(Answer::Fence(fence)),
             // It is made of what is stored under the key: damage there is no fault of the connection.
-            None => Ok(fault(Cause::UnexpectedValue)),
+            None => Ok(Answer::fault(Cause::UnexpectedValue)),
         },
         // It is held through the last millisecond of its time.
         Reply::Integer(left @ ..=-4) => Ok(Answer::Held(Duration::from_millis(left.unsigned_abs() - 3))),
-        Reply::Integer(-3) => Ok(fault(Cause::FenceAhead)),
-        Reply::Integer(-2) => Ok(fault(Cause::UnexpectedValue)),
+        Reply::Integer(-3) => Ok(Answer::fault(Cause::FenceAhead)),
+        Reply::Integer(-2) => Ok(Answer::fault(Cause::UnexpectedValue)),
         _ => Err(ProtocolError::UnexpectedReply),
     }
-}
-
-/// The meaning of an error reply to a script that a node must run. `commands` is what the user needs for it.
-pub(super) fn refusal(dialect: Dialect, text: &[u8], commands: &'static str) -> Answer {
-    let by_hash = dialect == Dialect::Evalsha;
-    let cause = error_reply::cause(text);
-    let is_barred = is_unknown_command(text) || is_no_permission_to_run(text);
-    match cause {
-        _ if by_hash && (is_barred || cause == Cause::Server("NOSCRIPT")) => Answer::WrongDialect(cause),
-        _ if is_barred => fault(Cause::NoScripts),
-        _ => Answer::Vote(Vote::Fault(error_reply::fault(text, commands))),
-    }
-}
-
-pub(super) fn fault(cause: Cause) -> Answer {
-    Answer::Vote(Vote::Fault(Fault::new(Phase::Reply, cause)))
-}
-
-/// Whether the user may not run scripts at all. What else it may not do, touch the key for one, has another remedy.
-fn is_no_permission_to_run(text: &[u8]) -> bool {
-    let says = |words: &[u8]| text.windows(words.len()).any(|window| window == words);
-    text.starts_with(b"NOPERM") && says(b" run the 'eval")
 }
 
 #[cfg(test)]

@@ -6,17 +6,17 @@
 //!
 //! 1. The engine describes what every node is asked as an [`Operation`](operation::Operation): a verb, such as take or
 //!    release, and the kind of the lock.
-//! 2. [`Session::queue`](session::Session::queue) chooses the [`Dialect`](dialect::Dialect) that this server is asked
-//!    in. A script that the server has run goes by its hash ([`script`]).
+//! 2. [`Session::queue`](session::Session::queue) chooses the [`Form`](form::Form) that this server is asked in. A
+//!    script that the server has run goes by its hash ([`script`]).
 //! 3. [`command`], [`extension`] or [`queue`] writes the command at the end of the connection's
 //!    [`Traffic`](traffic::Traffic). In front of it is sent the question whether the server is still a master, if the
 //!    last reply to that is old.
 //! 4. The session notes the request in its queue of expected replies. The engine writes the bytes and reads replies.
 //! 5. [`resp::Decoder`] finds the next reply. It belongs to the oldest request, always.
 //! 6. [`command`], [`extension`], [`queue`], [`fenced`] or [`read_write`] parses the reply to an
-//!    [`Answer`](dialect::Answer). [`error_reply`] classifies errors.
+//!    [`Answer`](form::Answer). [`error_reply`] classifies errors.
 //! 7. [`Session::next_event`](session::Session::next_event) hands out a [`SessionEvent`](session::SessionEvent): a
-//!    vote, unless the node may not vote, or that another dialect is worth trying. The engine then calls
+//!    vote, unless the node may not vote, or that another form is worth trying. The engine then calls
 //!    [`Session::ask_again`](session::Session::ask_again).
 //!
 //! [`endpoint`] reads URLs, [`handshake`] and [`server_info`] open a connection, [`subscription`] is the connection
@@ -26,10 +26,9 @@
 //!
 //! - A file of its own beside [`command`]: a function that writes it, one that parses its reply, a table of replies as
 //!   a test. For a verb of the scripts: `queue::ask`, and `reply` of the kind.
-//! - For an operation on a key: [`Verb`](operation::Verb) and [`Operation`](operation::Operation) with `dialects`,
-//!   `commands` and `script`; [`dialect`]; in `sent_operation.rs`, the two matches of
-//!   [`SentOperation`](session::SentOperation), and `From<&Operation> for Abandoned`; in `session/operations.rs`,
-//!   `Session::preferred` and [`Session::ask_again`](session::Session::ask_again).
+//! - For an operation on a key: [`Verb`](operation::Verb) and [`Operation`](operation::Operation) with `commands` and
+//!   `script`; [`form`]; in `sent_operation.rs`, the two matches of [`SentOperation`](session::SentOperation), and
+//!   `From<&Operation> for Abandoned`; in `session/operations.rs`, `Session::form`.
 //! - For a question: one variant of the session's `Request` and of [`SessionEvent`](session::SessionEvent), and a
 //!   branch of `Session::next_event` and `Session::abandon`.
 //! - In the engine: `src/engine/nodes/requests.rs` queues it, `src/engine/calls.rs` offers it to `api`. A new event has
@@ -45,12 +44,12 @@
 //! This module is public for tests, simulators and fuzzers, and is not part of the stable interface.
 
 pub mod command;
-pub mod dialect;
 pub mod endpoint;
 pub mod error_reply;
 pub mod extension;
 mod fence_request;
 pub mod fenced;
+pub mod form;
 pub mod handshake;
 mod inspection;
 pub mod key_space;
@@ -59,6 +58,7 @@ pub mod node_note;
 pub mod operation;
 pub mod queue;
 pub mod read_write;
+mod refusal;
 pub mod resp;
 pub mod script;
 mod script_error;

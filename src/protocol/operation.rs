@@ -1,6 +1,5 @@
 //! The operations on the key of a lock, which every node of a round is asked alike: a verb, and the kind of the lock.
 
-use super::dialect::Dialect;
 pub use super::fence_request::FenceRequest;
 use super::script::Script;
 use crate::algorithm::lock_kind::Access;
@@ -126,25 +125,18 @@ impl Operation {
         (!(is_by_command && self.kind.is_token_only())).then(|| self.kind.script())
     }
 
-    /// The dialects that it can be asked in, the likeliest first.
-    pub(super) fn dialects(self) -> &'static [Dialect] {
-        match self.verb {
-            _ if !self.kind.is_token_only() => &[Dialect::Eval],
-            Verb::Acquire { .. } => &[Dialect::Set],
-            Verb::Extend { .. } => &Dialect::FOR_EXTENSION,
-            Verb::Release(_) => &Dialect::FOR_RELEASE,
-            // Without scripts there is no queue.
-            Verb::Take { request, .. } if !request.stores_only && !request.must_queue => &Dialect::FOR_TAKE,
-            Verb::Take { .. } | Verb::Leave(_) | Verb::Raise => &[Dialect::Eval],
-        }
+    /// Whether it can be asked by `SET` where there are no scripts. Without scripts there is no queue.
+    pub(super) fn may_go_by_set(self) -> bool {
+        let may = |request: TakeRequest| !request.stores_only && !request.must_queue;
+        self.kind.is_token_only() && matches!(self.verb, Verb::Take { request, .. } if may(request))
     }
 
-    /// The commands that a user needs for one of the dialects, for a message.
+    /// The commands that a user needs for it, for a message.
     pub(super) fn commands(self) -> &'static str {
         match (self.kind, self.verb) {
             (Kind::Permit(_) | Kind::Plain, Verb::Acquire { .. }) => "SET",
-            (Kind::Permit(_) | Kind::Plain, Verb::Extend { .. }) => "EVAL with GET and PEXPIRE, or SET",
-            (Kind::Permit(_) | Kind::Plain, Verb::Release(_)) => "EVAL with GET and DEL, DELIFEQ or DELEX",
+            (Kind::Permit(_) | Kind::Plain, Verb::Extend { .. }) => "EVAL with GET and PEXPIRE",
+            (Kind::Permit(_) | Kind::Plain, Verb::Release(_)) => "EVAL with GET and DEL",
             (_, Verb::Take { .. } | Verb::Leave(_)) => {
                 "EVAL with GET, SET, DEL, EXISTS, PTTL, TIME and the commands of queues"
             }

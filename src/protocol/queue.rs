@@ -12,11 +12,11 @@
 //! A release and a leave reply 1 where something was removed, 0 where not. By 2 they report that another client was
 //! told, by 3 that more entries may be in front whose clients are gone, by 4 that the user may not publish.
 
-use super::dialect::{Answer, Dialect};
+use super::form::{Answer, Form};
 use super::operation::{Kind, Operation, Verb};
 use super::resp::{self, Reply};
 use super::wake::departed;
-use super::{command, fenced};
+use super::{command, error_reply, fenced, refusal};
 use crate::algorithm::fault::Cause;
 use crate::algorithm::holder::HolderTag;
 use crate::algorithm::lease::OwnerToken;
@@ -32,10 +32,10 @@ pub const CHANNEL: &[u8] = b"quorumlock:";
 /// Words of the longest request.
 const MOST_WORDS: usize = 16;
 
-/// Writes an operation: by the script's text, or by its hash in [`Dialect::Evalsha`].
-pub(super) fn ask(out: &mut Vec<u8>, dialect: Dialect, key: &[u8], token: &OwnerToken, operation: Operation) {
+/// Writes an operation: by the script's text, or by its hash.
+pub(super) fn ask(out: &mut Vec<u8>, form: Form, key: &[u8], token: &OwnerToken, operation: Operation) {
     let Operation { verb, kind } = operation;
-    let [command, script] = kind.script().call(dialect);
+    let [command, script] = kind.script().call(form);
     // Labels stay out of the key of a read-write lock: they would count against its room.
     let value = token.value();
     let value = if matches!(kind, Kind::ReadWrite(..)) { &value[..OwnerToken::LENGTH] } else { &value[..] };
@@ -121,31 +121,27 @@ impl<'w> Words<'w> {
     }
 }
 
-/// The meaning of a reply to a take or a leave in this dialect.
+/// The meaning of a reply to a take or a leave in this form, or to the release of a lock whose key holds a token only.
 ///
 /// # Errors
 /// A reply that the script never returns.
-pub(super) fn reply(dialect: Dialect, operation: Operation, reply: Reply<'_>) -> Result<Answer, ProtocolError> {
-    if dialect == Dialect::Set {
+pub(super) fn reply(form: Form, operation: Operation, reply: Reply<'_>) -> Result<Answer, ProtocolError> {
+    if form == Form::Set {
         return command::acquire_vote(reply).map(Answer::Vote);
     }
     if let Reply::Error(text) = reply {
-        let answer = fenced::refusal(dialect, text, operation.commands());
-        let is_worth_another = operation.dialects().len() > 1;
-        return Ok(match answer {
-            Answer::Vote(Vote::Fault(fault)) if fault.cause == Cause::NoScripts && is_worth_another => {
-                Answer::WrongDialect(Cause::NoScripts)
-            }
-            answer => answer,
-        });
+        // A list or a hash stands under our key: whatever it is, it is not our token.
+        let is_other =
+            matches!(operation.verb, Verb::Release(_)) && error_reply::cause(text) == Cause::Server("WRONGTYPE");
+        return Ok(if is_other { Answer::Vote(Vote::Refused) } else { refusal::meaning(form, operation, text) });
     }
     match (operation.verb, operation.kind, reply) {
         (Verb::Take { request, .. }, kind, Reply::Bulk(Some(text))) if text.contains(&b' ') => {
             // What it is made of is stored under the keys: damage there is no fault of the connection.
             let is_needed = request.entry.is_some() && (request.must_queue || !kind.is_token_only());
             Ok(match queued(text) {
-                None => fenced::fault(Cause::UnexpectedValue),
-                Some(QueueReply { storage: Storage::Denied, .. }) if is_needed => fenced::fault(Cause::NoPermission),
+                None => Answer::fault(Cause::UnexpectedValue),
+                Some(QueueReply { storage: Storage::Denied, .. }) if is_needed => Answer::fault(Cause::NoPermission),
                 Some(reply) => Answer::Queued(reply),
             })
         }
@@ -155,7 +151,7 @@ pub(super) fn reply(dialect: Dialect, operation: Operation, reply: Reply<'_>) ->
             Reply::Bulk(_) | Reply::Integer(-3),
         ) => fenced::acquire_reply(fence.least, reply),
         (Verb::Take { .. }, kind, Reply::Integer(1)) if kind.fence().is_none() => Ok(Answer::Vote(Vote::Granted)),
-        (Verb::Take { .. }, _, Reply::Integer(-2)) => Ok(fenced::fault(Cause::UnexpectedValue)),
+        (Verb::Take { .. }, _, Reply::Integer(-2)) => Ok(Answer::fault(Cause::UnexpectedValue)),
         (Verb::Leave(_) | Verb::Release(_), _, reply) => departed(reply),
         _ => Err(ProtocolError::UnexpectedReply),
     }

@@ -51,9 +51,10 @@
 //!    to the next writer, our entry has gone, or is a reader's that will have gone by then: from there on no raise of
 //!    ours is run. Readers in between change nothing in that.
 
-use super::dialect::{Answer, Dialect};
-use super::fenced::{acquire_reply, fault, refusal};
+use super::fenced::acquire_reply;
+use super::form::{Answer, Form};
 use super::operation::{Operation, Verb};
+use super::refusal;
 use super::resp::Reply;
 use super::wake;
 use crate::algorithm::fault::Cause;
@@ -65,14 +66,14 @@ use std::time::Duration;
 ///
 /// # Errors
 /// A reply that the script never returns.
-pub(super) fn reply(dialect: Dialect, operation: Operation, reply: Reply<'_>) -> Result<Answer, ProtocolError> {
+pub(super) fn reply(form: Form, operation: Operation, reply: Reply<'_>) -> Result<Answer, ProtocolError> {
     if let (Verb::Acquire { .. }, Some(fence), Reply::Bulk(_) | Reply::Integer(_)) =
         (operation.verb, operation.fence(), reply)
     {
         return acquire_reply(fence.least, reply);
     }
     Ok(match (operation.verb, reply) {
-        (_, Reply::Error(text)) => refusal(dialect, text, operation.commands()),
+        (_, Reply::Error(text)) => refusal::meaning(form, operation, text),
         (Verb::Release(_), _) => return wake::departed(reply),
         (_, Reply::Integer(1)) => Answer::Vote(Vote::Granted),
         // It is refused through the last millisecond.
@@ -83,8 +84,8 @@ pub(super) fn reply(dialect: Dialect, operation: Operation, reply: Reply<'_>) ->
         (Verb::Extend { .. }, Reply::Integer(-1)) | (Verb::Raise, Reply::Integer(0 | -1)) => {
             Answer::Vote(Vote::Refused)
         }
-        (Verb::Raise, Reply::Integer(-3)) => fault(Cause::FenceAhead),
-        (_, Reply::Integer(-2)) => fault(Cause::UnexpectedValue),
+        (Verb::Raise, Reply::Integer(-3)) => Answer::fault(Cause::FenceAhead),
+        (_, Reply::Integer(-2)) => Answer::fault(Cause::UnexpectedValue),
         _ => return Err(ProtocolError::UnexpectedReply),
     })
 }

@@ -6,7 +6,7 @@
 //! A server that has run a script on a connection is sent its hash from then on, unless it keeps forgetting:
 //! `ScriptCache`.
 
-use super::dialect::Dialect;
+use super::form::Form;
 
 /// The script that these files make up, without comments.
 macro_rules! script {
@@ -63,15 +63,15 @@ pub(super) enum Script {
 }
 
 impl Script {
-    /// The command and the script in it: by the text, unless the dialect is [`Dialect::Evalsha`].
-    pub(super) fn call(self, dialect: Dialect) -> [&'static [u8]; 2] {
+    /// The command and the script in it: by the text, unless the form is [`Form::Hash`].
+    pub(super) fn call(self, form: Form) -> [&'static [u8]; 2] {
         let (text, hash) = match self {
             Script::Fenced => (FENCED, FENCED_SHA1),
             Script::Permit => (PERMIT, PERMIT_SHA1),
             Script::Plain => (PLAIN, PLAIN_SHA1),
             Script::ReadWrite => (READ_WRITE, READ_WRITE_SHA1),
         };
-        if dialect == Dialect::Evalsha { [b"EVALSHA", hash.as_bytes()] } else { [b"EVAL", text.as_bytes()] }
+        if form == Form::Hash { [b"EVALSHA", hash.as_bytes()] } else { [b"EVAL", text.as_bytes()] }
     }
 }
 

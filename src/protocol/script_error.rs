@@ -43,10 +43,10 @@ pub(super) fn is_unknown_inside(text: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::dialect::{Answer, Dialect};
+    use super::super::form::{Answer, Form};
     use super::super::operation::{FenceRequest, Kind, Operation, Verb};
     use super::super::resp::Reply;
-    use super::super::{command, extension, read_write};
+    use super::super::{command, extension, queue, read_write};
     use super::*;
     use crate::algorithm::fault::{Cause, Fault, Phase};
     use crate::algorithm::fence::FencingToken;
@@ -58,7 +58,7 @@ mod tests {
     /// What a reply is taken for.
     #[derive(Clone, Copy, Debug, PartialEq)]
     enum Meaning {
-        WrongDialect(Cause),
+        WrongForm,
         Fault(Cause),
         Refused,
     }
@@ -74,7 +74,7 @@ mod tests {
     fn of_answer(answer: Answer) -> Meaning {
         match answer {
             Answer::Vote(vote) => of_vote(vote),
-            Answer::WrongDialect(cause) => Meaning::WrongDialect(cause),
+            Answer::WrongForm => Meaning::WrongForm,
             answer => panic!("{answer:?}"),
         }
     }
@@ -82,50 +82,45 @@ mod tests {
     /// What the text is taken for as the reply to a request, of each kind that can have been meant.
     fn meanings(request: &str, text: &str) -> Vec<Meaning> {
         let reply = Reply::Error(text.as_bytes());
-        let release = || of_answer(command::release_reply(reply).unwrap());
-        let extend = |dialect| of_answer(extension::extend_reply(dialect, reply).unwrap());
-        let fenced = |dialect, operation| of_answer(read_write::reply(dialect, operation, reply).unwrap());
+        let plain = |verb| Operation { verb, kind: Kind::Plain };
+        let release = |form| of_answer(queue::reply(form, plain(Verb::Release(None)), reply).unwrap());
+        let extend = || of_answer(extension::extend_reply(plain(Verb::Extend { ttl_millis: 1 }), reply).unwrap());
+        let fenced = |form, operation| of_answer(read_write::reply(form, operation, reply).unwrap());
         let fence = FenceRequest { least: FencingToken::saturating(1), retention_millis: 1 };
         let verbs = [Verb::Acquire { ttl_millis: 1 }, Verb::Extend { ttl_millis: 1 }, Verb::Raise, Verb::Release(None)];
         let operations = verbs.map(|verb| Operation { verb, kind: Kind::Fenced(fence) });
         match request {
             "acquire" => vec![of_vote(command::acquire_vote(reply).unwrap())],
-            "set-ifeq" => vec![extend(Dialect::SetIfeq)],
-            "release" | "delex" | "delifeq" => vec![release()],
-            "extend" => vec![extend(Dialect::Eval)],
-            "fenced" => operations.into_iter().map(|operation| fenced(Dialect::Eval, operation)).collect(),
-            "eval" => vec![release(), extend(Dialect::Eval), fenced(Dialect::Eval, operations[0])],
-            "evalsha" => vec![release(), fenced(Dialect::Evalsha, operations[0])],
+            "release" => vec![release(Form::Text)],
+            "extend" => vec![extend()],
+            "fenced" => operations.into_iter().map(|operation| fenced(Form::Text, operation)).collect(),
+            "eval" => vec![release(Form::Text), extend(), fenced(Form::Text, operations[0])],
+            "evalsha" => vec![release(Form::Hash), fenced(Form::Hash, operations[0])],
             other => panic!("{other}"),
         }
     }
 
     fn expected(condition: &str, request: &str) -> Vec<Meaning> {
-        use Meaning::{Fault, Refused, WrongDialect};
-        const ERR: Cause = Cause::Server("ERR");
-        let denied = WrongDialect(Cause::NoPermission);
+        use Meaning::{Fault, Refused, WrongForm};
         let meaning = match (condition, request) {
             ("busy", _) => Fault(Cause::Server("BUSY")),
-            ("denied" | "key", "acquire" | "fenced") => Fault(Cause::NoPermission),
-            ("denied" | "key", _) => denied,
+            ("denied" | "key", _) => Fault(Cause::NoPermission),
             ("loading", _) => Fault(Cause::Loading),
             ("masterdown", _) => Fault(Cause::Server("MASTERDOWN")),
             ("misconf", _) => Fault(Cause::Server("MISCONF")),
-            ("noeval", "eval") => return vec![denied, denied, Fault(Cause::NoScripts)],
-            ("noeval", "evalsha") => return vec![denied; 2],
+            ("noeval" | "norun", "eval") => Fault(Cause::NoScripts),
+            ("noeval" | "noscript", "evalsha") => WrongForm,
             ("noreplicas", _) => Fault(Cause::Server("NOREPLICAS")),
-            ("norun", "eval") => return vec![WrongDialect(ERR), WrongDialect(ERR), Fault(Cause::NoScripts)],
-            ("noscript", "evalsha") => return vec![WrongDialect(Cause::Server("NOSCRIPT")); 2],
             ("oom", _) => Fault(Cause::OutOfMemory),
             ("readonly", _) => Fault(Cause::ReadOnly),
-            ("renamed", "fenced") => Fault(ERR),
-            ("renamed" | "unknown", _) => WrongDialect(ERR),
+            ("renamed", _) => Fault(Cause::Server("ERR")),
             ("wrongtype", _) => Refused,
             other => panic!("{other:?}"),
         };
         let kinds = match request {
             "fenced" => 4,
             "eval" => 3,
+            "evalsha" => 2,
             _ => 1,
         };
         vec![meaning; kinds]

@@ -1,7 +1,7 @@
 //! An operation that was sent, and what a session says of its requests: the round that each belongs to, its kind, and
 //! whether votes count.
 
-use super::dialect::{Answer, Dialect, TriedDialects};
+use super::form::{Answer, Form};
 use super::operation::{Kind, Operation, Verb};
 use super::resp::Reply;
 use super::script::Script;
@@ -20,12 +20,12 @@ pub struct Ticket {
     pub generation: u32,
 }
 
-/// An operation, and the dialects that it has been sent in.
+/// An operation, and the form that it was sent in last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SentOperation {
     pub(super) ticket: Ticket,
     pub(super) operation: Operation,
-    pub(super) tried: TriedDialects,
+    pub(super) form: Form,
     /// Of a set: which of its keys the next reply is about.
     pub(super) part: u8,
     /// Of the operation, which is large: looked at for each node and each reply.
@@ -37,8 +37,7 @@ impl SentOperation {
     /// An operation that is to be sent to the nodes of a round.
     pub fn new(ticket: Ticket, operation: Operation) -> SentOperation {
         let (is_release, script) = (operation.is_release(), operation.script());
-        let tried = TriedDialects::first(Dialect::Eval);
-        SentOperation { ticket, operation, tried, part: 0, is_release, script }
+        SentOperation { ticket, operation, form: Form::Text, part: 0, is_release, script }
     }
 
     /// The round it belongs to.
@@ -59,65 +58,54 @@ impl SentOperation {
     /// Writes the command, of a set one for each key. Apart from what runs for each node.
     #[inline(never)]
     fn write(&self, out: &mut Vec<u8>, key: &[u8], token: &OwnerToken) {
-        match (self.operation, self.tried.last()) {
-            (Operation { verb: Verb::Acquire { ttl_millis }, .. }, Dialect::Msetex) => {
-                command::acquire_all(out, key, token, ttl_millis);
-            }
-            _ => lock_key::each(key).zip(0..).for_each(|(key, part)| self.write_one(out, (key, part), token)),
-        }
+        lock_key::each(key).zip(0..).for_each(|(key, part)| self.write_one(out, (key, part), token));
     }
 
     /// `part`: which key of a set it is.
     fn write_one(&self, out: &mut Vec<u8>, (key, part): (&[u8], u8), token: &OwnerToken) {
-        let (dialect, Operation { verb, kind }) = (self.tried.last(), self.operation);
+        let Operation { verb, kind } = self.operation;
         match verb {
             Verb::Acquire { ttl_millis } if kind.is_token_only() => command::acquire(out, key, token, ttl_millis),
-            Verb::Take { ttl_millis, .. } if dialect == Dialect::Set => command::acquire(out, key, token, ttl_millis),
+            Verb::Take { ttl_millis, .. } if self.form == Form::Set => command::acquire(out, key, token, ttl_millis),
             Verb::Extend { ttl_millis } if kind.is_token_only() => {
-                extension::extend(out, dialect, key, token, ttl_millis);
-            }
-            Verb::Release(_) if matches!(dialect, Dialect::Delex | Dialect::Delifeq) => {
-                command::release(out, dialect, key, token);
+                extension::extend(out, key, token, ttl_millis);
             }
             // The entry of a call that wants a set is in the queue of one of its keys.
             Verb::Release(Some(departure)) if departure.key != part => {
-                queue::ask(out, dialect, key, token, Operation { verb: Verb::Release(None), kind });
+                queue::ask(out, self.form, key, token, Operation { verb: Verb::Release(None), kind });
             }
-            _ => queue::ask(out, dialect, key, token, self.operation),
+            _ => queue::ask(out, self.form, key, token, self.operation),
         }
     }
 
     /// What the reply reports of the queue.
     pub(super) fn wake(&self, reply: Reply<'_>) -> Wake {
-        let is_script = matches!(self.tried.last(), Dialect::Eval | Dialect::Evalsha);
-        let looks = is_script && matches!(self.operation.verb, Verb::Release(_) | Verb::Leave(_));
+        let looks = matches!(self.operation.verb, Verb::Release(_) | Verb::Leave(_));
         if looks { Wake::by(reply) } else { Wake::Nobody }
     }
 
-    /// The meaning of the reply, in the dialect that it was sent in last.
+    /// The meaning of the reply, in the form that it was sent in last.
     ///
     /// # Errors
     /// A reply that this operation never has.
     #[inline]
     pub(super) fn parse_reply(&self, reply: Reply<'_>) -> Result<Answer, ProtocolError> {
-        let (dialect, Operation { verb, kind }) = (self.tried.last(), self.operation);
+        let Operation { verb, kind } = self.operation;
         match (verb, kind) {
-            (Verb::Take { .. } | Verb::Leave(_), _) => queue::reply(dialect, self.operation, reply),
-            (_, Kind::ReadWrite(..) | Kind::Fenced(_)) => read_write::reply(dialect, self.operation, reply),
-            (Verb::Acquire { .. }, _) if dialect == Dialect::Msetex => command::acquire_all_reply(reply),
+            (Verb::Take { .. } | Verb::Leave(_), _) => queue::reply(self.form, self.operation, reply),
+            (_, Kind::ReadWrite(..) | Kind::Fenced(_)) => read_write::reply(self.form, self.operation, reply),
             (Verb::Acquire { .. }, _) => command::acquire_vote(reply).map(Answer::Vote),
-            (Verb::Extend { .. } | Verb::Raise, _) => extension::extend_reply(dialect, reply),
-            (Verb::Release(_), _) => command::release_reply(reply),
+            (Verb::Extend { .. } | Verb::Raise, _) => extension::extend_reply(self.operation, reply),
+            (Verb::Release(_), _) => queue::reply(self.form, self.operation, reply),
         }
     }
 }
 
-/// The bytes of an operation that is sent to several nodes: written once, and copied where it is sent in the same
-/// dialect.
+/// The bytes of an operation that is sent to several nodes: written once, and copied where it is sent in the same form.
 #[derive(Default)]
 pub struct EncodedOperation {
-    /// What the bytes are of: the ticket names one operation, key and token, which are written in this dialect.
-    form: Option<(Ticket, Dialect)>,
+    /// What the bytes are of: the ticket names one operation, key and token, which are written in this form.
+    form: Option<(Ticket, Form)>,
     bytes: Vec<u8>,
 }
 
@@ -131,7 +119,7 @@ impl EncodedOperation {
     /// Writes the command.
     #[inline]
     pub(super) fn write(&mut self, sent: &SentOperation, out: &mut Vec<u8>, key: &[u8], token: &OwnerToken) {
-        let form = Some((sent.ticket, sent.tried.last()));
+        let form = Some((sent.ticket, sent.form));
         if self.form != form {
             self.clear();
             sent.write(&mut self.bytes, key, token);

@@ -52,7 +52,7 @@ impl fmt::Display for Role {
 }
 
 /// Major and minor version, and patch level.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Version(u32, u32, u32);
 
 /// The ways to evict keys that servers have. All of them may hit a lock: its key has a time to live.
@@ -173,15 +173,6 @@ impl ServerInfo {
             None
         }
     }
-
-    /// Whether it sets several keys at once, all or none of them.
-    pub fn has_msetex(&self) -> bool {
-        // Valkey also claims to be Redis 7.2, for old clients; what it calls itself comes first.
-        match (self.valkey_version, self.redis_version) {
-            (Some(version), _) => version >= Version(9, 1, 0),
-            (None, version) => version.is_some_and(|version| version >= Version(8, 4, 0)),
-        }
-    }
 }
 
 impl Version {
@@ -201,26 +192,6 @@ mod tests {
         let mut identity = ServerInfo::default();
         identity.learn(text.replace('\n', "\r\n").as_bytes());
         identity
-    }
-
-    #[test]
-    fn the_version_says_whether_keys_are_set_at_once() {
-        let table = [
-            ("redis_version:5.0.14", false),
-            ("redis_version:7.4.2", false),
-            ("redis_version:8.3.9", false),
-            ("redis_version:8.4.0", true),
-            ("redis_version:8.10", true),
-            ("redis_version:10.0.0", true),
-            ("redis_version:7.2.4\nvalkey_version:8.1.0", false),
-            ("redis_version:7.2.4\nvalkey_version:9.0.0", false),
-            ("valkey_version:9.1.2\nredis_version:7.2.4", true),
-            ("redis_version:unstable", false),
-            ("", false),
-        ];
-        for (text, has_msetex) in table {
-            assert_eq!(learnt(text).has_msetex(), has_msetex, "{text}");
-        }
     }
 
     #[test]

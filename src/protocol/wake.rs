@@ -1,6 +1,6 @@
 //! What a release or a leave by a script replies: whether something was removed, and which other clients were told.
 
-use super::dialect::Answer;
+use super::form::Answer;
 use super::resp::Reply;
 use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::vote::Vote;

@@ -219,13 +219,13 @@ fn a_client_that_is_closed_says_which_node_has_not_run_its_releases() {
 #[test]
 fn a_client_that_is_closed_says_why_a_node_does_not_run_a_release() {
     for (error, cause) in [
-        ("NOPERM this user has no permissions to run the 'eval' command", Cause::NoPermission),
+        ("NOPERM this user has no permissions to run the 'eval' command", Cause::NoScripts),
         ("MOVED 1 127.0.0.1:1", Cause::ClusterMode),
         ("ERR something went wrong", Cause::Server("ERR")),
         ("WHAT is that", Cause::Server("unrecognised")),
     ] {
         let fake = Fake::on_command(move |command| match command[0].as_str() {
-            "EVAL" | "EVALSHA" | "DELEX" | "DELIFEQ" => vec![say(&format!("-{error}\r\n"))],
+            "EVAL" | "EVALSHA" => vec![say(&format!("-{error}\r\n"))],
             _ => vec![Act::Say(healthy(command))],
         });
         let client = Redlock::builder().node(fake.url()).release_notifications(false).build().unwrap();

@@ -4,13 +4,11 @@
 
 use crate::support::server::{Answer as PublishOutcome, Server, binaries};
 use quorumlock::algorithm::lease::OwnerToken;
-use quorumlock::algorithm::vote::Vote;
 use quorumlock::embedded::{Condition, EmbeddedNode, ServerKind};
-use quorumlock::protocol::dialect::{Answer, Dialect};
+use quorumlock::protocol::command;
 use quorumlock::protocol::resp::{self, Decoder};
 use quorumlock::protocol::script::{EXTEND, FENCED, FENCED_SHA1, NODE, PERMIT, PERMIT_SHA1, PLAIN, PLAIN_SHA1};
 use quorumlock::protocol::server_info::ServerInfo;
-use quorumlock::protocol::{command, extension};
 use std::io::{BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -107,30 +105,20 @@ fn requests() -> Vec<Vec<String>> {
     let [ours, theirs] = ['1', '2'].map(token);
     let mut requests: Vec<Vec<String>> = Vec::new();
     let mut add = |words: &[&str]| requests.push(words.iter().map(|word| (*word).to_owned()).collect());
-    for extend in [&["EVAL", EXTEND, "1", "k"][..], &["SET", "k"]] {
-        let set = extend[0] == "SET";
-        let mut extend = |token: &str, ttl: &str| match set {
-            true => add(&["SET", "k", token, "IFEQ", token, "PX", ttl]),
-            false => add(&[extend, &[token, ttl]].concat()),
-        };
-        extend(&ours, LONG);
-        extend(&theirs, LONG);
+    for token in [&ours, &theirs] {
+        add(&["EVAL", EXTEND, "1", "k", token, LONG]);
     }
     let acquire = ["SET", "k", &ours, "NX", "PX", LONG];
-    let releases = [&["EVAL", PLAIN, "1", "k", "release"][..], &["DELIFEQ", "k"], &["DELEX", "k", "IFEQ"]];
     for ttl in [LONG, "0", "18446744073709551615"] {
         add(&acquire);
         add(&acquire);
         for token in [&ours, &theirs] {
             add(&["EVAL", EXTEND, "1", "k", token, ttl]);
-            add(&["SET", "k", token, "IFEQ", token, "PX", ttl]);
         }
-        for release in releases {
-            add(&acquire);
-            add(&["GETRANGE", "k", "0", "127"]);
-            for token in [&theirs, &ours, &ours] {
-                add(&[release, &[&**token]].concat());
-            }
+        add(&acquire);
+        add(&["GETRANGE", "k", "0", "127"]);
+        for token in [&theirs, &ours, &ours] {
+            add(&["EVAL", PLAIN, "1", "k", "release", token]);
         }
     }
     // By its hash, known or not. "k" is without an owner, and then of another one.
@@ -214,9 +202,6 @@ fn requests_for_sets() -> Vec<Vec<String>> {
         "ZREM set m",
         "EXISTS set",
         "ZADD set 1 m",
-        "DELIFEQ set m",
-        "DELEX set IFEQ m",
-        "SET set v IFEQ m",
         "DEL set",
     ];
     rows.map(|row| row.split(' ').map(str::to_owned).collect()).to_vec()
@@ -278,7 +263,6 @@ fn flavour(server: &Server) -> Option<ServerKind> {
         (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
     };
     match (version("valkey_version"), version("redis_version")) {
-        ((0, _), (8, 4..) | (9.., _)) => Some(ServerKind::Redis84),
         ((0, _), (7.., _)) => Some(ServerKind::Redis),
         ((0, _), _) => Some(ServerKind::Redis62),
         ((9.., _), _) => Some(ServerKind::Valkey9),
@@ -580,26 +564,10 @@ fn what_is_no_string_is_not_ours() {
         let mut real = Raw::connect(&server.address());
         assert_eq!(real.say(&[b"LPUSH", b"k", b"x"]), ":1\r\n");
         let token = OwnerToken::from_entropy([1; OwnerToken::ENTROPY]);
-        for dialect in Dialect::FOR_EXTENSION {
-            let mut request = Vec::new();
-            extension::extend(&mut request, dialect, b"k", &token, TTL);
-            let bytes = real.ask(&request);
-            let (reply, _) = Decoder::default().decode(&bytes).unwrap().unwrap();
-            let answer = extension::extend_reply(dialect, reply).unwrap();
-            let is_unknown = dialect == Dialect::SetIfeq && matches!(answer, Answer::WrongDialect(_));
-            assert!(answer == Answer::Vote(Vote::Refused) || is_unknown, "{dialect:?}: {answer:?}");
-        }
         let digits = token.digits();
+        let extended = real.say(&[b"EVAL", EXTEND.as_bytes(), b"1", b"k", &digits, LONG.as_bytes()]);
+        assert!(extended.starts_with("-WRONGTYPE "), "{extended}");
         assert_eq!(real.say(&[b"EVAL", PLAIN.as_bytes(), b"1", b"k", b"release", &digits]), ":0\r\n");
-        for words in [&[b"DELIFEQ".as_slice(), b"k", &digits][..], &[b"DELEX", b"k", b"IFEQ", &digits]] {
-            let mut request = Vec::new();
-            resp::encode(&mut request, words);
-            let bytes = real.ask(&request);
-            let (reply, _) = Decoder::default().decode(&bytes).unwrap().unwrap();
-            let answer = command::release_reply(reply).unwrap();
-            let is_unknown = matches!(answer, Answer::WrongDialect(_));
-            assert!(answer == Answer::Vote(Vote::Refused) || is_unknown, "{words:?}: {answer:?}");
-        }
         assert_eq!(real.say(&[b"LLEN", b"k"]), ":1\r\n");
     }
 }

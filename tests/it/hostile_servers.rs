@@ -200,7 +200,7 @@ fn errors_that_repeat_what_they_were_sent_are_not_repeated() {
     is_named(&fake.url(), Phase::Handshake, Cause::Server("ERR"));
     // Behind a handshake that went well, the owner token is what is repeated.
     let fake = Fake::on_command(|command| match command[0].as_str() {
-        "SET" | "EVAL" | "DELIFEQ" | "DELEX" => vec![say(&format!("-{} is no good\r\n", command.join(" ")))],
+        "SET" | "EVAL" => vec![say(&format!("-{} is no good\r\n", command.join(" ")))],
         _ => vec![Act::Say(healthy(command))],
     });
     let client = client_of([format!("redis://me:hunter2@127.0.0.1:{}", fake.port())]);
@@ -212,7 +212,7 @@ fn errors_that_repeat_what_they_were_sent_are_not_repeated() {
 #[test]
 fn a_token_that_a_release_brings_back_is_not_shown() {
     let fake = Fake::on_command(|command| match command[0].as_str() {
-        "EVAL" | "DELIFEQ" | "DELEX" => vec![say(&format!("-ERR {}\r\n", command.concat().replace("\n", " ")))],
+        "EVAL" => vec![say(&format!("-ERR {}\r\n", command.concat().replace("\n", " ")))],
         _ => vec![Act::Say(healthy(command))],
     });
     let guard = take(&long_lock(&client_of([fake.url()]), "k"));

@@ -29,7 +29,7 @@ fn late_once(delay: Duration) -> Fake {
 fn is_undone(fake: &Fake) -> bool {
     let commands = fake.commands();
     let Some(set) = commands.iter().find(|command| command[0] == "SET") else { return false };
-    let is_release = |name: &str| ["DELEX", "DELIFEQ", "EVAL"].contains(&name);
+    let is_release = |name: &str| name == "EVAL";
     commands.iter().any(|command| is_release(&command[0]) && command.contains(&set[2]))
 }
 

@@ -16,7 +16,6 @@ mod client_exit;
 mod clients;
 mod connecting;
 mod descriptors;
-mod dialects;
 mod embedded_vs_real;
 #[cfg(all(feature = "log", feature = "metrics"))]
 mod export;
@@ -28,6 +27,7 @@ mod fences_ahead;
 mod fences_under_faults;
 mod fencing;
 mod forking;
+mod forms;
 mod fuzz_bodies;
 mod guards;
 mod handing_over;

@@ -2,8 +2,7 @@
 //! users of the access control lists, and the configuration of nodes.
 
 use crate::capi::library::{BUILD_LIMIT, Running, root};
-use crate::clients::{SOON, builder, client_of, gone_for_good, take};
-use crate::support::process::eventually;
+use crate::clients::{SOON, client_of, gone_for_good, take};
 use crate::support::server::{Answer, Server};
 use quorumlock::event::Event;
 use quorumlock::{ExtendOutcome, Mutex, Observer, Redlock, ReleaseOutcome};
@@ -65,10 +64,9 @@ fn version(server: &Server) -> ((u32, u32), bool) {
     }
 }
 
-/// The line of the manual that has this word, run on a server. Gives the URL of the user that it makes.
-fn user_of(server: &Server, word: &str) -> String {
-    let lines = blocks("src/docs/operations.md", "## Access control", "text");
-    let line = lines.iter().find(|line| line.contains(word)).unwrap_or_else(|| panic!("no line with {word}"));
+/// The line of the manual that makes a user, run on a server. Gives the URL of the user.
+fn user_of(server: &Server) -> String {
+    let line = blocks("src/docs/operations.md", "## Access control", "text").remove(0);
     let words: Vec<&str> = line.split_whitespace().collect();
     assert_eq!(server.command(&words).unwrap(), Answer::Text("OK".into()), "{line}");
     let password = words.iter().find_map(|word| word.strip_prefix('>')).unwrap();
@@ -103,19 +101,7 @@ fn the_printed_user_may_do_all_that_plain_fenced_and_fair_locks_need() {
     if version < (6, 2) {
         return assert!(!is_valkey, "channels are a part of access control lists since Redis 6.2");
     }
-    let url = user_of(&server[0], "+eval");
-    // What the server can do besides, by the table below.
-    let newer: &[&str] = match is_valkey {
-        true if version >= (9, 1) => &["+delifeq", "+msetex"],
-        true if version >= (9, 0) => &["+delifeq"],
-        false if version >= (8, 4) => &["+delex", "+msetex"],
-        _ => &[],
-    };
-    let table = fs::read_to_string(root().join("src/docs/operations.md")).unwrap();
-    for right in newer {
-        assert!(table.lines().any(|line| line.starts_with('|') && line.contains(&format!("`{right}`"))), "{right}");
-        assert_eq!(server[0].command(&["ACL", "SETUSER", "locks", right]).unwrap(), Answer::Text("OK".into()));
-    }
+    let url = user_of(&server[0]);
     goes_through_a_life(&url, |client| client.mutex("orders/42").ttl(Duration::from_secs(30)));
     goes_through_a_life(&url, |client| client.mutex("orders/42").ttl(Duration::from_secs(30)).fenced().into());
     goes_through_a_life(&url, |client| client.mutex("orders/42").ttl(Duration::from_secs(30)).fair());
@@ -132,25 +118,7 @@ fn the_printed_user_may_do_all_that_plain_fenced_and_fair_locks_need() {
     // Nothing was tried in vain but these.
     let Answer::List(denied) = server[0].command(&["ACL", "LOG", "100"]).unwrap() else { panic!() };
     let denied = format!("{denied:?}").to_lowercase();
-    let is_in_vain = ["orders/4", "delex", "delifeq", "msetex"].iter().any(|word| denied.contains(word));
-    assert!(denied.contains("others") && !is_in_vain, "{denied}");
-}
-
-/// Takes, extends and releases, without scripts.
-#[test]
-fn the_shorter_users_will_do_where_the_server_compares_by_itself() {
-    let server = [Server::start().unwrap()];
-    let (version, is_valkey) = version(&server[0]);
-    let word = match is_valkey {
-        true if version >= (9, 0) => "+delifeq",
-        false if version >= (8, 4) => "+delex",
-        _ => return assert!(builder(&server).build().is_ok(), "an older server releases by a script"),
-    };
-    let mutex = client_of([user_of(&server[0], word)]).mutex("orders/42");
-    let mut guard = take(&mutex);
-    assert!(eventually(SOON, || guard.extend(Duration::from_secs(30)).unwrap() == ExtendOutcome::Extended));
-    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-    gone_for_good(&server, "orders/42");
+    assert!(denied.contains("others") && !denied.contains("orders/4"), "{denied}");
 }
 
 #[test]

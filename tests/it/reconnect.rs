@@ -5,7 +5,7 @@ use crate::support::fake::{Act, Fake, say};
 use crate::support::process::eventually;
 use crate::support::proxy::{Direction, Proxy};
 use crate::support::server::{Server, free_port};
-use quorumlock::embedded::{EmbeddedNode, ServerKind};
+use quorumlock::embedded::EmbeddedNode;
 use quorumlock::{Cause, ErrorKind, ExtendOutcome, Phase, Redlock, ReleaseOutcome, RestartPolicy};
 use std::thread;
 use std::time::Duration;
@@ -158,8 +158,7 @@ fn a_dropped_guard_whose_connections_were_closed_is_released() {
 
 #[test]
 fn a_release_that_opens_a_connection_goes_there_behind_pending_ones() {
-    // All nodes are released in one dialect, new connections included.
-    let nodes = [0; 3].map(|_| EmbeddedNode::builder().kind(ServerKind::Valkey9).start().unwrap());
+    let nodes = [0; 3].map(|_| EmbeddedNode::start().unwrap());
     let proxies = nodes.each_ref().map(|node| Proxy::before(node.address().port()));
     let client = client_of(proxies.each_ref().map(Proxy::url));
     let guards = ["a", "b", "c"].map(|key| take(&long_lock(&client, key)));

@@ -4,7 +4,7 @@
 //! causes are real, and what counts is what comes of them. `QUORUMLOCK_SERVERS` names further servers, separated by
 //! colons.
 
-use crate::clients::{SOON, builder, causes, client, client_of, failure, gone_for_good, take};
+use crate::clients::{SOON, builder, causes, client, client_of, failure, take};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Plan, Server, binaries};
 use quorumlock::{Cause, ExtendOutcome, Mutex, MutexGuard, NodeState, Phase, Redlock, ReleaseOutcome};
@@ -29,17 +29,9 @@ fn ok(server: &Server, words: &[&str]) {
     assert_eq!(server.command(words).unwrap(), Answer::Text("OK".into()), "{words:?}");
 }
 
-/// Whether the server knows a command, or an option of `SET`.
+/// Whether the server knows a command.
 fn knows(server: &Server, words: &[&str]) -> bool {
     !matches!(server.command(words).unwrap(), Answer::Error(_))
-}
-
-fn compares_in_set(server: &Server) -> bool {
-    knows(server, &["SET", "probe", "x", "IFEQ", "y"])
-}
-
-fn deletes_by_value(server: &Server) -> bool {
-    knows(server, &["DELIFEQ", "probe", "x"]) || knows(server, &["DELEX", "probe", "IFEQ", "x"])
 }
 
 fn shown(server: &Server) -> String {
@@ -67,13 +59,12 @@ fn without(server: &Server, command: &str) -> Option<Redlock> {
 }
 
 #[test]
-fn an_extension_whose_script_is_denied_a_command_goes_by_set() {
+fn an_extension_whose_script_is_denied_a_command_says_so() {
     for server in servers(&[]) {
         for command in ["pexpire", "get"] {
             let Some(client) = without(&server, command) else { continue };
             let mut guard = take(&mutex(&client));
-            let expected = if compares_in_set(&server) { None } else { Some(Cause::NoPermission) };
-            assert_eq!(extend(&mut guard), expected, "{} without {command}", shown(&server));
+            assert_eq!(extend(&mut guard), Some(Cause::NoPermission), "{} without {command}", shown(&server));
             ok(&server, &["ACL", "SETUSER", "locker", "+@all"]);
             assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
         }
@@ -85,22 +76,17 @@ fn a_release_whose_script_is_denied_a_command_says_so() {
     for server in servers(&[]) {
         let Some(client) = without(&server, "del") else { continue };
         let guard = take(&mutex(&client));
-        if deletes_by_value(&server) {
-            assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released, "{}", shown(&server));
-        } else {
-            let error = guard.unlock().unwrap_err();
-            let denied = (server.address(), Phase::Reply, Cause::NoPermission);
-            assert_eq!(causes(&error), [denied], "{}", shown(&server));
-        }
+        let error = guard.unlock().unwrap_err();
+        let denied = (server.address(), Phase::Reply, Cause::NoPermission);
+        assert_eq!(causes(&error), [denied], "{}", shown(&server));
     }
 }
 
 #[test]
-fn a_command_that_its_script_does_not_find_is_no_reason_to_give_up_an_extension() {
+fn an_extension_whose_script_does_not_find_a_command_is_a_fault() {
     for server in servers(&["--rename-command", "PEXPIRE", ""]) {
         let mut guard = take(&mutex(&client([&server])));
-        let expected = if compares_in_set(&server) { None } else { Some(Cause::Server("ERR")) };
-        assert_eq!(extend(&mut guard), expected, "{}", shown(&server));
+        assert_eq!(extend(&mut guard), Some(Cause::Server("ERR")), "{}", shown(&server));
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     }
 }
@@ -153,16 +139,5 @@ fn what_a_script_is_refused_for_has_its_name() {
         assert_eq!(extend(&mut plain), Some(too_few), "{}", shown(&server));
         assert_eq!([plain, fenced].map(cause), [too_few; 2], "{}", shown(&server));
         ok(&server, &["CONFIG", "SET", "min-replicas-to-write", "0"]);
-    }
-}
-
-#[test]
-fn a_denied_command_leaves_nothing_behind_where_another_way_is_allowed() {
-    for server in servers(&[]).filter(deletes_by_value) {
-        let Some(client) = without(&server, "get") else { continue };
-        let mut guard = take(&mutex(&client));
-        assert_eq!(extend(&mut guard), None, "{}", shown(&server));
-        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-        gone_for_good([&server], KEY);
     }
 }

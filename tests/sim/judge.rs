@@ -195,16 +195,9 @@ impl World {
         let (now, node) = (self.now, command.node);
         let (key, token, action) = match *command.words {
             [b"SET", key, token, b"NX", b"PX", _] => (key, token, Action::Set),
-            // The second key goes with the first.
-            [b"MSETEX", b"2", key, token, _, _, b"NX", b"PX", _] => (key, token, Action::Set),
-            [b"SET", key, token, b"IFEQ", _, b"PX", _] => (key, token, Action::Extend),
-            [b"DELEX", key, b"IFEQ", token] | [b"DELIFEQ", key, token] => (key, token, Action::Release),
-            // It is asked again, or in another way.
+            // It is asked again, by the text.
             [b"EVALSHA", ..] if reply.starts_with(b"-NOSCRIPT") => {
                 return self.saw("a script by a hash that is not known");
-            }
-            [b"EVAL", ..] if reply.starts_with(b"-ERR unknown command") => {
-                return self.saw("a script on a node that has none");
             }
             [b"EVAL", text, ..] if text == script::NODE.as_bytes() => return self.noted(command, reply),
             [b"EVAL", text, b"1", key, token, _] if text == script::EXTEND.as_bytes() => (key, token, Action::Extend),
@@ -236,7 +229,6 @@ impl World {
             [b"INFO", _] => return,
             [b"TIME"] => return self.looked_at_clock(command),
             [b"GET", key] if key == NODE_KEY => return self.looked(command),
-            [b"PTTL", _] => return self.saw("a question for how long a key lives"),
             [b"GETRANGE", _, b"0", b"63"] => return self.saw("a question for the holder of a key"),
             [b"SUBSCRIBE", channel] => {
                 self.subscribed(command.connection, channel);
@@ -269,9 +261,6 @@ impl World {
         if key == SHARED_KEY.as_bytes() {
             self.note_key(node, key, SHARED);
             return self.executed_on_shared_key((number, node), action, reply);
-        }
-        if command.words[0] == b"MSETEX" {
-            self.note_key(node, SHARED_KEY.as_bytes(), SHARED);
         }
         let present = &mut self.judge.tokens[number];
         present.resource = keys::resource_of(key);
@@ -457,17 +446,10 @@ fn sight(words: &[&[u8]], reply: &[u8], is_stale: bool) -> &'static str {
             (b"take", _) => "an entry in a queue",
             _ => "something else of a fenced lock",
         },
-        (b"MSETEX", b":1\r\n") => "an MSETEX that is granted",
-        (b"MSETEX", b":0\r\n") => "an MSETEX that is refused",
-        (b"MSETEX", _) => "an MSETEX that is answered with an error",
         (b"SET", b"+OK\r\n") if is_stale => "a SET that runs after its connection was closed",
-        (b"SET", _) if words[3] == b"IFEQ" => "an extension by SET IFEQ",
         (b"SET", b"+OK\r\n") => "a SET that is granted",
         (b"SET", b"$-1\r\n") => "a SET that is refused",
         (b"SET", _) => "a SET that is answered with an error",
-        (b"DELEX" | b"DELIFEQ", [b'-', ..]) => "a release that is not run",
-        (b"DELEX", _) => "a release by DELEX",
-        (b"DELIFEQ", _) => "a release by DELIFEQ",
         (_, b":-1\r\n") => "an extension of another client's key",
         (_, [b'-', ..]) => "a script that is answered with an error",
         (_, b":0\r\n") => "an extension of a key that is gone",

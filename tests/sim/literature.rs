@@ -13,7 +13,7 @@
 //! `cured_by(&plan, rule, |plan| ...)` on a new field of the plan.
 
 use crate::campaign::{Campaign, replay, run};
-use crate::plan::{Bounds, Data, Kind, NodePlan, Plan, Reckoning};
+use crate::plan::{Bounds, Data, Kind, Plan, Reckoning};
 use crate::shrink;
 use crate::trace::Trace;
 use quorumlock::RestartPolicy;
@@ -115,11 +115,8 @@ fn fences_grow_beyond_every_bound_of_time() {
         let (count, mut acquired, mut raised) = (if cfg!(debug_assertions) { 30 } else { 400 }, 0, 0);
         for seed in 0..count {
             let plan = Plan::of_seed(seed, bounds);
-            let nodes = plan.nodes.iter().map(|node| NodePlan { has_scripts: true, ..node.clone() }).collect();
-            let world = run(
-                Plan { is_fenced: true, is_mixed: false, only: Some("fences grow"), nodes, ..plan },
-                Trace::silent(),
-            );
+            let world =
+                run(Plan { is_fenced: true, is_mixed: false, only: Some("fences grow"), ..plan }, Trace::silent());
             assert_eq!(world.judge.finding, None, "{bounds:?}, seed {seed}");
             acquired += world.judge.acquired;
             raised += world.seen.get("a fence that is raised").copied().unwrap_or(0);

@@ -67,7 +67,7 @@ pub(crate) fn lose(plan: &mut Plan, random: &mut Random, (way, node): (Way, usiz
 impl Plan {
     /// Whether a loss of data is part of what the library promises to stand: nodes are noted, and clients wait.
     pub(crate) fn is_protected(&self) -> bool {
-        self.bounds == Bounds::Kept && self.restart_policy != RestartPolicy::Off && self.has_scripts()
+        self.bounds == Bounds::Kept && self.restart_policy != RestartPolicy::Off
     }
 
     /// What a client does about nodes that were restarted.

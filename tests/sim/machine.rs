@@ -246,7 +246,6 @@ impl Node {
     pub(crate) fn new(plan: &NodePlan, mut random: Random) -> Node {
         let run_id = run_id(&mut random);
         let mut store = Store::new(plan.flavour, run_id, EPOCH - UP_BEFORE);
-        store.set_scripts(plan.has_scripts);
         store.set_password(plan.has_password.then(|| "secret".to_owned()));
         Node {
             store,

@@ -151,7 +151,6 @@ fn everything_happens() {
     let seen = Campaign::run(1, count, Bounds::Kept).seen;
     let rare = [
         "fault: a node is a replica",
-        "a release by DELIFEQ",
         "a copy of a node's data",
         "a deployment that is founded once more",
         "a note that is not stored",
@@ -215,7 +214,6 @@ fn everything_happens() {
         "a look at what a node remembers",
         "a loss that the channel reports",
         "a note of a node about itself",
-        "a release by DELEX",
         "a release that is not run",
         "a release by EVALSHA",
         "a release by script",
@@ -225,9 +223,6 @@ fn everything_happens() {
         "a wait that is cancelled",
         "a wait whose end is reported",
         "a write that must wait",
-        "an MSETEX that is granted",
-        "an MSETEX that is refused",
-        "an extension by SET IFEQ",
         "an observer gets a failed release",
         "an observer gets a loss",
         "an observer gets a node that is down",

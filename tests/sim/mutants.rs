@@ -151,8 +151,8 @@ const MUTANTS: &[Mutant] = &[
         name: "an error reply counts as a refusal",
         file: "protocol/command.rs",
         edits: &[(
-            "Reply::Error(text) => Ok(Vote::Fault(error_reply::fault(text, \"SET\"))),\n        _ => Err(ProtocolError::UnexpectedReply),\n    }\n}\n\n/// Asks for all keys",
-            "Reply::Error(_) => Ok(Vote::Refused),\n        _ => Err(ProtocolError::UnexpectedReply),\n    }\n}\n\n/// Asks for all keys",
+            "Reply::Error(text) => Ok(Vote::Fault(error_reply::fault(text, \"SET\"))),\n        _ => Err(ProtocolError::UnexpectedReply),\n    }\n}\n\n/// Asks for how long",
+            "Reply::Error(_) => Ok(Vote::Refused),\n        _ => Err(ProtocolError::UnexpectedReply),\n    }\n}\n\n/// Asks for how long",
         )],
     },
     Mutant {
@@ -180,7 +180,7 @@ const MUTANTS: &[Mutant] = &[
         )],
     },
     Mutant {
-        name: "a wrong dialect is not asked again when a quorum has decided",
+        name: "a plain release by an unknown hash is not asked again when a quorum has decided",
         file: "engine/nodes/dispatch.rs",
         edits: &[(
             "Some(round) if !acquires || !self.rounds.is_decided(ticket) =>",

@@ -6,7 +6,7 @@
 //!
 //! | profile | what it makes common | faults that it finds |
 //! |---|---|---|
-//! | absent nodes | releases for nodes without a connection, of keys that live long; scripts that are forgotten | pending releases, dialects |
+//! | absent nodes | releases for nodes without a connection, of keys that live long; scripts that are forgotten | pending releases, releases by an unknown hash |
 //! | slow answers | answers that come after a short lease has ended | a quorum that comes too late |
 //! | unequal clocks | leases used to their end by slow clocks and fast nodes; sleep | drift, a clock that stands still |
 //! | partitions | watched locks that end because one client reaches no node | a renewal from its answer |
@@ -83,7 +83,7 @@ fn absent_nodes(plan: &mut Plan, random: &mut Random) {
     plan.clients.iter_mut().for_each(|client| client.threads = 3);
     (plan.resources, plan.idle) = (3, 20 * MILLISECOND);
     for node in &mut plan.nodes {
-        if node.has_scripts && random.once_in(2) {
+        if random.once_in(2) {
             node.flavour = ServerKind::Redis;
         }
     }
@@ -209,7 +209,6 @@ fn newcomers(plan: &mut Plan, random: &mut Random) {
 /// kept it. Programs begin then that have met no node.
 fn forgetful_nodes(plan: &mut Plan, random: &mut Random) {
     reset(plan, random, &[1, 3, 3, 3, 5], &[2, 3, 4]);
-    plan.nodes.iter_mut().for_each(|node| node.has_scripts = true);
     plan.restart_policy = if random.once_in(4) { RestartPolicy::Strict } else { RestartPolicy::Observed };
     (plan.node_timeout, plan.fault_time) = (random.pick(&[50, 200]) * MILLISECOND, 10 * SECOND);
     plan.ttls = vec![random.between(1_500, 3_000)];
@@ -298,7 +297,6 @@ fn refused_releases(plan: &mut Plan, random: &mut Random) {
     plan.clients.iter_mut().for_each(|client| client.threads = 2);
     (plan.resources, plan.idle) = (3, 20 * MILLISECOND);
     plan.is_fenced = random.once_in(2);
-    plan.nodes.iter_mut().for_each(|node| node.has_scripts |= plan.is_fenced);
     for _ in 0..random.between(20, 60) {
         let (node, refusal) = (random.index(plan.nodes.len()), random.pick(&Refusal::ALL));
         let time = random.magnitude(10 * MILLISECOND, SECOND);
@@ -314,7 +312,6 @@ fn refused_releases(plan: &mut Plan, random: &mut Random) {
 fn close_fences(plan: &mut Plan, random: &mut Random) {
     reset(plan, random, &[3], &[2, 3, 4]);
     (plan.is_fenced, plan.is_mixed, plan.only) = (true, false, Some("fences grow"));
-    plan.nodes.iter_mut().for_each(|node| node.has_scripts = true);
     plan.ttls = vec![random.between(50, 500)];
     (plan.node_timeout, plan.fault_time) = (200 * MILLISECOND, 10 * SECOND);
     (plan.straggling, plan.longest_straggling) = (random.between(2, 5), random.between(20, 100) * MILLISECOND);

@@ -24,7 +24,7 @@ const ENOUGH: u64 = 1_500 * MILLISECOND;
 pub(crate) fn quiet(seed: u64, nodes: usize) -> Plan {
     let mut plan = Plan::of_seed(seed, Bounds::Kept);
     let mut node = plan.nodes[0].clone();
-    (node.flavour, node.has_scripts, node.has_password, node.rate) = (ServerKind::Redis, true, false, 0);
+    (node.flavour, node.has_password, node.rate) = (ServerKind::Redis, false, 0);
     plan.nodes = vec![node; nodes];
     plan.clients.truncate(1);
     (plan.clients[0].threads, plan.clients[0].rate, plan.clients[0].callback) = (1, 0, 0);

@@ -19,7 +19,7 @@ use crate::algorithm::time::{Readings, Timestamp};
 use crate::algorithm::vote::Outcome;
 use crate::api::guard::MutexGuard;
 use crate::api::wait::Wait;
-use crate::engine::calls::{Attempt, AttemptRecord, InTurn, RoundResult};
+use crate::engine::calls::{AttemptRecord, InTurn, RoundResult};
 use crate::engine::local_queue::{HoldId, QueueTicket, Unavailability};
 use crate::events::error::{Error, Result};
 use crate::os::entropy;
@@ -184,19 +184,23 @@ impl<'a, 'm> Attempts<'a, 'm> {
             queue.ask(self.now.steady);
         }
         let in_turn = if is_set { None } else { self.in_turn() };
-        let attempt = Attempt { in_turn, asks_for_keys: is_set && self.ticket.is_some() };
-        self.ask_nodes(self.call.key, kind, attempt)
+        self.ask_nodes(self.call.key, kind, in_turn)
     }
 
-    fn ask_nodes(&mut self, key: &LockKey, kind: LockKind, attempt: Attempt) -> Result<(AttemptRecord, RoundResult)> {
+    fn ask_nodes(
+        &mut self,
+        key: &LockKey,
+        kind: LockKind,
+        in_turn: Option<InTurn>,
+    ) -> Result<(AttemptRecord, RoundResult)> {
         let engine = self.call.client.engine();
         let deadline = |t0, connects| self.machine.attempt_deadline(t0, connects);
         let token = entropy::draw(&mut SysRng).map_err(|_| Error::entropy())?.labelled(self.call.label());
         let lease = (token, self.call.ttl.millis(), kind);
         let seat = self.waiter.as_ref().map(Waiter::seat);
-        let asked = engine.acquire(key, lease, (attempt, seat), deadline);
+        let asked = engine.acquire(key, lease, (in_turn, seat), deadline);
         if let (Some(waiter), Some(InTurn { request: TakeRequest { entry: Some(_), .. }, .. })) =
-            (&mut self.waiter, attempt.in_turn)
+            (&mut self.waiter, in_turn)
         {
             waiter.note_stored(asked.0.reached);
         }

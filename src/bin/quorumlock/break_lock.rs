@@ -173,12 +173,7 @@ fn release(connection: &mut Connection, name: &str, seen: &Sighting, retention: 
             connection.ask(&[b"EVAL", script.as_bytes(), b"1", key, b"release", value])?
         }
     };
-    match reply {
-        Value::Error(refusal) if seen.fence.is_none() => {
-            without_scripts(connection, key, value, Trouble::refused("EVAL", refusal.cause))
-        }
-        reply => is_done(reply),
-    }
+    is_done(reply)
 }
 
 /// Takes these out of a read-write lock; what else stands in its key stays. Whether any of them was still there.
@@ -199,15 +194,4 @@ fn is_done(reply: Value) -> Result<bool, Trouble> {
         Value::Error(refusal) => Err(Trouble::refused("EVAL", refusal.cause)),
         _ => Err(Trouble::unexpected("EVAL")),
     }
-}
-
-/// The commands of servers that compare and delete by themselves. For plain locks.
-fn without_scripts(connection: &mut Connection, key: &[u8], value: &[u8], otherwise: Trouble) -> Result<bool, Trouble> {
-    let commands: [&[&[u8]]; 2] = [&[b"DELIFEQ", key, value], &[b"DELEX", key, b"IFEQ", value]];
-    for words in commands {
-        if let Value::Integer(done) = connection.ask(words)? {
-            return Ok(done == 1);
-        }
-    }
-    Err(otherwise)
 }

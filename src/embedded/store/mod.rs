@@ -6,7 +6,7 @@
 //! by their text and written out in Rust in `scripts`, all others are refused.
 //!
 //! Left out, and refused as a server refuses what it does not know: `SET` with GET, KEEPTTL, EXAT, PXAT or a condition
-//! on the value other than IFEQ, `PEXPIRE` with a condition, `DELEX` by digest, subscription by pattern, RESP3.
+//! on the value, `PEXPIRE` with a condition, subscription by pattern, RESP3.
 //!
 //! What is published is kept until the caller takes it ([`Store::take_messages`]) and lets each [`ClientState`] hear
 //! it.
@@ -27,7 +27,7 @@ use super::pubsub::{Exchange, Subscriptions};
 use super::range;
 use super::reply::{self, NO_ARGUMENT, NOT_AN_INTEGER, OUT_OF_MEMORY, READ_ONLY, SYNTAX};
 use super::scripts::{Known, Script};
-use super::set::{set, set_all};
+use super::set::set;
 use super::zset;
 
 /// How many databases `SELECT` can choose from.
@@ -192,11 +192,6 @@ impl Store {
             ("AUTH", _) => self.authenticate(session, rest, out)?,
             ("DBSIZE", _) => reply::integer(out, database.keys(now).count()),
             ("DEL", keys) => reply::integer(out, keys.iter().filter(|key| database.remove(key, now)).count()),
-            ("DELEX", _) => delete_if(database, rest, now, out)?,
-            ("DELIFEQ", [key, value]) => {
-                let deleted = database.string(key, now)? == Some(value) && database.remove(key, now);
-                reply::integer(out, u8::from(deleted));
-            }
             ("ECHO", [text]) => reply::bulk(out, text),
             ("EVAL", [text, key_count, values @ ..]) => {
                 let script = self.known_scripts.learn(text);
@@ -232,9 +227,6 @@ impl Store {
                 };
                 info::info(out, sections, &facts);
             }
-            ("MSETEX", [key_count, values @ ..]) => {
-                reply::integer(out, u8::from(set_all(database, key_count, values, now)?));
-            }
             ("PEXPIRE", [key, milliseconds]) => {
                 reply::integer(out, u8::from(expire::expire(database, key, milliseconds, now)?));
             }
@@ -258,8 +250,7 @@ impl Store {
             ("ROLE", _) => info::role(out, self.condition),
             ("SELECT", [index]) => select(session, index, out)?,
             ("SET", [key, value, options @ ..]) => {
-                let can_compare = matches!(self.kind, ServerKind::Redis84 | ServerKind::Valkey9);
-                if set(database, key, value, options, can_compare, now)? {
+                if set(database, key, value, options, now)? {
                     reply::simple(out, "OK");
                 } else {
                     reply::null(out);
@@ -340,12 +331,7 @@ impl Store {
     }
 
     fn has(&self, command: &str) -> bool {
-        match command {
-            "DELEX" | "MSETEX" => self.kind == ServerKind::Redis84,
-            "DELIFEQ" => self.kind == ServerKind::Valkey9,
-            "EVAL" | "EVALSHA" => self.scripts,
-            _ => true,
-        }
+        self.scripts || !matches!(command, "EVAL" | "EVALSHA")
     }
 
     /// Whether the node's condition lets it run a command that needs this.
@@ -366,35 +352,11 @@ const DATABASE_OUT_OF_RANGE: &str = "ERR DB index is out of range";
 /// As Redis puts it, and as Valkey does.
 const NO_SCRIPT: [&str; 2] = ["NOSCRIPT No matching script. Please use EVAL.", "NOSCRIPT No matching script."];
 const NOT_AN_INT: &str = "ERR value is out of range, value must between -2147483648 and 2147483647";
-const NO_STRING: &str = "ERR Key should be of string type if conditions are specified";
 const NOT_AUTHENTICATED: &str = "NOAUTH Authentication required.";
 const NO_PASSWORD_CONFIGURED: &str = "ERR AUTH <password> called without any password configured for the default \
     user. Are you sure your configuration is correct?";
 const UNKNOWN_SCRIPT: &str = "ERR the embedded node runs only quorumlock's own scripts";
 const ONLY_LISTENING: &str = "only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context";
-
-/// `DELEX key [IFEQ value | IFNE value]`, without the conditions on digests.
-fn delete_if(database: &mut Keyspace, rest: &[&[u8]], now: Millis, out: &mut Vec<u8>) -> Result<(), &'static str> {
-    let deleted = match *rest {
-        [key] => database.remove(key, now),
-        [key, _, _] if !database.exists(key, now) => false,
-        [key, condition, value] => {
-            let present = database.string(key, now).map_err(|_| NO_STRING)?;
-            let is_equal = present == Some(value);
-            let wants_equal = condition.eq_ignore_ascii_case(b"IFEQ");
-            if !wants_equal && !condition.eq_ignore_ascii_case(b"IFNE") {
-                return Err("ERR Invalid condition. Use IFEQ, IFNE, IFDEQ, or IFDNE");
-            }
-            is_equal == wants_equal && database.remove(key, now)
-        }
-        _ => {
-            reply::wrong_arity(out, "DELEX");
-            return Ok(());
-        }
-    };
-    reply::integer(out, u8::from(deleted));
-    Ok(())
-}
 
 fn select(session: &mut ClientState, index: &[u8], out: &mut Vec<u8>) -> Result<(), &'static str> {
     let index = i32::try_from(integer(index).ok_or(NOT_AN_INTEGER)?).map_err(|_| NOT_AN_INT)?;

@@ -43,7 +43,7 @@ const INVALID_PEXPIRE: &str = "-ERR invalid expire time in 'pexpire' command";
 const NO_INTEGER: &str = "-ERR value is not an integer or out of range";
 const NO_SYNTAX: &str = "-ERR syntax error";
 
-// Every row of the tables below was observed on a real server, but for those of DELEX and IFEQ.
+// Every row of the tables below was observed on a real server.
 
 #[test]
 fn plain_commands() {
@@ -76,8 +76,6 @@ fn plain_commands() {
             ("DBSIZE", ":0"),
             ("FOO", "-ERR unknown command 'FOO', with args beginning with: "),
             ("foo a b", "-ERR unknown command 'foo', with args beginning with: 'a' 'b' "),
-            ("DELIFEQ k v", "-ERR unknown command 'DELIFEQ', with args beginning with: 'k' 'v' "),
-            ("DELEX k IFEQ v", "-ERR unknown command 'DELEX', with args beginning with: 'k' 'IFEQ' 'v' "),
         ],
     );
     let mut out = Vec::new();
@@ -120,6 +118,7 @@ fn set_and_its_options() {
             ("SET n v NX XX", NO_SYNTAX),
             ("SET n v NX NX", "$-1"),
             ("SET n v FOO", NO_SYNTAX),
+            ("SET n v IFEQ v", NO_SYNTAX),
             ("SET n v PX abc NX XX", NO_SYNTAX),
             ("SET n v NX PX 0", INVALID_SET),
             ("SET q v EX 10 EX 20", "+OK"),
@@ -212,64 +211,6 @@ fn the_known_scripts_and_no_other() {
 }
 
 #[test]
-fn set_compares_where_servers_can() {
-    converse(
-        &mut store(ServerKind::Redis),
-        &[("SET k v", "+OK"), ("SET k v IFEQ v", NO_SYNTAX), ("SET k v IFEQ v PX 500", NO_SYNTAX)],
-    );
-    for kind in [ServerKind::Redis84, ServerKind::Valkey9] {
-        converse(
-            &mut store(kind),
-            &[
-                ("SET k v IFEQ v PX 500", "$-1"),
-                ("EXISTS k", ":0"),
-                ("SET k v PX 100", "+OK"),
-                ("SET k w IFEQ w PX 500", "$-1"),
-                ("PTTL k", ":100"),
-                ("SET k v ifeq v px 500", "+OK"),
-                ("PTTL k", ":500"),
-                ("SET k w PX 700 IFEQ v", "+OK"),
-                ("GET k", "$1\r\nw"),
-                ("PTTL k", ":700"),
-                ("SET k v IFEQ", NO_SYNTAX),
-                ("SET k v IFEQ v NX", NO_SYNTAX),
-                ("SET k v XX IFEQ v", NO_SYNTAX),
-                ("SET k v IFEQ v PX 0", INVALID_SET),
-            ],
-        );
-    }
-}
-
-#[test]
-fn each_flavour_has_its_own_compare_and_delete() {
-    converse(
-        &mut store(ServerKind::Valkey9),
-        &[
-            ("DELIFEQ k", "-ERR wrong number of arguments for 'delifeq' command"),
-            ("DELIFEQ k v", ":0"),
-            ("SET k v", "+OK"),
-            ("DELIFEQ k w", ":0"),
-            ("delifeq k v", ":1"),
-            ("DELEX k", "-ERR unknown command 'DELEX', with args beginning with: 'k' "),
-        ],
-    );
-    converse(
-        &mut store(ServerKind::Redis84),
-        &[
-            ("DELEX k IFEQ v", ":0"),
-            ("SET k v", "+OK"),
-            ("DELEX k IFEQ w", ":0"),
-            ("DELEX k ifne v", ":0"),
-            ("DELEX k ifeq v", ":1"),
-            ("SET k v", "+OK"),
-            ("DELEX k", ":1"),
-            ("DELEX k IFEQ", "-ERR wrong number of arguments for 'delex' command"),
-            ("DELIFEQ k v", "-ERR unknown command 'DELIFEQ', with args beginning with: 'k' 'v' "),
-        ],
-    );
-}
-
-#[test]
 fn passwords() {
     let barred = "-NOAUTH Authentication required.";
     let wrong = "-WRONGPASS invalid username-password pair or user is disabled.";
@@ -317,7 +258,6 @@ fn each_flavour_has_its_words_for_what_a_script_is_refused() {
     for (kind, by_release, by_extension) in [
         (ServerKind::Redis, format!("-{error}"), format!("-{error}")),
         (ServerKind::Redis62, format!("-@user_script: 13: -{error}"), format!("-@user_script: 11: -{error}")),
-        (ServerKind::Redis84, format!("-{error}"), format!("-{error}")),
     ] {
         let mut node = store(kind);
         converse(&mut node, &[("SET k v", "+OK")]);
@@ -339,13 +279,11 @@ fn conditions() {
             ("DEL zz", read_only),
             ("PEXPIRE zz 5", read_only),
             ("FLUSHALL", read_only),
-            ("DELIFEQ k w", read_only),
             ("EVAL PLAIN 1 k release w", ":0"),
             ("EVAL PLAIN 1 k release v", read_only),
             ("EVAL EXTEND 1 zz v 5", ":0"),
             ("EVAL EXTEND 1 k w 5", ":-1"),
             ("EVAL EXTEND 1 k v 5", read_only),
-            ("SET k v IFEQ v PX 5", read_only),
             ("GET k", "$1\r\nv"),
             ("ROLE", "*5\r\n$5\r\nslave\r\n$9\r\n127.0.0.1\r\n:1\r\n$7\r\nconnect\r\n:-1"),
         ],
@@ -359,7 +297,6 @@ fn conditions() {
             ("PEXPIRE k 5", ":1"),
             ("EVAL EXTEND 1 k v 500", ":1"),
             ("PTTL k", ":500"),
-            ("SET k v IFEQ v PX 5", "-OOM command not allowed when used memory > 'maxmemory'."),
             ("EVAL PLAIN 1 k release v", ":1"),
         ],
     );

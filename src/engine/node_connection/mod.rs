@@ -34,7 +34,6 @@ use crate::os::resolve::{self, Resolution};
 use crate::os::stream::{self, Stream};
 use crate::os::transport::TransportConfig;
 use crate::os::waker::Waker;
-use crate::protocol::dialect::Dialect;
 use crate::protocol::endpoint::{Address, Endpoint};
 use crate::protocol::server_info::ServerInfo;
 use crate::protocol::session::{HandshakeState, Session};
@@ -74,8 +73,6 @@ pub(super) struct NodeConnection {
     health: Health,
     /// The releases that the node has not run.
     pub(super) pending: PendingReleases,
-    /// The dialect of the last connection, as a first guess for the next.
-    dialect: Option<Dialect>,
     race: Race,
     probe: Probe,
     /// The node has ended the connection so, and is asked first whether it speaks TLS, until then at most.
@@ -109,7 +106,7 @@ impl NodeConnection {
         waker: Arc<Waker>,
     ) -> NodeConnection {
         NodeConnection {
-            session: Session::open(endpoint.handshake(), None, Timestamp::ORIGIN),
+            session: Session::open(endpoint.handshake(), Timestamp::ORIGIN),
             quarantine,
             server_info: ServerInfo::default(),
             node,
@@ -118,7 +115,6 @@ impl NodeConnection {
             socket: SocketState::Closed,
             health: Health::new(),
             pending: PendingReleases::default(),
-            dialect: None,
             race: Race::new(),
             probe: Probe::default(),
             ended: None,
@@ -252,7 +248,7 @@ impl NodeConnection {
     /// It failed at once. The connection must be [`close`](NodeConnection::close)d.
     pub(super) fn open(&mut self, now: Timestamp) -> Result<(), Fault> {
         let latency = std::mem::take(&mut self.session.latency);
-        self.session = Session::open(self.endpoint.handshake(), self.dialect, now);
+        self.session = Session::open(self.endpoint.handshake(), now);
         self.session.latency = latency;
         self.opened_at = now;
         self.checked_at = now;
@@ -402,13 +398,10 @@ impl NodeConnection {
         if let (Some(stream), false) = (self.socket.stream(), is_closed) {
             stream.reset_on_close();
         }
-        if worked {
-            // The server may have forgotten its scripts by then.
-            self.dialect = Some(self.session.release_dialect());
-        } else if self.is_open() {
-            self.race.skip_first();
-        } else {
-            self.race.forget();
+        match (worked, self.is_open()) {
+            (true, _) => {}
+            (false, true) => self.race.skip_first(),
+            (false, false) => self.race.forget(),
         }
         self.race.stop();
         (self.socket, self.probe, self.ended) = (SocketState::Closed, probe, None);

@@ -11,23 +11,6 @@ use crate::protocol::operation::{FenceRequest, Kind, Operation, Verb};
 use crate::protocol::session::{EncodedOperation, SentOperation, Ticket};
 use std::time::Duration;
 
-/// How an attempt is made.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Attempt {
-    /// In the call's turn. Otherwise it takes what is free, whichever calls wait.
-    pub(crate) in_turn: Option<InTurn>,
-    /// Whether a node that refuses a set without a reply for each key is asked which of them are there.
-    pub(crate) asks_for_keys: bool,
-}
-
-impl Attempt {
-    /// In turn, without an entry: it is granted if no call is first.
-    pub(crate) const AS_A_NEWCOMER: Attempt = Attempt {
-        in_turn: Some(InTurn { request: TakeRequest::WITHOUT_ENTRY, latest: u64::MAX }),
-        asks_for_keys: false,
-    };
-}
-
 /// How a call asks in its turn.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InTurn {
@@ -37,6 +20,9 @@ pub(crate) struct InTurn {
 }
 
 impl InTurn {
+    /// Without an entry: it is granted if no call is first.
+    pub(crate) const AS_A_NEWCOMER: InTurn = InTurn { request: TakeRequest::WITHOUT_ENTRY, latest: u64::MAX };
+
     /// The round that collects the replies.
     pub(super) fn round(&self) -> QueueRound {
         let own = if let TicketRequest::Fixed(ticket) = self.request.ticket { Some(ticket) } else { None };
@@ -50,27 +36,21 @@ pub(super) struct Command<'c> {
     pub(super) sent: SentOperation,
     pub(super) key: &'c [u8],
     pub(super) token: &'c OwnerToken,
-    /// Whether a node is also asked which keys of the set are there.
-    pub(super) asks_for_keys: bool,
 }
 
 impl<'c> Command<'c> {
     /// The command of an operation that needs no further answer.
     pub(super) fn new(ticket: Ticket, key: &'c [u8], token: &'c OwnerToken, operation: Operation) -> Command<'c> {
-        Command { sent: SentOperation::new(ticket, operation), key, token, asks_for_keys: false }
+        Command { sent: SentOperation::new(ticket, operation), key, token }
     }
 
     /// Queues the command on one connection.
     pub(super) fn queue(&self, connection: &mut NodeConnection, now: Timestamp, encoded: &mut EncodedOperation) {
-        let Command { ref sent, key, token, asks_for_keys } = *self;
+        let Command { ref sent, key, token } = *self;
         if !sent.is_release() {
             connection.note_request(now);
         }
         connection.session.queue(sent, (key, token), now, encoded);
-        // The voter answers: one key is there once.
-        if asks_for_keys && !connection.is_duplicate() {
-            connection.session.ask_for_held_keys(sent.ticket(), key, now);
-        }
     }
 }
 
@@ -155,7 +135,7 @@ impl Commands {
     }
 }
 
-/// Queues an operation once more, in a dialect that it was not sent in yet.
-pub(super) fn resend_in_dialect(connection: &mut NodeConnection, sent: SentOperation, round: &Round, now: Timestamp) {
+/// Queues an operation once more, in a form that it was not sent in yet.
+pub(super) fn resend_in_form(connection: &mut NodeConnection, sent: SentOperation, round: &Round, now: Timestamp) {
     connection.session.ask_again(sent, round.key(), round.token(), now);
 }

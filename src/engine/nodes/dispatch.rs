@@ -1,7 +1,7 @@
 //! Replies: read from a connection, and each handed to the round that it belongs to.
 
 use super::Nodes;
-use super::commands::resend_in_dialect;
+use super::commands::resend_in_form;
 use super::incarnations::HeldVote;
 use super::vote_filter::VoteFilter;
 use crate::algorithm::detail::Detail;
@@ -52,7 +52,7 @@ impl Nodes {
             self.flush_pending(node, now);
         }
         if self.node(node).has_unsent() {
-            // A release goes out again: in another dialect, or because it was pending. Or the handshake of TLS is over,
+            // A release goes out again: in another form, or because it was pending. Or the handshake of TLS is over,
             // or has another flight. An error shows at the next read.
             let _ = self.flush_node(node, now);
         }
@@ -86,7 +86,6 @@ impl Nodes {
                 self.rounds.note_end(*ticket, node, now.after(*left));
                 return is_usable;
             }
-            SessionEvent::HeldKeys(ticket, keys) => self.rounds.note_refused(*ticket, node, *keys),
             SessionEvent::RefusedFor(ticket, vote, keys) => {
                 let is_usable = self.count_vote((*ticket, node), (vote, None), now, notify);
                 self.rounds.note_refused(*ticket, node, *keys);
@@ -128,18 +127,18 @@ impl Nodes {
                 self.filter(node).on_rejected(*fault, now);
                 self.on_silence(node, (*fault, false), now, notify);
             }
-            SessionEvent::WrongDialect(sent) => self.resend(node, *sent, now),
+            SessionEvent::WrongForm(sent) => self.resend(node, *sent, now),
         }
         false
     }
 
-    /// Queues an operation once more, in another dialect. An acquire is not repeated when its attempt is over: its
+    /// Queues an operation once more, in another form. An acquire is not repeated when its attempt is over: its
     /// release has been queued, or will be, and must be the last command.
     fn resend(&mut self, node: NodeId, sent: SentOperation, now: Timestamp) {
         let (ticket, acquires) = (sent.ticket(), sent.operation().acquires());
         match self.rounds.round(ticket) {
             Some(round) if !acquires || !self.rounds.is_decided(ticket) => {
-                resend_in_dialect(&mut self.connections[node.index()], sent, round, now);
+                resend_in_form(&mut self.connections[node.index()], sent, round, now);
             }
             _ => self.rounds.unrefer(ticket),
         }

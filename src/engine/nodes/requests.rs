@@ -4,7 +4,7 @@
 //! The kinds of locks differ in nothing here but in their operations.
 
 use super::Nodes;
-use super::commands::{Attempt, Command, InTurn};
+use super::commands::{Command, InTurn};
 use super::submission::{AttemptRecord, KeyOrigin, LeaseRequest, Posting, Release, ReleaseScope, Submission};
 use crate::algorithm::fault::Fault;
 use crate::algorithm::fence::Agreement;
@@ -29,9 +29,9 @@ impl Nodes {
         notify: &mut WaitSlots,
     ) -> (Ticket, bool) {
         match submission {
-            Submission::Acquire { key, token, ttl_millis, kind, attempt } => {
+            Submission::Acquire { key, token, ttl_millis, kind, in_turn } => {
                 let request = LeaseRequest { key: key.as_bytes(), token, ttl_millis: *ttl_millis, kind: *kind };
-                let ticket = self.acquire(&request, *attempt, now, notify);
+                let ticket = self.acquire(&request, *in_turn, now, notify);
                 (ticket, self.has_to_connect(now))
             }
             Submission::Release(release) => (self.release(release, now, notify), false),
@@ -47,30 +47,30 @@ impl Nodes {
         }
     }
 
-    /// Queues an acquire for every node that may be asked. `now` was read before any byte of it is written.
+    /// Queues an acquire for every node that may be asked: in the call's turn, or taking what is free, whichever calls
+    /// wait. `now` was read before any byte of it is written.
     pub(in crate::engine) fn acquire(
         &mut self,
         request: &LeaseRequest<'_>,
-        attempt: Attempt,
+        in_turn: Option<InTurn>,
         now: Timestamp,
         notify: &mut WaitSlots,
     ) -> Ticket {
         let ttl_millis = request.ttl_millis;
-        let verb = match attempt.in_turn {
+        let verb = match in_turn {
             Some(InTurn { request, .. }) if !request.by_command => Verb::Take { ttl_millis, request },
             _ => Verb::Acquire { ttl_millis },
         };
         let operation = self.commands.operation(request.kind, verb);
-        let is_place = attempt.in_turn.is_some_and(|in_turn| in_turn.request.stores_only);
+        let is_place = in_turn.is_some_and(|in_turn| in_turn.request.stores_only);
         let purpose = if is_place { Purpose::Enqueue } else { Purpose::Acquire };
-        let (mut command, ready) = self.begin(purpose, request, operation, now, notify);
+        let (command, ready) = self.begin(purpose, request, operation, now, notify);
         let ticket = command.sent.ticket();
-        if let Some(in_turn) = attempt.in_turn {
+        if let Some(in_turn) = in_turn {
             self.rounds.collect_replies(ticket, in_turn.round());
         }
         // When no quorum is left to ask, the other nodes are spared a key that would only have to be deleted.
         if !self.rounds.is_decided(ticket) {
-            command.asks_for_keys = attempt.asks_for_keys;
             self.queue(&command, ready, now);
         }
         ticket

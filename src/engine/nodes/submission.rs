@@ -1,7 +1,7 @@
 //! What is asked of the nodes: leases, and their release. Attempts and releases have a form that any thread can begin
 //! for the one that wants them.
 
-use super::commands::Attempt;
+use super::commands::InTurn;
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::lock_kind::LockKind;
 use crate::algorithm::node::NodeSet;
@@ -21,7 +21,7 @@ pub(in crate::engine) enum Submission {
         token: OwnerToken,
         ttl_millis: u64,
         kind: LockKind,
-        attempt: Attempt,
+        in_turn: Option<InTurn>,
     },
     Release(Release),
 }

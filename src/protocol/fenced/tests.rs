@@ -1,22 +1,24 @@
 //! What the replies of the script of fenced locks mean.
 
+use super::super::form::Form;
 use super::super::operation::{FenceRequest, Kind, Operation, Verb};
 use super::super::read_write::reply;
 use super::*;
 use crate::algorithm::fence::LEAD_LIMIT;
+use crate::algorithm::vote::Vote;
 
 const UNEXPECTED: Result<Answer, ProtocolError> = Err(ProtocolError::UnexpectedReply);
 const ACQUIRE: Verb = Verb::Acquire { ttl_millis: 30_000 };
 const EXTEND: Verb = Verb::Extend { ttl_millis: 30_000 };
 
-fn meaning(dialect: Dialect, verb: Verb, least: FencingToken, bytes: Reply<'_>) -> Result<Answer, ProtocolError> {
+fn meaning(form: Form, verb: Verb, least: FencingToken, bytes: Reply<'_>) -> Result<Answer, ProtocolError> {
     let kind = Kind::Fenced(FenceRequest { least, retention_millis: 86_400_000 });
-    reply(dialect, Operation { verb, kind }, bytes)
+    reply(form, Operation { verb, kind }, bytes)
 }
 
 #[test]
 fn a_reply_means_what_its_operation_makes_of_it() {
-    let failed = |cause| Ok(Answer::Vote(Vote::Fault(Fault::new(Phase::Reply, cause))));
+    let failed = |cause| Ok(Answer::fault(cause));
     let [granted, refused, absent] = [Vote::Granted, Vote::Refused, Vote::Absent].map(|vote| Ok(Answer::Vote(vote)));
     let [ahead, foreign, no_scripts] = [Cause::FenceAhead, Cause::UnexpectedValue, Cause::NoScripts].map(failed);
     let [denied, full] = [Cause::NoPermission, Cause::OutOfMemory].map(failed);
@@ -48,7 +50,7 @@ fn a_reply_means_what_its_operation_makes_of_it() {
     ];
     for (bytes, meanings) in table {
         for (verb, expected) in [ACQUIRE, EXTEND, Verb::Raise, Verb::Release(None)].into_iter().zip(meanings) {
-            let actual = meaning(Dialect::Eval, verb, FencingToken::MAX, bytes);
+            let actual = meaning(Form::Text, verb, FencingToken::MAX, bytes);
             assert_eq!(actual, expected, "{bytes:?} to {verb:?}");
         }
     }
@@ -58,24 +60,24 @@ fn a_reply_means_what_its_operation_makes_of_it() {
 fn a_fence_that_is_far_ahead_of_what_was_asked_for_is_no_vote() {
     let fence_after = |least: u64| {
         let least = FencingToken::saturating(least);
-        meaning(Dialect::Eval, ACQUIRE, least, Reply::Bulk(Some(b"1700000000000000")))
+        meaning(Form::Text, ACQUIRE, least, Reply::Bulk(Some(b"1700000000000000")))
     };
     let number = Ok(Answer::Fence(FencingToken::saturating(1_700_000_000_000_000)));
-    let ahead = Ok(fault(Cause::FenceAhead));
+    let ahead = Ok(Answer::fault(Cause::FenceAhead));
     let floor = 1_700_000_000_000_000 - LEAD_LIMIT;
     assert_eq!([floor, floor - 1, 1].map(fence_after), [number, ahead, ahead]);
 }
 
 #[test]
 fn a_hash_that_is_not_known_or_not_permitted_is_worth_the_text() {
-    for (text, cause) in [
-        ("NOSCRIPT No matching script.", Cause::Server("NOSCRIPT")),
-        ("ERR unknown command 'EVALSHA'", Cause::Server("ERR")),
-        ("NOPERM this user has no permissions to run the 'evalsha' command", Cause::NoPermission),
+    for text in [
+        "NOSCRIPT No matching script.",
+        "ERR unknown command 'EVALSHA'",
+        "NOPERM this user has no permissions to run the 'evalsha' command",
     ] {
         for verb in [ACQUIRE, EXTEND, Verb::Raise, Verb::Release(None)] {
-            let by_hash = meaning(Dialect::Evalsha, verb, FencingToken::MAX, Reply::Error(text.as_bytes()));
-            assert_eq!(by_hash, Ok(Answer::WrongDialect(cause)), "{text} to {verb:?}");
+            let by_hash = meaning(Form::Hash, verb, FencingToken::MAX, Reply::Error(text.as_bytes()));
+            assert_eq!(by_hash, Ok(Answer::WrongForm), "{text} to {verb:?}");
         }
     }
 }

@@ -3,7 +3,6 @@
 use super::super::operation::{Departure, FenceRequest};
 use super::super::wake::Wake;
 use super::*;
-use crate::algorithm::fault::{Fault, Phase};
 use crate::algorithm::fence::{FencingToken, LEAD_LIMIT};
 use crate::algorithm::label::HolderLabel;
 use crate::algorithm::queue::{Entry, EntryKind};
@@ -37,7 +36,7 @@ fn release(ticket: Option<u64>) -> Verb {
 fn words(verb: Verb, kind: Kind) -> String {
     let (mut out, token) = (Vec::new(), OwnerToken::from_entropy([0xab; OwnerToken::ENTROPY]));
     let token = token.labelled(HolderLabel::new(b"host7").unwrap());
-    ask(&mut out, Dialect::Evalsha, b"k", &token, Operation { verb, kind });
+    ask(&mut out, Form::Hash, b"k", &token, Operation { verb, kind });
     let text = String::from_utf8(out).unwrap().replace(&"ab".repeat(20), "TOKEN");
     let words: Vec<&str> = text.split("\r\n").skip(2).step_by(2).collect();
     assert!(text.starts_with(&format!("*{}\r\n", words.len())), "{text:?}");
@@ -52,27 +51,27 @@ fn words(verb: Verb, kind: Kind) -> String {
 }
 
 fn meaning(verb: Verb, kind: Kind, bytes: Reply<'_>) -> Result<Answer, ProtocolError> {
-    reply(Dialect::Eval, Operation { verb, kind }, bytes)
+    reply(Form::Text, Operation { verb, kind }, bytes)
 }
 
 fn failed(cause: Cause) -> Result<Answer, ProtocolError> {
-    Ok(Answer::Vote(Vote::Fault(Fault::new(Phase::Reply, cause))))
+    Ok(Answer::fault(cause))
 }
 
 #[test]
 fn a_script_goes_out_by_its_text_and_then_by_its_hash() {
-    let sent = |dialect| {
+    let sent = |form| {
         let (mut out, token) = (Vec::new(), OwnerToken::from_entropy([0xab; OwnerToken::ENTROPY]));
-        ask(&mut out, dialect, b"k", &token, Operation { verb: Verb::Release(None), kind: Kind::Plain });
+        ask(&mut out, form, b"k", &token, Operation { verb: Verb::Release(None), kind: Kind::Plain });
         String::from_utf8(out).unwrap().replace("\r\n", " ")
     };
     let (digits, text) = ("ab".repeat(20), script::PLAIN);
     assert_eq!(
-        sent(Dialect::Eval),
+        sent(Form::Text),
         format!("*6 $4 EVAL ${} {text} $1 1 $1 k $7 release $40 {digits} ", script::PLAIN.len())
     );
     assert_eq!(
-        sent(Dialect::Evalsha),
+        sent(Form::Hash),
         format!("*6 $7 EVALSHA $40 {} $1 1 $1 k $7 release $40 {digits} ", script::PLAIN_SHA1)
     );
 }
@@ -294,7 +293,9 @@ fn a_release_and_a_leave_report_whether_they_did_anything_and_who_was_told() {
         assert_eq!(departed(Reply::Integer(number)), vote, "{number}");
         assert_eq!(Wake::by(Reply::Integer(number)), wake, "{number}");
         for kind in KINDS {
-            assert_eq!(meaning(Verb::Leave(None), kind, Reply::Integer(number)), vote, "{number} to {kind:?}");
+            for verb in [Verb::Leave(None), Verb::Release(None)] {
+                assert_eq!(meaning(verb, kind, Reply::Integer(number)), vote, "{number} to {verb:?}, {kind:?}");
+            }
         }
     }
     for bytes in [Reply::Bulk(None), Reply::Bulk(Some(b"1")), Reply::Simple(b"OK"), Reply::Array(None)] {
@@ -317,9 +318,11 @@ fn without_scripts_a_plain_lock_is_asked_for_by_set_and_other_locks_cannot_be_ha
     let stores = took(TakeRequest { stores_only: true, ..take(TicketRequest::Fixed(6)) });
     for (text, cause) in errors {
         for kind in KINDS {
-            for (verb, grants) in [(asks, true), (stores, false), (Verb::Leave(None), false)] {
+            for (verb, grants) in
+                [(asks, true), (stores, false), (Verb::Leave(None), false), (Verb::Release(None), false)]
+            {
                 let by_set = grants && matches!(kind, Kind::Plain | Kind::Permit(_)) && cause == Cause::NoScripts;
-                let expected = if by_set { Ok(Answer::WrongDialect(cause)) } else { failed(cause) };
+                let expected = if by_set { Ok(Answer::WrongForm) } else { failed(cause) };
                 assert_eq!(
                     meaning(verb, kind, Reply::Error(text.as_bytes())),
                     expected,
@@ -332,15 +335,15 @@ fn without_scripts_a_plain_lock_is_asked_for_by_set_and_other_locks_cannot_be_ha
 
 #[test]
 fn a_hash_that_is_not_known_or_not_permitted_is_worth_the_text() {
-    for (text, cause) in [
-        ("NOSCRIPT No matching script.", Cause::Server("NOSCRIPT")),
-        ("ERR unknown command 'EVALSHA'", Cause::Server("ERR")),
-        ("NOPERM this user has no permissions to run the 'evalsha' command", Cause::NoPermission),
+    for text in [
+        "NOSCRIPT No matching script.",
+        "ERR unknown command 'EVALSHA'",
+        "NOPERM this user has no permissions to run the 'evalsha' command",
     ] {
         for kind in KINDS {
-            for verb in [took(take(TicketRequest::Fixed(6))), Verb::Leave(None)] {
-                let by_hash = reply(Dialect::Evalsha, Operation { verb, kind }, Reply::Error(text.as_bytes()));
-                assert_eq!(by_hash, Ok(Answer::WrongDialect(cause)), "{text} to {verb:?}, {kind:?}");
+            for verb in [took(take(TicketRequest::Fixed(6))), Verb::Leave(None), Verb::Release(None)] {
+                let by_hash = reply(Form::Hash, Operation { verb, kind }, Reply::Error(text.as_bytes()));
+                assert_eq!(by_hash, Ok(Answer::WrongForm), "{text} to {verb:?}, {kind:?}");
             }
         }
     }
@@ -350,7 +353,7 @@ fn a_hash_that_is_not_known_or_not_permitted_is_worth_the_text() {
 fn a_take_by_set_is_granted_or_refused() {
     let by_set = |bytes| {
         let operation = Operation { verb: took(take(TicketRequest::Fixed(6))), kind: Kind::Plain };
-        reply(Dialect::Set, operation, bytes)
+        reply(Form::Set, operation, bytes)
     };
     assert_eq!(by_set(Reply::Simple(b"OK")), Ok(Answer::Vote(Vote::Granted)));
     assert_eq!(by_set(Reply::Bulk(None)), Ok(Answer::Vote(Vote::Refused)));

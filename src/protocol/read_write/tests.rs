@@ -2,7 +2,6 @@
 
 use super::super::operation::{FenceRequest, Kind};
 use super::*;
-use crate::algorithm::fault::{Fault, Phase};
 use crate::algorithm::fence::{FencingToken, LEAD_LIMIT};
 use crate::algorithm::lock_kind::Access;
 
@@ -17,7 +16,7 @@ const fn write(verb: Verb, fence: Option<FenceRequest>) -> Operation {
 
 #[test]
 fn a_reply_means_what_its_operation_makes_of_it() {
-    let failed = |cause| Ok(Answer::Vote(Vote::Fault(Fault::new(Phase::Reply, cause))));
+    let failed = |cause| Ok(Answer::fault(cause));
     let [granted, refused, absent] = [Vote::Granted, Vote::Refused, Vote::Absent].map(|vote| Ok(Answer::Vote(vote)));
     let [foreign, no_scripts] = [Cause::UnexpectedValue, Cause::NoScripts].map(failed);
     let [held, held_longer] = [1, 2].map(|millis| Ok(Answer::Held(Duration::from_millis(millis))));
@@ -49,7 +48,7 @@ fn a_reply_means_what_its_operation_makes_of_it() {
     ];
     for (bytes, meanings) in table {
         for (operation, expected) in operations.into_iter().zip(meanings) {
-            assert_eq!(reply(Dialect::Eval, operation, bytes), expected, "{bytes:?} to {operation:?}");
+            assert_eq!(reply(Form::Text, operation, bytes), expected, "{bytes:?} to {operation:?}");
         }
     }
 }
@@ -58,10 +57,10 @@ fn a_reply_means_what_its_operation_makes_of_it() {
 fn a_number_that_is_far_ahead_of_what_was_asked_for_is_no_vote() {
     let after = |least: u64| {
         let fence = FenceRequest { least: FencingToken::saturating(least), ..FENCE };
-        reply(Dialect::Eval, write(ACQUIRE, Some(fence)), Reply::Bulk(Some(b"1700000000000000")))
+        reply(Form::Text, write(ACQUIRE, Some(fence)), Reply::Bulk(Some(b"1700000000000000")))
     };
     let number = Ok(Answer::Fence(FencingToken::saturating(1_700_000_000_000_000)));
-    let ahead = Ok(fault(Cause::FenceAhead));
+    let ahead = Ok(Answer::fault(Cause::FenceAhead));
     let floor = 1_700_000_000_000_000 - LEAD_LIMIT;
     assert_eq!([floor, floor - 1, 1].map(after), [number, ahead, ahead]);
 }
@@ -70,8 +69,8 @@ fn a_number_that_is_far_ahead_of_what_was_asked_for_is_no_vote() {
 fn a_hash_that_is_not_known_is_worth_the_text() {
     for verb in [ACQUIRE, EXTEND, Verb::Raise, Verb::Release(None)] {
         for fence in [None, Some(FENCE)] {
-            let by_hash = reply(Dialect::Evalsha, write(verb, fence), Reply::Error(b"NOSCRIPT No matching script."));
-            assert_eq!(by_hash, Ok(Answer::WrongDialect(Cause::Server("NOSCRIPT"))), "{verb:?}");
+            let by_hash = reply(Form::Hash, write(verb, fence), Reply::Error(b"NOSCRIPT No matching script."));
+            assert_eq!(by_hash, Ok(Answer::WrongForm), "{verb:?}");
         }
     }
 }

@@ -1,24 +1,11 @@
-//! The part of a conversation that asks which holder has a lock, or which keys of a set are there.
+//! The part of a conversation that asks which holder has a lock.
 
 use super::{Request, Session, Ticket};
 use crate::algorithm::inspection::Occupant;
 use crate::algorithm::time::Timestamp;
-use crate::protocol::command;
-use crate::protocol::dialect::Dialect;
-use crate::protocol::{inspection, lock_key};
+use crate::protocol::inspection;
 
 impl Session {
-    /// Queues the question which keys of a set are there, unless the answer to its acquisition says it.
-    pub fn ask_for_held_keys(&mut self, ticket: Ticket, keys: &[u8], now: Timestamp) {
-        let last = lock_key::count(keys) - 1;
-        if last > 0 && self.set_dialect == Dialect::Msetex {
-            for (part, key) in lock_key::each(keys).enumerate() {
-                command::remaining(self.traffic.end(), key);
-                self.await_reply(Request::Exists(ticket, part as u8, part == last), now);
-            }
-        }
-    }
-
     /// Queues the questions what is stored under the key of a lock, how many calls wait for it, and until when.
     pub fn inspect(&mut self, ticket: Ticket, key: &[u8], is_fenced: bool, now: Timestamp) {
         inspection::ask(self.traffic.end(), key, is_fenced);

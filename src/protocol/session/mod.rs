@@ -18,7 +18,7 @@
 //! 1. [`Session::open`] queues the handshake; [`queue`](Session::queue) queues an operation on a lock's key.
 //! 2. Write [`unsent`](Traffic::unsent), then say how much went out with [`sent`](Traffic::sent).
 //! 3. Read into [`space`](Traffic::space), then say how much came with [`received`](Traffic::received).
-//! 4. Call [`next_event`](Session::next_event) until it returns `None`. Answer [`SessionEvent::WrongDialect`] with
+//! 4. Call [`next_event`](Session::next_event) until it returns `None`. Answer [`SessionEvent::WrongForm`] with
 //!    [`ask_again`](Session::ask_again), or drop it.
 //! 5. After an error, or when the connection is lost, hand out the faults with [`abandon`](Session::abandon).
 
@@ -28,7 +28,7 @@ mod parts;
 mod recheck;
 
 use super::command;
-use super::dialect::{Answer, Dialect};
+use super::form::Answer;
 use super::handshake::{Handshake, Part};
 use super::inspection::{self, Inspected};
 use super::script::ScriptCache;
@@ -60,8 +60,6 @@ pub enum SessionEvent {
     Held(Ticket, Duration),
     /// A node's vote in a round: other tokens hold these keys of the set, a bit for each.
     RefusedFor(Ticket, Vote, u64),
-    /// Which keys of the set are there that an attempt was refused for, a bit for each.
-    HeldKeys(Ticket, u64),
     /// A node's vote in a round of a call that asks in turn: it grants nothing now.
     Queued(Ticket, QueueReply),
     /// A node's vote in a round: the key is ours, with this fence.
@@ -80,9 +78,9 @@ pub enum SessionEvent {
     Noted,
     /// The handshake was refused, or the server has become a replica; no vote on this connection counts.
     Rejected(Fault),
-    /// The node does not support the dialect that an operation was sent in: call [`ask_again`](Session::ask_again), or
-    /// not. An acquisition must not go out behind the release of an attempt that was given up meanwhile.
-    WrongDialect(SentOperation),
+    /// The node does not run the form that an operation was sent in: call [`ask_again`](Session::ask_again), or not. An
+    /// acquisition must not go out behind the release of an attempt that was given up meanwhile.
+    WrongForm(SentOperation),
 }
 
 /// One connection's conversation.
@@ -95,13 +93,9 @@ pub struct Session {
     unanswered_releases: usize,
     standing: HandshakeState,
     identity: ServerInfo,
-    release_dialect: Dialect,
-    extension_dialect: Dialect,
-    /// How sets are acquired here.
-    set_dialect: Dialect,
     scripts: ScriptCache,
-    /// How attempts that are made in turn are asked here.
-    take_dialect: Dialect,
+    /// Whether attempts that are made in turn go by `SET`: the server runs no scripts for the user.
+    takes_by_set: bool,
     wakes: Wakes,
     /// When the server was last asked whether it is a master.
     checked_at: Timestamp,
@@ -131,8 +125,6 @@ enum Request {
     Recheck(Part),
     /// A note of the node about itself.
     Note,
-    /// Of a set: whether there is this key, and whether that is the last question.
-    Exists(Ticket, u8, bool),
     /// What stands under the key of a lock, which is fenced if so.
     Value(bool),
     /// How many calls wait for that lock.
@@ -175,20 +167,16 @@ impl Request {
 }
 
 impl Session {
-    /// Begins a conversation by queueing the handshake. `dialect` is what the node spoke last time, if there was one.
-    pub fn open(handshake: &Handshake, dialect: Option<Dialect>, now: Timestamp) -> Session {
+    /// Begins a conversation by queueing the handshake.
+    pub fn open(handshake: &Handshake, now: Timestamp) -> Session {
         let mut session = Session {
             traffic: Traffic::new(RECEIVE_BUFFER),
             expected: VecDeque::new(),
             unanswered_releases: 0,
             standing: HandshakeState::Pending,
             identity: ServerInfo::default(),
-            release_dialect: dialect.unwrap_or(Dialect::Eval),
-            // Never carried over: where scripts work again, they are to be used again.
-            extension_dialect: Dialect::Eval,
-            set_dialect: Dialect::Set,
             scripts: ScriptCache::default(),
-            take_dialect: Dialect::Eval,
+            takes_by_set: false,
             wakes: Wakes::default(),
             checked_at: now,
             node_key: handshake.node_key.clone(),
@@ -236,11 +224,6 @@ impl Session {
     /// What the server has said about itself so far.
     pub fn identity(&self) -> &ServerInfo {
         &self.identity
-    }
-
-    /// The dialect that releases are sent in here, as far as is known.
-    pub fn release_dialect(&self) -> Dialect {
-        self.release_dialect
     }
 
     /// Whether there may be another event.
@@ -312,11 +295,6 @@ impl Session {
                     let vote = self.inspected.note_end(reply, is_fenced)?;
                     Some(self.inspected_with(ticket, vote))
                 }
-                &Request::Exists(ticket, part, is_last) => {
-                    let is_held = command::remaining_reply(reply)?.is_there();
-                    let keys = self.parts.note_held(part, is_held, is_last);
-                    keys.map(|keys| SessionEvent::HeldKeys(ticket, keys))
-                }
             };
             self.taken(length);
             if event.is_some() {
@@ -337,7 +315,6 @@ impl Session {
             | Request::Part(_)
             | Request::Recheck(_)
             | Request::Note
-            | Request::Exists(..)
             | Request::Value(_)
             | Request::Waiting => None,
         });
@@ -377,9 +354,6 @@ impl Session {
             return None;
         }
         if self.is_last(part) && refused.is_none() {
-            if self.identity.has_msetex() {
-                self.set_dialect = Dialect::Msetex;
-            }
             refused = self.identity.objection().map(|cause| Fault::new(Phase::Handshake, cause));
         }
         if let Some(fault) = refused {

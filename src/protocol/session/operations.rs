@@ -1,13 +1,13 @@
-//! The one path of an operation, plain or fenced: queued, sent in a dialect, and its event made. [`SentOperation`]
+//! The one path of an operation, plain or fenced: queued, sent in a form, and its event made. [`SentOperation`]
 //! writes it and parses its reply.
 
 use super::{EncodedOperation, HandshakeState, Request, SentOperation, Session, SessionEvent, Ticket};
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Vote;
-use crate::protocol::dialect::{Answer, Dialect, TriedDialects};
+use crate::protocol::form::{Answer, Form};
 use crate::protocol::lock_key;
-use crate::protocol::operation::{Operation, Verb};
+use crate::protocol::operation::Verb;
 
 impl Session {
     /// Queues an operation. `sent` and `encoded` are kept from one node to the next.
@@ -18,18 +18,13 @@ impl Session {
         now: Timestamp,
         encoded: &mut EncodedOperation,
     ) {
-        let preferred = self.preferred(&sent.operation, about.0);
-        // An extension is never sent twice in one dialect: behind a later one, it would shorten what that has gained.
-        let may_repeat = preferred == Dialect::Eval && !matches!(sent.operation.verb, Verb::Extend { .. });
-        let by_hash = may_repeat && sent.script.is_some_and(|script| self.scripts.knows(script));
-        let tried = TriedDialects::first(if by_hash { Dialect::Evalsha } else { preferred });
-        self.send(SentOperation { tried, ..*sent }, about, now, encoded);
+        self.send(SentOperation { form: self.form(sent), ..*sent }, about, now, encoded);
     }
 
-    /// Queues an operation once more, in a dialect it has not been sent in.
+    /// Queues an operation once more, in a form it has not been sent in.
     pub fn ask_again(&mut self, again: SentOperation, key: &[u8], token: &OwnerToken, now: Timestamp) {
-        let tried = again.tried.again(self.preferred(&again.operation, key), again.operation.dialects());
-        self.send(SentOperation { tried, ..again }, (key, token), now, &mut EncodedOperation::default());
+        let form = if self.goes_by_set(&again) { Form::Set } else { Form::Text };
+        self.send(SentOperation { form, ..again }, (key, token), now, &mut EncodedOperation::default());
     }
 
     #[inline]
@@ -44,7 +39,7 @@ impl Session {
             self.recheck(now);
         }
         encoded.write(&sent, self.traffic.end(), key, token);
-        let last = if sent.tried.last() == Dialect::Msetex { 0 } else { lock_key::count(key) as u8 - 1 };
+        let last = lock_key::count(key) as u8 - 1;
         for part in 0..last {
             sent.part = part;
             self.await_reply(Request::Part(sent), now);
@@ -56,46 +51,29 @@ impl Session {
         }
     }
 
-    /// The dialect that an operation is sent in first, if not by a hash.
-    fn preferred(&self, operation: &Operation, key: &[u8]) -> Dialect {
-        match operation.verb {
-            _ if !operation.kind.is_token_only() => Dialect::Eval,
-            Verb::Acquire { .. } if lock_key::count(key) > 1 => self.set_dialect,
-            Verb::Acquire { .. } => Dialect::Set,
-            Verb::Extend { .. } => self.extension_dialect,
-            Verb::Release(_) => self.release_dialect,
-            Verb::Take { request, .. } if !request.stores_only => self.take_dialect,
-            Verb::Take { .. } | Verb::Leave(_) | Verb::Raise => Dialect::Eval,
+    /// The form that an operation is sent in first.
+    fn form(&self, sent: &SentOperation) -> Form {
+        match (sent.operation.verb, sent.script) {
+            (Verb::Acquire { .. }, None) => Form::Set,
+            // An extension is never sent twice: behind a later one, it would shorten what that has gained.
+            (Verb::Extend { .. }, _) => Form::Text,
+            _ if self.goes_by_set(sent) => Form::Set,
+            (_, Some(script)) if self.scripts.knows(script) => Form::Hash,
+            _ => Form::Text,
         }
     }
 
-    /// Prefers a dialect that an operation has not been sent in, from its answer on: it may not be sent again, and a
-    /// node whose answers come late would refuse each one that follows it.
-    fn prefer_another(&mut self, sent: &SentOperation) {
-        let preferred = match sent.operation.verb {
-            _ if !sent.operation.kind.is_token_only() => return,
-            Verb::Acquire { .. } => &mut self.set_dialect,
-            Verb::Extend { .. } => &mut self.extension_dialect,
-            Verb::Release(_) => &mut self.release_dialect,
-            // The hash is no dialect that could be preferred.
-            Verb::Take { .. } if sent.tried.last() != Dialect::Evalsha => &mut self.take_dialect,
-            Verb::Take { .. } | Verb::Leave(_) | Verb::Raise => return,
-        };
-        *preferred = sent.tried.again(*preferred, sent.operation.dialects()).last();
+    fn goes_by_set(&self, sent: &SentOperation) -> bool {
+        self.takes_by_set && sent.operation.may_go_by_set()
     }
 
     /// The event in the answer to an operation.
     pub(super) fn answered(&mut self, sent: &mut SentOperation, answer: &mut Answer) -> SessionEvent {
         let SentOperation { ticket, is_release, .. } = *sent;
         self.note_script(sent, answer);
-        if let Answer::WrongDialect(cause) = *answer
-            && let Some(fault) = sent.tried.refused(cause, sent.operation.dialects(), sent.operation.commands())
-        {
-            *answer = Answer::Vote(Vote::Fault(fault));
-        }
-        if let Answer::WrongDialect(_) = *answer {
-            self.prefer_another(sent);
-        }
+        // From this answer on: it may not be sent again, and a node whose answers come late would refuse each attempt
+        // that follows it.
+        self.takes_by_set |= sent.form == Form::Text && *answer == Answer::WrongForm;
         let is_duplicate = self.standing.is_duplicate();
         match (&*answer, &self.standing) {
             (Answer::Vote(vote), state) if is_release => released(ticket, vote, state),
@@ -104,9 +82,9 @@ impl Session {
             (Answer::Vote(Vote::Granted), _) if is_duplicate && sent.operation.fence().is_none() => {
                 SessionEvent::Answered(ticket, Vote::Granted)
             }
-            // Another dialect would not give it a vote. A release is wanted for what it does.
-            (Answer::WrongDialect(_), HandshakeState::Rejected(_)) if is_release || is_duplicate => {
-                SessionEvent::WrongDialect(*sent)
+            // Another form would not give it a vote. A release is wanted for what it does.
+            (Answer::WrongForm, HandshakeState::Rejected(_)) if is_release || is_duplicate => {
+                SessionEvent::WrongForm(*sent)
             }
             (_, &HandshakeState::Rejected(fault)) => SessionEvent::Answered(ticket, Vote::Fault(fault)),
             (&Answer::Fence(fence), _) => SessionEvent::Fenced(ticket, fence),
@@ -114,18 +92,18 @@ impl Session {
             (&Answer::Queued(reply), _) => SessionEvent::Queued(ticket, reply),
             (&Answer::RefusedFor(vote, keys), _) => SessionEvent::RefusedFor(ticket, vote, keys),
             (&Answer::Vote(vote), _) => SessionEvent::Answered(ticket, vote),
-            (Answer::WrongDialect(_), _) => SessionEvent::WrongDialect(*sent),
+            (Answer::WrongForm, _) => SessionEvent::WrongForm(*sent),
         }
     }
 
     /// Learns from an answer whether the server knows a script by its hash.
     fn note_script(&mut self, sent: &SentOperation, answer: &Answer) {
         let Some(script) = sent.script else { return };
-        match (sent.tried.last(), answer) {
-            (Dialect::Evalsha, Answer::WrongDialect(_)) => self.scripts.note_refusal(script),
+        match (sent.form, answer) {
+            (Form::Hash, Answer::WrongForm) => self.scripts.note_refusal(script),
             // An error does not say whether the script was run.
             (
-                Dialect::Eval,
+                Form::Text,
                 Answer::Fence(_)
                 | Answer::Held(_)
                 | Answer::Queued(_)

@@ -3,14 +3,14 @@
 //! It is all keys or nothing, so one reply outweighs another:
 //!
 //! ```text
-//!    worth another dialect  >  not run  >  another fault  >  refused  >  absent  >  granted
+//!    worth another form  >  not run  >  another fault  >  refused  >  absent  >  granted
 //! ```
 //!
 //! Where a node has refused a key, it may have set the ones before it or behind it. Its vote says so, and the attempt
 //! is undone there.
 
 use crate::algorithm::vote::Vote;
-use crate::protocol::dialect::Answer;
+use crate::protocol::form::Answer;
 
 /// What was answered so far to the request whose replies are arriving.
 #[derive(Debug, Default)]
@@ -19,8 +19,6 @@ pub(super) struct PartAnswers {
     /// A bit for each key.
     refused: u64,
     has_granted: bool,
-    /// Of the keys of a set that are asked for, those that are there.
-    held: u64,
 }
 
 impl PartAnswers {
@@ -39,7 +37,7 @@ impl PartAnswers {
     /// Takes the answer to the last part, and makes it that to the whole request. `acquires`: it was to set the keys.
     pub(super) fn finish(&mut self, part: u8, answer: &mut Answer, acquires: bool) {
         self.add(part, *answer);
-        let PartAnswers { worst, refused, has_granted, .. } = std::mem::take(self);
+        let PartAnswers { worst, refused, has_granted } = std::mem::take(self);
         *answer = match worst.unwrap_or(*answer) {
             Answer::Vote(Vote::Refused) if acquires => {
                 let vote = if has_granted { Vote::Partial } else { Vote::Refused };
@@ -48,17 +46,11 @@ impl PartAnswers {
             worst => worst,
         };
     }
-
-    /// Takes the answer whether there is a key of a set. Gives all that are there, when this is the last one.
-    pub(super) fn note_held(&mut self, part: u8, is_held: bool, is_last: bool) -> Option<u64> {
-        self.held |= u64::from(is_held) << part;
-        is_last.then(|| std::mem::take(&mut self.held))
-    }
 }
 
 fn weight(answer: &Answer) -> u8 {
     match answer {
-        Answer::WrongDialect(_) => 5,
+        Answer::WrongForm => 5,
         Answer::Vote(Vote::Fault(fault)) => 3 + u8::from(fault.cause.is_not_run()),
         Answer::Vote(Vote::Refused | Vote::Partial) | Answer::Held(_) | Answer::Queued(_) | Answer::RefusedFor(..) => 2,
         Answer::Vote(Vote::Absent) => 1,
@@ -73,7 +65,6 @@ mod tests {
     use crate::algorithm::lease::OwnerToken;
     use crate::algorithm::queue::{Entry, EntryKind};
     use crate::algorithm::time::Timestamp;
-    use crate::protocol::dialect::Dialect;
     use crate::protocol::handshake::Handshake;
     use crate::protocol::lock_key::LockKey;
     use crate::protocol::operation::{Departure, Kind, Operation, Verb};
@@ -87,7 +78,7 @@ mod tests {
             'a' => Answer::Vote(Vote::Absent),
             'n' => fault(Cause::Loading),
             'f' => fault(Cause::UnexpectedValue),
-            _ => Answer::WrongDialect(Cause::NoPermission),
+            _ => Answer::WrongForm,
         };
         let mut parts = PartAnswers::default();
         let (last, first) = letters.as_bytes().split_last().unwrap();
@@ -104,9 +95,9 @@ mod tests {
     const ACQUIRE: Operation = Operation { verb: Verb::Acquire { ttl_millis: 1 }, kind: Kind::Plain };
     const RELEASE: Operation = Operation { verb: Verb::Release(None), kind: Kind::Plain };
 
-    /// A session with a server that speaks this dialect, and what it sends for an operation on two keys.
-    fn asked(dialect: Dialect, operation: Operation) -> (Session, String) {
-        let mut session = Session::open(&Handshake::default(), Some(dialect), Timestamp::ORIGIN);
+    /// A session, and what it sends for an operation on two keys.
+    fn asked(operation: Operation) -> (Session, String) {
+        let mut session = Session::open(&Handshake::default(), Timestamp::ORIGIN);
         let silent = "-NOPERM no\r\n".repeat(2);
         assert_eq!(events(&mut session, &silent), [SessionEvent::Accepted]);
         session.traffic.sent(session.traffic.unsent().len());
@@ -131,7 +122,7 @@ mod tests {
             ("+OK\r\n$-1\r\n", SessionEvent::RefusedFor(TICKET, Vote::Partial, 0b10)),
             ("$-1\r\n$-1\r\n", SessionEvent::RefusedFor(TICKET, Vote::Refused, 0b11)),
         ] {
-            let (mut session, bytes) = asked(Dialect::Eval, ACQUIRE);
+            let (mut session, bytes) = asked(ACQUIRE);
             assert_eq!(bytes, sent);
             assert_eq!(session.traffic.backlog(), 2);
             assert_eq!(events(&mut session, &replies[..5]), [], "half of it is no answer");
@@ -139,7 +130,7 @@ mod tests {
             assert_eq!(session.traffic.backlog(), 0);
         }
         for bytes in [0, 1] {
-            let (mut session, _) = asked(Dialect::Eval, ACQUIRE);
+            let (mut session, _) = asked(ACQUIRE);
             session.traffic.sent(bytes);
             assert_eq!(events(&mut session, "+OK\r\n"), []);
             let left: Vec<_> = session.abandon().collect();
@@ -163,17 +154,12 @@ mod tests {
             (":1\r\n:4\r\n", released, 0, 0, true),
             (":-2\r\n:-3\r\n", untouched, 0b01, 0b10, false),
         ] {
-            let (mut session, _) = asked(Dialect::Eval, RELEASE);
+            let (mut session, _) = asked(RELEASE);
             assert_eq!(session.unanswered_releases(), 1);
             assert_eq!(events(&mut session, replies), [event], "{replies:?}");
             assert_eq!(session.take_wakes(), Wakes { told, more, is_denied }, "{replies:?}");
             assert_eq!((session.take_wakes(), session.unanswered_releases()), (Wakes::default(), 0), "once");
         }
-        // A command that is no script tells no call.
-        let (mut session, sent) = asked(Dialect::Delifeq, RELEASE);
-        assert_eq!(sent, "*3 $7 DELIFEQ $1 a $40 TOKEN *3 $7 DELIFEQ $1 b $40 TOKEN ");
-        assert_eq!(events(&mut session, ":1\r\n:1\r\n"), [released]);
-        assert_eq!(session.take_wakes(), Wakes::default());
     }
 
     #[test]
@@ -182,7 +168,7 @@ mod tests {
         for (key, expected) in [(0, ["|00000000000000abm7|9", ""]), (1, ["", "|00000000000000abm7|9"])] {
             let departure = Departure { entry, ticket: Some(9), key };
             let verb = Verb::Release(Some(departure));
-            let (_, sent) = asked(Dialect::Eval, Operation { verb, kind: Kind::Plain });
+            let (_, sent) = asked(Operation { verb, kind: Kind::Plain });
             let commands: Vec<&str> = sent.split("$7 release ").skip(1).collect();
             let words = commands.iter().map(|command| {
                 let words = command.split(' ').skip(1).step_by(2).take_while(|word| !word.starts_with('$'));
@@ -193,52 +179,15 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_sets_all_or_none_is_asked_so_unless_it_turns_out_otherwise() {
-        let (key, token) = (LockKey::of("", ["a", "b"]), OwnerToken::from_entropy([0xab; OwnerToken::ENTROPY]));
-        let about = (key.as_bytes(), &token);
-        let mut session = Session::open(&Handshake::default(), None, Timestamp::ORIGIN);
-        let info = "redis_version:8.4.0\r\nrole:master\r\n";
-        let info = format!("${}\r\n{info}\r\n-NOPERM no\r\n", info.len());
-        assert_eq!(events(&mut session, &info), [SessionEvent::Accepted]);
-        let queue = |session: &mut Session| {
-            session.traffic.sent(session.traffic.unsent().len());
-            session.queue(
-                &SentOperation::new(TICKET, ACQUIRE),
-                about,
-                Timestamp::ORIGIN,
-                &mut EncodedOperation::default(),
-            );
-            String::from_utf8_lossy(session.traffic.unsent()).into_owned()
-        };
-        assert!(queue(&mut session).starts_with("*9\r\n$6\r\nMSETEX\r\n"));
-        assert_eq!(events(&mut session, ":0\r\n"), [SessionEvent::Answered(TICKET, Vote::Refused)], "nothing is set");
-        // A waiter asks which keys are there.
-        queue(&mut session);
-        session.ask_for_held_keys(TICKET, key.as_bytes(), Timestamp::ORIGIN);
-        let reported = events(&mut session, ":0\r\n:-2\r\n:9\r\n");
-        assert_eq!(reported, [SessionEvent::Answered(TICKET, Vote::Refused), SessionEvent::HeldKeys(TICKET, 0b10)]);
-
-        queue(&mut session);
-        let reported = events(&mut session, "-NOPERM no permissions to run 'msetex'\r\n");
-        let [SessionEvent::WrongDialect(again)] = reported[..] else { panic!("{reported:?}") };
-        assert_eq!(queue(&mut session).matches("NX\r\n").count(), 2, "remembered, though it is not asked again");
-        assert_eq!(events(&mut session, "+OK\r\n+OK\r\n"), [SessionEvent::Answered(TICKET, Vote::Granted)]);
-        session.traffic.sent(session.traffic.unsent().len());
-        session.ask_again(again, about.0, about.1, Timestamp::ORIGIN);
-        assert_eq!(String::from_utf8_lossy(session.traffic.unsent()).matches("NX\r\n").count(), 2);
-        events(&mut session, "+OK\r\n+OK\r\n");
-        session.ask_for_held_keys(TICKET, key.as_bytes(), Timestamp::ORIGIN);
-        assert_eq!(session.traffic.backlog(), 0, "the replies to SET say it");
-    }
-
-    #[test]
     fn a_set_is_asked_again_as_a_whole() {
-        let (mut session, _) = asked(Dialect::Delifeq, RELEASE);
-        let unknown = "-ERR unknown command 'DELIFEQ'\r\n";
-        let reported = events(&mut session, &unknown.repeat(2));
-        let [SessionEvent::WrongDialect(again)] = reported[..] else { panic!("{reported:?}") };
-        session.traffic.sent(session.traffic.unsent().len());
+        let (mut session, _) = asked(RELEASE);
+        assert_eq!(events(&mut session, ":1\r\n:1\r\n"), [SessionEvent::Answered(TICKET, Vote::Granted)]);
         let (key, token) = (LockKey::of("", ["a", "b"]), OwnerToken::from_entropy([0xab; OwnerToken::ENTROPY]));
+        let (about, encoded) = ((key.as_bytes(), &token), &mut EncodedOperation::default());
+        session.queue(&SentOperation::new(TICKET, RELEASE), about, Timestamp::ORIGIN, encoded);
+        let reported = events(&mut session, &"-NOSCRIPT No matching script.\r\n".repeat(2));
+        let [SessionEvent::WrongForm(again)] = reported[..] else { panic!("{reported:?}") };
+        session.traffic.sent(session.traffic.unsent().len());
         session.ask_again(again, key.as_bytes(), &token, Timestamp::ORIGIN);
         assert_eq!(String::from_utf8_lossy(session.traffic.unsent()).matches("EVAL\r\n").count(), 2);
         assert_eq!(events(&mut session, ":1\r\n:1\r\n"), [SessionEvent::Answered(TICKET, Vote::Granted)]);

@@ -11,7 +11,7 @@ use crate::algorithm::fault::{Fault, Phase};
 use crate::algorithm::incarnation::NewNote;
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Vote;
-use crate::protocol::dialect::Answer;
+use crate::protocol::form::Answer;
 use crate::protocol::{command, node_note};
 use std::time::Duration;
 
@@ -141,7 +141,7 @@ mod tests {
 
     /// One that has not to ask about memory.
     fn open(handshake: &Handshake) -> Session {
-        Session { has_asked_for_memory: true, ..Session::open(handshake, None, Timestamp::ORIGIN) }
+        Session { has_asked_for_memory: true, ..Session::open(handshake, Timestamp::ORIGIN) }
     }
 
     /// A session that was accepted at the origin of time, by a server that said this of its replication.

@@ -65,7 +65,7 @@ fn events(session: &mut Session, text: &str) -> Vec<Event> {
 
 /// A session whose handshake was accepted by a server that says this of itself.
 fn member(info: &str) -> Session {
-    let mut session = Session::open(&Handshake::default(), None, Timestamp::ORIGIN);
+    let mut session = Session::open(&Handshake::default(), Timestamp::ORIGIN);
     let accepted = events(&mut session, &introduction(info, "role:master"));
     assert_eq!(accepted, [Event::Accepted]);
     session.traffic.sent(session.traffic.unsent().len());
@@ -84,7 +84,7 @@ const NOW: Timestamp = Timestamp::ORIGIN;
 fn the_handshake_goes_out_in_one_flight_with_the_first_command() {
     let handshake =
         Handshake { user: Some("me".into()), password: Some("pw".into()), database: 3, ..Handshake::default() };
-    let mut session = Session::open(&handshake, None, NOW);
+    let mut session = Session::open(&handshake, NOW);
     acquire(&mut session, ticket(0), b"k", &token(1));
     let flight = sent(&mut session);
     let order: Vec<usize> = ["AUTH", "SELECT", "server", "replication", "SET"]
@@ -115,7 +115,7 @@ fn a_refused_handshake_spoils_every_vote_and_is_reported_once() {
     for (handshake, replies, cause) in table {
         let fault = Fault::new(Phase::Handshake, cause);
         for reply in ["+OK\r\n", "$-1\r\n", "-NOAUTH x\r\n"] {
-            let mut session = Session::open(handshake, None, NOW);
+            let mut session = Session::open(handshake, NOW);
             acquire(&mut session, ticket(0), b"k", &token(1));
             let reported = events(&mut session, &format!("{replies}{reply}"));
             assert_eq!(reported, [Event::Rejected(fault), Event::Answered(ticket(0), Vote::Fault(fault))], "{replies}");
@@ -129,7 +129,7 @@ fn a_refused_handshake_spoils_every_vote_and_is_reported_once() {
 
 #[test]
 fn a_server_that_withholds_its_identity_may_still_vote() {
-    let mut session = Session::open(&Handshake::default(), None, NOW);
+    let mut session = Session::open(&Handshake::default(), NOW);
     assert_eq!(events(&mut session, &"-NOPERM no\r\n".repeat(2)), [Event::Accepted]);
     assert_eq!(session.identity(), &ServerInfo::default());
 }
@@ -146,7 +146,7 @@ fn the_memory_is_asked_for_when_no_lock_waits_and_decides_nothing() {
         ("$0\r\n\r\n", None),
         (&evicts, Some("allkeys-lru")),
     ] {
-        let mut session = Session::open(&Handshake::default(), None, NOW);
+        let mut session = Session::open(&Handshake::default(), NOW);
         session.look(NOW);
         assert!(!sent(&mut session).contains(MEMORY), "the first lock waits");
         let master = bulk("role:master");
@@ -160,7 +160,7 @@ fn the_memory_is_asked_for_when_no_lock_waits_and_decides_nothing() {
         session.check(ticket(1), NOW);
         assert!(!sent(&mut session).contains(MEMORY), "it was asked for");
 
-        let mut session = Session::open(&Handshake::default(), None, NOW);
+        let mut session = Session::open(&Handshake::default(), NOW);
         session.check(ticket(1), NOW);
         assert_eq!(sent(&mut session).matches(MEMORY).count(), 1);
         let replies = introduction(INFO, "role:master") + said + &bulk("role:master");
@@ -234,53 +234,24 @@ fn the_release_is_a_script_on_every_server_for_it_tells_those_that_wait() {
 }
 
 #[test]
-fn a_wrong_guess_falls_back_and_is_remembered() {
-    let mut session = Session::open(&Handshake::default(), None, NOW);
-    release(&mut session, ticket(0), &token(1));
-    release(&mut session, ticket(1), &token(2));
-    sent(&mut session);
-    let again = events(&mut session, "-NOPERM info\r\n-NOPERM info\r\n-NOPERM eval\r\n-NOPERM eval\r\n");
-    let [Event::Accepted, Event::WrongDialect(first), Event::WrongDialect(second)] = again[..] else {
-        panic!("{again:?}")
-    };
-    for (again, byte) in [(first, 1), (second, 2)] {
-        session.ask_again(again, b"k", &token(byte), NOW);
-        assert!(sent(&mut session).contains("DELIFEQ"));
-    }
-    assert_eq!(
-        events(&mut session, ":1\r\n:0\r\n"),
-        [Event::Answered(ticket(0), Vote::Granted), Event::Answered(ticket(1), Vote::Refused)]
-    );
-    release(&mut session, ticket(2), &token(3));
-    assert!(sent(&mut session).contains("DELIFEQ"));
-}
-
-#[test]
-fn when_no_dialect_works_the_fault_says_what_to_fix() {
-    for (denial, cause) in
-        [("-NOPERM x\r\n", Cause::NoPermission), ("-ERR unknown command x\r\n", Cause::Server("ERR"))]
+fn without_scripts_a_release_is_not_run_and_an_extension_is_a_fault() {
+    for denial in
+        ["-NOPERM this user has no permissions to run the 'eval' command\r\n", "-ERR unknown command 'EVAL'\r\n"]
     {
         let mut session = member(INFO);
         release(&mut session, ticket(0), &token(1));
-        let mut words = vec![sent(&mut session)];
-        for reply in [denial, "-ERR unknown command x\r\n"] {
-            let reported = events(&mut session, reply);
-            let [Event::WrongDialect(again)] = reported[..] else { panic!("{reported:?}") };
-            assert_eq!(again.ticket(), ticket(0));
-            session.ask_again(again, b"k", &token(1), NOW);
-            words.push(sent(&mut session));
-        }
-        for word in ["EVAL", "DELIFEQ", "DELEX"] {
-            assert_eq!(words.iter().filter(|sent| sent.contains(word)).count(), 1, "{word}");
-        }
-        let fault = Fault::new(Phase::Reply, cause);
-        assert_eq!(events(&mut session, "-ERR unknown command x\r\n"), [Event::NotRun(ticket(0), fault)]);
+        extend(&mut session, ticket(1), &token(1), 30_000);
+        let fault = Fault::new(Phase::Reply, Cause::NoScripts);
+        assert_eq!(
+            events(&mut session, &denial.repeat(2)),
+            [Event::NotRun(ticket(0), fault), Event::Answered(ticket(1), Vote::Fault(fault))]
+        );
     }
 }
 
 #[test]
 fn an_abandoned_conversation_hands_out_what_is_unanswered() {
-    let mut session = Session::open(&Handshake::default(), None, NOW);
+    let mut session = Session::open(&Handshake::default(), NOW);
     acquire(&mut session, ticket(4), b"k", &token(1));
     extend(&mut session, ticket(5), &token(1), 1000);
     release(&mut session, ticket(6), &token(1));
@@ -293,7 +264,7 @@ fn an_abandoned_conversation_hands_out_what_is_unanswered() {
 #[test]
 fn a_server_has_had_no_time_before_it_was_connected() {
     let later = NOW.after(std::time::Duration::from_secs(1));
-    let mut session = Session::open(&Handshake::default(), None, NOW);
+    let mut session = Session::open(&Handshake::default(), NOW);
     assert_eq!(session.traffic.waiting_since(), Some(NOW));
     session.traffic.connected(later);
     assert_eq!(session.traffic.waiting_since(), Some(later));
@@ -317,7 +288,7 @@ fn partly_sent_bytes_are_sent_once() {
 
 #[test]
 fn the_receive_buffer_grows_for_one_long_reply_and_shrinks_again() {
-    let mut session = Session::open(&Handshake::default(), None, NOW);
+    let mut session = Session::open(&Handshake::default(), NOW);
     let long = bulk(&format!("{}run_id:{}", "x:y\r\n".repeat(20_000), "a".repeat(40)));
     assert!(events(&mut session, &long).is_empty());
     assert!(session.identity().run_id().is_some());
@@ -329,7 +300,7 @@ fn the_receive_buffer_grows_for_one_long_reply_and_shrinks_again() {
 fn secrets_do_not_show() {
     let handshake =
         Handshake { user: Some("alice".into()), password: Some("hunter2".into()), database: 0, ..Handshake::default() };
-    let session = Session::open(&handshake, None, NOW);
+    let session = Session::open(&handshake, NOW);
     let shown = format!("{handshake:?} {session:?}");
     assert!(!shown.contains("hunter2") && !shown.contains("alice"), "{shown}");
 }
@@ -348,45 +319,6 @@ fn an_extension_goes_by_script_to_every_server() {
             assert_eq!(events(&mut session, reply), [Event::Answered(ticket(slot), vote)]);
         }
     }
-}
-
-#[test]
-fn a_server_without_scripts_is_extended_by_comparing_set() {
-    let mut session = member("redis_version:8.4.0");
-    extend(&mut session, ticket(0), &token(1), 30_000);
-    extend(&mut session, ticket(1), &token(2), 40_000);
-    // The release keeps to its own dialect, whatever becomes of the extension's.
-    release(&mut session, ticket(2), &token(2));
-    sent(&mut session);
-    let reported = events(&mut session, "-ERR unknown command 'EVAL', x\r\n-NOPERM eval\r\n:1\r\n");
-    let [Event::WrongDialect(first), Event::WrongDialect(second), Event::Answered(_, Vote::Granted)] = reported[..]
-    else {
-        panic!("{reported:?}")
-    };
-    for (again, byte, ttl) in [(first, 1, "30000"), (second, 2, "40000")] {
-        session.ask_again(again, b"k", &token(byte), NOW);
-        let command = sent(&mut session);
-        assert!(command.contains("\r\nIFEQ\r\n") && command.ends_with(&format!("\r\n{ttl}\r\n")), "{command}");
-    }
-    assert_eq!(
-        events(&mut session, "+OK\r\n$-1\r\n"),
-        [Event::Answered(ticket(0), Vote::Granted), Event::Answered(ticket(1), Vote::Refused)]
-    );
-    extend(&mut session, ticket(3), &token(1), 30_000);
-    assert!(sent(&mut session).contains("\r\nIFEQ\r\n"));
-    release(&mut session, ticket(4), &token(1));
-    assert!(sent(&mut session).contains("\r\nEVALSHA\r\n"), "a release is a script all the same");
-}
-
-#[test]
-fn an_extension_that_fits_no_dialect_is_a_fault() {
-    let mut session = member(INFO);
-    extend(&mut session, ticket(0), &token(1), 30_000);
-    let reported = events(&mut session, "-NOPERM eval\r\n");
-    let [Event::WrongDialect(again)] = reported[..] else { panic!("{reported:?}") };
-    session.ask_again(again, b"k", &token(1), NOW);
-    let fault = Vote::Fault(Fault::new(Phase::Reply, Cause::NoPermission));
-    assert_eq!(events(&mut session, "-ERR syntax error\r\n"), [Event::Answered(ticket(0), fault)]);
 }
 
 #[test]
@@ -424,7 +356,7 @@ fn a_script_that_was_run_is_called_by_its_hash_until_it_is_forgotten_too_often()
         let mut ways = Vec::new();
         for answer in answers {
             ways.push(if sent(&mut session).contains("EVALSHA") { "hash" } else { "text" });
-            if let [Event::WrongDialect(again)] = events(&mut session, answer)[..] {
+            if let [Event::WrongForm(again)] = events(&mut session, answer)[..] {
                 session.ask_again(again, b"k", &token(1), NOW);
             }
         }

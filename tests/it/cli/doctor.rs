@@ -101,9 +101,8 @@ fn missing_rights_are_named_as_the_rule_to_add() {
     };
     let (_deployment, urls) = with(user(&["-publish"]));
     finds(&urls, 1, &["warning: acl", "ACL SETUSER locks +publish\n"]);
-    // A server that has `SET IFEQ` needs no PEXPIRE.
     user(&["-pexpire", "-time"]);
-    finds(&urls, 1, &["ACL SETUSER locks +", "+time\n"]);
+    finds(&urls, 1, &["ACL SETUSER locks +", "+pexpire", "+time\n"]);
     // What each group of rights is for is named with it.
     let groups = [
         ("-zadd", "waiting needs: calls poll, and fair locks and the order of readers and writers do not work"),

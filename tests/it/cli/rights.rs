@@ -74,9 +74,7 @@ fn doctor_advises_the_right_that_is_missing_and_no_more_than_the_manual() {
         let lines = found.out.split("ACL SETUSER locks ").skip(1).filter_map(|rest| rest.lines().next());
         let advised: Vec<String> = lines.flat_map(|line| line.split(' ')).map(str::to_owned).collect();
         assert!(advised.iter().all(|word| rule.contains(word)), "{lacking}: {}", found.all());
-        // A server that has `SET IFEQ` needs no PEXPIRE.
-        let is_found = found.code != Some(0) && advised.contains(lacking);
-        assert!(is_found || found.code == Some(0) && lacking == "+pexpire", "{lacking}: {}", found.all());
+        assert!(found.code != Some(0) && advised.contains(lacking), "{lacking}: {}", found.all());
     };
     // A lock that cannot be released is waited for: each thread has a server of its own.
     thread::scope(|scope| {

@@ -253,7 +253,7 @@ pub(crate) fn healthy(command: &Command) -> Vec<u8> {
     let name = command.first().map(|name| name.to_ascii_uppercase()).unwrap_or_default();
     match name.as_str() {
         "AUTH" | "CLIENT" | "SELECT" | "SET" => b"+OK\r\n".to_vec(),
-        "DEL" | "DELEX" | "DELIFEQ" | "EVAL" | "PEXPIRE" | "PUBLISH" => b":1\r\n".to_vec(),
+        "DEL" | "EVAL" | "PEXPIRE" | "PUBLISH" => b":1\r\n".to_vec(),
         "GET" => b"$-1\r\n".to_vec(),
         "INFO" => format!("${}\r\n{INFO}\r\n", INFO.len()).into_bytes(),
         "PING" => b"+PONG\r\n".to_vec(),

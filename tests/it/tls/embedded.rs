@@ -2,7 +2,7 @@
 
 use crate::clients::SOON;
 use crate::support::process::eventually;
-use quorumlock::embedded::{EmbeddedNode, ServerKind};
+use quorumlock::embedded::EmbeddedNode;
 use quorumlock::{Builder, Cause, CertificateError, NodeState, Redlock, ReleaseOutcome, RestartPolicy, Tls};
 use std::thread;
 use std::time::Duration;
@@ -39,7 +39,7 @@ fn locks_work_as_without() {
 
 #[test]
 fn waiters_are_woken_and_fences_grow() {
-    let nodes = [EmbeddedNode::builder().kind(ServerKind::Valkey9).password("hunter2").tls().unwrap().start().unwrap()];
+    let nodes = [EmbeddedNode::builder().password("hunter2").tls().unwrap().start().unwrap()];
     let url = nodes[0].url().replace("://", "://:hunter2@");
     let tls = Tls::new().roots_pem(nodes[0].root_pem().unwrap());
     let minute = 60 * SECOND;

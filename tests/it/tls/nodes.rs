@@ -17,11 +17,11 @@ const LEFT_OUT: [&str; 36] = [
     // They speak to a server, or write its URL, without TLS.
     "addresses::",
     "connecting::nodes_that_will_never_vote",
-    "dialects::a_user_that",
-    "dialects::a_user_without",
     "embedded_vs_real::",
     "fences_ahead::a_raise_needs_the_token",
     "fencing::nodes_without_scripts",
+    "forms::a_user_that",
+    "forms::a_user_without",
     "harness::",
     "labels::holders::taking_a_lock",
     "messages::",

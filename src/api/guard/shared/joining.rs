@@ -13,7 +13,7 @@ use super::{Asked, MutexGuard, SharedGuard, State};
 use crate::algorithm::lease::Ttl;
 use crate::algorithm::time::{Readings, Timestamp};
 use crate::api::watchdog::Watchdog;
-use crate::engine::calls::Attempt;
+use crate::engine::calls::InTurn;
 use crate::events::error::Result;
 use crate::os::sync::lock;
 use std::time::Duration;
@@ -75,7 +75,7 @@ impl MutexGuard {
         let (record, result) = engine.acquire(
             &self.key,
             (self.claim.token.clone(), ttl.millis(), kind),
-            (Attempt::AS_A_NEWCOMER, None),
+            (Some(InTurn::AS_A_NEWCOMER), None),
             deadline,
         );
         self.held.change(|held| held.reached = held.reached.union(record.reached));

@@ -8,7 +8,7 @@ use crate::algorithm::lock_kind::{Access, LockKind};
 use crate::algorithm::node::NodeSet;
 use crate::algorithm::queue::{self, QueuedCall, Setup, TakeRequest};
 use crate::algorithm::time::Timestamp;
-use crate::engine::calls::{Attempt, InTurn};
+use crate::engine::calls::InTurn;
 use crate::engine::local_queue::QueuePosition;
 use crate::engine::seat::Seat;
 use crate::events::error::Result;
@@ -110,8 +110,7 @@ impl<'a> Attempts<'a, '_> {
         let Some(mut in_turn) = self.in_turn() else { return Ok(()) };
         in_turn.request.stores_only = true;
         let key = LockKey::One(Arc::clone(self.awaited().0));
-        let (_, result) =
-            self.ask_nodes(&key, LockKind::Plain, Attempt { in_turn: Some(in_turn), asks_for_keys: false })?;
+        let (_, result) = self.ask_nodes(&key, LockKind::Plain, Some(in_turn))?;
         self.set_bounds(&result);
         let Some(round) = result.queue else { return Ok(()) };
         let held = round.replies().iter().filter(|(_, reply)| !reply.is_free()).count();

@@ -43,7 +43,7 @@ fn taken(session: &mut Session, stores_only: bool, replies: &[&str]) -> (Vec<&'s
         let way = ["EVALSHA", "EVAL", "SET"].into_iter().find(|word| command.contains(&format!("\r\n{word}\r\n")));
         ways.push(way.unwrap());
         let reported = events(session, reply);
-        if let [Event::WrongDialect(again)] = reported[..] {
+        if let [Event::WrongForm(again)] = reported[..] {
             session.ask_again(again, b"k", &token(1), NOW);
         }
         last = reported.last().copied();

@@ -55,10 +55,10 @@ pub(crate) struct AttemptRecord {
 
 /// How an attempt is made. None is made here.
 #[derive(Clone, Copy)]
-pub(crate) struct Attempt;
+pub(crate) struct InTurn;
 
-impl Attempt {
-    pub(crate) const AS_A_NEWCOMER: Attempt = Attempt;
+impl InTurn {
+    pub(crate) const AS_A_NEWCOMER: InTurn = InTurn;
 }
 
 /// What is to be released.
@@ -166,7 +166,7 @@ impl Engine {
         &self,
         _: &LockKey,
         _: (OwnerToken, u64, LockKind),
-        _: (Attempt, Option<&()>),
+        _: (Option<InTurn>, Option<&()>),
         _: impl FnMut(Timestamp, bool) -> Timestamp,
     ) -> (AttemptRecord, RoundResult) {
         unreachable!("no thread shares a lock to read")

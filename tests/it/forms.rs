@@ -1,5 +1,5 @@
-//! The three ways to compare and delete, on every server at hand: the script, which also tells those that wait, and the
-//! command that some servers have, where scripts are not allowed.
+//! The forms of a release, on every server at hand: the script by its text and by its hash, and what becomes of a lock
+//! where scripts are not allowed.
 //!
 //! `QUORUMLOCK_SERVERS` names further servers, separated by colons.
 
@@ -9,45 +9,12 @@ use crate::support::server::{Answer, Server, binaries};
 use quorumlock::protocol::script;
 use quorumlock::{Cause, Phase, Redlock, ReleaseOutcome};
 
-/// How a server compares and deletes without a script, by its version; or that it does not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Best {
-    Delex,
-    Delifeq,
-    Eval,
-}
-
-impl Best {
-    fn of(server: &Server) -> Best {
-        let at_least = |field: &str, least: (u32, u32)| {
-            let text = server.info(field).unwrap();
-            let mut numbers = text.split('.').map(|part| part.parse().unwrap_or(0));
-            (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= least
-        };
-        if at_least("valkey_version", (9, 0)) {
-            Best::Delifeq
-        } else if server.info("valkey_version").unwrap().is_empty() && at_least("redis_version", (8, 4)) {
-            Best::Delex
-        } else {
-            Best::Eval
-        }
-    }
-
-    fn command(self) -> &'static str {
-        match self {
-            Best::Delex => "delex",
-            Best::Delifeq => "delifeq",
-            Best::Eval => "eval",
-        }
-    }
-}
-
 fn servers() -> Vec<Server> {
     binaries().unwrap().into_iter().map(|binary| Server::plan().binary(binary).start().unwrap()).collect()
 }
 
 fn releases(server: &Server) -> Vec<(&'static str, u64)> {
-    ["delex", "delifeq", "eval", "evalsha"].map(|command| (command, calls(server, command))).to_vec()
+    ["eval", "evalsha"].map(|command| (command, calls(server, command))).to_vec()
 }
 
 /// What so many releases on one connection are sent as: the script by its text once, and by its hash from then on. The
@@ -131,62 +98,17 @@ fn different_servers_make_one_quorum() {
 }
 
 #[test]
-fn a_write_only_user_is_enough_where_the_server_deletes_by_value() {
-    for server in servers().into_iter().filter(|server| Best::of(server) == Best::Delifeq) {
-        let url = user(&server, &["%W~app:*", "+set", "+delifeq"]);
-        let client = Redlock::builder().node(url).prefix("app:").build().unwrap();
-        for _ in 0..5 {
-            assert_eq!(take(&long_lock(&client, "k")).unlock().unwrap(), ReleaseOutcome::Released);
-        }
-        gone_for_good([&server], "app:k");
-        // The first release found that out by trying.
-        assert_eq!(calls(&server, "delifeq"), 5);
-    }
-}
-
-#[test]
-fn a_denied_script_falls_back_to_the_command() {
-    for server in servers().into_iter().filter(|server| Best::of(server) != Best::Eval) {
-        let url = user(&server, &["~*", "+@all", "-eval", "-evalsha"]);
-        works(&client_of([url]), &server, 3);
-        let used: Vec<_> = releases(&server).into_iter().filter(|&(_, calls)| calls > 0).collect();
-        assert_eq!(used, [(Best::of(&server).command(), 3)]);
-    }
-}
-
-#[test]
-fn a_dialect_that_was_renamed_away_falls_back_to_another_one() {
-    for binary in binaries().unwrap() {
-        let start = |gone: &str| {
-            let plan = Server::plan().binary(&binary).arguments(&["--rename-command", gone, ""]);
-            plan.start().unwrap()
-        };
-        let best = Best::of(&Server::plan().binary(&binary).start().unwrap());
-        let server = start("EVAL");
-        if best == Best::Eval {
-            let guard = take(&long_lock(&client([&server]), "k"));
-            let error = guard.unlock().unwrap_err();
-            // It knows none of the three. The key ends with its time to live.
-            let address = server.address();
-            assert_eq!(causes(&error), [(address, Phase::Reply, Cause::Server("ERR"))], "{binary:?}");
-        } else {
-            works(&client([&server]), &server, 3);
-            assert_eq!(calls(&server, best.command()), 3, "{binary:?}");
-            let server = start(best.command());
-            works(&client([&server]), &server, 3);
-            // And the note of the node.
-            assert_eq!(calls(&server, "eval") + calls(&server, "evalsha"), 3 + 1, "{binary:?}");
-        }
-    }
-}
-
-#[test]
-fn a_user_that_may_not_release_in_any_dialect_is_reported() {
+fn a_user_that_may_not_run_scripts_takes_a_lock_and_is_told_that_it_cannot_release_it() {
     for server in with_users(servers()) {
         let url = user(&server, &["~*", "+set", "+info"]);
         let guard = take(&long_lock(&client_of([url]), "k"));
         let error = guard.unlock().unwrap_err();
-        assert_eq!(causes(&error), [(server.address(), Phase::Reply, Cause::NoPermission)]);
+        assert_eq!(causes(&error), [(server.address(), Phase::Reply, Cause::NoScripts)]);
+    }
+    for binary in binaries().unwrap() {
+        let server = Server::plan().binary(&binary).arguments(&["--rename-command", "EVAL", ""]).start().unwrap();
+        let error = take(&long_lock(&client([&server]), "k")).unlock().unwrap_err();
+        assert_eq!(causes(&error), [(server.address(), Phase::Reply, Cause::NoScripts)], "{binary:?}");
     }
 }
 
