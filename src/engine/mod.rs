@@ -16,7 +16,7 @@
 //! | 6 | The thread begins the attempt, and drives or sleeps until it is decided; or leaves it in the queue of a thread that begins it with others | [`Driver::submit`](driver::Driver::submit) | `engine/driver/mod.rs` |
 //! | 7 | A node that cannot be asked votes with its fault at once; the others are asked | [`Nodes::acquire`](nodes::Nodes::acquire) | `engine/nodes/requests.rs` |
 //! | 8 | The attempt gets a round: a tally, and a ticket that names it | [`Rounds::open_command`](rounds::Rounds::open_command) | `engine/rounds/mod.rs` |
-//! | 9 | The command is queued on each connection | `Command::queue` | `engine/nodes/commands.rs` |
+//! | 9 | The command is queued on each connection | `Commands::queue` | `engine/nodes/commands.rs` |
 //! | 10 | The session notes which reply is expected, behind those of earlier commands | `Session::queue` | `protocol/session/operations.rs` |
 //! | 11 | The command is encoded: `SET key token NX PX ttl` | `command::acquire` | `protocol/command.rs` |
 //! | 12 | The bytes of all threads leave in one write per node | [`NodeConnection::flush`](node_connection::NodeConnection::flush) | `engine/node_connection/mod.rs` |

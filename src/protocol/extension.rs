@@ -14,7 +14,7 @@
 
 use super::error_reply;
 use super::form::{Answer, Form};
-use super::operation::Operation;
+use super::operation::Asked;
 use super::refusal;
 use super::resp::{self, Reply};
 use super::script;
@@ -34,14 +34,14 @@ pub fn extend(out: &mut Vec<u8>, key: &[u8], token: &OwnerToken, ttl_millis: u64
 ///
 /// # Errors
 /// A reply that the script never returns.
-pub(super) fn extend_reply(operation: Operation, reply: Reply<'_>) -> Result<Answer, ProtocolError> {
+pub(super) fn extend_reply(asked: Asked, reply: Reply<'_>) -> Result<Answer, ProtocolError> {
     let vote = match reply {
         Reply::Integer(1) => Vote::Granted,
         Reply::Integer(-1) => Vote::Refused,
         Reply::Integer(0) => Vote::Absent,
         // A list or a hash stands under our key: whatever it is, it is not our token.
         Reply::Error(text) if error_reply::cause(text) == Cause::Server("WRONGTYPE") => Vote::Refused,
-        Reply::Error(text) => return Ok(refusal::meaning(Form::Text, operation, text)),
+        Reply::Error(text) => return Ok(refusal::meaning(Form::Text, asked, text)),
         _ => return Err(ProtocolError::UnexpectedReply),
     };
     Ok(Answer::Vote(vote))
@@ -49,7 +49,7 @@ pub(super) fn extend_reply(operation: Operation, reply: Reply<'_>) -> Result<Ans
 
 #[cfg(test)]
 mod tests {
-    use super::super::operation::{Kind, Verb};
+    use super::super::operation::{Kind, Operation, Verb};
     use super::*;
 
     #[test]
@@ -100,7 +100,7 @@ mod tests {
         ];
         let operation = Operation { verb: Verb::Extend { ttl_millis: 1 }, kind: Kind::Plain };
         for (reply, meaning) in table {
-            assert_eq!(extend_reply(operation, reply), meaning, "{reply:?}");
+            assert_eq!(extend_reply(operation.asked(), reply), meaning, "{reply:?}");
         }
     }
 }

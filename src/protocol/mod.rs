@@ -11,7 +11,8 @@
 //! 3. [`command`], [`extension`] or [`queue`] writes the command at the end of the connection's
 //!    [`Traffic`](traffic::Traffic). In front of it is sent the question whether the server is still a master, if the
 //!    last reply to that is old.
-//! 4. The session notes the request in its queue of expected replies. The engine writes the bytes and reads replies.
+//! 4. The session notes in its queue of expected replies what their meaning depends on. The engine writes the bytes and
+//!    reads replies.
 //! 5. [`resp::Decoder`] finds the next reply. It belongs to the oldest request, always.
 //! 6. [`command`], [`extension`], [`queue`], [`fenced`] or [`read_write`] parses the reply to an
 //!    [`Answer`](form::Answer). [`error_reply`] classifies errors.
@@ -26,9 +27,9 @@
 //!
 //! - A file of its own beside [`command`]: a function that writes it, one that parses its reply, a table of replies as
 //!   a test. For a verb of the scripts: `queue::ask`, and `reply` of the kind.
-//! - For an operation on a key: [`Verb`](operation::Verb) and [`Operation`](operation::Operation) with `commands` and
-//!   `script`; [`form`]; in `sent_operation.rs`, the two matches of [`SentOperation`](session::SentOperation), and
-//!   `From<&Operation> for Abandoned`; in `session/operations.rs`, `Session::form`.
+//! - For an operation on a key: [`Verb`](operation::Verb), and `Asked` with `commands` and `script`, all that the
+//!   meaning of a reply depends on; [`form`]; in `sent_operation.rs`, `Command::write_one`,
+//!   `SentOperation::parse_reply` and `Abandoned::of`; in `session/operations.rs`, `Session::form`.
 //! - For a question: one variant of the session's `Request` and of [`SessionEvent`](session::SessionEvent), and a
 //!   branch of `Session::next_event` and `Session::abandon`.
 //! - In the engine: `src/engine/nodes/requests.rs` queues it, `src/engine/calls.rs` offers it to `api`. A new event has

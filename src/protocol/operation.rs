@@ -99,45 +99,92 @@ impl Kind {
     }
 }
 
+/// What the meaning of a reply to an operation depends on. An operation is large, and is kept once for all nodes; this
+/// is kept for each reply that is expected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Asked {
+    pub(super) verb: AskedVerb,
+    pub(super) kind: Kind,
+}
+
+/// A [`Verb`], as far as the meaning of a reply depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AskedVerb {
+    Acquire,
+    Extend,
+    Leave,
+    Raise,
+    Release,
+    Take {
+        stores_only: bool,
+        /// Whether it is a fault that the node has no queue for the call.
+        needs_queue: bool,
+        /// Whether it can be asked by `SET` where there are no scripts. Without scripts there is no queue.
+        may_go_by_set: bool,
+    },
+}
+
 impl Operation {
     /// What makes it one on a lock with numbers.
-    pub fn fence(self) -> Option<FenceRequest> {
+    pub fn fence(&self) -> Option<FenceRequest> {
         self.kind.fence()
     }
 
     /// Whether it may begin a lock.
-    pub fn acquires(self) -> bool {
-        match self.verb {
-            Verb::Acquire { .. } => true,
-            Verb::Take { request, .. } => !request.stores_only,
-            Verb::Extend { .. } | Verb::Leave(_) | Verb::Raise | Verb::Release(_) => false,
-        }
+    pub fn acquires(&self) -> bool {
+        self.asked().acquires()
     }
 
     /// Whether it ends a lock.
-    pub fn is_release(self) -> bool {
+    pub fn is_release(&self) -> bool {
         matches!(self.verb, Verb::Release(_))
     }
 
-    /// Whether it is asked by the script of its kind.
-    pub(super) fn script(self) -> Option<Script> {
-        let is_by_command = matches!(self.verb, Verb::Acquire { .. } | Verb::Extend { .. });
-        (!(is_by_command && self.kind.is_token_only())).then(|| self.kind.script())
+    /// What the meaning of a reply depends on.
+    pub(super) fn asked(&self) -> Asked {
+        let is_token_only = self.kind.is_token_only();
+        let verb = match self.verb {
+            Verb::Acquire { .. } => AskedVerb::Acquire,
+            Verb::Extend { .. } => AskedVerb::Extend,
+            Verb::Leave(_) => AskedVerb::Leave,
+            Verb::Raise => AskedVerb::Raise,
+            Verb::Release(_) => AskedVerb::Release,
+            Verb::Take { request: TakeRequest { entry, stores_only, must_queue, .. }, .. } => AskedVerb::Take {
+                stores_only,
+                needs_queue: entry.is_some() && (must_queue || !is_token_only),
+                may_go_by_set: is_token_only && !stores_only && !must_queue,
+            },
+        };
+        Asked { verb, kind: self.kind }
+    }
+}
+
+impl Asked {
+    pub(super) fn acquires(self) -> bool {
+        matches!(self.verb, AskedVerb::Acquire | AskedVerb::Take { stores_only: false, .. })
     }
 
-    /// Whether it can be asked by `SET` where there are no scripts. Without scripts there is no queue.
+    pub(super) fn is_release(self) -> bool {
+        self.verb == AskedVerb::Release
+    }
+
     pub(super) fn may_go_by_set(self) -> bool {
-        let may = |request: TakeRequest| !request.stores_only && !request.must_queue;
-        self.kind.is_token_only() && matches!(self.verb, Verb::Take { request, .. } if may(request))
+        matches!(self.verb, AskedVerb::Take { may_go_by_set: true, .. })
+    }
+
+    /// The script of its kind, if it is asked by that.
+    pub(super) fn script(self) -> Option<Script> {
+        let is_by_command = matches!(self.verb, AskedVerb::Acquire | AskedVerb::Extend);
+        (!(is_by_command && self.kind.is_token_only())).then(|| self.kind.script())
     }
 
     /// The commands that a user needs for it, for a message.
     pub(super) fn commands(self) -> &'static str {
         match (self.kind, self.verb) {
-            (Kind::Permit(_) | Kind::Plain, Verb::Acquire { .. }) => "SET",
-            (Kind::Permit(_) | Kind::Plain, Verb::Extend { .. }) => "EVAL with GET and PEXPIRE",
-            (Kind::Permit(_) | Kind::Plain, Verb::Release(_)) => "EVAL with GET and DEL",
-            (_, Verb::Take { .. } | Verb::Leave(_)) => {
+            (Kind::Permit(_) | Kind::Plain, AskedVerb::Acquire) => "SET",
+            (Kind::Permit(_) | Kind::Plain, AskedVerb::Extend) => "EVAL with GET and PEXPIRE",
+            (Kind::Permit(_) | Kind::Plain, AskedVerb::Release) => "EVAL with GET and DEL",
+            (_, AskedVerb::Take { .. } | AskedVerb::Leave) => {
                 "EVAL with GET, SET, DEL, EXISTS, PTTL, TIME and the commands of queues"
             }
             (Kind::ReadWrite(..), _) => "EVAL with GET, SET, DEL, PEXPIRE and TIME",

@@ -13,7 +13,7 @@
 //! told, by 3 that more entries may be in front whose clients are gone, by 4 that the user may not publish.
 
 use super::form::{Answer, Form};
-use super::operation::{Kind, Operation, Verb};
+use super::operation::{Asked, AskedVerb, Kind, Operation, Verb};
 use super::resp::{self, Reply};
 use super::wake::departed;
 use super::{command, error_reply, fenced, refusal};
@@ -33,8 +33,8 @@ pub const CHANNEL: &[u8] = b"quorumlock:";
 const MOST_WORDS: usize = 16;
 
 /// Writes an operation: by the script's text, or by its hash.
-pub(super) fn ask(out: &mut Vec<u8>, form: Form, key: &[u8], token: &OwnerToken, operation: Operation) {
-    let Operation { verb, kind } = operation;
+pub(super) fn ask(out: &mut Vec<u8>, form: Form, key: &[u8], token: &OwnerToken, operation: &Operation) {
+    let &Operation { verb, kind } = operation;
     let [command, script] = kind.script().call(form);
     // Labels stay out of the key of a read-write lock: they would count against its room.
     let value = token.value();
@@ -125,34 +125,32 @@ impl<'w> Words<'w> {
 ///
 /// # Errors
 /// A reply that the script never returns.
-pub(super) fn reply(form: Form, operation: Operation, reply: Reply<'_>) -> Result<Answer, ProtocolError> {
+pub(super) fn reply(form: Form, asked: Asked, reply: Reply<'_>) -> Result<Answer, ProtocolError> {
     if form == Form::Set {
         return command::acquire_vote(reply).map(Answer::Vote);
     }
     if let Reply::Error(text) = reply {
         // A list or a hash stands under our key: whatever it is, it is not our token.
-        let is_other =
-            matches!(operation.verb, Verb::Release(_)) && error_reply::cause(text) == Cause::Server("WRONGTYPE");
-        return Ok(if is_other { Answer::Vote(Vote::Refused) } else { refusal::meaning(form, operation, text) });
+        let is_other = asked.is_release() && error_reply::cause(text) == Cause::Server("WRONGTYPE");
+        return Ok(if is_other { Answer::Vote(Vote::Refused) } else { refusal::meaning(form, asked, text) });
     }
-    match (operation.verb, operation.kind, reply) {
-        (Verb::Take { request, .. }, kind, Reply::Bulk(Some(text))) if text.contains(&b' ') => {
+    match (asked.verb, asked.kind, reply) {
+        (AskedVerb::Take { needs_queue, .. }, _, Reply::Bulk(Some(text))) if text.contains(&b' ') => {
             // What it is made of is stored under the keys: damage there is no fault of the connection.
-            let is_needed = request.entry.is_some() && (request.must_queue || !kind.is_token_only());
             Ok(match queued(text) {
                 None => Answer::fault(Cause::UnexpectedValue),
-                Some(QueueReply { storage: Storage::Denied, .. }) if is_needed => Answer::fault(Cause::NoPermission),
+                Some(QueueReply { storage: Storage::Denied, .. }) if needs_queue => Answer::fault(Cause::NoPermission),
                 Some(reply) => Answer::Queued(reply),
             })
         }
         (
-            Verb::Take { .. },
+            AskedVerb::Take { .. },
             Kind::Fenced(fence) | Kind::ReadWrite(_, Some(fence)),
             Reply::Bulk(_) | Reply::Integer(-3),
         ) => fenced::acquire_reply(fence.least, reply),
-        (Verb::Take { .. }, kind, Reply::Integer(1)) if kind.fence().is_none() => Ok(Answer::Vote(Vote::Granted)),
-        (Verb::Take { .. }, _, Reply::Integer(-2)) => Ok(Answer::fault(Cause::UnexpectedValue)),
-        (Verb::Leave(_) | Verb::Release(_), _, reply) => departed(reply),
+        (AskedVerb::Take { .. }, kind, Reply::Integer(1)) if kind.fence().is_none() => Ok(Answer::Vote(Vote::Granted)),
+        (AskedVerb::Take { .. }, _, Reply::Integer(-2)) => Ok(Answer::fault(Cause::UnexpectedValue)),
+        (AskedVerb::Leave | AskedVerb::Release, _, reply) => departed(reply),
         _ => Err(ProtocolError::UnexpectedReply),
     }
 }

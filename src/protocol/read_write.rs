@@ -53,7 +53,7 @@
 
 use super::fenced::acquire_reply;
 use super::form::{Answer, Form};
-use super::operation::{Operation, Verb};
+use super::operation::{Asked, AskedVerb};
 use super::refusal;
 use super::resp::Reply;
 use super::wake;
@@ -66,25 +66,25 @@ use std::time::Duration;
 ///
 /// # Errors
 /// A reply that the script never returns.
-pub(super) fn reply(form: Form, operation: Operation, reply: Reply<'_>) -> Result<Answer, ProtocolError> {
-    if let (Verb::Acquire { .. }, Some(fence), Reply::Bulk(_) | Reply::Integer(_)) =
-        (operation.verb, operation.fence(), reply)
+pub(super) fn reply(form: Form, asked: Asked, reply: Reply<'_>) -> Result<Answer, ProtocolError> {
+    if let (AskedVerb::Acquire, Some(fence), Reply::Bulk(_) | Reply::Integer(_)) =
+        (asked.verb, asked.kind.fence(), reply)
     {
         return acquire_reply(fence.least, reply);
     }
-    Ok(match (operation.verb, reply) {
-        (_, Reply::Error(text)) => refusal::meaning(form, operation, text),
-        (Verb::Release(_), _) => return wake::departed(reply),
+    Ok(match (asked.verb, reply) {
+        (_, Reply::Error(text)) => refusal::meaning(form, asked, text),
+        (AskedVerb::Release, _) => return wake::departed(reply),
         (_, Reply::Integer(1)) => Answer::Vote(Vote::Granted),
         // It is refused through the last millisecond.
-        (Verb::Acquire { .. }, Reply::Integer(left @ ..=-4)) => {
+        (AskedVerb::Acquire, Reply::Integer(left @ ..=-4)) => {
             Answer::Held(Duration::from_millis(left.unsigned_abs() - 3))
         }
-        (Verb::Extend { .. }, Reply::Integer(0)) => Answer::Vote(Vote::Absent),
-        (Verb::Extend { .. }, Reply::Integer(-1)) | (Verb::Raise, Reply::Integer(0 | -1)) => {
+        (AskedVerb::Extend, Reply::Integer(0)) => Answer::Vote(Vote::Absent),
+        (AskedVerb::Extend, Reply::Integer(-1)) | (AskedVerb::Raise, Reply::Integer(0 | -1)) => {
             Answer::Vote(Vote::Refused)
         }
-        (Verb::Raise, Reply::Integer(-3)) => Answer::fault(Cause::FenceAhead),
+        (AskedVerb::Raise, Reply::Integer(-3)) => Answer::fault(Cause::FenceAhead),
         (_, Reply::Integer(-2)) => Answer::fault(Cause::UnexpectedValue),
         _ => return Err(ProtocolError::UnexpectedReply),
     })

@@ -2,16 +2,16 @@
 
 use super::error_reply;
 use super::form::{Answer, Form};
-use super::operation::Operation;
+use super::operation::Asked;
 use crate::algorithm::fault::Cause;
 use crate::algorithm::vote::Vote;
 
 /// The meaning of an error reply to a script that was sent in this form: worth another form, or a fault.
-pub(super) fn meaning(form: Form, operation: Operation, text: &[u8]) -> Answer {
+pub(super) fn meaning(form: Form, asked: Asked, text: &[u8]) -> Answer {
     let is_barred = error_reply::is_unknown_command(text) || is_no_permission_to_run(text);
     let is_worth_another = match form {
         Form::Hash => is_barred || error_reply::cause(text) == Cause::Server("NOSCRIPT"),
-        Form::Text => is_barred && operation.may_go_by_set(),
+        Form::Text => is_barred && asked.may_go_by_set(),
         Form::Set => false,
     };
     if is_worth_another {
@@ -19,7 +19,7 @@ pub(super) fn meaning(form: Form, operation: Operation, text: &[u8]) -> Answer {
     } else if is_barred {
         Answer::fault(Cause::NoScripts)
     } else {
-        Answer::Vote(Vote::Fault(error_reply::fault(text, operation.commands())))
+        Answer::Vote(Vote::Fault(error_reply::fault(text, asked.commands())))
     }
 }
 

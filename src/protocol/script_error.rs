@@ -82,13 +82,13 @@ mod tests {
     /// What the text is taken for as the reply to a request, of each kind that can have been meant.
     fn meanings(request: &str, text: &str) -> Vec<Meaning> {
         let reply = Reply::Error(text.as_bytes());
-        let plain = |verb| Operation { verb, kind: Kind::Plain };
+        let plain = |verb| Operation { verb, kind: Kind::Plain }.asked();
         let release = |form| of_answer(queue::reply(form, plain(Verb::Release(None)), reply).unwrap());
         let extend = || of_answer(extension::extend_reply(plain(Verb::Extend { ttl_millis: 1 }), reply).unwrap());
         let fenced = |form, operation| of_answer(read_write::reply(form, operation, reply).unwrap());
         let fence = FenceRequest { least: FencingToken::saturating(1), retention_millis: 1 };
         let verbs = [Verb::Acquire { ttl_millis: 1 }, Verb::Extend { ttl_millis: 1 }, Verb::Raise, Verb::Release(None)];
-        let operations = verbs.map(|verb| Operation { verb, kind: Kind::Fenced(fence) });
+        let operations = verbs.map(|verb| Operation { verb, kind: Kind::Fenced(fence) }.asked());
         match request {
             "acquire" => vec![of_vote(command::acquire_vote(reply).unwrap())],
             "release" => vec![release(Form::Text)],

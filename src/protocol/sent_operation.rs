@@ -2,9 +2,8 @@
 //! whether votes count.
 
 use super::form::{Answer, Form};
-use super::operation::{Kind, Operation, Verb};
+use super::operation::{Asked, AskedVerb, Kind, Operation, Verb};
 use super::resp::Reply;
-use super::script::Script;
 use super::wake::Wake;
 use super::{command, extension, lock_key, queue, read_write};
 use crate::algorithm::fault::{Cause, Fault};
@@ -20,83 +19,74 @@ pub struct Ticket {
     pub generation: u32,
 }
 
-/// An operation, and the form that it was sent in last.
+/// An operation on one key, or on those of a set, for one round.
+#[derive(Clone, Copy)]
+pub struct Command<'c> {
+    /// The round.
+    pub ticket: Ticket,
+    /// What is asked.
+    pub operation: &'c Operation,
+    /// The key, or [those of a set](lock_key).
+    pub key: &'c [u8],
+    /// The owner's token.
+    pub token: &'c OwnerToken,
+}
+
+/// What is kept of an operation that was sent, until its reply is understood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SentOperation {
+pub(super) struct SentOperation {
     pub(super) ticket: Ticket,
-    pub(super) operation: Operation,
+    pub(super) asked: Asked,
+    /// The form that it was sent in.
     pub(super) form: Form,
     /// Of a set: which of its keys the next reply is about.
     pub(super) part: u8,
-    /// Of the operation, which is large: looked at for each node and each reply.
-    pub(super) is_release: bool,
-    pub(super) script: Option<Script>,
 }
 
-impl SentOperation {
-    /// An operation that is to be sent to the nodes of a round.
-    pub fn new(ticket: Ticket, operation: Operation) -> SentOperation {
-        let (is_release, script) = (operation.is_release(), operation.script());
-        SentOperation { ticket, operation, form: Form::Text, part: 0, is_release, script }
-    }
-
-    /// The round it belongs to.
-    pub fn ticket(&self) -> Ticket {
-        self.ticket
-    }
-
-    /// What the node was asked.
-    pub fn operation(&self) -> &Operation {
-        &self.operation
-    }
-
-    /// Whether it ends a lock.
-    pub fn is_release(&self) -> bool {
-        self.is_release
-    }
-
+impl Command<'_> {
     /// Writes the command, of a set one for each key. Apart from what runs for each node.
     #[inline(never)]
-    fn write(&self, out: &mut Vec<u8>, key: &[u8], token: &OwnerToken) {
-        lock_key::each(key).zip(0..).for_each(|(key, part)| self.write_one(out, (key, part), token));
+    fn write(&self, out: &mut Vec<u8>, form: Form) {
+        lock_key::each(self.key).zip(0..).for_each(|(key, part)| self.write_one(out, form, (key, part)));
     }
 
     /// `part`: which key of a set it is.
-    fn write_one(&self, out: &mut Vec<u8>, (key, part): (&[u8], u8), token: &OwnerToken) {
-        let Operation { verb, kind } = self.operation;
+    fn write_one(&self, out: &mut Vec<u8>, form: Form, (key, part): (&[u8], u8)) {
+        let Command { operation: &Operation { verb, kind }, token, .. } = *self;
         match verb {
             Verb::Acquire { ttl_millis } if kind.is_token_only() => command::acquire(out, key, token, ttl_millis),
-            Verb::Take { ttl_millis, .. } if self.form == Form::Set => command::acquire(out, key, token, ttl_millis),
+            Verb::Take { ttl_millis, .. } if form == Form::Set => command::acquire(out, key, token, ttl_millis),
             Verb::Extend { ttl_millis } if kind.is_token_only() => {
                 extension::extend(out, key, token, ttl_millis);
             }
             // The entry of a call that wants a set is in the queue of one of its keys.
             Verb::Release(Some(departure)) if departure.key != part => {
-                queue::ask(out, self.form, key, token, Operation { verb: Verb::Release(None), kind });
+                queue::ask(out, form, key, token, &Operation { verb: Verb::Release(None), kind });
             }
-            _ => queue::ask(out, self.form, key, token, self.operation),
+            _ => queue::ask(out, form, key, token, self.operation),
         }
     }
+}
 
+impl SentOperation {
     /// What the reply reports of the queue.
     pub(super) fn wake(&self, reply: Reply<'_>) -> Wake {
-        let looks = matches!(self.operation.verb, Verb::Release(_) | Verb::Leave(_));
+        let looks = matches!(self.asked.verb, AskedVerb::Release | AskedVerb::Leave);
         if looks { Wake::by(reply) } else { Wake::Nobody }
     }
 
-    /// The meaning of the reply, in the form that it was sent in last.
+    /// The meaning of the reply.
     ///
     /// # Errors
     /// A reply that this operation never has.
     #[inline]
     pub(super) fn parse_reply(&self, reply: Reply<'_>) -> Result<Answer, ProtocolError> {
-        let Operation { verb, kind } = self.operation;
-        match (verb, kind) {
-            (Verb::Take { .. } | Verb::Leave(_), _) => queue::reply(self.form, self.operation, reply),
-            (_, Kind::ReadWrite(..) | Kind::Fenced(_)) => read_write::reply(self.form, self.operation, reply),
-            (Verb::Acquire { .. }, _) => command::acquire_vote(reply).map(Answer::Vote),
-            (Verb::Extend { .. } | Verb::Raise, _) => extension::extend_reply(self.operation, reply),
-            (Verb::Release(_), _) => queue::reply(self.form, self.operation, reply),
+        match (self.asked.verb, self.asked.kind) {
+            (AskedVerb::Take { .. } | AskedVerb::Leave, _) => queue::reply(self.form, self.asked, reply),
+            (_, Kind::ReadWrite(..) | Kind::Fenced(_)) => read_write::reply(self.form, self.asked, reply),
+            (AskedVerb::Acquire, _) => command::acquire_vote(reply).map(Answer::Vote),
+            (AskedVerb::Extend | AskedVerb::Raise, _) => extension::extend_reply(self.asked, reply),
+            (AskedVerb::Release, _) => queue::reply(self.form, self.asked, reply),
         }
     }
 }
@@ -118,12 +108,12 @@ impl EncodedOperation {
 
     /// Writes the command.
     #[inline]
-    pub(super) fn write(&mut self, sent: &SentOperation, out: &mut Vec<u8>, key: &[u8], token: &OwnerToken) {
-        let form = Some((sent.ticket, sent.form));
-        if self.form != form {
+    pub(super) fn write(&mut self, command: &Command<'_>, form: Form, out: &mut Vec<u8>) {
+        let of = Some((command.ticket, form));
+        if self.form != of {
             self.clear();
-            sent.write(&mut self.bytes, key, token);
-            self.form = form;
+            command.write(&mut self.bytes, form);
+            self.form = of;
         }
         out.extend_from_slice(&self.bytes);
     }
@@ -142,25 +132,17 @@ pub enum Abandoned {
     /// It may not have deleted the key, and must be sent again.
     Release,
     /// It was to set the key, or to make it live longer, and no byte of it was written.
-    Unwritten(SentOperation),
+    Unwritten,
 }
 
 impl Abandoned {
     /// The kind of an operation. `is_written`: a byte of it may have been written.
     pub(super) fn of(sent: &SentOperation, is_written: bool) -> Abandoned {
-        match Abandoned::from(sent.operation()) {
-            Abandoned::Acquire | Abandoned::Extend if !is_written => Abandoned::Unwritten(*sent),
-            written => written,
-        }
-    }
-}
-
-impl From<&Operation> for Abandoned {
-    fn from(operation: &Operation) -> Abandoned {
-        match operation.verb {
-            Verb::Acquire { .. } | Verb::Take { .. } => Abandoned::Acquire,
-            Verb::Extend { .. } | Verb::Leave(_) | Verb::Raise => Abandoned::Extend,
-            Verb::Release(_) => Abandoned::Release,
+        match sent.asked.verb {
+            AskedVerb::Release => Abandoned::Release,
+            _ if !is_written => Abandoned::Unwritten,
+            AskedVerb::Acquire | AskedVerb::Take { .. } => Abandoned::Acquire,
+            AskedVerb::Extend | AskedVerb::Leave | AskedVerb::Raise => Abandoned::Extend,
         }
     }
 }

@@ -127,8 +127,8 @@ const MUTANTS: &[Mutant] = &[
         name: "late reply shifted by one",
         file: "protocol/session/operations.rs",
         edits: &[(
-            "        encoded.write(&sent, self.traffic.end(), key, token);\n",
-            "        let is_late = self.traffic.waiting_since().is_some_and(|since| now.since(since) > std::time::Duration::from_millis(50));\n        if is_late && matches!(sent.operation, Operation::Acquire { fence: None, .. }) {\n            self.expected.pop_front();\n            self.traffic.answered(0);\n        }\n        encoded.write(&sent, self.traffic.end(), key, token);\n",
+            "        encoded.write(command, form, self.traffic.end());\n",
+            "        let is_late = self.traffic.waiting_since().is_some_and(|since| now.since(since) > std::time::Duration::from_millis(50));\n        if is_late && asked.verb == AskedVerb::Acquire && asked.kind.fence().is_none() {\n            self.expected.pop_front();\n            self.traffic.answered(0);\n        }\n        encoded.write(command, form, self.traffic.end());\n",
         )],
     },
     Mutant {
@@ -183,16 +183,16 @@ const MUTANTS: &[Mutant] = &[
         name: "a plain release by an unknown hash is not asked again when a quorum has decided",
         file: "engine/nodes/dispatch.rs",
         edits: &[(
-            "Some(round) if !acquires || !self.rounds.is_decided(ticket) =>",
-            "Some(round) if sent.operation().fence().is_some() && !acquires || !self.rounds.is_decided(ticket) =>",
+            "Some(command) if !command.operation.acquires() || !self.rounds.is_decided(ticket) =>",
+            "Some(command) if command.operation.fence().is_some() && !command.operation.acquires() || !self.rounds.is_decided(ticket) =>",
         )],
     },
     Mutant {
         name: "a fenced release by an unknown hash is not asked again when a quorum has decided",
         file: "engine/nodes/dispatch.rs",
         edits: &[(
-            "Some(round) if !acquires || !self.rounds.is_decided(ticket) =>",
-            "Some(round) if sent.operation().fence().is_none() && !acquires || !self.rounds.is_decided(ticket) =>",
+            "Some(command) if !command.operation.acquires() || !self.rounds.is_decided(ticket) =>",
+            "Some(command) if command.operation.fence().is_none() && !command.operation.acquires() || !self.rounds.is_decided(ticket) =>",
         )],
     },
     Mutant {
@@ -410,8 +410,8 @@ const MUTANTS: &[Mutant] = &[
         name: "what may have been written is written again",
         file: "protocol/sent_operation.rs",
         edits: &[(
-            "Abandoned::Acquire | Abandoned::Extend if !is_written =>",
-            "Abandoned::Acquire | Abandoned::Extend if !is_written || sent.part < 200 =>",
+            "_ if !is_written => Abandoned::Unwritten,",
+            "_ if !is_written || sent.part < 200 => Abandoned::Unwritten,",
         )],
     },
     Mutant {

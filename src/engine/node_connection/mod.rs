@@ -36,7 +36,7 @@ use crate::os::transport::TransportConfig;
 use crate::os::waker::Waker;
 use crate::protocol::endpoint::{Address, Endpoint};
 use crate::protocol::server_info::ServerInfo;
-use crate::protocol::session::{HandshakeState, Session};
+use crate::protocol::session::{Command, EncodedOperation, HandshakeState, Session};
 use pending::PendingReleases;
 use probe::Probe;
 use race::{Progress, Race};
@@ -207,6 +207,14 @@ impl NodeConnection {
         if self.is_overdue(now) {
             self.health.failed(self.health.fault(), now, self.salt());
         }
+    }
+
+    /// Queues a command.
+    pub(super) fn queue(&mut self, command: &Command<'_>, now: Timestamp, encoded: &mut EncodedOperation) {
+        if !command.operation.is_release() {
+            self.note_request(now);
+        }
+        self.session.queue(command, now, encoded);
     }
 
     /// Whether a closed connection may be opened now.

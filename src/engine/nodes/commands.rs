@@ -1,14 +1,12 @@
 //! Commands about a key: the one place that makes them and queues them on connections, for locks of all kinds alike.
 
-use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::lock_kind::LockKind;
 use crate::algorithm::node::NodeSet;
 use crate::algorithm::queue::{QueueRound, TakeRequest, TicketRequest};
 use crate::algorithm::time::Timestamp;
 use crate::engine::node_connection::NodeConnection;
-use crate::engine::rounds::Round;
 use crate::protocol::operation::{FenceRequest, Kind, Operation, Verb};
-use crate::protocol::session::{EncodedOperation, SentOperation, Ticket};
+use crate::protocol::session::{Command, EncodedOperation};
 use std::time::Duration;
 
 /// How a call asks in its turn.
@@ -27,30 +25,6 @@ impl InTurn {
     pub(super) fn round(&self) -> QueueRound {
         let own = if let TicketRequest::Fixed(ticket) = self.request.ticket { Some(ticket) } else { None };
         QueueRound::new(own, self.latest).by_command(self.request.by_command)
-    }
-}
-
-/// An operation on one key, or on those of a set, for one round.
-#[derive(Clone, Copy)]
-pub(super) struct Command<'c> {
-    pub(super) sent: SentOperation,
-    pub(super) key: &'c [u8],
-    pub(super) token: &'c OwnerToken,
-}
-
-impl<'c> Command<'c> {
-    /// The command of an operation that needs no further answer.
-    pub(super) fn new(ticket: Ticket, key: &'c [u8], token: &'c OwnerToken, operation: Operation) -> Command<'c> {
-        Command { sent: SentOperation::new(ticket, operation), key, token }
-    }
-
-    /// Queues the command on one connection.
-    pub(super) fn queue(&self, connection: &mut NodeConnection, now: Timestamp, encoded: &mut EncodedOperation) {
-        let Command { ref sent, key, token } = *self;
-        if !sent.is_release() {
-            connection.note_request(now);
-        }
-        connection.session.queue(sent, (key, token), now, encoded);
     }
 }
 
@@ -85,7 +59,7 @@ impl Commands {
     ) {
         self.encoded.clear();
         for node in nodes.iter() {
-            command.queue(&mut connections[node.index()], now, &mut self.encoded);
+            connections[node.index()].queue(command, now, &mut self.encoded);
         }
         self.note_queued(nodes, now);
     }
@@ -100,22 +74,6 @@ impl Commands {
             LockKind::ReadWrite { access, fence: least } => Kind::ReadWrite(access, least.map(fence)),
         };
         Operation { verb, kind }
-    }
-
-    /// Queues the release of a round once more, on another connection or after a pause.
-    pub(super) fn resend_release(
-        &self,
-        connection: &mut NodeConnection,
-        ticket: Ticket,
-        round: &Round,
-        now: Timestamp,
-    ) {
-        let operation = self.operation(round.kind(), Verb::Release(round.departure()));
-        Command::new(ticket, round.key(), round.token(), operation).queue(
-            connection,
-            now,
-            &mut EncodedOperation::default(),
-        );
     }
 
     /// Notes that something was queued for these nodes.
@@ -133,9 +91,4 @@ impl Commands {
     pub(super) fn take_unsent(&mut self) -> (NodeSet, Timestamp) {
         (std::mem::take(&mut self.unsent), self.queued_at)
     }
-}
-
-/// Queues an operation once more, in a form that it was not sent in yet.
-pub(super) fn resend_in_form(connection: &mut NodeConnection, sent: SentOperation, round: &Round, now: Timestamp) {
-    connection.session.ask_again(sent, round.key(), round.token(), now);
 }

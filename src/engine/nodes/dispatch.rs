@@ -1,7 +1,6 @@
 //! Replies: read from a connection, and each handed to the round that it belongs to.
 
 use super::Nodes;
-use super::commands::resend_in_form;
 use super::incarnations::HeldVote;
 use super::vote_filter::VoteFilter;
 use crate::algorithm::detail::Detail;
@@ -14,7 +13,7 @@ use crate::engine::driver::WaitSlots;
 use crate::engine::node_connection::Received;
 use crate::engine::rounds::Purpose;
 use crate::protocol::lock_key;
-use crate::protocol::session::{SentOperation, SessionEvent, Ticket, Wakes};
+use crate::protocol::session::{SessionEvent, Ticket, Wakes};
 use std::time::Duration;
 
 impl Nodes {
@@ -127,18 +126,17 @@ impl Nodes {
                 self.filter(node).on_rejected(*fault, now);
                 self.on_silence(node, (*fault, false), now, notify);
             }
-            SessionEvent::WrongForm(sent) => self.resend(node, *sent, now),
+            SessionEvent::WrongForm(ticket) => self.resend(node, *ticket, now),
         }
         false
     }
 
     /// Queues an operation once more, in another form. An acquire is not repeated when its attempt is over: its
     /// release has been queued, or will be, and must be the last command.
-    fn resend(&mut self, node: NodeId, sent: SentOperation, now: Timestamp) {
-        let (ticket, acquires) = (sent.ticket(), sent.operation().acquires());
-        match self.rounds.round(ticket) {
-            Some(round) if !acquires || !self.rounds.is_decided(ticket) => {
-                resend_in_form(&mut self.connections[node.index()], sent, round, now);
+    fn resend(&mut self, node: NodeId, ticket: Ticket, now: Timestamp) {
+        match self.rounds.command(ticket) {
+            Some(command) if !command.operation.acquires() || !self.rounds.is_decided(ticket) => {
+                self.connections[node.index()].session.ask_again(&command, now);
             }
             _ => self.rounds.unrefer(ticket),
         }

@@ -208,10 +208,10 @@ impl Nodes {
         let mut unwritten = Vec::new();
         for (ticket, request) in abandoned {
             match request {
-                Abandoned::Unwritten(sent) if is_closed_in_use && self.rounds.resend(ticket, node) => {
-                    unwritten.push(sent);
+                Abandoned::Unwritten if is_closed_in_use && self.rounds.resend(ticket, node) => {
+                    unwritten.push(ticket);
                 }
-                Abandoned::Unwritten(_) | Abandoned::Acquire | Abandoned::Check | Abandoned::Extend => {
+                Abandoned::Unwritten | Abandoned::Acquire | Abandoned::Check | Abandoned::Extend => {
                     self.rounds.vote(ticket, node, &Vote::Fault(fault), notify);
                     self.rounds.unrefer(ticket);
                 }

@@ -26,7 +26,7 @@ use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Vote;
 use crate::engine::driver::{Reactor, WaitSlots};
 use crate::engine::rounds::Purpose;
-use crate::protocol::session::Ticket;
+use crate::protocol::session::{EncodedOperation, Ticket};
 
 /// Unanswered requests, and unsent bytes, up to which more pending releases are queued: half of what a node may have to
 /// answer, so that it can be asked other things, and far from where its connection is closed.
@@ -95,9 +95,9 @@ impl Nodes {
             && connection.session.traffic.unsent().len() < FLUSH_BYTES
             && let Some(ticket) = connection.pending.take(now)
         {
-            if let Some(round) = self.rounds.round(ticket) {
+            if let (Some(round), Some(command)) = (self.rounds.round(ticket), self.rounds.command(ticket)) {
                 connection.pending.carry(round.conditions().key_ends);
-                self.commands.resend_release(connection, ticket, round, now);
+                connection.queue(&command, now, &mut EncodedOperation::default());
             }
         }
         if connection.pending.is_empty() {

@@ -2,7 +2,6 @@
 //! waits for it, and sleep until a message.
 
 use super::Nodes;
-use super::commands::Command;
 use crate::algorithm::fence::FencingToken;
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::lock_kind::{Access, LockKind};
@@ -84,7 +83,7 @@ impl Nodes {
         let token = OwnerToken::from_entropy([0; OwnerToken::ENTROPY]);
         let ticket = self.rounds.open_command(Purpose::Entry, (key, &token), kind);
         let operation = self.commands.operation(kind, verb);
-        self.queue(&Command::new(ticket, key, &token, operation), ready, now);
+        self.queue(ticket, operation, ready, now);
         self.rounds.mark_decided(ticket);
         self.rounds.unrefer(ticket);
     }

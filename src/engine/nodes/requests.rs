@@ -4,7 +4,7 @@
 //! The kinds of locks differ in nothing here but in their operations.
 
 use super::Nodes;
-use super::commands::{Command, InTurn};
+use super::commands::InTurn;
 use super::submission::{AttemptRecord, KeyOrigin, LeaseRequest, Posting, Release, ReleaseScope, Submission};
 use crate::algorithm::fault::Fault;
 use crate::algorithm::fence::Agreement;
@@ -18,7 +18,7 @@ use crate::engine::node_connection::NodeConnection;
 use crate::engine::rounds::{Purpose, Straggler};
 use crate::protocol::lock_key;
 use crate::protocol::operation::{Departure, Operation, Verb};
-use crate::protocol::session::{EncodedOperation, SentOperation, Ticket};
+use crate::protocol::session::{EncodedOperation, Ticket};
 
 impl Nodes {
     /// Begins an attempt or a release. True: an attempt depends on connections that are still being made.
@@ -64,14 +64,13 @@ impl Nodes {
         let operation = self.commands.operation(request.kind, verb);
         let is_place = in_turn.is_some_and(|in_turn| in_turn.request.stores_only);
         let purpose = if is_place { Purpose::Enqueue } else { Purpose::Acquire };
-        let (command, ready) = self.begin(purpose, request, operation, now, notify);
-        let ticket = command.sent.ticket();
+        let (ticket, ready) = self.begin(purpose, request, now, notify);
         if let Some(in_turn) = in_turn {
             self.rounds.collect_replies(ticket, in_turn.round());
         }
         // When no quorum is left to ask, the other nodes are spared a key that would only have to be deleted.
         if !self.rounds.is_decided(ticket) {
-            self.queue(&command, ready, now);
+            self.queue(ticket, operation, ready, now);
         }
         ticket
     }
@@ -85,9 +84,9 @@ impl Nodes {
     ) -> Ticket {
         let purpose = Purpose::Extend(Straggler::LeftBehind);
         let operation = self.commands.operation(request.kind, Verb::Extend { ttl_millis: request.ttl_millis });
-        let (command, ready) = self.begin(purpose, request, operation, now, notify);
-        self.queue(&command, ready, now);
-        command.sent.ticket()
+        let (ticket, ready) = self.begin(purpose, request, now, notify);
+        self.queue(ticket, operation, ready, now);
+        ticket
     }
 
     /// Queues a raise for the nodes that have answered less than the greatest fence. The others have their votes
@@ -118,7 +117,7 @@ impl Nodes {
             self.rounds.vote(ticket, node, &vote, notify);
         }
         let operation = self.commands.operation(attempt.kind.with_fence(agreement.fence()), Verb::Raise);
-        self.queue(&Command::new(ticket, key, token, operation), ready, now);
+        self.queue(ticket, operation, ready, now);
         ticket
     }
 
@@ -160,7 +159,7 @@ impl Nodes {
         }
         // A fence that does not fall is all that the next holder needs: the lock's own is the floor.
         let operation = self.commands.operation(kind, Verb::Acquire { ttl_millis: request.ttl_millis });
-        self.queue(&Command::new(ticket, key, token, operation), ready, now);
+        self.queue(ticket, operation, ready, now);
         self.rounds.mark_decided(ticket);
         self.rounds.unrefer(ticket);
         ready
@@ -192,7 +191,7 @@ impl Nodes {
         }
         let stands = matches!(scope, ReleaseScope::Everywhere { stands_for: Some(_) });
         self.tidy(now, notify);
-        let ticket = self.rounds.open_release((key, token), kind, conditions, departure);
+        let ticket = self.rounds.open_release((key, token), kind, conditions);
         let mut ready = NodeSet::EMPTY;
         for node in self.nodes() {
             if reached.contains(node) {
@@ -223,7 +222,7 @@ impl Nodes {
             ReleaseScope::Everywhere { .. } | ReleaseScope::Reached { .. } => Verb::Release(departure),
         };
         let operation = self.commands.operation(kind, verb);
-        self.queue(&Command::new(ticket, key, token, operation), ready, now);
+        self.queue(ticket, operation, ready, now);
         match departure {
             Some(departure) if stands => {
                 let key = lock_key::each(key).nth(departure.key.into()).unwrap_or(key);
@@ -258,42 +257,40 @@ impl Nodes {
         ready <= self.connections.len() / 2 && self.connections.iter().any(NodeConnection::is_connecting)
     }
 
-    /// Opens the round of an operation, and gives its command and the nodes that can be asked.
-    fn begin<'o>(
+    /// Opens the round of an operation, and gives the nodes that can be asked.
+    fn begin(
         &mut self,
         purpose: Purpose,
-        request: &LeaseRequest<'o>,
-        operation: Operation,
+        request: &LeaseRequest<'_>,
         now: Timestamp,
         notify: &mut WaitSlots,
-    ) -> (Command<'o>, NodeSet) {
+    ) -> (Ticket, NodeSet) {
         self.tidy(now, notify);
         let &LeaseRequest { key, token, kind, .. } = request;
         let ticket = self.rounds.open_command(purpose, (key, token), kind);
-        let ready = self.prepare_all(ticket, now, notify);
-        (Command::new(ticket, key, token, operation), ready)
+        (ticket, self.prepare_all(ticket, now, notify))
     }
 
-    /// Queues a command for these nodes, and lets its round wait for their replies.
-    pub(super) fn queue(&mut self, command: &Command<'_>, nodes: NodeSet, now: Timestamp) {
-        self.commands.queue(command, &mut self.connections, nodes, now);
-        self.rounds.refer(command.sent.ticket(), nodes);
+    /// Queues the operation of a round for these nodes, and lets the round wait for their replies.
+    pub(super) fn queue(&mut self, ticket: Ticket, operation: Operation, nodes: NodeSet, now: Timestamp) {
+        self.rounds.ask(ticket, operation, nodes);
+        if let Some(command) = self.rounds.command(ticket) {
+            self.commands.queue(&command, &mut self.connections, nodes, now);
+        }
     }
 
     /// Queues requests on another connection of which no byte was written on the one that has ended with this fault.
     pub(super) fn queue_unwritten(
         &mut self,
         node: NodeId,
-        unwritten: &[SentOperation],
+        unwritten: &[Ticket],
         (fault, now): (Fault, Timestamp),
         notify: &mut WaitSlots,
     ) {
         let opened = self.node(node).may_open(now).and_then(|()| self.open(node, now, notify));
-        for sent in unwritten {
-            let ticket = sent.ticket();
-            if let (Ok(()), Some(round)) = (opened, self.rounds.round(ticket)) {
-                let command = Command::new(ticket, round.key(), round.token(), *sent.operation());
-                command.queue(&mut self.connections[node.index()], now, &mut EncodedOperation::default());
+        for &ticket in unwritten {
+            if let (Ok(()), Some(command)) = (opened, self.rounds.command(ticket)) {
+                self.connections[node.index()].queue(&command, now, &mut EncodedOperation::default());
             } else {
                 self.rounds.vote(ticket, node, &Vote::Fault(opened.err().unwrap_or(fault)), notify);
                 self.rounds.unrefer(ticket);

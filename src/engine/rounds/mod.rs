@@ -5,6 +5,7 @@
 //! straggler's reply, however late, finds its own round and no other. A background release is a round without an owner.
 //! If its outcome is to be reported, the round refers to itself until it has a verdict.
 
+mod asking;
 mod purpose;
 mod queueing;
 mod refusals;
@@ -24,7 +25,7 @@ use crate::algorithm::queue::QueueRound;
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::{ExtensionVerdict, Outcome, ReleaseVerdict, Tally, Vote};
 use crate::events::event_queue::{EventQueue, PendingEvent, ReleaseContext};
-use crate::protocol::operation::Departure;
+use crate::protocol::operation::Operation;
 use crate::protocol::session::Ticket;
 pub(crate) use purpose::{Purpose, Straggler};
 pub(crate) use result::RoundResult;
@@ -59,8 +60,8 @@ pub(crate) struct Round {
     endless: NodeSet,
     /// For an attempt that is made in turn: what the nodes replied about the queue.
     queue: Option<Box<QueueRound>>,
-    /// For a release: what becomes of the call's entry.
-    departure: Option<Departure>,
+    /// What the nodes are asked, if it is about the key.
+    operation: Option<Operation>,
     reached: NodeSet,
     decided: bool,
     /// Whether its owner's deadline leaves the nodes without a vote: the owner only checks something, or has its
@@ -83,10 +84,6 @@ pub(crate) struct Round {
 impl Round {
     pub(crate) fn key(&self) -> &[u8] {
         &self.key
-    }
-
-    pub(crate) fn token(&self) -> &OwnerToken {
-        &self.token
     }
 
     pub(crate) fn conditions(&self) -> &ReleaseConditions {
@@ -162,7 +159,7 @@ impl Rounds {
                     refusals: Vec::new(),
                     endless: NodeSet::EMPTY,
                     queue: None,
-                    departure: None,
+                    operation: None,
                     reached: NodeSet::EMPTY,
                     decided: false,
                     soft_deadline: false,
@@ -186,7 +183,7 @@ impl Rounds {
         round.ends.clear();
         round.refusals.clear();
         (round.reached, round.endless, round.resent) = (NodeSet::EMPTY, NodeSet::EMPTY, NodeSet::EMPTY);
-        (round.queue, round.departure) = (None, None);
+        (round.queue, round.operation) = (None, None);
         (round.decided, round.soft_deadline, round.kind) = (false, false, LockKind::Plain);
         round.owner = Owner::Absent;
         round.inquiry = (purpose == Purpose::Inspect).then(Box::default);
@@ -215,11 +212,9 @@ impl Rounds {
         lock: (&[u8], &OwnerToken),
         kind: LockKind,
         conditions: ReleaseConditions,
-        departure: Option<Departure>,
     ) -> Ticket {
         let ticket = self.open_command(Purpose::Release, lock, kind);
-        let round = &mut self.slots[ticket.slot as usize];
-        (round.conditions, round.departure) = (conditions, departure);
+        self.slots[ticket.slot as usize].conditions = conditions;
         ticket
     }
 

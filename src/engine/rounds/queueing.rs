@@ -3,7 +3,6 @@
 use super::{Round, Rounds};
 use crate::algorithm::node::NodeId;
 use crate::algorithm::queue::{QueueReply, QueueRound, QueuedCall, Setup};
-use crate::protocol::operation::Departure;
 use crate::protocol::session::Ticket;
 use std::time::Duration;
 
@@ -17,11 +16,6 @@ impl Round {
         let setup = Setup { nodes: self.tally.nodes(), place_lease: Duration::ZERO };
         let has_ticket = queue.has_ticket() && !self.tally.faulted().is_empty();
         QueuedCall::lacks_ticket(has_ticket, &setup, answered, self.tally.undecided().len())
-    }
-
-    /// What becomes of the entry of the call whose attempt or hold the round ends.
-    pub(crate) fn departure(&self) -> Option<Departure> {
-        self.departure
     }
 }
 

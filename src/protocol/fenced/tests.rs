@@ -13,7 +13,7 @@ const EXTEND: Verb = Verb::Extend { ttl_millis: 30_000 };
 
 fn meaning(form: Form, verb: Verb, least: FencingToken, bytes: Reply<'_>) -> Result<Answer, ProtocolError> {
     let kind = Kind::Fenced(FenceRequest { least, retention_millis: 86_400_000 });
-    reply(form, Operation { verb, kind }, bytes)
+    reply(form, Operation { verb, kind }.asked(), bytes)
 }
 
 #[test]

@@ -36,7 +36,7 @@ fn release(ticket: Option<u64>) -> Verb {
 fn words(verb: Verb, kind: Kind) -> String {
     let (mut out, token) = (Vec::new(), OwnerToken::from_entropy([0xab; OwnerToken::ENTROPY]));
     let token = token.labelled(HolderLabel::new(b"host7").unwrap());
-    ask(&mut out, Form::Hash, b"k", &token, Operation { verb, kind });
+    ask(&mut out, Form::Hash, b"k", &token, &Operation { verb, kind });
     let text = String::from_utf8(out).unwrap().replace(&"ab".repeat(20), "TOKEN");
     let words: Vec<&str> = text.split("\r\n").skip(2).step_by(2).collect();
     assert!(text.starts_with(&format!("*{}\r\n", words.len())), "{text:?}");
@@ -51,7 +51,7 @@ fn words(verb: Verb, kind: Kind) -> String {
 }
 
 fn meaning(verb: Verb, kind: Kind, bytes: Reply<'_>) -> Result<Answer, ProtocolError> {
-    reply(Form::Text, Operation { verb, kind }, bytes)
+    reply(Form::Text, Operation { verb, kind }.asked(), bytes)
 }
 
 fn failed(cause: Cause) -> Result<Answer, ProtocolError> {
@@ -62,7 +62,7 @@ fn failed(cause: Cause) -> Result<Answer, ProtocolError> {
 fn a_script_goes_out_by_its_text_and_then_by_its_hash() {
     let sent = |form| {
         let (mut out, token) = (Vec::new(), OwnerToken::from_entropy([0xab; OwnerToken::ENTROPY]));
-        ask(&mut out, form, b"k", &token, Operation { verb: Verb::Release(None), kind: Kind::Plain });
+        ask(&mut out, form, b"k", &token, &Operation { verb: Verb::Release(None), kind: Kind::Plain });
         String::from_utf8(out).unwrap().replace("\r\n", " ")
     };
     let (digits, text) = ("ab".repeat(20), script::PLAIN);
@@ -342,7 +342,7 @@ fn a_hash_that_is_not_known_or_not_permitted_is_worth_the_text() {
     ] {
         for kind in KINDS {
             for verb in [took(take(TicketRequest::Fixed(6))), Verb::Leave(None), Verb::Release(None)] {
-                let by_hash = reply(Form::Hash, Operation { verb, kind }, Reply::Error(text.as_bytes()));
+                let by_hash = reply(Form::Hash, Operation { verb, kind }.asked(), Reply::Error(text.as_bytes()));
                 assert_eq!(by_hash, Ok(Answer::WrongForm), "{text} to {verb:?}, {kind:?}");
             }
         }
@@ -353,7 +353,7 @@ fn a_hash_that_is_not_known_or_not_permitted_is_worth_the_text() {
 fn a_take_by_set_is_granted_or_refused() {
     let by_set = |bytes| {
         let operation = Operation { verb: took(take(TicketRequest::Fixed(6))), kind: Kind::Plain };
-        reply(Form::Set, operation, bytes)
+        reply(Form::Set, operation.asked(), bytes)
     };
     assert_eq!(by_set(Reply::Simple(b"OK")), Ok(Answer::Vote(Vote::Granted)));
     assert_eq!(by_set(Reply::Bulk(None)), Ok(Answer::Vote(Vote::Refused)));

@@ -32,7 +32,8 @@ use super::form::Answer;
 use super::handshake::{Handshake, Part};
 use super::inspection::{self, Inspected};
 use super::script::ScriptCache;
-pub use super::sent_operation::{Abandoned, EncodedOperation, HandshakeState, SentOperation, Ticket};
+use super::sent_operation::SentOperation;
+pub use super::sent_operation::{Abandoned, Command, EncodedOperation, HandshakeState, Ticket};
 use super::server_info::ServerInfo;
 use super::traffic::Traffic;
 use super::wake::Wake;
@@ -80,7 +81,7 @@ pub enum SessionEvent {
     Rejected(Fault),
     /// The node does not run the form that an operation was sent in: call [`ask_again`](Session::ask_again), or not. An
     /// acquisition must not go out behind the release of an attempt that was given up meanwhile.
-    WrongForm(SentOperation),
+    WrongForm(Ticket),
 }
 
 /// One connection's conversation.
@@ -162,7 +163,7 @@ impl Request {
     }
 
     fn is_release(&self) -> bool {
-        matches!(self, Request::Operation(sent) if sent.is_release)
+        matches!(self, Request::Operation(sent) if sent.asked.is_release())
     }
 }
 
@@ -238,9 +239,9 @@ impl Session {
     pub fn next_event(&mut self) -> Result<Option<SessionEvent>, ProtocolError> {
         loop {
             if self.is_confirmed()
-                && let Some((mut sent, mut answer)) = self.unconfirmed.take()
+                && let Some((sent, answer)) = self.unconfirmed.take()
             {
-                return Ok(Some(self.answered(&mut sent, &mut answer)));
+                return Ok(Some(self.answered(&sent, &answer)));
             }
             if !self.traffic.has_input() {
                 return Ok(None);
@@ -258,20 +259,19 @@ impl Session {
                     let refused = request.part().learn(reply, &mut self.identity)?;
                     self.informed(request, refused)
                 }
-                Request::Operation(sent) => {
+                &Request::Operation(sent) => {
                     let (mut answer, wake) = (sent.parse_reply(reply), sent.wake(reply));
                     let answer = answer.as_mut().map_err(|error| *error)?;
-                    let mut sent = *sent;
                     self.wakes.add(sent.part, wake);
                     if sent.part > 0 {
-                        self.parts.finish(sent.part, answer, sent.operation.acquires());
+                        self.parts.finish(sent.part, answer, sent.asked.acquires());
                     }
                     self.taken(length);
-                    if self.looks_behind_votes && !sent.is_release && self.is_looking() {
+                    if self.looks_behind_votes && !sent.asked.is_release() && self.is_looking() {
                         self.unconfirmed = Some((sent, *answer));
                         continue;
                     }
-                    return Ok(Some(self.answered(&mut sent, answer)));
+                    return Ok(Some(self.answered(&sent, answer)));
                 }
                 &Request::Part(sent) => {
                     self.parts.add(sent.part, sent.parse_reply(reply)?);
@@ -307,10 +307,10 @@ impl Session {
     pub fn abandon(&mut self) -> impl Iterator<Item = (Ticket, Abandoned)> + '_ {
         self.unanswered_releases = 0;
         let written = self.traffic.abandon();
-        let unconfirmed = self.unconfirmed.take().map(|(sent, _)| (sent.ticket(), Abandoned::of(&sent, true)));
+        let unconfirmed = self.unconfirmed.take().map(|(sent, _)| (sent.ticket, Abandoned::of(&sent, true)));
         let unanswered = self.expected.drain(..).enumerate().filter_map(move |(index, request)| match request {
             Request::Check(ticket) | Request::End(ticket, _) => Some((ticket, Abandoned::Check)),
-            Request::Operation(sent) => Some((sent.ticket(), Abandoned::of(&sent, index < written))),
+            Request::Operation(sent) => Some((sent.ticket, Abandoned::of(&sent, index < written))),
             Request::Handshake(_)
             | Request::Part(_)
             | Request::Recheck(_)
@@ -384,7 +384,7 @@ impl Session {
         let time = self.traffic.answered(length);
         match self.expected.pop_front() {
             Some(Request::Operation(sent)) => {
-                self.unanswered_releases -= usize::from(sent.is_release);
+                self.unanswered_releases -= usize::from(sent.asked.is_release());
                 self.latency.record(time);
             }
             Some(Request::Handshake(_) | Request::Recheck(_)) => self.look_took = time,

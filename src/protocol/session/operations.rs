@@ -1,90 +1,82 @@
-//! The one path of an operation, plain or fenced: queued, sent in a form, and its event made. [`SentOperation`]
-//! writes it and parses its reply.
+//! The one path of an operation, plain or fenced: queued, sent in a form, and its event made. [`Command`]
+//! writes it, and [`SentOperation`] parses its reply.
 
-use super::{EncodedOperation, HandshakeState, Request, SentOperation, Session, SessionEvent, Ticket};
-use crate::algorithm::lease::OwnerToken;
+use super::{Command, EncodedOperation, HandshakeState, Request, SentOperation, Session, SessionEvent, Ticket};
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Vote;
 use crate::protocol::form::{Answer, Form};
 use crate::protocol::lock_key;
-use crate::protocol::operation::Verb;
+use crate::protocol::operation::{Asked, AskedVerb};
 
 impl Session {
-    /// Queues an operation. `sent` and `encoded` are kept from one node to the next.
-    pub fn queue(
-        &mut self,
-        sent: &SentOperation,
-        about: (&[u8], &OwnerToken),
-        now: Timestamp,
-        encoded: &mut EncodedOperation,
-    ) {
-        self.send(SentOperation { form: self.form(sent), ..*sent }, about, now, encoded);
+    /// Queues a command. `encoded` is kept from one node to the next.
+    pub fn queue(&mut self, command: &Command<'_>, now: Timestamp, encoded: &mut EncodedOperation) {
+        let asked = command.operation.asked();
+        self.send(command, (asked, self.form(asked)), now, encoded);
     }
 
-    /// Queues an operation once more, in a form it has not been sent in.
-    pub fn ask_again(&mut self, again: SentOperation, key: &[u8], token: &OwnerToken, now: Timestamp) {
-        let form = if self.goes_by_set(&again) { Form::Set } else { Form::Text };
-        self.send(SentOperation { form, ..again }, (key, token), now, &mut EncodedOperation::default());
+    /// Queues a command once more, in a form it has not been sent in.
+    pub fn ask_again(&mut self, command: &Command<'_>, now: Timestamp) {
+        let asked = command.operation.asked();
+        let form = if self.goes_by_set(asked) { Form::Set } else { Form::Text };
+        self.send(command, (asked, form), now, &mut EncodedOperation::default());
     }
 
     #[inline]
     fn send(
         &mut self,
-        mut sent: SentOperation,
-        (key, token): (&[u8], &OwnerToken),
+        command: &Command<'_>,
+        (asked, form): (Asked, Form),
         now: Timestamp,
         encoded: &mut EncodedOperation,
     ) {
-        if !sent.is_release {
+        if !asked.is_release() {
             self.recheck(now);
         }
-        encoded.write(&sent, self.traffic.end(), key, token);
-        let last = lock_key::count(key) as u8 - 1;
-        for part in 0..last {
-            sent.part = part;
-            self.await_reply(Request::Part(sent), now);
-        }
-        sent.part = last;
+        encoded.write(command, form, self.traffic.end());
+        let last = lock_key::count(command.key) as u8 - 1;
+        let sent = SentOperation { ticket: command.ticket, asked, form, part: last };
+        (0..last).for_each(|part| self.await_reply(Request::Part(SentOperation { part, ..sent }), now));
         self.await_reply(Request::Operation(sent), now);
-        if !matches!(sent.operation.verb, Verb::Leave(_) | Verb::Release(_)) {
+        if !matches!(asked.verb, AskedVerb::Leave | AskedVerb::Release) {
             self.look_behind(now);
         }
     }
 
     /// The form that an operation is sent in first.
-    fn form(&self, sent: &SentOperation) -> Form {
-        match (sent.operation.verb, sent.script) {
-            (Verb::Acquire { .. }, None) => Form::Set,
+    fn form(&self, asked: Asked) -> Form {
+        match (asked.verb, asked.script()) {
+            (AskedVerb::Acquire, None) => Form::Set,
             // An extension is never sent twice: behind a later one, it would shorten what that has gained.
-            (Verb::Extend { .. }, _) => Form::Text,
-            _ if self.goes_by_set(sent) => Form::Set,
+            (AskedVerb::Extend, _) => Form::Text,
+            _ if self.goes_by_set(asked) => Form::Set,
             (_, Some(script)) if self.scripts.knows(script) => Form::Hash,
             _ => Form::Text,
         }
     }
 
-    fn goes_by_set(&self, sent: &SentOperation) -> bool {
-        self.takes_by_set && sent.operation.may_go_by_set()
+    fn goes_by_set(&self, asked: Asked) -> bool {
+        self.takes_by_set && asked.may_go_by_set()
     }
 
     /// The event in the answer to an operation.
-    pub(super) fn answered(&mut self, sent: &mut SentOperation, answer: &mut Answer) -> SessionEvent {
-        let SentOperation { ticket, is_release, .. } = *sent;
+    pub(super) fn answered(&mut self, sent: &SentOperation, answer: &Answer) -> SessionEvent {
+        let (ticket, is_release) = (sent.ticket, sent.asked.is_release());
         self.note_script(sent, answer);
         // From this answer on: it may not be sent again, and a node whose answers come late would refuse each attempt
         // that follows it.
         self.takes_by_set |= sent.form == Form::Text && *answer == Answer::WrongForm;
         let is_duplicate = self.standing.is_duplicate();
-        match (&*answer, &self.standing) {
+        match (answer, &self.standing) {
             (Answer::Vote(vote), state) if is_release => released(ticket, vote, state),
             // What is granted on a duplicate URL is granted by the server, and the URL that votes for the server may be
             // refused because of it. A fence would have to be raised on the connection that answered it.
-            (Answer::Vote(Vote::Granted), _) if is_duplicate && sent.operation.fence().is_none() => {
+            (Answer::Vote(Vote::Granted), _) if is_duplicate && sent.asked.kind.fence().is_none() => {
                 SessionEvent::Answered(ticket, Vote::Granted)
             }
             // Another form would not give it a vote. A release is wanted for what it does.
             (Answer::WrongForm, HandshakeState::Rejected(_)) if is_release || is_duplicate => {
-                SessionEvent::WrongForm(*sent)
+                SessionEvent::WrongForm(ticket)
             }
             (_, &HandshakeState::Rejected(fault)) => SessionEvent::Answered(ticket, Vote::Fault(fault)),
             (&Answer::Fence(fence), _) => SessionEvent::Fenced(ticket, fence),
@@ -92,13 +84,13 @@ impl Session {
             (&Answer::Queued(reply), _) => SessionEvent::Queued(ticket, reply),
             (&Answer::RefusedFor(vote, keys), _) => SessionEvent::RefusedFor(ticket, vote, keys),
             (&Answer::Vote(vote), _) => SessionEvent::Answered(ticket, vote),
-            (Answer::WrongForm, _) => SessionEvent::WrongForm(*sent),
+            (Answer::WrongForm, _) => SessionEvent::WrongForm(ticket),
         }
     }
 
     /// Learns from an answer whether the server knows a script by its hash.
     fn note_script(&mut self, sent: &SentOperation, answer: &Answer) {
-        let Some(script) = sent.script else { return };
+        let Some(script) = sent.asked.script() else { return };
         match (sent.form, answer) {
             (Form::Hash, Answer::WrongForm) => self.scripts.note_refusal(script),
             // An error does not say whether the script was run.

@@ -119,7 +119,7 @@ mod tests {
     use crate::algorithm::queue::TakeRequest;
     use crate::protocol::handshake::Handshake;
     use crate::protocol::operation::{FenceRequest, Kind, Operation, Verb};
-    use crate::protocol::session::{Abandoned, EncodedOperation, SentOperation, Ticket};
+    use crate::protocol::session::{Abandoned, Command, EncodedOperation, Ticket};
 
     const TICKET: Ticket = Ticket { slot: 0, generation: 0 };
     const RECHECK: &str = "*2\r\n$4\r\nINFO\r\n$11\r\nreplication\r\n";
@@ -153,8 +153,9 @@ mod tests {
     }
 
     fn queue(session: &mut Session, operation: Operation, now: Timestamp) {
-        let about = (b"k".as_slice(), &OwnerToken::from_entropy([1; 20]));
-        session.queue(&SentOperation::new(TICKET, operation), about, now, &mut EncodedOperation::default());
+        let token = &OwnerToken::from_entropy([1; 20]);
+        let command = Command { ticket: TICKET, operation: &operation, key: b"k", token };
+        session.queue(&command, now, &mut EncodedOperation::default());
     }
 
     /// What goes out before a `SET`.

@@ -18,9 +18,15 @@ fn token(byte: u8) -> OwnerToken {
     OwnerToken::from_entropy([byte; 20])
 }
 
-fn queue(session: &mut Session, ticket: Ticket, (verb, kind): (Verb, Kind), about: (&[u8], &OwnerToken)) {
-    let operation = Operation { verb, kind };
-    session.queue(&SentOperation::new(ticket, operation), about, NOW, &mut EncodedOperation::default());
+fn queue(session: &mut Session, ticket: Ticket, (verb, kind): (Verb, Kind), (key, token): (&[u8], &OwnerToken)) {
+    let command = Command { ticket, operation: &Operation { verb, kind }, key, token };
+    session.queue(&command, NOW, &mut EncodedOperation::default());
+}
+
+/// Queues an operation on `k` once more, in another form.
+fn ask_again(session: &mut Session, ticket: Ticket, verb: Verb) {
+    let operation = &Operation { verb, kind: Kind::Plain };
+    session.ask_again(&Command { ticket, operation, key: b"k", token: &token(1) }, NOW);
 }
 
 fn acquire(session: &mut Session, ticket: Ticket, key: &[u8], token: &OwnerToken) {
@@ -357,7 +363,7 @@ fn a_script_that_was_run_is_called_by_its_hash_until_it_is_forgotten_too_often()
         for answer in answers {
             ways.push(if sent(&mut session).contains("EVALSHA") { "hash" } else { "text" });
             if let [Event::WrongForm(again)] = events(&mut session, answer)[..] {
-                session.ask_again(again, b"k", &token(1), NOW);
+                ask_again(&mut session, again, Verb::Release(None));
             }
         }
         ways

@@ -44,7 +44,7 @@ fn taken(session: &mut Session, stores_only: bool, replies: &[&str]) -> (Vec<&'s
         ways.push(way.unwrap());
         let reported = events(session, reply);
         if let [Event::WrongForm(again)] = reported[..] {
-            session.ask_again(again, b"k", &token(1), NOW);
+            ask_again(session, again, take(stores_only));
         }
         last = reported.last().copied();
     }
