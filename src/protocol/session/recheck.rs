@@ -26,6 +26,7 @@ impl Session {
         let is_due = now.since(self.checked_at) > RECHECK_AFTER && !self.looks_behind_votes;
         if is_due && self.standing == HandshakeState::Accepted && self.identity.replication().is_some() {
             self.look(now);
+            self.ask_for_memory(now);
         }
     }
 
@@ -34,6 +35,10 @@ impl Session {
         let is_told = self.standing == HandshakeState::Pending || self.identity.replication().is_some();
         if self.looks_behind_votes && self.standing.rejection().is_none() && is_told {
             self.look(now);
+            // Not while the first lock on this connection waits: of all questions, this one takes the server longest.
+            if self.standing == HandshakeState::Accepted {
+                self.ask_for_memory(now);
+            }
         }
     }
 
@@ -57,10 +62,6 @@ impl Session {
             node_note::look(self.traffic.end(), key.as_bytes());
             self.await_reply(Request::Recheck(Part::NodeKey), now);
             self.await_reply(Request::Recheck(Part::NodeTime), now);
-        }
-        // Not while the first lock on this connection waits: of all questions, this one takes the server longest.
-        if self.standing == HandshakeState::Accepted {
-            self.ask_for_memory(now);
         }
     }
 
