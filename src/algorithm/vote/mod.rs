@@ -132,11 +132,6 @@ impl Tally {
         self.granted.len() + self.undecided().len() >= self.quorum()
     }
 
-    /// The node's grant does not count after all. False where it has not granted.
-    pub fn withdraw(&mut self, node: NodeId) -> bool {
-        self.take_back(node) && self.faulted.insert(node)
-    }
-
     /// The node's grant is as if it had not come. False where it has not granted.
     pub fn take_back(&mut self, node: NodeId) -> bool {
         let has_granted = self.granted.contains(node);
