@@ -12,13 +12,11 @@
 //! the time to live to what it was asked for, even if that is less than was left. A holder that asks for less must rely
 //! on the shorter lease from then on, even if too few nodes answer: those that did not may have done it.
 
-use super::error_reply;
 use super::form::{Answer, Form};
 use super::operation::Asked;
 use super::refusal;
 use super::resp::{self, Reply};
 use super::script;
-use crate::algorithm::fault::Cause;
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::vote::Vote;
@@ -39,8 +37,6 @@ pub(super) fn extend_reply(asked: Asked, reply: Reply<'_>) -> Result<Answer, Pro
         Reply::Integer(1) => Vote::Granted,
         Reply::Integer(-1) => Vote::Refused,
         Reply::Integer(0) => Vote::Absent,
-        // A list or a hash stands under our key: whatever it is, it is not our token.
-        Reply::Error(text) if error_reply::cause(text) == Cause::Server("WRONGTYPE") => Vote::Refused,
         Reply::Error(text) => return Ok(refusal::meaning(Form::Text, asked, text)),
         _ => return Err(ProtocolError::UnexpectedReply),
     };
@@ -51,6 +47,7 @@ pub(super) fn extend_reply(asked: Asked, reply: Reply<'_>) -> Result<Answer, Pro
 mod tests {
     use super::super::operation::{Kind, Operation, Verb};
     use super::*;
+    use crate::algorithm::fault::Cause;
 
     #[test]
     fn extensions_go_out_as_servers_expect_them() {

@@ -16,7 +16,7 @@ use super::form::{Answer, Form};
 use super::operation::{Asked, AskedVerb, Kind, Operation, Verb};
 use super::resp::{self, Reply};
 use super::wake::departed;
-use super::{command, error_reply, fenced, refusal};
+use super::{command, fenced, refusal};
 use crate::algorithm::fault::Cause;
 use crate::algorithm::holder::HolderTag;
 use crate::algorithm::lease::OwnerToken;
@@ -130,9 +130,7 @@ pub(super) fn reply(form: Form, asked: Asked, reply: Reply<'_>) -> Result<Answer
         return command::acquire_vote(reply).map(Answer::Vote);
     }
     if let Reply::Error(text) = reply {
-        // A list or a hash stands under our key: whatever it is, it is not our token.
-        let is_other = asked.is_release() && error_reply::cause(text) == Cause::Server("WRONGTYPE");
-        return Ok(if is_other { Answer::Vote(Vote::Refused) } else { refusal::meaning(form, asked, text) });
+        return Ok(refusal::meaning(form, asked, text));
     }
     match (asked.verb, asked.kind, reply) {
         (AskedVerb::Take { needs_queue, .. }, _, Reply::Bulk(Some(text))) if text.contains(&b' ') => {
