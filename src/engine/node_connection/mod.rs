@@ -406,10 +406,8 @@ impl NodeConnection {
         if let (Some(stream), false) = (self.socket.stream(), is_closed) {
             stream.reset_on_close();
         }
-        match (worked, self.is_open()) {
-            (true, _) => {}
-            (false, true) => self.race.skip_first(),
-            (false, false) => self.race.forget(),
+        if !worked {
+            if self.is_open() { self.race.skip_first() } else { self.race.forget() }
         }
         self.race.stop();
         (self.socket, self.probe, self.ended) = (SocketState::Closed, probe, None);
