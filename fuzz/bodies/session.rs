@@ -12,8 +12,8 @@
 //! 4. Abandoning hands out the unanswered requests, all of them, oldest first; later bytes answer nothing.
 //! 5. What is sent is what was asked, in that order, however it is cut; a release is sent in no form twice, and an
 //!    extension once.
-//! 6. A set of keys is one request with a reply for each key, and the worst of them counts. A refusal says for which
-//!    keys, and whether others were set.
+//! 6. A set of keys is one request with a reply for each key, and the worst of them counts. A refusal
+//!    names the keys, and whether others were set.
 //! 7. A take is granted, or shows the whole entry of its call; damage in it is a fault of the lock. It goes by script,
 //!    or by SET from when scripts turned out not to work. What releases and leaves report by a script is kept until it
 //!    is taken, a bit for each key.
@@ -589,7 +589,7 @@ fn said(request: Request, reply: &Tree) -> Option<Said> {
     })
 }
 
-/// What an error says that a script was answered with.
+/// What an error reply to a script means.
 fn refused(request: Request, text: &[u8]) -> Said {
     let by_hash = matches!(request, Request::Leave(_, true) | Request::Release(_, true) | Request::Take(_, Way::Hash));
     let may_be_another = by_hash || matches!(request, Request::Take(..));

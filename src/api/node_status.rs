@@ -143,8 +143,8 @@ impl NodeStatus {
     }
 
     /// By what policy it evicts keys when its memory is full, if it may: `maxmemory` is set, and `maxmemory-policy` is
-    /// not `noeviction`. Such a node may forget a lock while it is held, and says nothing. None as well when the node
-    /// was not asked yet, as for [`NodeMayEvict`](crate::event::NodeMayEvict).
+    /// not `noeviction`. Such a node may delete the key of a held lock, and reports nothing. None as well while the
+    /// node was not asked, as for [`NodeMayEvict`](crate::event::NodeMayEvict).
     pub fn eviction(&self) -> Option<&'static str> {
         self.snapshot.server_info.eviction()
     }

@@ -1,6 +1,6 @@
 //! What an embedded node pretends to be, and to be going through.
 
-/// Which server a node pretends to be: what `INFO` says, and the words of some errors.
+/// Which server a node is like: what `INFO` reports, and the texts of some errors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServerKind {

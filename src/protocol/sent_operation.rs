@@ -19,14 +19,14 @@ pub struct Ticket {
     pub generation: u32,
 }
 
-/// An operation on one key, or on those of a set, for one round.
+/// An operation on one key, or on the keys of a set, for one round.
 #[derive(Clone, Copy)]
 pub struct Command<'c> {
     /// The round.
     pub ticket: Ticket,
     /// What is asked.
     pub operation: &'c Operation,
-    /// The key, or [those of a set](lock_key).
+    /// The key, or [the keys of a set](lock_key).
     pub key: &'c [u8],
     /// The owner's token.
     pub token: &'c OwnerToken,

@@ -257,7 +257,7 @@ impl Nodes {
         ready <= self.connections.len() / 2 && self.connections.iter().any(NodeConnection::is_connecting)
     }
 
-    /// Opens the round of an operation, and gives the nodes that can be asked.
+    /// Opens the round of an operation. Returns its ticket, and the nodes that can be asked.
     fn begin(
         &mut self,
         purpose: Purpose,

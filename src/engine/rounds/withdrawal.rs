@@ -26,7 +26,8 @@ impl Rounds {
         self.reopened(node).map(refer).collect()
     }
 
-    /// The attempts that are not decided and had a grant of the node, as if it had not voted, and the fence of its grant.
+    /// The attempts that are not decided and had a grant of the node, as if it had not voted; and the fence of its
+    /// grant.
     fn reopened(&mut self, node: NodeId) -> impl Iterator<Item = (Ticket, &mut Round, Option<FencingToken>)> {
         (0..).zip(&mut self.slots).filter_map(move |(slot, round)| {
             let is_open = round.references > 0 && round.purpose == Purpose::Acquire && !round.decided;
