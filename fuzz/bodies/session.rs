@@ -36,7 +36,7 @@ use quorumlock::protocol::resp::{Decoder, Reply};
 use quorumlock::protocol::script;
 use quorumlock::protocol::server_info::ServerInfo;
 use quorumlock::protocol::session::{
-    Abandoned, Command, EncodedOperation, HandshakeState, Session, SessionEvent, Ticket, Wakes,
+    Abandoned, Answer, Command, EncodedOperation, HandshakeState, Session, SessionEvent, Ticket, Wakes,
 };
 use std::collections::VecDeque;
 
@@ -364,17 +364,17 @@ impl Run {
             };
             self.understood += length;
             self.answered += 1;
-            match (meaning, got) {
+            match (meaning, got.clone()) {
                 (Meaning::Nothing, _) => {}
                 (Meaning::Event(expected), got) => return assert_eq!(got, Ok(Some(expected)), "to {reply:?}"),
-                (Meaning::Fault(ticket), Ok(Some(SessionEvent::Answered(got, Vote::Fault(fault))))) => {
+                (Meaning::Fault(ticket), Ok(Some(SessionEvent::Answered(got, Answer::Vote(Vote::Fault(fault)))))) => {
                     return assert_eq!((got, fault.phase), (ticket, Phase::Reply));
                 }
                 (Meaning::Rejected, Ok(Some(SessionEvent::Rejected(fault)))) => {
                     self.standing = HandshakeState::Rejected(fault);
                     return assert_eq!(fault.phase, Phase::Handshake);
                 }
-                (Meaning::WrongForm(ticket, request), Ok(Some(SessionEvent::WrongForm(again)))) => {
+                (Meaning::WrongForm(ticket, request), Ok(Some(SessionEvent::Answered(again, Answer::WrongForm)))) => {
                     let verb = match request {
                         Request::Take(..) => take(ticket),
                         Request::Leave(..) => Verb::Leave(Some(entry(ticket))),
@@ -457,7 +457,7 @@ impl Run {
             _ => return None,
         };
         let is_release = matches!(request, Request::Release(..));
-        let vote = |vote| Meaning::Event(SessionEvent::Answered(ticket, vote));
+        let vote = |vote| Meaning::Event(SessionEvent::Answered(ticket, Answer::Vote(vote)));
         Some(match (worst, standing) {
             // What is done on a duplicate is done on the server.
             (Said::Granted, standing) if standing.is_duplicate() => vote(Vote::Granted),
@@ -479,9 +479,9 @@ impl Run {
                 let keys = refused.fold(0, |keys, (part, _)| keys | 1 << part);
                 let is_partial = said.iter().any(|said| matches!(said, Said::Granted));
                 let vote = if is_partial { Vote::Partial } else { Vote::Refused };
-                Meaning::Event(SessionEvent::RefusedFor(ticket, vote, keys))
+                Meaning::Event(SessionEvent::Answered(ticket, Answer::RefusedFor(vote, keys)))
             }
-            (Said::Queued(reply), _) => Meaning::Event(SessionEvent::Queued(ticket, reply)),
+            (Said::Queued(reply), _) => Meaning::Event(SessionEvent::Answered(ticket, Answer::Queued(Box::new(reply)))),
             (Said::Refused, _) => vote(Vote::Refused),
             (Said::Absent, _) => vote(Vote::Absent),
             (Said::Granted, _) => vote(Vote::Granted),

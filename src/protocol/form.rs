@@ -28,7 +28,7 @@ pub enum Form {
 }
 
 /// The meaning of a reply to an operation in one form.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// The key is ours, with this fencing token.
     Fence(FencingToken),
@@ -36,8 +36,8 @@ pub enum Answer {
     Held(Duration),
     /// Of a set: these of its keys have other tokens, a bit for each.
     RefusedFor(Vote, u64),
-    /// It is not granted, and the call's entry in the queue is this.
-    Queued(QueueReply),
+    /// It is not granted, and the call's entry in the queue is this. Apart, because it is wide and the others are not.
+    Queued(Box<QueueReply>),
     /// Yes, no, or an error that another form would meet as well.
     Vote(Vote),
     /// The node does not run it in this form, and there is another one.

@@ -138,7 +138,7 @@ pub(super) fn reply(form: Form, asked: Asked, reply: Reply<'_>) -> Result<Answer
             Ok(match queued(text) {
                 None => Answer::fault(Cause::UnexpectedValue),
                 Some(QueueReply { storage: Storage::Denied, .. }) if needs_queue => Answer::fault(Cause::NoPermission),
-                Some(reply) => Answer::Queued(reply),
+                Some(reply) => Answer::Queued(Box::new(reply)),
             })
         }
         (

@@ -13,7 +13,7 @@ use crate::engine::driver::WaitSlots;
 use crate::engine::node_connection::Received;
 use crate::engine::rounds::Purpose;
 use crate::protocol::lock_key;
-use crate::protocol::session::{SessionEvent, Ticket, Wakes};
+use crate::protocol::session::{Answer, SessionEvent, Ticket, Wakes};
 use std::time::Duration;
 
 impl Nodes {
@@ -31,7 +31,7 @@ impl Nodes {
     ) -> bool {
         let mut is_answered = false;
         loop {
-            let received = self.node_mut(node).read(now);
+            let received = self.connections[node.index()].read(now);
             match received.and_then(|_| self.dispatch(node, now, notify)) {
                 Ok(more) => is_answered |= more,
                 Err(fault) => {
@@ -63,8 +63,8 @@ impl Nodes {
     fn dispatch(&mut self, node: NodeId, now: Timestamp, notify: &mut WaitSlots) -> Result<bool, Fault> {
         let mut is_answered = false;
         while self.node(node).session.has_event() {
-            // Looked at where it stands: it is large, and this happens for each reply.
-            match &mut self.node_mut(node).session.next_event() {
+            // Looked at where it stands: it is wide, and this happens for each reply.
+            match &mut self.connections[node.index()].session.next_event() {
                 Ok(Some(event)) => is_answered |= self.handle(event, node, now, notify),
                 Ok(None) => break,
                 Err(error) => return Err(Fault::new(self.node(node).phase(), Cause::Protocol(*error))),
@@ -76,33 +76,7 @@ impl Nodes {
     /// Hands out one event. True when it says whether a lock may be acquired or kept.
     fn handle(&mut self, event: &mut SessionEvent, node: NodeId, now: Timestamp, notify: &mut WaitSlots) -> bool {
         match event {
-            SessionEvent::Answered(ticket, vote) => {
-                self.take_wakes(node, *ticket, now);
-                return self.count_vote((*ticket, node), (vote, None), now, notify);
-            }
-            SessionEvent::Held(ticket, left) => {
-                let is_usable = self.count_vote((*ticket, node), (&mut Vote::Refused, None), now, notify);
-                self.rounds.note_end(*ticket, node, now.after(*left));
-                return is_usable;
-            }
-            SessionEvent::RefusedFor(ticket, vote, keys) => {
-                let is_usable = self.count_vote((*ticket, node), (vote, None), now, notify);
-                self.rounds.note_refused(*ticket, node, *keys);
-                return is_usable;
-            }
-            SessionEvent::Queued(ticket, reply) => {
-                self.rounds.record_queue_reply(*ticket, node, *reply);
-                let is_usable = self.count_vote((*ticket, node), (&mut Vote::Refused, None), now, notify);
-                match reply.held {
-                    Some(Duration::ZERO) => {}
-                    Some(left) => self.rounds.note_end(*ticket, node, now.after(left)),
-                    None => self.rounds.note_endless(*ticket, node),
-                }
-                return is_usable;
-            }
-            SessionEvent::Fenced(ticket, fence) => {
-                return self.count_vote((*ticket, node), (&mut Vote::Granted, Some(*fence)), now, notify);
-            }
+            SessionEvent::Answered(ticket, answer) => return self.on_answer((*ticket, node), answer, now, notify),
             SessionEvent::Inspected(ticket, vote) => {
                 self.note_inspected(*ticket, node, now);
                 return self.count_vote((*ticket, node), (vote, None), now, notify);
@@ -126,9 +100,44 @@ impl Nodes {
                 self.filter(node).on_rejected(*fault, now);
                 self.on_silence(node, (*fault, false), now, notify);
             }
-            SessionEvent::WrongForm(ticket) => self.resend(node, *ticket, now),
         }
         false
+    }
+
+    /// Counts an answer, and notes what it says beyond its vote.
+    fn on_answer(
+        &mut self,
+        (ticket, node): (Ticket, NodeId),
+        answer: &mut Answer,
+        now: Timestamp,
+        notify: &mut WaitSlots,
+    ) -> bool {
+        let (vote, fence) = match answer {
+            Answer::Vote(vote) | Answer::RefusedFor(vote, _) => (vote, None),
+            Answer::Fence(fence) => (&mut Vote::Granted, Some(*fence)),
+            Answer::Held(_) => (&mut Vote::Refused, None),
+            Answer::Queued(reply) => {
+                self.rounds.record_queue_reply(ticket, node, reply);
+                (&mut Vote::Refused, None)
+            }
+            Answer::WrongForm => {
+                self.resend(node, ticket, now);
+                return false;
+            }
+        };
+        self.take_wakes(node, ticket, now);
+        let is_usable = self.count_vote((ticket, node), (vote, fence), now, notify);
+        match answer {
+            Answer::Held(left) => self.rounds.note_end(ticket, node, now.after(*left)),
+            Answer::RefusedFor(_, keys) => self.rounds.note_refused(ticket, node, *keys),
+            Answer::Queued(reply) => match reply.held {
+                Some(Duration::ZERO) => {}
+                Some(left) => self.rounds.note_end(ticket, node, now.after(left)),
+                None => self.rounds.note_endless(ticket, node),
+            },
+            Answer::Fence(_) | Answer::Vote(_) | Answer::WrongForm => {}
+        }
+        is_usable
     }
 
     /// Queues an operation once more, in another form. An acquire is not repeated when its attempt is over: its
@@ -144,7 +153,7 @@ impl Nodes {
 
     /// Takes what a release or a leave has found in the queues, as its reply reports.
     fn take_wakes(&mut self, node: NodeId, ticket: Ticket, now: Timestamp) {
-        let wakes = self.node_mut(node).session.take_wakes();
+        let wakes = self.connections[node.index()].session.take_wakes();
         if wakes != Wakes::default() {
             self.on_wakes(node, ticket, wakes, now);
         }
@@ -189,7 +198,8 @@ impl Nodes {
         }
         // A grant for the voter waits with it, and counts as little. A key that was deleted is deleted.
         let is_release = matches!(purpose, Some(Purpose::Entry | Purpose::Release) | None);
-        if let (Vote::Granted, Some(voter), false) = (&*vote, connections[node.index()].voter(), is_release) {
+        let voter = if *vote == Vote::Granted { connections[node.index()].voter() } else { None };
+        if let (Some(voter), false) = (voter, is_release) {
             if incarnations.is_doubtful(voter) && incarnations.judging.is_some() {
                 incarnations.held.push(HeldVote { ticket, node, vote: *vote, fence });
                 return false;
@@ -202,7 +212,9 @@ impl Nodes {
         let connection = &mut connections[node.index()];
         let mut filter = VoteFilter { node, connection, states, clock: &**clock };
         filter.filter_vote(purpose, vote, now);
-        filter.credit_voter(ticket, vote, rounds);
+        if voter.is_some() {
+            filter.credit_voter(ticket, vote, rounds);
+        }
         if let (Vote::Granted, Some(fence)) = (&*vote, fence) {
             rounds.record_fence(ticket, node, fence);
         }

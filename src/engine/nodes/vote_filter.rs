@@ -154,9 +154,9 @@ impl VoteFilter<'_> {
     /// The node has answered a release, with this vote.
     pub(super) fn note_released(&mut self, ticket: Ticket, vote: &mut Vote, rounds: &Rounds) {
         self.connection.pending.resume(ticket);
-        let was_resent = rounds.round(ticket).is_some_and(|round| round.was_resent(self.node));
+        let was_resent = || rounds.round(ticket).is_some_and(|round| round.was_resent(self.node));
         // The first request may have deleted the key, and its answer be lost: which is not known.
-        if was_resent && *vote == Vote::Refused {
+        if *vote == Vote::Refused && was_resent() {
             *vote = Vote::Fault(Fault::new(Phase::Reply, Cause::Closed));
         }
     }

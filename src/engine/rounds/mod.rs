@@ -290,14 +290,13 @@ impl Rounds {
 
     /// Counts a vote, and notes the wait slot of a round that it decides.
     pub(crate) fn vote(&mut self, ticket: Ticket, node: NodeId, vote: &Vote, notify: &mut WaitSlots) {
-        let Some(round) = self.round_mut(ticket) else { return };
+        let Some(round) = live(&mut self.slots, ticket) else { return };
         if round.tally.record(node, *vote)
             && let Vote::Fault(fault) = vote
         {
             round.faults[node.index()] = *fault;
             self.fault_counts[node.index()].record(*fault);
         }
-        let Some(round) = self.round_mut(ticket) else { return };
         if !round.decided && round.has_verdict() {
             round.decided = true;
             if let Owner::Asleep(slot) = round.owner {
@@ -424,9 +423,14 @@ impl Rounds {
     }
 
     fn round_mut(&mut self, ticket: Ticket) -> Option<&mut Round> {
-        let round = self.slots.get_mut(ticket.slot as usize)?;
-        (round.generation == ticket.generation && round.references > 0).then_some(round)
+        live(&mut self.slots, ticket)
     }
+}
+
+/// The round of a ticket, while there is a reference to it.
+fn live(slots: &mut [Round], ticket: Ticket) -> Option<&mut Round> {
+    let round = slots.get_mut(ticket.slot as usize)?;
+    (round.generation == ticket.generation && round.references > 0).then_some(round)
 }
 
 #[cfg(test)]

@@ -28,12 +28,12 @@ impl Rounds {
     }
 
     /// Takes what a node that has not granted replied about the queue. To be called before its vote.
-    pub(crate) fn record_queue_reply(&mut self, ticket: Ticket, node: NodeId, reply: QueueReply) {
+    pub(crate) fn record_queue_reply(&mut self, ticket: Ticket, node: NodeId, reply: &QueueReply) {
         if let Some(round) = self.round_mut(ticket)
             && round.tally.undecided().contains(node)
             && let Some(queue) = &mut round.queue
         {
-            queue.on_refused(node, reply);
+            queue.on_refused(node, *reply);
         }
     }
 }

@@ -178,7 +178,7 @@ fn queue_reply(ticket: u64) -> QueueReply {
 
 /// A node refuses in turn: its reply, then its vote.
 fn refuse_in_turn(rounds: &mut Rounds, ticket: Ticket, node: usize) {
-    rounds.record_queue_reply(ticket, NodeId::new(node), queue_reply(5));
+    rounds.record_queue_reply(ticket, NodeId::new(node), &queue_reply(5));
     rounds.vote(ticket, NodeId::new(node), &Vote::Refused, &mut WaitSlots::default());
 }
 
@@ -216,15 +216,15 @@ fn a_lost_attempt_in_turn_waits_for_a_quorum_of_replies() {
 #[test]
 fn what_a_node_replied_about_the_queue_is_taken_once_and_before_its_vote() {
     let (mut rounds, ticket) = rounds();
-    rounds.record_queue_reply(ticket, NodeId::new(0), queue_reply(4));
+    rounds.record_queue_reply(ticket, NodeId::new(0), &queue_reply(4));
     rounds.vote(ticket, NodeId::new(0), &Vote::Refused, &mut WaitSlots::default());
     assert!(rounds.conclude(ticket).queue.is_none(), "it was not asked in turn");
     let ticket = rounds.open(Purpose::Acquire, b"k", &OwnerToken::from_entropy([0; 20]));
     rounds.collect_replies(ticket, QueueRound::new(None, u64::MAX));
     let stale = Ticket { generation: ticket.generation + 1, ..ticket };
-    rounds.record_queue_reply(stale, NodeId::new(2), queue_reply(9));
+    rounds.record_queue_reply(stale, NodeId::new(2), &queue_reply(9));
     refuse_in_turn(&mut rounds, ticket, 0);
-    rounds.record_queue_reply(ticket, NodeId::new(0), queue_reply(9));
+    rounds.record_queue_reply(ticket, NodeId::new(0), &queue_reply(9));
     refuse_in_turn(&mut rounds, ticket, 1);
     let queue = rounds.conclude(ticket).queue.unwrap();
     assert_eq!(queue.replies(), [(NodeId::new(0), queue_reply(5)), (NodeId::new(1), queue_reply(5))]);

@@ -25,33 +25,33 @@ fn a_reply_means_what_its_operation_makes_of_it() {
     let number = Ok(Answer::Fence(FencingToken::saturating(1_700_000_000_000_000)));
     let held = |millis| Ok(Answer::Held(Duration::from_millis(millis)));
     let all = |meaning| [meaning; 4];
-    let table: [(Reply<'_>, [Result<Answer, ProtocolError>; 4]); 21] = [
-        (Reply::Bulk(Some(b"1700000000000000")), [number, UNEXPECTED, UNEXPECTED, UNEXPECTED]),
-        (Reply::Bulk(Some(b"9007199254740992")), [foreign, UNEXPECTED, UNEXPECTED, UNEXPECTED]),
-        (Reply::Bulk(Some(b"1.7e+15")), [foreign, UNEXPECTED, UNEXPECTED, UNEXPECTED]),
-        (Reply::Bulk(None), all(UNEXPECTED)),
-        (Reply::Integer(1), [UNEXPECTED, granted, granted, granted]),
-        (Reply::Integer(0), [UNEXPECTED, absent, refused, refused]),
-        (Reply::Integer(-1), [UNEXPECTED, refused, refused, UNEXPECTED]),
-        (Reply::Integer(-2), [foreign, foreign, foreign, refused]),
-        (Reply::Integer(-3), [ahead, UNEXPECTED, ahead, refused]),
-        (Reply::Integer(-4), [held(1), UNEXPECTED, UNEXPECTED, refused]),
-        (Reply::Integer(-5), [held(2), UNEXPECTED, UNEXPECTED, UNEXPECTED]),
-        (Reply::Integer(i64::MIN), [held(i64::MAX as u64 - 2), UNEXPECTED, UNEXPECTED, UNEXPECTED]),
-        (Reply::Integer(2), [UNEXPECTED, UNEXPECTED, UNEXPECTED, granted]),
-        (Reply::Integer(5), all(UNEXPECTED)),
-        (Reply::Simple(b"OK"), all(UNEXPECTED)),
-        (Reply::Error(b"ERR unknown command 'EVAL', with args beginning with: 'l' "), all(no_scripts)),
-        (Reply::Error(b"ERR Could not find scripting engine 'lua'"), all(no_scripts)),
-        (Reply::Error(b"NOPERM this user has no permissions to run the 'eval' command"), all(no_scripts)),
-        (Reply::Error(b"NOPERM No permissions to access a key"), all(denied)),
-        (Reply::Error(b"ERR The user executing the script can't run this command or subcommand"), all(denied)),
-        (Reply::Error(b"OOM command not allowed when used memory > 'maxmemory'."), all(full)),
+    let table: [(Reply<'_>, [&Result<Answer, ProtocolError>; 4]); 21] = [
+        (Reply::Bulk(Some(b"1700000000000000")), [&number, &UNEXPECTED, &UNEXPECTED, &UNEXPECTED]),
+        (Reply::Bulk(Some(b"9007199254740992")), [&foreign, &UNEXPECTED, &UNEXPECTED, &UNEXPECTED]),
+        (Reply::Bulk(Some(b"1.7e+15")), [&foreign, &UNEXPECTED, &UNEXPECTED, &UNEXPECTED]),
+        (Reply::Bulk(None), all(&UNEXPECTED)),
+        (Reply::Integer(1), [&UNEXPECTED, &granted, &granted, &granted]),
+        (Reply::Integer(0), [&UNEXPECTED, &absent, &refused, &refused]),
+        (Reply::Integer(-1), [&UNEXPECTED, &refused, &refused, &UNEXPECTED]),
+        (Reply::Integer(-2), [&foreign, &foreign, &foreign, &refused]),
+        (Reply::Integer(-3), [&ahead, &UNEXPECTED, &ahead, &refused]),
+        (Reply::Integer(-4), [&held(1), &UNEXPECTED, &UNEXPECTED, &refused]),
+        (Reply::Integer(-5), [&held(2), &UNEXPECTED, &UNEXPECTED, &UNEXPECTED]),
+        (Reply::Integer(i64::MIN), [&held(i64::MAX as u64 - 2), &UNEXPECTED, &UNEXPECTED, &UNEXPECTED]),
+        (Reply::Integer(2), [&UNEXPECTED, &UNEXPECTED, &UNEXPECTED, &granted]),
+        (Reply::Integer(5), all(&UNEXPECTED)),
+        (Reply::Simple(b"OK"), all(&UNEXPECTED)),
+        (Reply::Error(b"ERR unknown command 'EVAL', with args beginning with: 'l' "), all(&no_scripts)),
+        (Reply::Error(b"ERR Could not find scripting engine 'lua'"), all(&no_scripts)),
+        (Reply::Error(b"NOPERM this user has no permissions to run the 'eval' command"), all(&no_scripts)),
+        (Reply::Error(b"NOPERM No permissions to access a key"), all(&denied)),
+        (Reply::Error(b"ERR The user executing the script can't run this command or subcommand"), all(&denied)),
+        (Reply::Error(b"OOM command not allowed when used memory > 'maxmemory'."), all(&full)),
     ];
     for (bytes, meanings) in table {
         for (verb, expected) in [ACQUIRE, EXTEND, Verb::Raise, Verb::Release(None)].into_iter().zip(meanings) {
             let actual = meaning(Form::Text, verb, FencingToken::MAX, bytes);
-            assert_eq!(actual, expected, "{bytes:?} to {verb:?}");
+            assert_eq!(&actual, expected, "{bytes:?} to {verb:?}");
         }
     }
 }
@@ -65,7 +65,7 @@ fn a_fence_that_is_far_ahead_of_what_was_asked_for_is_no_vote() {
     let number = Ok(Answer::Fence(FencingToken::saturating(1_700_000_000_000_000)));
     let ahead = Ok(Answer::fault(Cause::FenceAhead));
     let floor = 1_700_000_000_000_000 - LEAD_LIMIT;
-    assert_eq!([floor, floor - 1, 1].map(fence_after), [number, ahead, ahead]);
+    assert_eq!([floor, floor - 1, 1].map(fence_after), [number, ahead.clone(), ahead]);
 }
 
 #[test]

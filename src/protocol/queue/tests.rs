@@ -161,21 +161,21 @@ fn a_grant_is_one_or_the_number_of_a_lock_that_has_numbers() {
         let take = took(take(TicketRequest::Fixed(6)));
         let has_numbers = kind.fence().is_some();
         for (bytes, without, with) in [
-            (Reply::Integer(1), granted, UNEXPECTED),
-            (Reply::Bulk(Some(b"1700000000000000")), UNEXPECTED, number),
-            (Reply::Bulk(Some(b"9007199254740992")), UNEXPECTED, foreign),
-            (Reply::Bulk(Some(b"")), UNEXPECTED, foreign),
-            (Reply::Integer(-2), foreign, foreign),
-            (Reply::Integer(-3), UNEXPECTED, ahead),
-            (Reply::Integer(-4), UNEXPECTED, UNEXPECTED),
-            (Reply::Integer(0), UNEXPECTED, UNEXPECTED),
-            (Reply::Integer(2), UNEXPECTED, UNEXPECTED),
-            (Reply::Bulk(None), UNEXPECTED, UNEXPECTED),
-            (Reply::Simple(b"OK"), UNEXPECTED, UNEXPECTED),
-            (Reply::Array(None), UNEXPECTED, UNEXPECTED),
+            (Reply::Integer(1), &granted, &UNEXPECTED),
+            (Reply::Bulk(Some(b"1700000000000000")), &UNEXPECTED, &number),
+            (Reply::Bulk(Some(b"9007199254740992")), &UNEXPECTED, &foreign),
+            (Reply::Bulk(Some(b"")), &UNEXPECTED, &foreign),
+            (Reply::Integer(-2), &foreign, &foreign),
+            (Reply::Integer(-3), &UNEXPECTED, &ahead),
+            (Reply::Integer(-4), &UNEXPECTED, &UNEXPECTED),
+            (Reply::Integer(0), &UNEXPECTED, &UNEXPECTED),
+            (Reply::Integer(2), &UNEXPECTED, &UNEXPECTED),
+            (Reply::Bulk(None), &UNEXPECTED, &UNEXPECTED),
+            (Reply::Simple(b"OK"), &UNEXPECTED, &UNEXPECTED),
+            (Reply::Array(None), &UNEXPECTED, &UNEXPECTED),
         ] {
             let expected = if has_numbers { with } else { without };
-            assert_eq!(meaning(take, kind, bytes), expected, "{bytes:?} to {kind:?}");
+            assert_eq!(&meaning(take, kind, bytes), expected, "{bytes:?} to {kind:?}");
         }
     }
     let after = |least: u64| {
@@ -190,7 +190,7 @@ fn a_call_that_is_queued_learns_all_seven_fields() {
     let queued =
         |text: &str, kind| match meaning(took(take(TicketRequest::Fixed(6))), kind, Reply::Bulk(Some(text.as_bytes())))
         {
-            Ok(Answer::Queued(reply)) => reply,
+            Ok(Answer::Queued(reply)) => *reply,
             other => panic!("{other:?} to {text}"),
         };
     for kind in KINDS {
@@ -278,23 +278,23 @@ fn a_release_and_a_leave_report_whether_they_did_anything_and_who_was_told() {
     use Wake::{Denied, More, Nobody, Other};
     let [granted, refused] = [Vote::Granted, Vote::Refused].map(|vote| Ok(Answer::Vote(vote)));
     for (number, vote, wake) in [
-        (0, refused, Nobody),
-        (1, granted, Nobody),
-        (2, granted, Other),
-        (3, granted, More),
-        (4, granted, Denied),
-        (5, UNEXPECTED, Nobody),
-        (-1, UNEXPECTED, Nobody),
-        (-2, refused, Other),
-        (-3, refused, More),
-        (-4, refused, Denied),
-        (-5, UNEXPECTED, Nobody),
+        (0, &refused, Nobody),
+        (1, &granted, Nobody),
+        (2, &granted, Other),
+        (3, &granted, More),
+        (4, &granted, Denied),
+        (5, &UNEXPECTED, Nobody),
+        (-1, &UNEXPECTED, Nobody),
+        (-2, &refused, Other),
+        (-3, &refused, More),
+        (-4, &refused, Denied),
+        (-5, &UNEXPECTED, Nobody),
     ] {
-        assert_eq!(departed(Reply::Integer(number)), vote, "{number}");
+        assert_eq!(&departed(Reply::Integer(number)), vote, "{number}");
         assert_eq!(Wake::by(Reply::Integer(number)), wake, "{number}");
         for kind in KINDS {
             for verb in [Verb::Leave(None), Verb::Release(None)] {
-                assert_eq!(meaning(verb, kind, Reply::Integer(number)), vote, "{number} to {verb:?}, {kind:?}");
+                assert_eq!(&meaning(verb, kind, Reply::Integer(number)), vote, "{number} to {verb:?}, {kind:?}");
             }
         }
     }

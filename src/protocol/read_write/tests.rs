@@ -20,7 +20,7 @@ fn a_reply_means_what_its_operation_makes_of_it() {
     let [granted, refused, absent] = [Vote::Granted, Vote::Refused, Vote::Absent].map(|vote| Ok(Answer::Vote(vote)));
     let [foreign, no_scripts] = [Cause::UnexpectedValue, Cause::NoScripts].map(failed);
     let [held, held_longer] = [1, 2].map(|millis| Ok(Answer::Held(Duration::from_millis(millis))));
-    let ahead = failed(Cause::FenceAhead);
+    let [ahead, full] = [Cause::FenceAhead, Cause::OutOfMemory].map(failed);
     let number = Ok(Answer::Fence(FencingToken::saturating(1_700_000_000_000_000)));
     let all = |meaning| [meaning; 5];
     let operations = [
@@ -30,25 +30,25 @@ fn a_reply_means_what_its_operation_makes_of_it() {
         write(Verb::Raise, Some(FENCE)),
         write(Verb::Release(None), None),
     ];
-    let table: [(Reply<'_>, [Result<Answer, ProtocolError>; 5]); 14] = [
-        (Reply::Integer(1), [granted, UNEXPECTED, granted, granted, granted]),
-        (Reply::Integer(0), [UNEXPECTED, UNEXPECTED, absent, refused, refused]),
-        (Reply::Integer(-1), [UNEXPECTED, UNEXPECTED, refused, refused, UNEXPECTED]),
-        (Reply::Integer(-2), [foreign, foreign, foreign, foreign, refused]),
-        (Reply::Integer(-3), [UNEXPECTED, ahead, UNEXPECTED, ahead, refused]),
-        (Reply::Integer(-4), [held, held, UNEXPECTED, UNEXPECTED, refused]),
-        (Reply::Integer(-5), [held_longer, held_longer, UNEXPECTED, UNEXPECTED, UNEXPECTED]),
-        (Reply::Integer(2), [UNEXPECTED, UNEXPECTED, UNEXPECTED, UNEXPECTED, granted]),
-        (Reply::Integer(5), all(UNEXPECTED)),
-        (Reply::Bulk(None), all(UNEXPECTED)),
-        (Reply::Bulk(Some(b"1700000000000000")), [UNEXPECTED, number, UNEXPECTED, UNEXPECTED, UNEXPECTED]),
-        (Reply::Bulk(Some(b"9007199254740992")), [UNEXPECTED, foreign, UNEXPECTED, UNEXPECTED, UNEXPECTED]),
-        (Reply::Error(b"NOPERM this user has no permissions to run the 'eval' command"), all(no_scripts)),
-        (Reply::Error(b"OOM command not allowed"), all(failed(Cause::OutOfMemory))),
+    let table: [(Reply<'_>, [&Result<Answer, ProtocolError>; 5]); 14] = [
+        (Reply::Integer(1), [&granted, &UNEXPECTED, &granted, &granted, &granted]),
+        (Reply::Integer(0), [&UNEXPECTED, &UNEXPECTED, &absent, &refused, &refused]),
+        (Reply::Integer(-1), [&UNEXPECTED, &UNEXPECTED, &refused, &refused, &UNEXPECTED]),
+        (Reply::Integer(-2), [&foreign, &foreign, &foreign, &foreign, &refused]),
+        (Reply::Integer(-3), [&UNEXPECTED, &ahead, &UNEXPECTED, &ahead, &refused]),
+        (Reply::Integer(-4), [&held, &held, &UNEXPECTED, &UNEXPECTED, &refused]),
+        (Reply::Integer(-5), [&held_longer, &held_longer, &UNEXPECTED, &UNEXPECTED, &UNEXPECTED]),
+        (Reply::Integer(2), [&UNEXPECTED, &UNEXPECTED, &UNEXPECTED, &UNEXPECTED, &granted]),
+        (Reply::Integer(5), all(&UNEXPECTED)),
+        (Reply::Bulk(None), all(&UNEXPECTED)),
+        (Reply::Bulk(Some(b"1700000000000000")), [&UNEXPECTED, &number, &UNEXPECTED, &UNEXPECTED, &UNEXPECTED]),
+        (Reply::Bulk(Some(b"9007199254740992")), [&UNEXPECTED, &foreign, &UNEXPECTED, &UNEXPECTED, &UNEXPECTED]),
+        (Reply::Error(b"NOPERM this user has no permissions to run the 'eval' command"), all(&no_scripts)),
+        (Reply::Error(b"OOM command not allowed"), all(&full)),
     ];
     for (bytes, meanings) in table {
         for (operation, expected) in operations.into_iter().zip(meanings) {
-            assert_eq!(reply(Form::Text, operation.asked(), bytes), expected, "{bytes:?} to {operation:?}");
+            assert_eq!(&reply(Form::Text, operation.asked(), bytes), expected, "{bytes:?} to {operation:?}");
         }
     }
 }
@@ -62,7 +62,7 @@ fn a_number_that_is_far_ahead_of_what_was_asked_for_is_no_vote() {
     let number = Ok(Answer::Fence(FencingToken::saturating(1_700_000_000_000_000)));
     let ahead = Ok(Answer::fault(Cause::FenceAhead));
     let floor = 1_700_000_000_000_000 - LEAD_LIMIT;
-    assert_eq!([floor, floor - 1, 1].map(after), [number, ahead, ahead]);
+    assert_eq!([floor, floor - 1, 1].map(after), [number, ahead.clone(), ahead]);
 }
 
 #[test]

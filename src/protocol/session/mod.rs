@@ -18,8 +18,8 @@
 //! 1. [`Session::open`] queues the handshake; [`queue`](Session::queue) queues an operation on a lock's key.
 //! 2. Write [`unsent`](Traffic::unsent), then say how much went out with [`sent`](Traffic::sent).
 //! 3. Read into [`space`](Traffic::space), then say how much came with [`received`](Traffic::received).
-//! 4. Call [`next_event`](Session::next_event) until it returns `None`. Answer [`SessionEvent::WrongForm`] with
-//!    [`ask_again`](Session::ask_again), or drop it.
+//! 4. Call [`next_event`](Session::next_event) until it returns `None`. Call
+//!    [`ask_again`](Session::ask_again) where that says so.
 //! 5. After an error, or when the connection is lost, hand out the faults with [`abandon`](Session::abandon).
 
 mod inspecting;
@@ -28,7 +28,7 @@ mod parts;
 mod recheck;
 
 use super::command;
-use super::form::Answer;
+pub use super::form::Answer;
 use super::handshake::{Handshake, Part};
 use super::inspection::{self, Inspected};
 use super::script::ScriptCache;
@@ -38,10 +38,8 @@ use super::server_info::ServerInfo;
 use super::traffic::Traffic;
 use super::wake::Wake;
 use crate::algorithm::fault::{Fault, Phase};
-use crate::algorithm::fence::FencingToken;
 use crate::algorithm::latency::Histogram;
 use crate::algorithm::protocol_error::ProtocolError;
-use crate::algorithm::queue::QueueReply;
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Vote;
 use parts::PartAnswers;
@@ -53,18 +51,12 @@ use std::time::Duration;
 const RECEIVE_BUFFER: usize = 16 * 1024;
 
 /// What the bytes received so far amount to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionEvent {
-    /// A node's vote in a round.
-    Answered(Ticket, Vote),
-    /// A node's vote in a round: another token holds the key, for this long at most, counted from now.
-    Held(Ticket, Duration),
-    /// A node's vote in a round: other tokens hold these keys of the set, a bit for each.
-    RefusedFor(Ticket, Vote, u64),
-    /// A node's vote in a round of a call that asks in turn: it grants nothing now.
-    Queued(Ticket, QueueReply),
-    /// A node's vote in a round: the key is ours, with this fence.
-    Fenced(Ticket, FencingToken),
+    /// A node's answer in a round: its vote, and what there is to say beyond that. To [`Answer::WrongForm`], call
+    /// [`ask_again`](Session::ask_again), or not: an acquisition must not go out behind the release of an attempt that
+    /// was given up meanwhile.
+    Answered(Ticket, Answer),
     /// The node did not run the release of a round, for this reason: it is to be sent again later.
     NotRun(Ticket, Fault),
     /// A node's vote on whether a lock is held: granted with what [`Session::take_occupant`] returns, or absent.
@@ -79,9 +71,6 @@ pub enum SessionEvent {
     Noted,
     /// The handshake was refused, or the server has become a replica; no vote on this connection counts.
     Rejected(Fault),
-    /// The node does not run the form that an operation was sent in: call [`ask_again`](Session::ask_again), or not. An
-    /// acquisition must not go out behind the release of an attempt that was given up meanwhile.
-    WrongForm(Ticket),
 }
 
 /// One connection's conversation.
@@ -241,7 +230,7 @@ impl Session {
             if self.is_confirmed()
                 && let Some((sent, answer)) = self.unconfirmed.take()
             {
-                return Ok(Some(self.answered(&sent, &answer)));
+                return Ok(Some(self.answered(&sent, answer)));
             }
             if !self.traffic.has_input() {
                 return Ok(None);
@@ -260,15 +249,14 @@ impl Session {
                     self.informed(request, refused)
                 }
                 &Request::Operation(sent) => {
-                    let (mut answer, wake) = (sent.parse_reply(reply), sent.wake(reply));
-                    let answer = answer.as_mut().map_err(|error| *error)?;
+                    let (mut answer, wake) = (sent.parse_reply(reply)?, sent.wake(reply));
                     self.wakes.add(sent.part, wake);
                     if sent.part > 0 {
-                        self.parts.finish(sent.part, answer, sent.asked.acquires());
+                        answer = self.parts.finish(sent.part, answer, sent.asked.acquires());
                     }
                     self.taken(length);
                     if self.looks_behind_votes && !sent.asked.is_release() && self.is_looking() {
-                        self.unconfirmed = Some((sent, *answer));
+                        self.unconfirmed = Some((sent, answer));
                         continue;
                     }
                     return Ok(Some(self.answered(&sent, answer)));
@@ -329,7 +317,7 @@ impl Session {
     /// The server has said what it is, or refuses to say it.
     fn informed(&mut self, request: Request, refused: Option<Fault>) -> Option<SessionEvent> {
         match request {
-            Request::Check(ticket) => Some(SessionEvent::Answered(ticket, self.checked(refused))),
+            Request::Check(ticket) => Some(SessionEvent::Answered(ticket, Answer::Vote(self.checked(refused)))),
             Request::Handshake(part) => self.handshake_answered(part, refused),
             Request::Recheck(part) => self.rechecked(part, refused),
             _ => None,

@@ -1,7 +1,7 @@
 //! The one path of an operation, plain or fenced: queued, sent in a form, and its event made. [`Command`]
 //! writes it, and [`SentOperation`] parses its reply.
 
-use super::{Command, EncodedOperation, HandshakeState, Request, SentOperation, Session, SessionEvent, Ticket};
+use super::{Command, EncodedOperation, Request, SentOperation, Session, SessionEvent};
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Vote;
 use crate::protocol::form::{Answer, Form};
@@ -60,31 +60,31 @@ impl Session {
     }
 
     /// The event in the answer to an operation.
-    pub(super) fn answered(&mut self, sent: &SentOperation, answer: &Answer) -> SessionEvent {
-        let (ticket, is_release) = (sent.ticket, sent.asked.is_release());
-        self.note_script(sent, answer);
+    pub(super) fn answered(&mut self, sent: &SentOperation, answer: Answer) -> SessionEvent {
+        self.note_script(sent, &answer);
         // From this answer on: it may not be sent again, and a node whose answers come late would refuse each attempt
         // that follows it.
-        self.takes_by_set |= sent.form == Form::Text && *answer == Answer::WrongForm;
-        let is_duplicate = self.standing.is_duplicate();
-        match (answer, &self.standing) {
-            (Answer::Vote(vote), state) if is_release => released(ticket, vote, state),
-            // What is granted on a duplicate URL is granted by the server, and the URL that votes for the server may be
-            // refused because of it. A fence would have to be raised on the connection that answered it.
-            (Answer::Vote(Vote::Granted), _) if is_duplicate && sent.asked.kind.fence().is_none() => {
-                SessionEvent::Answered(ticket, Vote::Granted)
+        self.takes_by_set |= sent.form == Form::Text && answer == Answer::WrongForm;
+        match (&answer, self.standing.rejection()) {
+            (Answer::Vote(Vote::Fault(reason)), rejection) if sent.asked.is_release() && reason.cause.is_not_run() => {
+                SessionEvent::NotRun(sent.ticket, *rejection.unwrap_or(reason))
             }
-            // Another form would not give it a vote. A release is wanted for what it does.
-            (Answer::WrongForm, HandshakeState::Rejected(_)) if is_release || is_duplicate => {
-                SessionEvent::WrongForm(ticket)
-            }
-            (_, &HandshakeState::Rejected(fault)) => SessionEvent::Answered(ticket, Vote::Fault(fault)),
-            (&Answer::Fence(fence), _) => SessionEvent::Fenced(ticket, fence),
-            (&Answer::Held(left), _) => SessionEvent::Held(ticket, left),
-            (&Answer::Queued(reply), _) => SessionEvent::Queued(ticket, reply),
-            (&Answer::RefusedFor(vote, keys), _) => SessionEvent::RefusedFor(ticket, vote, keys),
-            (&Answer::Vote(vote), _) => SessionEvent::Answered(ticket, vote),
-            (Answer::WrongForm, _) => SessionEvent::WrongForm(ticket),
+            (_, None) => SessionEvent::Answered(sent.ticket, answer),
+            (_, Some(_)) if self.counts_all_the_same(sent, &answer) => SessionEvent::Answered(sent.ticket, answer),
+            (_, Some(&rejection)) => SessionEvent::Answered(sent.ticket, Answer::Vote(Vote::Fault(rejection))),
+        }
+    }
+
+    /// Whether an answer counts of a node that may not vote. What is granted or deleted on a duplicate URL is granted
+    /// or deleted by the server, and the URL that votes for the server may be refused because of it; but a fence would
+    /// have to be raised on the connection that answered it. Another form would not give the node a vote, and a release
+    /// is wanted for what it does.
+    fn counts_all_the_same(&self, sent: &SentOperation, answer: &Answer) -> bool {
+        let (is_release, is_duplicate) = (sent.asked.is_release(), self.standing.is_duplicate());
+        match answer {
+            Answer::Vote(Vote::Granted) => is_duplicate && (is_release || sent.asked.kind.fence().is_none()),
+            Answer::WrongForm => is_release || is_duplicate,
+            _ => false,
         }
     }
 
@@ -105,17 +105,5 @@ impl Session {
             }
             _ => {}
         }
-    }
-}
-
-/// The event in the answer to a release. What a duplicate URL deletes is deleted on the server.
-fn released(ticket: Ticket, vote: &Vote, state: &HandshakeState) -> SessionEvent {
-    let is_deleted = *vote == Vote::Granted && state.is_duplicate();
-    match (vote, state.rejection().filter(|_| !is_deleted)) {
-        (Vote::Fault(reason), rejection) if reason.cause.is_not_run() => {
-            SessionEvent::NotRun(ticket, *rejection.unwrap_or(reason))
-        }
-        (_, Some(&fault)) => SessionEvent::Answered(ticket, Vote::Fault(fault)),
-        (&vote, None) => SessionEvent::Answered(ticket, vote),
     }
 }

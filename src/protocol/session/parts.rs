@@ -29,22 +29,22 @@ impl PartAnswers {
             Answer::Vote(Vote::Refused) => self.refused |= 1 << part,
             _ => {}
         }
-        if self.worst.is_none_or(|worst| weight(&answer) > weight(&worst)) {
+        if self.worst.as_ref().is_none_or(|worst| weight(&answer) > weight(worst)) {
             self.worst = Some(answer);
         }
     }
 
-    /// Takes the answer to the last part, and makes it that to the whole request. `acquires`: it was to set the keys.
-    pub(super) fn finish(&mut self, part: u8, answer: &mut Answer, acquires: bool) {
-        self.add(part, *answer);
+    /// Takes the answer to the last part, and gives that to the whole request. `acquires`: it was to set the keys.
+    pub(super) fn finish(&mut self, part: u8, answer: Answer, acquires: bool) -> Answer {
+        self.add(part, answer);
         let PartAnswers { worst, refused, has_granted } = std::mem::take(self);
-        *answer = match worst.unwrap_or(*answer) {
-            Answer::Vote(Vote::Refused) if acquires => {
+        match worst {
+            Some(Answer::Vote(Vote::Refused)) if acquires => {
                 let vote = if has_granted { Vote::Partial } else { Vote::Refused };
                 Answer::RefusedFor(vote, refused)
             }
-            worst => worst,
-        };
+            worst => worst.unwrap_or(Answer::Vote(Vote::Granted)),
+        }
     }
 }
 
@@ -85,8 +85,7 @@ mod tests {
         for (part, &letter) in first.iter().enumerate() {
             parts.add(part as u8, answer(char::from(letter)));
         }
-        let mut folded = answer(char::from(*last));
-        parts.finish(first.len() as u8, &mut folded, acquires);
+        let folded = parts.finish(first.len() as u8, answer(char::from(*last)), acquires);
         assert!(parts.worst.is_none() && parts.refused == 0 && !parts.has_granted, "the next request begins anew");
         folded
     }
@@ -118,9 +117,9 @@ mod tests {
     fn a_set_is_one_request_of_several_commands_and_one_vote() {
         let sent = ["a", "b"].map(|key| format!("*6 $3 SET $1 {key} $40 TOKEN $2 NX $2 PX $1 1 ")).concat();
         for (replies, event) in [
-            ("+OK\r\n+OK\r\n", SessionEvent::Answered(TICKET, Vote::Granted)),
-            ("+OK\r\n$-1\r\n", SessionEvent::RefusedFor(TICKET, Vote::Partial, 0b10)),
-            ("$-1\r\n$-1\r\n", SessionEvent::RefusedFor(TICKET, Vote::Refused, 0b11)),
+            ("+OK\r\n+OK\r\n", SessionEvent::Answered(TICKET, Answer::Vote(Vote::Granted))),
+            ("+OK\r\n$-1\r\n", SessionEvent::Answered(TICKET, Answer::RefusedFor(Vote::Partial, 0b10))),
+            ("$-1\r\n$-1\r\n", SessionEvent::Answered(TICKET, Answer::RefusedFor(Vote::Refused, 0b11))),
         ] {
             let (mut session, bytes) = asked(ACQUIRE);
             assert_eq!(bytes, sent);
@@ -141,22 +140,22 @@ mod tests {
 
     #[test]
     fn a_release_of_a_set_reports_for_each_key_who_was_told() {
-        let released = SessionEvent::Answered(TICKET, Vote::Granted);
-        let untouched = SessionEvent::Answered(TICKET, Vote::Refused);
+        let released = SessionEvent::Answered(TICKET, Answer::Vote(Vote::Granted));
+        let untouched = SessionEvent::Answered(TICKET, Answer::Vote(Vote::Refused));
         for (replies, event, told, more, is_denied) in [
-            (":1\r\n:1\r\n", released, 0, 0, false),
-            (":2\r\n:1\r\n", released, 0b01, 0, false),
-            (":1\r\n:2\r\n", released, 0b10, 0, false),
-            (":2\r\n:2\r\n", released, 0b11, 0, false),
-            (":3\r\n:2\r\n", released, 0b10, 0b01, false),
-            (":1\r\n:3\r\n", released, 0, 0b10, false),
-            (":4\r\n:1\r\n", released, 0, 0, true),
-            (":1\r\n:4\r\n", released, 0, 0, true),
-            (":-2\r\n:-3\r\n", untouched, 0b01, 0b10, false),
+            (":1\r\n:1\r\n", &released, 0, 0, false),
+            (":2\r\n:1\r\n", &released, 0b01, 0, false),
+            (":1\r\n:2\r\n", &released, 0b10, 0, false),
+            (":2\r\n:2\r\n", &released, 0b11, 0, false),
+            (":3\r\n:2\r\n", &released, 0b10, 0b01, false),
+            (":1\r\n:3\r\n", &released, 0, 0b10, false),
+            (":4\r\n:1\r\n", &released, 0, 0, true),
+            (":1\r\n:4\r\n", &released, 0, 0, true),
+            (":-2\r\n:-3\r\n", &untouched, 0b01, 0b10, false),
         ] {
             let (mut session, _) = asked(RELEASE);
             assert_eq!(session.unanswered_releases(), 1);
-            assert_eq!(events(&mut session, replies), [event], "{replies:?}");
+            assert_eq!(events(&mut session, replies), std::slice::from_ref(event), "{replies:?}");
             assert_eq!(session.take_wakes(), Wakes { told, more, is_denied }, "{replies:?}");
             assert_eq!((session.take_wakes(), session.unanswered_releases()), (Wakes::default(), 0), "once");
         }
@@ -181,16 +180,16 @@ mod tests {
     #[test]
     fn a_set_is_asked_again_as_a_whole() {
         let (mut session, _) = asked(RELEASE);
-        assert_eq!(events(&mut session, ":1\r\n:1\r\n"), [SessionEvent::Answered(TICKET, Vote::Granted)]);
+        assert_eq!(events(&mut session, ":1\r\n:1\r\n"), [SessionEvent::Answered(TICKET, Answer::Vote(Vote::Granted))]);
         let (key, token) = (LockKey::of("", ["a", "b"]), OwnerToken::from_entropy([0xab; OwnerToken::ENTROPY]));
         let command = Command { ticket: TICKET, operation: &RELEASE, key: key.as_bytes(), token: &token };
         session.queue(&command, Timestamp::ORIGIN, &mut EncodedOperation::default());
         let reported = events(&mut session, &"-NOSCRIPT No matching script.\r\n".repeat(2));
-        assert_eq!(reported, [SessionEvent::WrongForm(TICKET)]);
+        assert_eq!(reported, [SessionEvent::Answered(TICKET, Answer::WrongForm)]);
         session.traffic.sent(session.traffic.unsent().len());
         session.ask_again(&command, Timestamp::ORIGIN);
         assert_eq!(String::from_utf8_lossy(session.traffic.unsent()).matches("EVAL\r\n").count(), 2);
-        assert_eq!(events(&mut session, ":1\r\n:1\r\n"), [SessionEvent::Answered(TICKET, Vote::Granted)]);
+        assert_eq!(events(&mut session, ":1\r\n:1\r\n"), [SessionEvent::Answered(TICKET, Answer::Vote(Vote::Granted))]);
     }
 
     #[test]

@@ -170,10 +170,10 @@ mod tests {
     #[test]
     fn a_vote_long_after_the_last_look_comes_behind_another_one() {
         let mut session = member(&replication("master"));
-        let granted = SessionEvent::Answered(TICKET, Vote::Granted);
         for (millis, looks) in [(1000, false), (1001, true), (1002, false), (2001, false), (2002, true), (9000, true)] {
             assert_eq!(before_set(&mut session, at(millis)), if looks { RECHECK } else { "" }, "{millis}");
             let reported = if looks { replication("master") } else { String::new() };
+            let granted = SessionEvent::Answered(TICKET, Answer::Vote(Vote::Granted));
             let expected = if looks { vec![SessionEvent::Rechecked, granted] } else { vec![granted] };
             assert_eq!(events(&mut session, &format!("{reported}+OK\r\n")), expected);
         }
@@ -205,7 +205,10 @@ mod tests {
         before_set(&mut session, at(5000));
         let fault = Fault::new(Phase::Reply, Cause::NotMaster);
         let reported = events(&mut session, &format!("{}-READONLY no\r\n", replication("slave")));
-        assert_eq!(reported, [SessionEvent::Rejected(fault), SessionEvent::Answered(TICKET, Vote::Fault(fault))]);
+        assert_eq!(
+            reported,
+            [SessionEvent::Rejected(fault), SessionEvent::Answered(TICKET, Answer::Vote(Vote::Fault(fault)))]
+        );
         assert_eq!(before_set(&mut session, at(9000)), "", "there is nothing more to know");
     }
 
@@ -218,7 +221,7 @@ mod tests {
         for millis in [5000, 5001, 5002] {
             assert_eq!(before_set(&mut session, at(millis)), RECHECK);
             let reported = events(&mut session, "-BUSY a script runs\r\n$-1\r\n");
-            assert_eq!(reported, [SessionEvent::Answered(TICKET, Vote::Refused)]);
+            assert_eq!(reported, [SessionEvent::Answered(TICKET, Answer::Vote(Vote::Refused))]);
         }
     }
 
@@ -236,11 +239,12 @@ mod tests {
         session.traffic.sent(sent.len());
         assert!(sent.starts_with("*6\r\n$3\r\nSET\r\n"), "{sent}");
         assert_eq!(sent.matches(RECHECK).count(), 2);
-        let [granted, refused] = [Vote::Granted, Vote::Refused].map(|vote| SessionEvent::Answered(TICKET, vote));
+        let [granted, refused] =
+            [Vote::Granted, Vote::Refused].map(|vote| SessionEvent::Answered(TICKET, Answer::Vote(vote)));
         assert_eq!(events(&mut session, "+OK\r\n"), [], "the look is missing");
         assert!(!session.has_event());
         let reported = events(&mut session, &format!("{}$-1\r\n", replication("master")));
-        assert_eq!(reported, [SessionEvent::Rechecked, granted]);
+        assert_eq!(reported, [SessionEvent::Rechecked, granted.clone()]);
         let reported = events(&mut session, &format!("{}:1\r\n", replication("master")));
         assert_eq!(reported, [SessionEvent::Rechecked, refused, granted]);
 
@@ -248,7 +252,7 @@ mod tests {
         queue(&mut session, set, at(5000));
         let busy = Fault::new(Phase::Reply, Cause::Server("BUSY"));
         let reported = events(&mut session, "+OK\r\n-BUSY a script runs\r\n");
-        assert_eq!(reported, [SessionEvent::Answered(TICKET, Vote::Fault(busy))]);
+        assert_eq!(reported, [SessionEvent::Answered(TICKET, Answer::Vote(Vote::Fault(busy)))]);
         queue(&mut session, set, at(5000));
         session.traffic.sent(session.traffic.unsent().len());
         assert_eq!(events(&mut session, "+OK\r\n"), []);
@@ -256,7 +260,10 @@ mod tests {
         queue(&mut session, set, at(5000));
         let replica = Fault::new(Phase::Reply, Cause::NotMaster);
         let reported = events(&mut session, &format!("+OK\r\n{}", replication("slave")));
-        assert_eq!(reported, [SessionEvent::Rejected(replica), SessionEvent::Answered(TICKET, Vote::Fault(replica))]);
+        assert_eq!(
+            reported,
+            [SessionEvent::Rejected(replica), SessionEvent::Answered(TICKET, Answer::Vote(Vote::Fault(replica)))]
+        );
     }
 
     #[test]
@@ -272,12 +279,15 @@ mod tests {
         assert_eq!(events(&mut session, TIME), [SessionEvent::Accepted]);
         assert_eq!(before_set(&mut session, at(5000)), format!("{RECHECK}{LOOK}"));
         let reported = events(&mut session, &format!("{}$-1\r\n{TIME}+OK\r\n", replication("master")));
-        assert_eq!(reported, [SessionEvent::Rechecked, SessionEvent::Answered(TICKET, Vote::Granted)]);
+        assert_eq!(reported, [SessionEvent::Rechecked, SessionEvent::Answered(TICKET, Answer::Vote(Vote::Granted))]);
         // A replica's objection is known with the first reply, and reported once.
         before_set(&mut session, at(9000));
         let fault = Fault::new(Phase::Reply, Cause::NotMaster);
         let reported = events(&mut session, &format!("{}$-1\r\n{TIME}-READONLY no\r\n", replication("slave")));
-        assert_eq!(reported, [SessionEvent::Rejected(fault), SessionEvent::Answered(TICKET, Vote::Fault(fault))]);
+        assert_eq!(
+            reported,
+            [SessionEvent::Rejected(fault), SessionEvent::Answered(TICKET, Answer::Vote(Vote::Fault(fault)))]
+        );
         assert_eq!(session.traffic.backlog(), 0);
     }
 }

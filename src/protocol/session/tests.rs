@@ -2,6 +2,7 @@
 
 use super::{SessionEvent as Event, *};
 use crate::algorithm::fault::Cause;
+use crate::algorithm::fence::FencingToken;
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::vote::Vote;
 use crate::protocol::operation::{FenceRequest, Kind, Operation, Verb};
@@ -99,7 +100,10 @@ fn the_handshake_goes_out_in_one_flight_with_the_first_command() {
         .collect();
     assert!(order.is_sorted(), "{flight}");
     let replies = format!("+OK\r\n+OK\r\n{}+OK\r\n", introduction(INFO, "role:master"));
-    assert_eq!(events(&mut session, &replies), [Event::Accepted, Event::Answered(ticket(0), Vote::Granted)]);
+    assert_eq!(
+        events(&mut session, &replies),
+        [Event::Accepted, Event::Answered(ticket(0), Answer::Vote(Vote::Granted))]
+    );
     assert_eq!((session.traffic.backlog(), session.traffic.waiting_since()), (0, None));
 }
 
@@ -124,11 +128,15 @@ fn a_refused_handshake_spoils_every_vote_and_is_reported_once() {
             let mut session = Session::open(handshake, NOW);
             acquire(&mut session, ticket(0), b"k", &token(1));
             let reported = events(&mut session, &format!("{replies}{reply}"));
-            assert_eq!(reported, [Event::Rejected(fault), Event::Answered(ticket(0), Vote::Fault(fault))], "{replies}");
+            assert_eq!(
+                reported,
+                [Event::Rejected(fault), Event::Answered(ticket(0), Answer::Vote(Vote::Fault(fault)))],
+                "{replies}"
+            );
             // What the SET may have done all the same is undone on the same connection, without a vote.
             release(&mut session, ticket(1), &token(1));
             assert!(sent(&mut session).contains("EVAL"));
-            assert_eq!(events(&mut session, ":1\r\n"), [Event::Answered(ticket(1), Vote::Fault(fault))]);
+            assert_eq!(events(&mut session, ":1\r\n"), [Event::Answered(ticket(1), Answer::Vote(Vote::Fault(fault)))]);
         }
     }
 }
@@ -155,7 +163,7 @@ fn the_memory_is_asked_for_when_no_lock_waits_and_decides_nothing() {
         let mut session = Session::open(&Handshake::default(), NOW);
         acquire(&mut session, ticket(0), b"k", &token(1));
         let master = bulk(&format!("role:master\r\nmaster_replid:{0}\r\nmaster_replid2:{0}", "a".repeat(40)));
-        let granted = Event::Answered(ticket(0), Vote::Granted);
+        let granted = Event::Answered(ticket(0), Answer::Vote(Vote::Granted));
         assert_eq!(events(&mut session, &format!("{}{master}+OK\r\n", bulk(INFO))), [Event::Accepted, granted]);
         // While nodes are judged, a call may wait for the look.
         session.look(NOW);
@@ -174,7 +182,7 @@ fn the_memory_is_asked_for_when_no_lock_waits_and_decides_nothing() {
         session.check(ticket(1), NOW);
         assert_eq!(sent(&mut session).matches(MEMORY).count(), 1);
         let replies = introduction(INFO, "role:master") + said + &bulk("role:master");
-        let granted = Event::Answered(ticket(1), Vote::Granted);
+        let granted = Event::Answered(ticket(1), Answer::Vote(Vote::Granted));
         assert_eq!(events(&mut session, &replies), [Event::Accepted, Event::MemoryKnown, granted], "{said}");
         assert_eq!(session.identity().eviction(), eviction);
     }
@@ -191,10 +199,10 @@ fn late_replies_go_to_the_requests_they_belong_to() {
     assert_eq!(
         events(&mut session, "+OK\r\n:0\r\n:1\r\n$-1\r\n"),
         [
-            Event::Answered(ticket(1), Vote::Granted),
-            Event::Answered(ticket(2), Vote::Absent),
-            Event::Answered(ticket(3), Vote::Granted),
-            Event::Answered(ticket(4), Vote::Refused)
+            Event::Answered(ticket(1), Answer::Vote(Vote::Granted)),
+            Event::Answered(ticket(2), Answer::Vote(Vote::Absent)),
+            Event::Answered(ticket(3), Answer::Vote(Vote::Granted)),
+            Event::Answered(ticket(4), Answer::Vote(Vote::Refused))
         ]
     );
 }
@@ -214,7 +222,7 @@ fn replies_split_at_every_byte_mean_the_same() {
     }
     let full = Vote::Fault(Fault::new(Phase::Reply, Cause::OutOfMemory));
     let votes = [Vote::Granted, Vote::Refused, full];
-    assert_eq!(seen, [0, 1, 2].map(|slot| Event::Answered(ticket(slot), votes[slot as usize])));
+    assert_eq!(seen, [0, 1, 2].map(|slot| Event::Answered(ticket(slot), Answer::Vote(votes[slot as usize]))));
 }
 
 #[test]
@@ -254,7 +262,7 @@ fn without_scripts_a_release_is_not_run_and_an_extension_is_a_fault() {
         let fault = Fault::new(Phase::Reply, Cause::NoScripts);
         assert_eq!(
             events(&mut session, &denial.repeat(2)),
-            [Event::NotRun(ticket(0), fault), Event::Answered(ticket(1), Vote::Fault(fault))]
+            [Event::NotRun(ticket(0), fault), Event::Answered(ticket(1), Answer::Vote(Vote::Fault(fault)))]
         );
     }
 }
@@ -326,7 +334,7 @@ fn an_extension_goes_by_script_to_every_server() {
             extend(&mut session, ticket(slot), &token(1), 30_000);
             let command = sent(&mut session);
             assert!(command.contains("\r\nEVAL\r\n") && command.ends_with("\r\n30000\r\n"), "{command}");
-            assert_eq!(events(&mut session, reply), [Event::Answered(ticket(slot), vote)]);
+            assert_eq!(events(&mut session, reply), [Event::Answered(ticket(slot), Answer::Vote(vote))]);
         }
     }
 }
@@ -338,7 +346,11 @@ fn an_extension_counts_only_where_the_node_may_vote() {
         let mut session = member(INFO);
         extend(&mut session, ticket(0), &token(1), 30_000);
         session.reject(fault);
-        assert_eq!(events(&mut session, reply), [Event::Answered(ticket(0), Vote::Fault(fault))], "{reply}");
+        assert_eq!(
+            events(&mut session, reply),
+            [Event::Answered(ticket(0), Answer::Vote(Vote::Fault(fault)))],
+            "{reply}"
+        );
     }
 }
 
@@ -366,7 +378,7 @@ fn a_script_that_was_run_is_called_by_its_hash_until_it_is_forgotten_too_often()
         let mut ways = Vec::new();
         for answer in answers {
             ways.push(if sent(&mut session).contains("EVALSHA") { "hash" } else { "text" });
-            if let [Event::WrongForm(again)] = events(&mut session, answer)[..] {
+            if let [Event::Answered(again, Answer::WrongForm)] = events(&mut session, answer)[..] {
                 ask_again(&mut session, again, Verb::Release(None));
             }
         }

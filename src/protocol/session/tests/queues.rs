@@ -16,13 +16,13 @@ fn releases_and_leaves_report_who_was_told() {
             (":4\r\n", Vote::Granted, Wakes { is_denied: true, ..Wakes::default() }),
         ] {
             queue(&mut session, ticket(1), (verb, Kind::Plain), (b"k", &token(1)));
-            assert_eq!(events(&mut session, reply), [Event::Answered(ticket(1), vote)], "{verb:?}");
+            assert_eq!(events(&mut session, reply), [Event::Answered(ticket(1), Answer::Vote(vote))], "{verb:?}");
             assert_eq!((session.take_wakes(), session.take_wakes()), (wakes, Wakes::default()), "{verb:?}, {reply:?}");
         }
     }
     // An extension has the same numbers for something else.
     extend(&mut session, ticket(1), &token(1), 1000);
-    assert_eq!(events(&mut session, ":-1\r\n"), [Event::Answered(ticket(1), Vote::Refused)]);
+    assert_eq!(events(&mut session, ":-1\r\n"), [Event::Answered(ticket(1), Answer::Vote(Vote::Refused))]);
     assert_eq!(session.take_wakes(), Wakes::default());
 }
 
@@ -43,10 +43,10 @@ fn taken(session: &mut Session, stores_only: bool, replies: &[&str]) -> (Vec<&'s
         let way = ["EVALSHA", "EVAL", "SET"].into_iter().find(|word| command.contains(&format!("\r\n{word}\r\n")));
         ways.push(way.unwrap());
         let reported = events(session, reply);
-        if let [Event::WrongForm(again)] = reported[..] {
+        if let [Event::Answered(again, Answer::WrongForm)] = reported[..] {
             ask_again(session, again, take(stores_only));
         }
-        last = reported.last().copied();
+        last = reported.last().cloned();
     }
     (ways, last.unwrap())
 }
@@ -64,17 +64,19 @@ fn a_call_that_is_queued_learns_where() {
         slots: Slots::default(),
         head: None,
     };
-    let queued = Event::Queued(ticket(1), reply);
-    assert_eq!(taken(&mut session, true, &["$12\r\nn 5 0 0 - - \r\n"]), (vec!["EVAL"], queued));
+    let queued = Event::Answered(ticket(1), Answer::Queued(Box::new(reply)));
+    assert_eq!(taken(&mut session, true, &["$12\r\nn 5 0 0 - - \r\n"]), (vec!["EVAL"], queued.clone()));
     assert_eq!(taken(&mut session, false, &["$12\r\nn 5 0 0 - - \r\n"]), (vec!["EVALSHA"], queued), "it was run");
-    let granted = Event::Answered(ticket(1), Vote::Granted);
-    assert_eq!(taken(&mut session, false, &[":1\r\n"]), (vec!["EVALSHA"], granted));
+    let granted = Event::Answered(ticket(1), Answer::Vote(Vote::Granted));
+    assert_eq!(taken(&mut session, false, &[":1\r\n"]), (vec!["EVALSHA"], granted.clone()));
     // What other programs have stored does not end the connection.
-    let damage = Event::Answered(ticket(1), Vote::Fault(Fault::new(Phase::Reply, Cause::UnexpectedValue)));
+    let damage =
+        Event::Answered(ticket(1), Answer::Vote(Vote::Fault(Fault::new(Phase::Reply, Cause::UnexpectedValue))));
     assert_eq!(taken(&mut session, false, &["$12\r\nn x 0 0 - - \r\n"]).1, damage);
     assert_eq!(taken(&mut session, false, &[":1\r\n"]).1, granted);
     session.reject(Fault::new(Phase::Handshake, Cause::NotMaster));
-    let rejected = Event::Answered(ticket(1), Vote::Fault(Fault::new(Phase::Handshake, Cause::NotMaster)));
+    let rejected =
+        Event::Answered(ticket(1), Answer::Vote(Vote::Fault(Fault::new(Phase::Handshake, Cause::NotMaster))));
     assert_eq!(taken(&mut session, false, &["$12\r\nn 5 0 0 - - \r\n"]).1, rejected);
 }
 
@@ -82,15 +84,15 @@ fn a_call_that_is_queued_learns_where() {
 fn a_take_goes_by_hash_then_by_text_then_by_set_which_is_remembered() {
     let no_script = "-NOSCRIPT No matching script.\r\n";
     let no_eval = "-NOPERM this user has no permissions to run the 'eval' command\r\n";
-    let granted = Event::Answered(ticket(1), Vote::Granted);
+    let granted = Event::Answered(ticket(1), Answer::Vote(Vote::Granted));
     let mut session = member(INFO);
-    assert_eq!(taken(&mut session, false, &[":1\r\n"]), (vec!["EVAL"], granted));
-    assert_eq!(taken(&mut session, false, &[no_script, ":1\r\n"]), (vec!["EVALSHA", "EVAL"], granted));
+    assert_eq!(taken(&mut session, false, &[":1\r\n"]), (vec!["EVAL"], granted.clone()));
+    assert_eq!(taken(&mut session, false, &[no_script, ":1\r\n"]), (vec!["EVALSHA", "EVAL"], granted.clone()));
     let all = (vec!["EVALSHA", "EVAL", "SET"], granted);
     assert_eq!(taken(&mut session, false, &[no_script, no_eval, "+OK\r\n"]), all);
-    let refused = Event::Answered(ticket(1), Vote::Refused);
-    assert_eq!(taken(&mut session, false, &["$-1\r\n"]), (vec!["SET"], refused));
+    let refused = Event::Answered(ticket(1), Answer::Vote(Vote::Refused));
+    assert_eq!(taken(&mut session, false, &["$-1\r\n"]), (vec!["SET"], refused.clone()));
     // SET stores no entry.
-    let fault = Event::Answered(ticket(1), Vote::Fault(Fault::new(Phase::Reply, Cause::NoScripts)));
+    let fault = Event::Answered(ticket(1), Answer::Vote(Vote::Fault(Fault::new(Phase::Reply, Cause::NoScripts))));
     assert_eq!(taken(&mut session, true, &[no_eval]), (vec!["EVAL"], fault));
 }
