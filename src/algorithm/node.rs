@@ -51,6 +51,11 @@ impl NodeSet {
         self.0 != before
     }
 
+    /// Adds or removes a node.
+    pub fn set(&mut self, node: NodeId, is_in: bool) {
+        self.0 = self.0 & !(1 << node.0) | u64::from(is_in) << node.0;
+    }
+
     /// Whether the node is in the set.
     pub const fn contains(self, node: NodeId) -> bool {
         self.0 & (1 << node.0) != 0

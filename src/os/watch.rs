@@ -18,6 +18,8 @@ pub(crate) struct Interest {
 
 /// What the driver polls, and what it found.
 pub(crate) struct Watch {
+    /// Tells lists apart.
+    pub(crate) number: u64,
     pub(super) waker: Arc<Waker>,
     /// By node.
     pub(crate) streams: Box<[Option<Interest>]>,
@@ -37,6 +39,7 @@ pub(crate) struct Watch {
 impl Watch {
     pub(crate) fn new(waker: &Arc<Waker>, nodes: usize) -> Watch {
         Watch {
+            number: 0,
             waker: Arc::clone(waker),
             streams: (0..nodes).map(|_| None).collect(),
             subscribers: Vec::new(),

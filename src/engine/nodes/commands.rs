@@ -87,6 +87,11 @@ impl Commands {
         self.unsent = self.unsent.union(nodes);
     }
 
+    /// The nodes to write to.
+    pub(super) fn unsent(&self) -> NodeSet {
+        self.unsent
+    }
+
     /// Takes the nodes to write to, and when the latest command for them was queued.
     pub(super) fn take_unsent(&mut self) -> (NodeSet, Timestamp) {
         (std::mem::take(&mut self.unsent), self.queued_at)

@@ -125,7 +125,9 @@ impl Nodes {
         &self.connections[node.index()]
     }
 
+    /// For what may change the state of the connection, or its stream.
     fn node_mut(&mut self, node: NodeId) -> &mut NodeConnection {
+        self.poll.note_touched(node);
         &mut self.connections[node.index()]
     }
 
@@ -235,9 +237,10 @@ impl Nodes {
     }
 
     fn flush_node(&mut self, node: NodeId, now: Timestamp) -> Result<(), Fault> {
-        let flushed = self.node_mut(node).flush(now);
-        self.releases.note_written(node, &self.connections[node.index()]);
-        self.poll.note_change(*flushed.as_ref().unwrap_or(&false));
+        let connection = &mut self.connections[node.index()];
+        let flushed = connection.flush(now);
+        self.releases.note_written(node, connection);
+        self.poll.note_written(node, *flushed.as_ref().unwrap_or(&false));
         flushed.map(|_| ())
     }
 
@@ -324,14 +327,10 @@ impl Reactor for Nodes {
     }
 
     fn watch(&mut self, alone: bool, now: Timestamp) -> Box<Watch> {
-        let mut watch = self.poll.take(&self.connections);
+        let (mut watch, due) = self.poll.take(&self.connections, self.commands.unsent(), now);
         self.subscribers.list(&mut watch, &self.connections, now);
         // An address that does not answer is given up for the next one.
-        let due = self.connections.iter().map(|connection| connection.due(now)).min();
-        if let Some(due) = due.filter(|&due| due < Timestamp::NEVER) {
-            watch.limit = watch.limit.min(due.since(now));
-        }
-        watch.limit = watch.limit.min(self.incarnations.due().since(now));
+        watch.limit = watch.limit.min(due.min(self.incarnations.due()).since(now));
         if self.releases.bounds_poll() {
             let due = self.releases.due(&self.connections);
             watch.limit = watch.limit.min(due.since(now));
@@ -359,7 +358,7 @@ impl Reactor for Nodes {
         for node in watch.readable.union(watch.writable).iter() {
             self.serve(node, &watch, now, notify);
         }
-        for node in self.nodes() {
+        for node in self.poll.unsettled().iter() {
             if self.node(node).due(now) < Timestamp::NEVER {
                 self.refresh(node, now, notify);
             }

@@ -1,6 +1,8 @@
-//! What the driver polls: the list of sockets, which is kept from one poll to the next.
+//! What the driver polls: the list of sockets, which is kept from one poll to the next. Only what may have changed
+//! since the last one is listed anew.
 
-use crate::algorithm::node::NodeId;
+use crate::algorithm::node::{NodeId, NodeSet};
+use crate::algorithm::time::Timestamp;
 use crate::engine::busy_poll::Spin;
 use crate::engine::node_connection::NodeConnection;
 use crate::os::waker::Waker;
@@ -14,6 +16,14 @@ pub(super) struct PollList {
     spin: Spin,
     /// The list of the last poll. The driver holds it while it polls, and a thread that takes over makes another one.
     watch: Option<Box<Watch>>,
+    /// How often a list was taken. What is older than the last one is not kept.
+    taken: u64,
+    /// The nodes whose connections may have changed since they were listed.
+    stale: NodeSet,
+    /// Those that something is due for though their streams are not ready.
+    unsettled: NodeSet,
+    /// Those that are listed, or to be listed, as waiting until they can be written to.
+    writable: NodeSet,
     /// Whether there is something new to poll for since the driver took the list.
     is_changed: bool,
 }
@@ -21,28 +31,66 @@ pub(super) struct PollList {
 impl PollList {
     pub(super) fn new(waker: Arc<Waker>, nodes: usize, spin: Duration) -> PollList {
         let watch = Some(Box::new(Watch::new(&waker, nodes)));
-        PollList { waker, spin: Spin::new(spin), watch, is_changed: false }
+        let [stale, unsettled, writable] = [NodeSet::first(nodes), NodeSet::EMPTY, NodeSet::EMPTY];
+        PollList { waker, spin: Spin::new(spin), watch, taken: 0, stale, unsettled, writable, is_changed: false }
     }
 
-    /// Gives the list to the driver, with the present stream of each connection.
-    pub(super) fn take(&mut self, connections: &[NodeConnection]) -> Box<Watch> {
+    /// Gives the list to the driver, with the present stream of each connection, and when something is due though no
+    /// stream is ready. `unsent`: the nodes for which something was queued that was not written yet.
+    pub(super) fn take(
+        &mut self,
+        connections: &[NodeConnection],
+        unsent: NodeSet,
+        now: Timestamp,
+    ) -> (Box<Watch>, Timestamp) {
+        self.taken += 1;
         // Another thread that polls does not see what this one reads.
         self.is_changed = self.watch.is_none();
-        let mut watch = self.watch.take().unwrap_or_else(|| Box::new(Watch::new(&self.waker, connections.len())));
-        for (connection, interest) in connections.iter().zip(&mut watch.streams) {
+        let mut watch = self.watch.take().unwrap_or_else(|| {
+            self.stale = NodeSet::first(connections.len());
+            Box::new(Watch::new(&self.waker, connections.len()))
+        });
+        watch.number = self.taken;
+        let (changed, mut due) = (self.stale.union(unsent).union(self.unsettled), Timestamp::NEVER);
+        self.stale = NodeSet::EMPTY;
+        for node in changed.iter() {
+            let (connection, interest) = (&connections[node.index()], &mut watch.streams[node.index()]);
             if !connection.is_interested_in(interest.as_ref()) {
                 *interest = connection.interest();
             }
+            self.writable.set(node, interest.as_ref().is_some_and(|interest| interest.writable));
+            self.unsettled.set(node, connection.due(now) < Timestamp::NEVER);
+            due = due.min(connection.due(now));
         }
-        watch
+        (watch, due)
     }
 
     /// Takes the list back after a poll, without the streams that were closed meanwhile.
     pub(super) fn put_back(&mut self, watch: Box<Watch>, connections: &[NodeConnection]) {
-        self.watch = Some(watch);
-        for (index, connection) in connections.iter().enumerate() {
-            self.forget_closed(NodeId::new(index), connection);
+        if watch.number == self.taken {
+            self.watch = Some(watch);
+            for node in self.stale.iter() {
+                self.forget_closed(node, &connections[node.index()]);
+            }
         }
+    }
+
+    /// The nodes that something may be due for though their streams are not ready.
+    pub(super) fn unsettled(&self) -> NodeSet {
+        self.unsettled.union(self.stale)
+    }
+
+    /// Notes that a connection may have changed.
+    pub(super) fn note_touched(&mut self, node: NodeId) {
+        self.stale.insert(node);
+    }
+
+    /// Notes whether a stream has to become writable.
+    pub(super) fn note_written(&mut self, node: NodeId, wants_write: bool) {
+        if self.writable.contains(node) != wants_write {
+            self.stale.insert(node);
+        }
+        self.is_changed |= wants_write;
     }
 
     /// For how long the next poll may spin.

@@ -33,7 +33,7 @@ impl UnsettledReleases {
 
     /// Notes that a node has no pending release any more.
     pub(super) fn remove_pending(&mut self, node: NodeId) {
-        self.pending = self.pending.without(NodeSet::from_iter([node]));
+        self.pending.set(node, false);
     }
 
     /// Notes that a node has answered a release.
@@ -79,12 +79,7 @@ impl UnsettledReleases {
 
     /// Notes whether the node's socket took all bytes of a write.
     pub(super) fn note_written(&mut self, node: NodeId, connection: &NodeConnection) {
-        match connection.has_unsent() {
-            false => self.blocked = self.blocked.without(NodeSet::from_iter([node])),
-            true => {
-                self.blocked.insert(node);
-            }
-        }
+        self.blocked.set(node, connection.has_unsent());
     }
 
     /// When there is something to do for pending releases next.
