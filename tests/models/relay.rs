@@ -154,11 +154,11 @@ impl Reactor for Nodes {
         Timestamp::ORIGIN.after(Duration::from_micros(micros as u64) + passed())
     }
 
-    fn begin(&mut self, key: &u8, _notify: &mut WaitSlots) -> (Ticket, bool) {
+    fn begin(&mut self, key: &u8, _now: Timestamp, _notify: &mut WaitSlots) -> (Ticket, bool) {
         (self.send(*key), false)
     }
 
-    fn begin_posted(&mut self, key: u8, _notify: &mut WaitSlots) {
+    fn begin_posted(&mut self, key: u8, _now: Timestamp, _notify: &mut WaitSlots) {
         let ticket = self.send(key);
         self.rounds.unrefer(ticket);
     }
@@ -175,7 +175,7 @@ impl Reactor for Nodes {
         self.rounds.assign(ticket, slot);
     }
 
-    fn expire(&mut self, _ticket: Ticket, _bells: &mut WaitSlots) {}
+    fn expire(&mut self, _ticket: Ticket, _now: Timestamp, _bells: &mut WaitSlots) {}
 
     fn flush(&mut self, _bells: &mut WaitSlots) {
         let mut state = lock(&self.wire.state);
@@ -229,7 +229,7 @@ impl Reactor for Nodes {
         }
     }
 
-    fn absorb(&mut self, watch: Watch, bells: &mut WaitSlots) {
+    fn absorb(&mut self, watch: Watch, _now: Timestamp, bells: &mut WaitSlots) {
         self.time.fetch_add(watch.waited.as_micros() as usize, Ordering::SeqCst);
         self.polling -= 1;
         // What it was woken for may be for another poll.

@@ -100,11 +100,11 @@ impl Reactor for Nodes {
         Timestamp::ORIGIN
     }
 
-    fn begin(&mut self, submission: &Infallible, _notify: &mut WaitSlots) -> (Ticket, bool) {
+    fn begin(&mut self, submission: &Infallible, _now: Timestamp, _notify: &mut WaitSlots) -> (Ticket, bool) {
         match *submission {}
     }
 
-    fn begin_posted(&mut self, posting: Infallible, _notify: &mut WaitSlots) {
+    fn begin_posted(&mut self, posting: Infallible, _now: Timestamp, _notify: &mut WaitSlots) {
         match posting {}
     }
 
@@ -120,7 +120,7 @@ impl Reactor for Nodes {
         self.rounds.assign(ticket, slot);
     }
 
-    fn expire(&mut self, _ticket: Ticket, _bells: &mut WaitSlots) {}
+    fn expire(&mut self, _ticket: Ticket, _now: Timestamp, _bells: &mut WaitSlots) {}
 
     fn flush(&mut self, _bells: &mut WaitSlots) {}
 
@@ -138,7 +138,7 @@ impl Reactor for Nodes {
         watch.woken = std::mem::take(&mut state.woken);
     }
 
-    fn absorb(&mut self, watch: Watch, bells: &mut WaitSlots) {
+    fn absorb(&mut self, watch: Watch, _now: Timestamp, bells: &mut WaitSlots) {
         if watch.woken {
             self.registry.interrupted().for_each(|ticket| self.rounds.end_wait(ticket, bells));
         }

@@ -34,7 +34,7 @@ impl<R: Reactor + Send + 'static> Driver<R> {
         if !is_last || state.is_closing || state.helper == Helper::Awake || !state.reactor.has_work_left() {
             return false;
         }
-        let now = state.reactor.now();
+        let now = state.now;
         let Some(due) = state.reactor.work_due(now) else { return false };
         if state.helper == Helper::Asleep {
             if due <= now {
@@ -70,7 +70,7 @@ impl<R: Reactor + Send + 'static> Driver<R> {
         let mut state = self.enter_state(false);
         loop {
             state.flush();
-            let now = state.reactor.now();
+            let now = state.read_clock();
             let due = if state.is_closing { None } else { state.reactor.work_due(now) };
             match due {
                 None => {
@@ -105,7 +105,7 @@ impl<R: Reactor + Send + 'static> Driver<R> {
     pub(crate) fn close(&self) {
         let mut state = self.enter_state(false);
         state.is_closing = true;
-        state.act(|reactor, decided| reactor.interrupt_work(decided));
+        state.act(|reactor, _, decided| reactor.interrupt_work(decided));
         self.helper_signal.notify_one();
         self.leave(state);
         let thread = lock(&self.helper_thread).take();

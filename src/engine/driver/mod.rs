@@ -45,8 +45,8 @@ pub(crate) use reactor::Reactor;
 use state::{DriverState, State};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use submissions::{Submissions, Submitted};
-use wait_cell::{CellPool, WaitCell};
+use submissions::Submissions;
+use wait_cell::WaitCell;
 pub(crate) use wait_cell::{WaitSlot, WaitSlots};
 
 /// How long a thread relies on another one that has the duty to begin its submission, or was named to drive. That one
@@ -61,7 +61,6 @@ const POLL_PATIENCE: Duration = Duration::from_millis(20);
 pub(crate) struct Driver<R: Reactor> {
     submissions: Submissions<R>,
     state: Mutex<State<R>>,
-    cells: CellPool<R::Verdict>,
     /// What the helper sleeps on, and its thread.
     helper_signal: Condvar,
     helper_thread: Mutex<Option<JoinHandle<()>>>,
@@ -88,7 +87,6 @@ impl<R: Reactor + Send + 'static> Driver<R> {
         Arc::new_cyclic(|this| Driver {
             submissions: Submissions::new(),
             state: Mutex::new(State::new(reactor)),
-            cells: CellPool::new(),
             helper_signal: Condvar::new(),
             helper_thread: Mutex::new(None),
             this: Weak::clone(this),
@@ -105,14 +103,13 @@ impl<R: Reactor + Send + 'static> Driver<R> {
         queued: impl FnOnce(),
     ) -> R::Verdict {
         if let Some(mut queue) = self.submissions.open() {
-            let cell = self.cells.take();
-            queue.list.push(Submitted::Awaited(submission, now, Arc::clone(&cell)));
+            let cell = queue.submit(submission, now);
             drop(queue);
             queued();
             return self.await_verdict(cell, now, deadline);
         }
         let mut state = self.enter_state(true);
-        let (ticket, has_to_connect) = state.act(|reactor, decided| reactor.begin(&submission, decided));
+        let (ticket, has_to_connect) = state.act(|reactor, now, decided| reactor.begin(&submission, now, decided));
         queued();
         self.see_through(state, ticket, now, deadline(has_to_connect))
     }
@@ -120,18 +117,17 @@ impl<R: Reactor + Send + 'static> Driver<R> {
     /// Submits something that no thread waits for.
     pub(crate) fn post(&self, posting: R::Posting) {
         if let Some(mut queue) = self.submissions.open() {
-            return queue.list.push(Submitted::Posted(posting));
+            return queue.post(posting);
         }
         let mut state = self.enter_state(false);
-        state.act(|reactor, decided| reactor.begin_posted(posting, decided));
+        state.act(|reactor, now, decided| reactor.begin_posted(posting, now, decided));
         self.leave(state);
     }
 
     /// Does something in the reactor that does not wait.
     pub(crate) fn enter<T>(&self, act: impl FnOnce(&mut R, Timestamp, &mut WaitSlots) -> T) -> T {
         let mut state = self.enter_state(false);
-        let now = state.reactor.now();
-        let result = state.act(|reactor, decided| act(reactor, now, decided));
+        let result = state.act(act);
         self.leave(state);
         result
     }
@@ -151,8 +147,7 @@ impl<R: Reactor + Send + 'static> Driver<R> {
         collect: impl FnOnce(&mut R, R::Ticket) -> T,
     ) -> T {
         let mut state = self.enter_state(false);
-        let now = state.reactor.now();
-        let (ticket, deadline) = state.act(|reactor, decided| begin(reactor, now, decided));
+        let (ticket, deadline) = state.act(begin);
         // No verdict is stored for a thread that looks for itself.
         let waited = self.wait(state, (ticket, deadline), None);
         let mut state = waited.unwrap_or_else(|_| lock(&self.state));
@@ -171,11 +166,12 @@ impl<R: Reactor + Send + 'static> Driver<R> {
         let patience = deadline(false).since(now).min(PATIENCE);
         loop {
             if let Some(verdict) = cell.wait(patience) {
-                self.cells.put(cell);
+                self.submissions.put_cell(cell);
                 return verdict;
             }
             // Named the next driver, or the thread that has the duty is late.
             let mut state = lock(&self.state);
+            state.read_clock();
             state.forget_named(&cell);
             if cell.begun().is_none() {
                 state.begin_submitted(&self.submissions, true);
@@ -183,7 +179,7 @@ impl<R: Reactor + Send + 'static> Driver<R> {
             if let Some(begun) = cell.begun()
                 && let Some(ticket) = state.unregister(begun.waiter, &cell)
             {
-                self.cells.put(cell);
+                self.submissions.put_cell(cell);
                 return self.see_through(state, ticket, now, deadline(begun.has_to_connect));
             }
             self.leave(state);
@@ -222,13 +218,13 @@ impl<R: Reactor + Send + 'static> Driver<R> {
             state.note_arrival();
         }
         state.flush();
-        let mut now = state.reactor.now();
+        let mut now = state.read_clock();
         let batch = state.batch.number;
         let mut wait = OwnWait { ticket, submitted_at, begun_at: now, batch, patience: POLL_PATIENCE };
         let mut has_driven = false;
         while !state.reactor.is_decided(ticket) {
             if now >= deadline {
-                state.act(|reactor, decided| reactor.expire(ticket, decided));
+                state.act(|reactor, now, decided| reactor.expire(ticket, now, decided));
                 return Ok(state);
             }
             let time = deadline.since(now);
@@ -241,19 +237,20 @@ impl<R: Reactor + Send + 'static> Driver<R> {
                     // That may decide the ticket, when a connection turns out to be broken.
                     state.begin_next_batch(&self.submissions);
                     state.flush();
+                    state.read_clock();
                 } else {
                     let time = time.min(state.hold_to_end(now));
                     state = self.sleep(state, &mut wait, time)?;
                 }
             }
-            now = state.reactor.now();
+            now = state.now;
         }
         if let (true, Some(submitted_at)) = (has_driven, submitted_at) {
             state.learn(now.since(wait.begun_at), now.since(submitted_at));
             // The others of the batch are answered at almost the same time, and no thread has to be woken for that.
             while state.driver.is_absent() && state.is_batch_in_flight(now) && now < deadline {
                 state = self.drive(state, &wait, now, deadline.since(now));
-                now = state.reactor.now();
+                now = state.now;
             }
         }
         Ok(state)
@@ -281,7 +278,8 @@ impl<R: Reactor + Send + 'static> Driver<R> {
         R::poll(&mut watch, timeout.min(hold));
         let mut state = lock(&self.state);
         state.end_poll(number);
-        state.act(|reactor, decided| reactor.absorb(watch, decided));
+        state.read_clock();
+        state.act(|reactor, now, decided| reactor.absorb(watch, now, decided));
         state
     }
 
@@ -304,26 +302,26 @@ impl<R: Reactor + Send + 'static> Driver<R> {
         wait: &mut OwnWait<R::Ticket>,
         time: Duration,
     ) -> Result<Guard<'a, R>, R::Verdict> {
-        let cell = self.cells.take();
+        let cell = self.submissions.take_cell();
         let since = wait.submitted_at.unwrap_or(wait.begun_at);
         let waiter = state.register(&cell, (wait.ticket, since), wait.submitted_at.is_some());
         let patience = if state.driver.is_polling() { wait.patience } else { PATIENCE };
-        let (asleep_since, polls) = (state.reactor.now(), state.polls);
+        let (asleep_since, polls) = (state.now, state.polls);
         drop(state);
         let verdict = cell.wait(time.min(patience));
         if let Some(verdict) = verdict {
-            self.cells.put(cell);
+            self.submissions.put_cell(cell);
             return Err(verdict);
         }
         let mut state = lock(&self.state);
         let is_undecided = state.unregister(waiter, &cell).is_some();
         // This thread was named, or the one that was has not come in time.
-        let now = state.reactor.now();
+        let now = state.read_clock();
         let is_late = is_undecided && now.since(asleep_since) >= patience;
         if state.driver.is_named(&cell) || is_late && !state.driver.is_polling() {
             state.driver = DriverState::Absent;
         } else if is_late && state.polls == polls {
-            state.look(now);
+            state.look();
             if state.reactor.is_decided(wait.ticket) {
                 state.depose();
             }
@@ -332,7 +330,7 @@ impl<R: Reactor + Send + 'static> Driver<R> {
             wait.patience = wait.patience.saturating_mul(2);
         }
         let verdict = cell.take();
-        self.cells.put(cell);
+        self.submissions.put_cell(cell);
         match verdict {
             Some(verdict) => {
                 self.leave(state);
@@ -345,6 +343,7 @@ impl<R: Reactor + Send + 'static> Driver<R> {
     /// Takes the mutex, and begins what was submitted before. `will_wait`: the caller submits, and waits for that.
     fn enter_state(&self, will_wait: bool) -> Guard<'_, R> {
         let mut state = lock(&self.state);
+        state.read_clock();
         state.begin_submitted(&self.submissions, will_wait);
         state
     }

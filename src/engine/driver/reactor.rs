@@ -20,9 +20,10 @@ pub(crate) trait Reactor {
     /// The present time.
     fn now(&self) -> Timestamp;
     /// Begins what was submitted. True: connections have to be made first.
-    fn begin(&mut self, submission: &Self::Submission, decided: &mut WaitSlots) -> (Self::Ticket, bool);
+    fn begin(&mut self, submission: &Self::Submission, now: Timestamp, decided: &mut WaitSlots)
+    -> (Self::Ticket, bool);
     /// Begins what was posted.
-    fn begin_posted(&mut self, posting: Self::Posting, decided: &mut WaitSlots);
+    fn begin_posted(&mut self, posting: Self::Posting, now: Timestamp, decided: &mut WaitSlots);
     /// Ends the wait for a submission, and gives what it has come to.
     fn conclude(&mut self, ticket: Self::Ticket) -> Self::Verdict;
     /// Whether there is nothing left to wait for.
@@ -30,7 +31,7 @@ pub(crate) trait Reactor {
     /// Says which waiter to note when the ticket is decided; none while its owner is awake.
     fn assign(&mut self, ticket: Self::Ticket, slot: Option<WaitSlot>);
     /// The owner's deadline has come: decides the ticket, unless there is more to wait for.
-    fn expire(&mut self, ticket: Self::Ticket, decided: &mut WaitSlots);
+    fn expire(&mut self, ticket: Self::Ticket, now: Timestamp, decided: &mut WaitSlots);
     /// Sends what was begun.
     fn flush(&mut self, decided: &mut WaitSlots);
     /// Says what to wait for. `alone`: no other thread is here.
@@ -38,7 +39,7 @@ pub(crate) trait Reactor {
     /// Waits, with the mutex free, until something is ready or the time is up.
     fn poll(watch: &mut Self::Watch, timeout: Duration);
     /// Processes what is ready.
-    fn absorb(&mut self, watch: Self::Watch, decided: &mut WaitSlots);
+    fn absorb(&mut self, watch: Self::Watch, now: Timestamp, decided: &mut WaitSlots);
     /// Ends a poll that is under way, if what there is to wait for has changed since.
     fn interrupt(&mut self);
     /// Ends all polls that are under way.

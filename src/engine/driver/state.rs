@@ -3,7 +3,7 @@
 use super::hold::Hold;
 use super::reactor::Reactor;
 use super::sleepers::{Sleeper, Sleepers};
-use super::submissions::{Submissions, Submitted};
+use super::submissions::{Next, Submissions, Submitted};
 use super::wait_cell::{Begun, WaitCell, WaitSlot, WaitSlots};
 use crate::algorithm::time::Timestamp;
 use std::sync::Arc;
@@ -14,6 +14,8 @@ const SOLITUDE: u32 = 64;
 
 pub(super) struct State<R: Reactor> {
     pub(super) reactor: R,
+    /// The time, as it was last read under the mutex.
+    pub(super) now: Timestamp,
     pub(super) driver: DriverState<R>,
     /// How many polls were begun.
     pub(super) polls: u64,
@@ -85,6 +87,7 @@ impl<R: Reactor> State<R> {
         let now = Timestamp::ORIGIN;
         State {
             reactor,
+            now,
             driver: DriverState::Absent,
             polls: 0,
             deposed: 0,
@@ -101,9 +104,15 @@ impl<R: Reactor> State<R> {
         }
     }
 
+    /// Reads the clock.
+    pub(super) fn read_clock(&mut self) -> Timestamp {
+        self.now = self.reactor.now();
+        self.now
+    }
+
     /// Acts on the reactor, and hands out the verdicts that come of it.
-    pub(super) fn act<T>(&mut self, act: impl FnOnce(&mut R, &mut WaitSlots) -> T) -> T {
-        let result = act(&mut self.reactor, &mut self.decided);
+    pub(super) fn act<T>(&mut self, act: impl FnOnce(&mut R, Timestamp, &mut WaitSlots) -> T) -> T {
+        let result = act(&mut self.reactor, self.now, &mut self.decided);
         if !self.decided.0.is_empty() {
             let mut decided = std::mem::take(&mut self.decided);
             decided.0.drain(..).for_each(|waiter| self.deliver(waiter));
@@ -120,8 +129,7 @@ impl<R: Reactor> State<R> {
         // It does not come to drive.
         self.forget_named(&waiter.cell);
         if waiter.takes_verdict {
-            let now = self.reactor.now();
-            self.hold.note_submission(now.since(waiter.begun_at));
+            self.hold.note_submission(self.now.since(waiter.begun_at));
             waiter.cell.decide(self.reactor.conclude(waiter.ticket));
         } else {
             self.reactor.assign(waiter.ticket, None);
@@ -159,8 +167,7 @@ impl<R: Reactor> State<R> {
         if waiter.batch == self.batch.number {
             self.batch.pending -= 1;
             if self.batch.pending == 0 {
-                let now = self.reactor.now();
-                self.hold.note_batch(now.since(self.batch.begun_at));
+                self.hold.note_batch(self.now.since(self.batch.begun_at));
             }
         }
         Some(waiter)
@@ -186,7 +193,7 @@ impl<R: Reactor> State<R> {
     }
 
     fn open_batch(&mut self) {
-        let (now, hold) = (self.reactor.now(), self.hold.time());
+        let (now, hold) = (self.now, self.hold.time());
         let number = self.batch.number + 1;
         self.batch = BatchInFlight { number, pending: 0, held_until: now.after(hold), begun_at: now };
         self.is_open = !hold.is_zero();
@@ -197,10 +204,14 @@ impl<R: Reactor> State<R> {
             return;
         }
         self.company = SOLITUDE;
+        // None was submitted later: whether a key can be on a node depends on that.
+        self.read_clock();
         let mut taken = std::mem::take(&mut self.taken);
         for submitted in taken.drain(..) {
             match submitted {
-                Submitted::Posted(posting) => self.act(|reactor, decided| reactor.begin_posted(posting, decided)),
+                Submitted::Posted(posting) => {
+                    self.act(|reactor, now, decided| reactor.begin_posted(posting, now, decided));
+                }
                 Submitted::Awaited(submission, submitted_at, cell) => self.begin(&submission, submitted_at, &cell),
             }
         }
@@ -208,7 +219,7 @@ impl<R: Reactor> State<R> {
     }
 
     fn begin(&mut self, submission: &R::Submission, submitted_at: Timestamp, cell: &Arc<WaitCell<R::Verdict>>) {
-        let (ticket, has_to_connect) = self.act(|reactor, decided| reactor.begin(submission, decided));
+        let (ticket, has_to_connect) = self.act(|reactor, now, decided| reactor.begin(submission, now, decided));
         let waiter = self.sleepers.insert(cell, (ticket, submitted_at), true, self.batch.number);
         self.batch.pending += 1;
         cell.begin(Begun { waiter, has_to_connect });
@@ -221,7 +232,7 @@ impl<R: Reactor> State<R> {
 
     /// Sends what was begun.
     pub(super) fn flush(&mut self) {
-        self.act(|reactor, decided| reactor.flush(decided));
+        self.act(|reactor, _, decided| reactor.flush(decided));
     }
 
     /// For how much longer submissions may stay in their queue. For any time, if they do not stay there.
@@ -280,10 +291,10 @@ impl<R: Reactor> State<R> {
 
     /// Looks for replies without waiting, though another thread polls. That one is woken, as it does not see what was
     /// read here.
-    pub(super) fn look(&mut self, now: Timestamp) {
-        let mut watch = self.reactor.watch(false, now);
+    pub(super) fn look(&mut self) {
+        let mut watch = self.reactor.watch(false, self.now);
         R::poll(&mut watch, Duration::ZERO);
-        self.act(|reactor, decided| reactor.absorb(watch, decided));
+        self.act(|reactor, now, decided| reactor.absorb(watch, now, decided));
     }
 
     /// Notes that another thread waits, besides those that sleep and the one that polls.
@@ -324,15 +335,19 @@ impl<R: Reactor> State<R> {
     /// what has come until then, or one whose submission is in flight.
     pub(super) fn name_next_driver(&mut self, submissions: &Submissions<R>) {
         while self.driver.is_absent() {
-            let next = submissions.first_waiting();
-            if next.is_none() && !submissions.close_if_empty() {
-                // Postings: no thread waits for them.
-                self.begin_submitted(submissions, false);
-                self.flush();
-                continue;
-            }
-            self.is_open &= next.is_some();
-            let Some(cell) = next.or_else(|| self.sleepers.next_driver().cloned()) else { return };
+            let next = match submissions.next() {
+                Next::Posted => {
+                    self.begin_submitted(submissions, false);
+                    self.flush();
+                    continue;
+                }
+                Next::Awaited(cell) => Some(cell),
+                Next::Nothing => {
+                    self.is_open = false;
+                    self.sleepers.next_driver().cloned()
+                }
+            };
+            let Some(cell) = next else { return };
             cell.call();
             self.driver = DriverState::Named(cell);
         }

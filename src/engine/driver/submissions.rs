@@ -10,14 +10,19 @@ use crate::algorithm::time::Timestamp;
 use crate::os::sync::{Mutex, MutexGuard, lock};
 use std::sync::Arc;
 
+/// How many unused cells are kept.
+const KEPT: usize = 64;
+
 /// The queue of one client.
 pub(super) struct Submissions<R: Reactor> {
     queue: Mutex<SubmissionQueue<R>>,
 }
 
 pub(super) struct SubmissionQueue<R: Reactor> {
-    pub(super) list: Vec<Submitted<R>>,
+    list: Vec<Submitted<R>>,
     is_open: bool,
+    /// The cells that no thread sleeps on.
+    unused: Vec<Arc<WaitCell<R::Verdict>>>,
 }
 
 pub(super) enum Submitted<R: Reactor> {
@@ -26,9 +31,37 @@ pub(super) enum Submitted<R: Reactor> {
     Posted(R::Posting),
 }
 
+/// What is in the queue.
+pub(super) enum Next<R: Reactor> {
+    /// Something that a thread waits for, on this cell.
+    Awaited(Arc<WaitCell<R::Verdict>>),
+    /// Only what no thread waits for.
+    Posted,
+    /// Nothing, and no thread has the duty any more.
+    Nothing,
+}
+
+impl<R: Reactor> SubmissionQueue<R> {
+    /// Leaves something there, and gives what to sleep on.
+    pub(super) fn submit(&mut self, submission: R::Submission, now: Timestamp) -> Arc<WaitCell<R::Verdict>> {
+        let cell = self.take_cell();
+        self.list.push(Submitted::Awaited(submission, now, Arc::clone(&cell)));
+        cell
+    }
+
+    /// Leaves something there that no thread waits for.
+    pub(super) fn post(&mut self, posting: R::Posting) {
+        self.list.push(Submitted::Posted(posting));
+    }
+
+    fn take_cell(&mut self) -> Arc<WaitCell<R::Verdict>> {
+        self.unused.pop().unwrap_or_else(|| Arc::new(WaitCell::new()))
+    }
+}
+
 impl<R: Reactor> Submissions<R> {
     pub(super) fn new() -> Submissions<R> {
-        Submissions { queue: Mutex::new(SubmissionQueue { list: Vec::new(), is_open: false }) }
+        Submissions { queue: Mutex::new(SubmissionQueue { list: Vec::new(), is_open: false, unused: Vec::new() }) }
     }
 
     /// The queue, to leave something in it for the thread that has the duty. None: no thread has it, and from now on
@@ -47,19 +80,32 @@ impl<R: Reactor> Submissions<R> {
         queue.is_open
     }
 
-    /// The cell of the first thread that waits.
-    pub(super) fn first_waiting(&self) -> Option<Arc<WaitCell<R::Verdict>>> {
-        lock(&self.queue).list.iter().find_map(|submitted| match submitted {
+    /// What there is to do first. Gives up the duty if that is nothing.
+    pub(super) fn next(&self) -> Next<R> {
+        let mut queue = lock(&self.queue);
+        let first_awaited = queue.list.iter().find_map(|submitted| match submitted {
             Submitted::Awaited(.., cell) => Some(Arc::clone(cell)),
             Submitted::Posted(_) => None,
-        })
+        });
+        queue.is_open &= !queue.list.is_empty();
+        match first_awaited {
+            Some(cell) => Next::Awaited(cell),
+            None if queue.is_open => Next::Posted,
+            None => Next::Nothing,
+        }
     }
 
-    /// Gives up the duty, unless there is something to do.
-    pub(super) fn close_if_empty(&self) -> bool {
+    /// A cell to sleep on.
+    pub(super) fn take_cell(&self) -> Arc<WaitCell<R::Verdict>> {
+        lock(&self.queue).take_cell()
+    }
+
+    /// Takes a cell back that no waiter is registered with any more.
+    pub(super) fn put_cell(&self, cell: Arc<WaitCell<R::Verdict>>) {
+        cell.reset();
         let mut queue = lock(&self.queue);
-        let is_empty = queue.list.is_empty();
-        queue.is_open &= !is_empty;
-        is_empty
+        if queue.unused.len() < KEPT {
+            queue.unused.push(cell);
+        }
     }
 }

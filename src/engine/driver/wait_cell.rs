@@ -1,12 +1,8 @@
 //! Wait slots: what a thread sleeps on until it has its verdict.
 
 use crate::os::sync::{Condvar, Mutex, lock};
-use crossbeam_channel::{Receiver, Sender, bounded};
-use std::sync::{Arc, PoisonError};
+use std::sync::PoisonError;
 use std::time::Duration;
-
-/// How many unused slots are kept.
-const KEPT: usize = 64;
 
 /// What one thread sleeps on. A verdict is stored before the notification, and the thread takes it from here without
 /// another lock.
@@ -46,7 +42,7 @@ impl WaitSlots {
 }
 
 impl<V> WaitCell<V> {
-    fn new() -> WaitCell<V> {
+    pub(super) fn new() -> WaitCell<V> {
         let state = CellState { verdict: None, is_called: false, begun: None };
         WaitCell { state: Mutex::new(state), signal: Condvar::new() }
     }
@@ -87,31 +83,8 @@ impl<V> WaitCell<V> {
         lock(&self.state).verdict.take()
     }
 
-    fn reset(&self) {
+    /// For another wait.
+    pub(super) fn reset(&self) {
         *lock(&self.state) = CellState { verdict: None, is_called: false, begun: None };
-    }
-}
-
-/// The slots that no thread sleeps on.
-pub(super) struct CellPool<V> {
-    put: Sender<Arc<WaitCell<V>>>,
-    take: Receiver<Arc<WaitCell<V>>>,
-}
-
-impl<V> CellPool<V> {
-    pub(super) fn new() -> CellPool<V> {
-        let (put, take) = bounded(KEPT);
-        CellPool { put, take }
-    }
-
-    pub(super) fn take(&self) -> Arc<WaitCell<V>> {
-        self.take.try_recv().unwrap_or_else(|_| Arc::new(WaitCell::new()))
-    }
-
-    /// Takes a slot back that no waiter is registered with any more.
-    pub(super) fn put(&self, slot: Arc<WaitCell<V>>) {
-        slot.reset();
-        // A pool that is full needs no more.
-        let _ = self.put.try_send(slot);
     }
 }

@@ -138,14 +138,18 @@ impl Nodes {
 
     /// Ends the background releases whose deadlines have passed.
     fn expire_background(&mut self, now: Timestamp, notify: &mut WaitSlots) {
-        while let Some(ticket) = self.background.pop_expired(&self.rounds, now) {
-            self.expire(ticket, notify);
-        }
+        self.expire_background_until(now, now, notify);
     }
 
     /// Ends all background releases: the client has ended, and their outcome is still counted.
-    pub(super) fn end_background(&mut self, _: Timestamp, notify: &mut WaitSlots) {
-        self.expire_background(Timestamp::NEVER, notify);
+    pub(super) fn end_background(&mut self, now: Timestamp, notify: &mut WaitSlots) {
+        self.expire_background_until(Timestamp::NEVER, now, notify);
+    }
+
+    fn expire_background_until(&mut self, deadline: Timestamp, now: Timestamp, notify: &mut WaitSlots) {
+        while let Some(ticket) = self.background.pop_expired(&self.rounds, deadline) {
+            self.expire(ticket, now, notify);
+        }
     }
 
     /// Processes what has happened to a connection since it was last used, and closes it if it exceeded a limit.
@@ -278,12 +282,12 @@ impl Reactor for Nodes {
         self.clock.now()
     }
 
-    fn begin(&mut self, submission: &Submission, notify: &mut WaitSlots) -> (Ticket, bool) {
-        self.begin_submission(submission, self.clock.now(), notify)
+    fn begin(&mut self, submission: &Submission, now: Timestamp, notify: &mut WaitSlots) -> (Ticket, bool) {
+        self.begin_submission(submission, now, notify)
     }
 
-    fn begin_posted(&mut self, posting: Posting, notify: &mut WaitSlots) {
-        self.begin_posting(posting, self.clock.now(), notify);
+    fn begin_posted(&mut self, posting: Posting, now: Timestamp, notify: &mut WaitSlots) {
+        self.begin_posting(posting, now, notify);
     }
 
     fn conclude(&mut self, ticket: Ticket) -> RoundResult {
@@ -298,11 +302,10 @@ impl Reactor for Nodes {
         self.rounds.assign(ticket, slot);
     }
 
-    fn expire(&mut self, ticket: Ticket, notify: &mut WaitSlots) {
+    fn expire(&mut self, ticket: Ticket, now: Timestamp, notify: &mut WaitSlots) {
         if self.rounds.has_soft_deadline(ticket) {
             return;
         }
-        let now = self.clock.now();
         // A thread that comes late to its deadline does not blame the nodes: what they had answered by now counts.
         for node in self.undecided(ticket).iter() {
             if !self.rounds.is_decided(ticket) && self.node(node).is_open() {
@@ -345,8 +348,7 @@ impl Reactor for Nodes {
         watch.poll(timeout.min(watch.limit));
     }
 
-    fn absorb(&mut self, mut watch: Box<Watch>, notify: &mut WaitSlots) {
-        let now = self.clock.now();
+    fn absorb(&mut self, mut watch: Box<Watch>, now: Timestamp, notify: &mut WaitSlots) {
         self.poll.drain_waker(&watch);
         if watch.woken {
             for node in self.nodes() {
