@@ -8,6 +8,7 @@
 
 mod addresses;
 mod backlog;
+mod budget;
 mod cancelling;
 mod capi;
 #[cfg(feature = "cli")]

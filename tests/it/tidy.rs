@@ -10,7 +10,7 @@ mod api;
 mod commands;
 mod layers;
 mod links;
-mod path;
+pub(crate) mod path;
 mod prose;
 mod rules;
 mod source;

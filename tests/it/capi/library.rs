@@ -138,8 +138,9 @@ pub(crate) fn library_with_tls() -> &'static Path {
 fn build(features: &str, folder: &str) -> PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name(folder);
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    // As src/docs/operations.md says; and as a crate, for the same programs in Rust.
+    // As src/docs/operations.md says; and as a crate, for programs in Rust, with the files that instructions are from.
     command.args(["rustc", "--release", "--lib", "--features", features, "--crate-type", "cdylib,staticlib,lib"]);
+    command.env("CARGO_PROFILE_RELEASE_DEBUG", "line-tables-only");
     command.arg("--target-dir").arg(&target).current_dir(root()).stdin(Stdio::null());
     Running::start(&mut command).end(BUILD_LIMIT).success();
     target.join("release")
@@ -174,6 +175,20 @@ pub(crate) fn compile_with<'f>(
     let mut command = Command::new(compiler);
     command.arg("-I").arg(root().join("src/ffi")).args(STRICT).arg(&source).arg("-o").arg(&program);
     Running::start(command.arg("-pthread").args(flags).stdin(Stdio::null())).end(LIMIT).success();
+    program
+}
+
+/// Compiles a program in Rust, optimised, against the same build of the library, and gives its path.
+#[track_caller]
+pub(crate) fn compile_rust(name: &str, source: &str) -> PathBuf {
+    let programs = library().with_file_name("programs");
+    std::fs::create_dir_all(&programs).unwrap();
+    let program = programs.join(name);
+    let mut command = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
+    command.args(["--edition", "2024", "-O", "-o"]).arg(&program).arg(root().join(source));
+    command.arg("--extern").arg(format!("quorumlock={}", library().join("libquorumlock.rlib").display()));
+    command.arg("-L").arg(format!("dependency={}", library().join("deps").display()));
+    Running::start(command.stdin(Stdio::null())).end(LIMIT).success();
     program
 }
 

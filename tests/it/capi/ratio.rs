@@ -4,10 +4,9 @@
 //! the figures in src/docs/operations.md are from many pairs: `QUORUMLOCK_TEST_PAIRS=10000 cargo test --test it
 //! capi::ratio -- --nocapture`.
 
-use super::library::{LIMIT, Running, STRICT, compile, library, root, run};
+use super::library::{STRICT, compile, compile_rust, run};
 use crate::support::server::Server;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 const ROUNDS: usize = 7;
 /// Lock and unlock pairs of each of eight threads, in each run. One thread alone makes twice as many.
@@ -20,7 +19,10 @@ const FAR_TOO_MUCH: f64 = 1.5;
 #[test]
 #[allow(clippy::print_stdout)]
 fn a_lock_in_c_takes_as_long_as_in_rust() {
-    let programs = [compile("workers-ratio", "examples/c/workers.c", &["-std=c99", "-O2", STRICT[0]]), twin()];
+    let programs = [
+        compile("workers-ratio", "examples/c/workers.c", &["-std=c99", "-O2", STRICT[0]]),
+        compile_rust("twin", "tests/it/capi/twin.rs"),
+    ];
     let pairs = std::env::var(PAIRS_VARIABLE).ok();
     let is_slice = pairs.is_none();
     let pairs = pairs.map_or(PAIRS, |pairs| pairs.parse().unwrap());
@@ -55,17 +57,6 @@ fn a_lock_in_c_takes_as_long_as_in_rust() {
         println!("{threads} threads{fate}: C to Rust, p50 {half:.3}, p99 {most:.3}; p50 of C {:.0} us", median(seen));
         assert!(best < FAR_TOO_MUCH, "{best}");
     }
-}
-
-/// The same program in Rust, optimised, on the same build of the library.
-fn twin() -> std::path::PathBuf {
-    let program = library().with_file_name("programs").join("twin");
-    let mut command = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
-    command.args(["--edition", "2024", "-O", "-o"]).arg(&program).arg(root().join("tests/it/capi/twin.rs"));
-    command.arg("--extern").arg(format!("quorumlock={}", library().join("libquorumlock.rlib").display()));
-    command.arg("-L").arg(format!("dependency={}", library().join("deps").display()));
-    Running::start(command.stdin(Stdio::null())).end(LIMIT).success();
-    program
 }
 
 /// The median and the longest hundredth of what a pair took, in microseconds.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::none;
 
@@ -16,6 +16,16 @@ fn steps(text: &str) -> Vec<(String, String)> {
     let rows = rows.filter(|row| row.starts_with(|first: char| first.is_ascii_digit()));
     let code = |cell: &str| cell.split('`').nth(1).unwrap_or_default().to_owned();
     rows.map(|row| row.split(" | ").map(code).collect::<Vec<_>>()).map(|row| (row[2].clone(), row[3].clone())).collect()
+}
+
+/// The steps of each path that is listed.
+pub(crate) fn listed() -> Vec<Vec<(String, String)>> {
+    let text = fs::read_to_string(source().join("engine/mod.rs")).unwrap();
+    text.split("\n//! # ").map(steps).filter(|steps| !steps.is_empty()).collect()
+}
+
+fn source() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
 }
 
 /// What is wrong with the path, given the text of each file.
@@ -38,12 +48,10 @@ fn findings(steps: &[(String, String)], read: impl Fn(&str) -> Option<String>) -
 
 #[test]
 fn the_paths_of_an_attempt_a_wait_and_a_release_are_as_listed() {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let text = fs::read_to_string(source.join("engine/mod.rs")).unwrap();
-    let paths: Vec<_> = text.split("\n//! # ").map(steps).filter(|steps| !steps.is_empty()).collect();
+    let paths = listed();
     let lengths: Vec<usize> = paths.iter().map(Vec::len).collect();
     assert!(matches!(lengths[..], [(16..), (6..), (6..)]), "{paths:?}");
-    none(paths.iter().flat_map(|steps| findings(steps, |file| fs::read_to_string(source.join(file)).ok())).collect());
+    none(paths.iter().flat_map(|steps| findings(steps, |file| fs::read_to_string(source().join(file)).ok())).collect());
 }
 
 #[test]

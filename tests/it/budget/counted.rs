@@ -1,0 +1,113 @@
+//! What valgrind counts of a program: instructions by file, system calls, allocations.
+
+use crate::capi::library::{LIMIT, Running, root};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Counts, by name. Those of one program less those of another are what the first one did besides.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    /// Instructions, by file: those of the library by their paths below `src`, all others together.
+    pub(super) instructions: BTreeMap<String, f64>,
+    /// System calls. A read of a clock is one here.
+    pub(super) calls: BTreeMap<String, f64>,
+    pub(super) allocations: f64,
+}
+
+impl Counts {
+    /// Runs a program twice under valgrind.
+    pub(super) fn of(program: &Path, arguments: &[String]) -> Counts {
+        let profile = program.with_extension("callgrind");
+        let out = format!("--callgrind-out-file={}", profile.display());
+        let traced = valgrind(&["--tool=callgrind", "--trace-syscalls=yes", &out], program, arguments);
+        let allocated = valgrind(&["--tool=memcheck"], program, arguments);
+        let allocations = allocated.split("total heap usage: ").nth(1).and_then(|rest| rest.split(' ').next());
+        let counts = Counts {
+            instructions: by_file(&fs::read_to_string(&profile).unwrap(), &format!("{}/src/", root().display())),
+            calls: calls(&traced),
+            allocations: allocations.unwrap().replace(',', "").parse().unwrap(),
+        };
+        fs::remove_file(profile).unwrap();
+        counts
+    }
+
+    /// What each of so many more pairs has cost than those of `before`.
+    pub(super) fn a_pair(mut self, before: &Counts, pairs: f64) -> Counts {
+        for (counts, before) in [(&mut self.instructions, &before.instructions), (&mut self.calls, &before.calls)] {
+            for (name, count) in &mut *counts {
+                *count = (*count - before.get(name).unwrap_or(&0.0)) / pairs;
+            }
+        }
+        // What happens once in many pairs, as a look at the nodes does, is no part of one.
+        self.instructions.retain(|_, count| *count >= 5.0);
+        self.calls.retain(|_, count| *count >= 0.5);
+        self.allocations = (self.allocations - before.allocations) / pairs;
+        self
+    }
+}
+
+/// What it says of a program.
+fn valgrind(options: &[&str], program: &Path, arguments: &[String]) -> String {
+    let mut command = Command::new("valgrind");
+    command.args(options).arg(program).args(arguments).stdin(Stdio::null());
+    let ending = Running::start(&mut command).end(LIMIT);
+    assert!(ending.status.success(), "{}\n{}", ending.status, ending.errors);
+    ending.errors
+}
+
+/// The system calls in a trace: `SYSCALL[process,thread](number) sys_name (…`.
+fn calls(trace: &str) -> BTreeMap<String, f64> {
+    let mut counts = BTreeMap::new();
+    for line in trace.lines().filter(|line| line.starts_with("SYSCALL[")) {
+        if let Some(name) = line.split(" sys_").nth(1).and_then(|rest| rest.split(['(', ' ']).next()) {
+            *counts.entry(name.to_owned()).or_default() += 1.0;
+        }
+    }
+    counts
+}
+
+/// The instructions in a profile, by file. A name stands behind its number where that comes first. A line behind
+/// `calls=` has the cost of what was called, which counts there.
+fn by_file(profile: &str, source: &str) -> BTreeMap<String, f64> {
+    let (mut names, mut counts) = (BTreeMap::new(), BTreeMap::<String, f64>::new());
+    let (mut file, mut is_of_call) = (String::new(), false);
+    for line in profile.lines() {
+        if let Some((kind @ ("fl" | "fi" | "fe" | "cfl" | "cfi"), text)) = line.split_once('=') {
+            let (number, name) = text.split_once(' ').unwrap_or((text, ""));
+            if !name.is_empty() {
+                names.insert(number.to_owned(), below(source, name));
+            }
+            if !kind.starts_with('c') {
+                file.clone_from(&names[number]);
+            }
+        } else if line.starts_with("calls=") {
+            is_of_call = true;
+        } else if line.starts_with(|first: char| first.is_ascii_digit() || "+-*".contains(first)) {
+            let cost = line.split(' ').nth(1).and_then(|cost| cost.parse::<f64>().ok());
+            if let (Some(cost), false) = (cost, is_of_call) {
+                *counts.entry(file.clone()).or_default() += cost;
+            }
+            is_of_call = false;
+        }
+    }
+    counts
+}
+
+/// The path below `src` of a file of the library.
+fn below(source: &str, file: &str) -> String {
+    file.strip_prefix("src/").or_else(|| file.strip_prefix(source)).unwrap_or_default().to_owned()
+}
+
+#[test]
+fn a_profile_and_a_trace_are_read() {
+    let profile = "fl=(1) src/a.rs\nfn=(1) a\n1 10\n+2 5\nfi=(2) /w/src/b.rs\n3 7\nfe=(1)\ncfi=(3) /rustc/core.rs\n\
+        cfn=(2) c\ncalls=2 9\n4 90\n* 1\nfl=(3)\n1 100\n";
+    let expected = [("", 100.0), ("a.rs", 16.0), ("b.rs", 7.0)].map(|(file, count)| (file.to_owned(), count));
+    assert_eq!(by_file(profile, "/w/src/"), BTreeMap::from(expected));
+    let trace = "==1== x\nSYSCALL[1,1]( 44) sys_sendto ( 5 )\nSYSCALL[1,2](228) sys_clock_gettime( 1 )[sync]\n\
+        SYSCALL[1,1](44) sys_sendto ( 6 )\n";
+    let expected = [("clock_gettime", 1.0), ("sendto", 2.0)].map(|(name, count)| (name.to_owned(), count));
+    assert_eq!(calls(trace), BTreeMap::from(expected));
+}
