@@ -72,7 +72,7 @@ fn cured_by(plan: &Plan, rule: &str, remedy: impl Fn(&mut Plan)) {
 /// The library's own clock goes on.
 #[test]
 fn a_machine_that_sleeps_relies_on_a_lock_that_is_gone() {
-    let plan = find(Bounds::SteadyClock, "exclusion", 174);
+    let plan = find(Bounds::SteadyClock, "exclusion", 240);
     assert!(plan.faults.iter().any(|fault| matches!(fault.kind, Kind::Sleep { .. })));
     cured_by(&plan, "exclusion", |plan| plan.reckoning = Reckoning::LeaseClock);
 }
@@ -81,7 +81,7 @@ fn a_machine_that_sleeps_relies_on_a_lock_that_is_gone() {
 /// taken.
 #[test]
 fn a_node_that_forgets_gives_a_lock_away_twice() {
-    let plan = find(Bounds::Amnesia, "exclusion", 79);
+    let plan = find(Bounds::Amnesia, "exclusion", 352);
     assert!(plan.faults.iter().any(|fault| matches!(fault.kind, Kind::Crash { data: Data::Lost, .. })));
     cured_by(&plan, "exclusion", |plan| plan.restart_policy = RestartPolicy::Strict);
 }
@@ -89,21 +89,21 @@ fn a_node_that_forgets_gives_a_lock_away_twice() {
 /// Kleppmann: a node's clock jumps, a key expires early, and a second client gets a majority.
 #[test]
 fn a_clock_that_jumps_ends_a_lock_early() {
-    let plan = find(Bounds::ClockJumps, "exclusion", 598);
+    let plan = find(Bounds::ClockJumps, "exclusion", 661);
     assert!(plan.faults.iter().any(|fault| matches!(fault.kind, Kind::SetNodeClock { by: 1.., .. })));
 }
 
 /// Memory policies that evict keys evict locks.
 #[test]
 fn a_node_that_evicts_keys_gives_locks_away() {
-    let plan = find(Bounds::Eviction, "exclusion", 90);
+    let plan = find(Bounds::Eviction, "exclusion", 446);
     assert!(plan.faults.iter().any(|fault| matches!(fault.kind, Kind::Evict { .. })));
 }
 
 /// Clocks that disagree by more than `drift_factor` allows.
 #[test]
 fn clocks_that_run_too_differently_end_a_lock_early() {
-    let plan = find(Bounds::WildClocks, "exclusion", 59);
+    let plan = find(Bounds::WildClocks, "exclusion", 73);
     cured_by(&plan, "exclusion", |plan| plan.drift_factor = 500);
 }
 
@@ -131,7 +131,7 @@ fn fences_grow_beyond_every_bound_of_time() {
 /// late.
 #[test]
 fn a_client_that_stands_still_writes_too_late() {
-    let plan = find(Bounds::Writes, "late write", 1);
+    let plan = find(Bounds::Writes, "late write", 70);
     assert!(
         plan.faults.iter().any(|fault| matches!(fault.kind, Kind::Pause { .. } | Kind::Sleep { .. }))
             || plan.pause_rarity + plan.preemption_rarity > 0
