@@ -121,7 +121,7 @@ struct Nodes {
     /// How many threads poll.
     polling: usize,
     /// In microseconds. Whenever a thread looks, some time has passed.
-    time: AtomicUsize,
+    time: Arc<AtomicUsize>,
     /// The latest key of each thread. Keys of one thread are begun in their order.
     latest: [Option<u8>; THREADS],
 }
@@ -131,8 +131,8 @@ struct Watch {
     lines: [usize; NODES],
     is_writable: bool,
     is_woken: bool,
-    /// For how long it has waited in vain.
-    waited: Duration,
+    /// That of the nodes: a wait in vain takes it on.
+    time: Arc<AtomicUsize>,
 }
 
 impl Watch {
@@ -197,7 +197,8 @@ impl Reactor for Nodes {
         self.changed = self.polling > 0;
         self.polling += 1;
         let is_writable = !self.stuck.is_empty();
-        Watch { wire: Arc::clone(&self.wire), lines: self.lines, is_writable, is_woken: false, waited: Duration::ZERO }
+        let (wire, time) = (Arc::clone(&self.wire), Arc::clone(&self.time));
+        Watch { wire, lines: self.lines, is_writable, is_woken: false, time }
     }
 
     fn poll(watch: &mut Watch, timeout: Duration) {
@@ -214,7 +215,7 @@ impl Reactor for Nodes {
             if timeout >= Duration::from_secs(1) {
                 state = wire.to_driver.wait(state).unwrap();
             } else if looks == LOOKS {
-                watch.waited = timeout;
+                watch.time.fetch_add(timeout.as_micros() as usize, Ordering::SeqCst);
                 return;
             } else {
                 looks += 1;
@@ -230,7 +231,6 @@ impl Reactor for Nodes {
     }
 
     fn absorb(&mut self, watch: Watch, _now: Timestamp, bells: &mut WaitSlots) {
-        self.time.fetch_add(watch.waited.as_micros() as usize, Ordering::SeqCst);
         self.polling -= 1;
         // What it was woken for may be for another poll.
         self.changed |= watch.is_woken;
@@ -387,7 +387,7 @@ fn world_on(wire: &Arc<Wire>) -> Nodes {
         settling: Vec::new(),
         changed: false,
         polling: 0,
-        time: AtomicUsize::new(0),
+        time: Arc::default(),
         latest: [None; THREADS],
     }
 }
