@@ -9,7 +9,7 @@
 //!             ╱                                           a driver: sleep
 //!   submit ──┤
 //!             ╲
-//!              a thread has the duty ──► leave it in the queue, sleep ──► verdict stored ──► gone, without a lock
+//!              a thread has the duty ──► leave it in the queue, sleep ──► verdict stored ──► gone, waits for no lock
 //!                                                               └───────► named, or late ──► begin, send, drive
 //! ```
 //!
@@ -237,14 +237,16 @@ impl<R: Reactor + Send + 'static> Driver<R> {
                     // That may decide the ticket, when a connection turns out to be broken.
                     state.begin_next_batch(&self.submissions);
                     state.flush();
-                    state.read_clock();
                 } else {
                     let time = time.min(state.hold_to_end(now));
                     state = self.sleep(state, &mut wait, time)?;
                 }
             }
-            now = state.now;
+            if !state.reactor.is_decided(ticket) {
+                now = state.read_clock();
+            }
         }
+        now = state.now;
         if let (true, Some(submitted_at)) = (has_driven, submitted_at) {
             state.learn(now.since(wait.begun_at), now.since(submitted_at));
             // The others of the batch are answered at almost the same time, and no thread has to be woken for that.

@@ -14,7 +14,8 @@ const SOLITUDE: u32 = 64;
 
 pub(super) struct State<R: Reactor> {
     pub(super) reactor: R,
-    /// The time, as it was last read under the mutex.
+    /// The time, as it was last read under the mutex. It is read anew behind whatever takes time: the way into the
+    /// mutex, a write, a poll, a sleep, and many replies.
     pub(super) now: Timestamp,
     pub(super) driver: DriverState<R>,
     /// How many polls were begun.
@@ -186,6 +187,7 @@ impl<R: Reactor> State<R> {
     /// Begins what was submitted while the batch before it was in flight. If there is nothing, no thread leaves its
     /// submission to another one any more.
     pub(super) fn begin_next_batch(&mut self, submissions: &Submissions<R>) {
+        self.read_clock();
         self.open_batch();
         let is_open = self.is_open;
         self.is_open = submissions.take(&mut self.taken, |is_empty| is_open && !is_empty);
@@ -204,7 +206,7 @@ impl<R: Reactor> State<R> {
             return;
         }
         self.company = SOLITUDE;
-        // None was submitted later: whether a key can be on a node depends on that.
+        // Not before any of them was submitted: a node that was not written to since then has no key of it.
         self.read_clock();
         let mut taken = std::mem::take(&mut self.taken);
         for submitted in taken.drain(..) {

@@ -103,8 +103,10 @@ impl<R: Reactor> Submissions<R> {
     /// Takes a cell back that no waiter is registered with any more.
     pub(super) fn put_cell(&self, cell: Arc<WaitCell<R::Verdict>>) {
         cell.reset();
-        let mut queue = lock(&self.queue);
-        if queue.unused.len() < KEPT {
+        // A thread that has its verdict waits for no other one.
+        if let Ok(mut queue) = self.queue.try_lock()
+            && queue.unused.len() < KEPT
+        {
             queue.unused.push(cell);
         }
     }

@@ -112,6 +112,7 @@ impl Nodes {
         now: Timestamp,
         notify: &mut WaitSlots,
     ) -> bool {
+        self.take_wakes(node, ticket, now);
         let (vote, fence) = match answer {
             Answer::Vote(vote) | Answer::RefusedFor(vote, _) => (vote, None),
             Answer::Fence(fence) => (&mut Vote::Granted, Some(*fence)),
@@ -125,7 +126,6 @@ impl Nodes {
                 return false;
             }
         };
-        self.take_wakes(node, ticket, now);
         let is_usable = self.count_vote((ticket, node), (vote, fence), now, notify);
         match answer {
             Answer::Held(left) => self.rounds.note_end(ticket, node, now.after(*left)),

@@ -125,7 +125,8 @@ impl Nodes {
         &self.connections[node.index()]
     }
 
-    /// For what may change the state of the connection, or its stream.
+    /// For what may change the state of the connection, or its stream: it is listed anew for the next poll. What only
+    /// queues bytes can use the connection itself, and is followed by [`Commands::note_queued`] or a write.
     fn node_mut(&mut self, node: NodeId) -> &mut NodeConnection {
         self.poll.note_touched(node);
         &mut self.connections[node.index()]
@@ -244,7 +245,11 @@ impl Nodes {
         let connection = &mut self.connections[node.index()];
         let flushed = connection.flush(now);
         self.releases.note_written(node, connection);
-        self.poll.note_written(node, *flushed.as_ref().unwrap_or(&false));
+        match &flushed {
+            Ok(wants_write) => self.poll.note_written(node, *wants_write),
+            // Some errors end no connection, and the bytes are written when it can take them.
+            Err(_) => self.poll.note_touched(node),
+        }
         flushed.map(|_| ())
     }
 
@@ -360,7 +365,7 @@ impl Reactor for Nodes {
         for node in watch.readable.union(watch.writable).iter() {
             self.serve(node, &watch, now, notify);
         }
-        for node in self.poll.unsettled().iter() {
+        for node in self.poll.timed().iter() {
             if self.node(node).due(now) < Timestamp::NEVER {
                 self.refresh(node, now, notify);
             }

@@ -20,8 +20,8 @@ pub(super) struct PollList {
     taken: u64,
     /// The nodes whose connections may have changed since they were listed.
     stale: NodeSet,
-    /// Those that something is due for though their streams are not ready.
-    unsettled: NodeSet,
+    /// Those for which something is due at a time, though their streams are not ready.
+    timed: NodeSet,
     /// Those that are listed, or to be listed, as waiting until they can be written to.
     writable: NodeSet,
     /// Whether there is something new to poll for since the driver took the list.
@@ -31,8 +31,8 @@ pub(super) struct PollList {
 impl PollList {
     pub(super) fn new(waker: Arc<Waker>, nodes: usize, spin: Duration) -> PollList {
         let watch = Some(Box::new(Watch::new(&waker, nodes)));
-        let [stale, unsettled, writable] = [NodeSet::first(nodes), NodeSet::EMPTY, NodeSet::EMPTY];
-        PollList { waker, spin: Spin::new(spin), watch, taken: 0, stale, unsettled, writable, is_changed: false }
+        let [stale, timed, writable] = [NodeSet::first(nodes), NodeSet::EMPTY, NodeSet::EMPTY];
+        PollList { waker, spin: Spin::new(spin), watch, taken: 0, stale, timed, writable, is_changed: false }
     }
 
     /// Gives the list to the driver, with the present stream of each connection, and when something is due though no
@@ -51,7 +51,7 @@ impl PollList {
             Box::new(Watch::new(&self.waker, connections.len()))
         });
         watch.number = self.taken;
-        let (changed, mut due) = (self.stale.union(unsent).union(self.unsettled), Timestamp::NEVER);
+        let (changed, mut due) = (self.stale.union(unsent).union(self.timed), Timestamp::NEVER);
         self.stale = NodeSet::EMPTY;
         for node in changed.iter() {
             let (connection, interest) = (&connections[node.index()], &mut watch.streams[node.index()]);
@@ -59,7 +59,7 @@ impl PollList {
                 *interest = connection.interest();
             }
             self.writable.set(node, interest.as_ref().is_some_and(|interest| interest.writable));
-            self.unsettled.set(node, connection.due(now) < Timestamp::NEVER);
+            self.timed.set(node, connection.due(now) < Timestamp::NEVER);
             due = due.min(connection.due(now));
         }
         (watch, due)
@@ -75,9 +75,9 @@ impl PollList {
         }
     }
 
-    /// The nodes that something may be due for though their streams are not ready.
-    pub(super) fn unsettled(&self) -> NodeSet {
-        self.unsettled.union(self.stale)
+    /// The nodes for which something may be due though their streams are not ready.
+    pub(super) fn timed(&self) -> NodeSet {
+        self.timed.union(self.stale)
     }
 
     /// Notes that a connection may have changed.
