@@ -491,8 +491,8 @@ impl Run {
     /// What can be seen of the session is what the model says.
     fn compare(&mut self) {
         assert_eq!(self.session.take_wakes(), std::mem::take(&mut self.wakes));
-        assert_eq!(self.session.traffic.backlog(), self.asked.len() - self.answered);
-        assert_eq!(self.session.traffic.waiting_since(), self.asked.get(self.answered).map(|asked| asked.at));
+        assert_eq!(self.session.backlog(), self.asked.len() - self.answered);
+        assert_eq!(self.session.waiting_since(), self.asked.get(self.answered).map(|asked| asked.at));
         assert_eq!(self.session.standing(), self.standing);
     }
 
@@ -517,7 +517,7 @@ impl Run {
             let is_unwritten = expected.1 != Abandoned::Release && got == (expected.0, Abandoned::Unwritten);
             assert!(got == expected || is_unwritten, "{got:?} for {expected:?}");
         }
-        assert_eq!((self.session.traffic.backlog(), self.session.traffic.waiting_since()), (0, None));
+        assert_eq!((self.session.backlog(), self.session.waiting_since()), (0, None));
         assert_eq!(self.session.abandon().count(), 0);
         self.session.traffic.space()[0] = b'+';
         self.session.traffic.received(1);

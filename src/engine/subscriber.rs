@@ -62,9 +62,7 @@ impl Subscriber {
     pub(super) fn maintain(&mut self, node: &NodeConnection, client: u64, now: Timestamp) -> bool {
         let is_late = match self.socket {
             SocketState::Closed => false,
-            SocketState::Open(_) => {
-                self.subscription.traffic.waiting_since().is_some_and(|since| now.since(since) > LIMIT)
-            }
+            SocketState::Open(_) => self.subscription.waiting_since().is_some_and(|since| now.since(since) > LIMIT),
             SocketState::Connecting(_) | SocketState::Resolving => now.since(self.opened_at) > LIMIT,
         };
         if is_late {
@@ -181,7 +179,7 @@ impl Subscriber {
                 Ok(()) => match self.transport.begin(Arc::clone(stream)) {
                     Ok(transport) => {
                         self.socket = SocketState::Open(transport);
-                        self.subscription.traffic.connected(now);
+                        self.subscription.connected(now);
                     }
                     Err(error) => return self.fail(broken(&error), now),
                 },

@@ -47,6 +47,7 @@
 pub mod command;
 pub mod endpoint;
 pub mod error_reply;
+mod expected;
 pub mod extension;
 mod fence_request;
 pub mod fenced;

@@ -13,6 +13,7 @@
 
 use super::command;
 use super::error_reply;
+use super::expected::Expected;
 use super::handshake::Handshake;
 use super::queue::CHANNEL;
 use super::resp::{self, Elements, Reply};
@@ -22,7 +23,6 @@ use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::queue::{CLIENT_DIGITS, Entry, EntryKind, Message};
 use crate::algorithm::time::Timestamp;
-use std::collections::VecDeque;
 use std::fmt;
 
 /// Size of the receive buffer: room for a few dozen messages.
@@ -52,10 +52,9 @@ pub enum SubscriptionEvent {
 
 /// One subscriber connection's conversation.
 pub struct Subscription {
-    /// The bytes, and since when replies are expected.
+    /// The bytes.
     pub traffic: Traffic,
-    /// The requests whose replies are expected, oldest first.
-    expected: VecDeque<SubscriptionRequest>,
+    expected: Expected<SubscriptionRequest>,
     client: u64,
     is_live: bool,
 }
@@ -70,7 +69,7 @@ impl Subscription {
     /// Begins a conversation by queueing what logs us in, and the subscription to the client's channel.
     pub fn open(handshake: &Handshake, client: u64, now: Timestamp) -> Subscription {
         let traffic = Traffic::new(MESSAGE_BUFFER);
-        let mut subscription = Subscription { traffic, expected: VecDeque::new(), client, is_live: false };
+        let mut subscription = Subscription { traffic, expected: Expected::new(), client, is_live: false };
         if let Some(password) = &handshake.password {
             command::auth(subscription.traffic.end(), handshake.user.as_deref(), password);
             subscription.await_reply(SubscriptionRequest::Auth, now);
@@ -86,6 +85,16 @@ impl Subscription {
         self.is_live
     }
 
+    /// When the request was made whose reply is expected next.
+    pub fn waiting_since(&self) -> Option<Timestamp> {
+        self.expected.waiting_since()
+    }
+
+    /// The connection is made: what was queued while there was none counts as asked now.
+    pub fn connected(&mut self, now: Timestamp) {
+        self.expected.connected(now);
+    }
+
     /// The next thing that the received bytes mean, or `None` until more are received.
     ///
     /// # Errors
@@ -93,7 +102,7 @@ impl Subscription {
     pub fn next_event(&mut self) -> Result<Option<SubscriptionEvent>, ProtocolError> {
         while self.traffic.has_input() {
             // Even half a reply is too much when nothing is expected and nothing is subscribed to.
-            if self.expected.is_empty() && !self.is_live {
+            if self.expected.len() == 0 && !self.is_live {
                 return Err(ProtocolError::Unrequested);
             }
             let Some((reply, length)) = self.traffic.decode()? else { return Ok(None) };
@@ -107,10 +116,10 @@ impl Subscription {
                 }
                 (Received::Message(_), false) => return Err(ProtocolError::Unrequested),
                 (received, _) => {
-                    let request = self.expected.pop_front().ok_or(ProtocolError::Unrequested)?;
+                    let (request, _) = self.expected.pop().ok_or(ProtocolError::Unrequested)?;
                     let event = answered(request, &received)?;
                     self.is_live |= event == Some(SubscriptionEvent::Confirmed);
-                    self.traffic.answered(length);
+                    self.traffic.taken(length);
                     if event.is_some() {
                         return Ok(event);
                     }
@@ -121,8 +130,7 @@ impl Subscription {
     }
 
     fn await_reply(&mut self, request: SubscriptionRequest, now: Timestamp) {
-        self.expected.push_back(request);
-        self.traffic.note_request(now);
+        self.expected.push(request, now, self.traffic.begin());
     }
 }
 

@@ -1,13 +1,10 @@
-//! The bytes of one connection: those still to be sent, those received and not yet parsed, and the times of the
-//! requests whose replies are expected.
+//! The bytes of one connection: those still to be sent, and those received and not yet parsed.
 //!
 //! The buffers are kept from one use to the next, so that the steady state allocates nothing.
 
 use super::resp::{Decoder, Reply};
 use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::time::Timestamp;
-use std::collections::VecDeque;
-use std::time::Duration;
 
 /// Free space below which the receive buffer is compacted before a read.
 const LOW_SPACE: usize = 2 * 1024;
@@ -16,8 +13,6 @@ const LOW_SPACE: usize = 2 * 1024;
 pub struct Traffic {
     outgoing: Outgoing,
     incoming: Incoming,
-    /// When each request was made whose reply is expected, oldest first, and how many bytes there were before it.
-    asked: VecDeque<(Timestamp, u64)>,
     /// How many bytes there were before the last command.
     begin: u64,
     /// When the last read began.
@@ -30,26 +25,9 @@ impl Traffic {
         Traffic {
             outgoing: Outgoing::default(),
             incoming: Incoming::of_size(receive_buffer),
-            asked: VecDeque::new(),
             begin: 0,
             read_at: Timestamp::ORIGIN,
         }
-    }
-
-    /// The connection is made: from now on the server can answer. What was queued while there was none counts as asked
-    /// now.
-    pub fn connected(&mut self, now: Timestamp) {
-        self.asked.iter_mut().for_each(|(asked_at, _)| *asked_at = now);
-    }
-
-    /// How many replies are expected.
-    pub fn backlog(&self) -> usize {
-        self.asked.len()
-    }
-
-    /// When the request was made whose reply is expected next.
-    pub fn waiting_since(&self) -> Option<Timestamp> {
-        self.asked.front().map(|&(asked_at, _)| asked_at)
     }
 
     /// The bytes to be sent.
@@ -88,9 +66,19 @@ impl Traffic {
         self.outgoing.end()
     }
 
-    /// Expects one more reply to the last command.
-    pub(super) fn note_request(&mut self, asked_at: Timestamp) {
-        self.asked.push_back((asked_at, self.begin));
+    /// How many bytes there were before the last command.
+    pub(super) fn begin(&self) -> u64 {
+        self.begin
+    }
+
+    /// How many bytes went out.
+    pub(super) fn all_sent(&self) -> u64 {
+        self.outgoing.all_sent
+    }
+
+    /// When the last read began.
+    pub(super) fn read_at(&self) -> Timestamp {
+        self.read_at
     }
 
     /// The bytes that were received and have not been parsed yet.
@@ -106,23 +94,9 @@ impl Traffic {
         self.incoming.decode()
     }
 
-    /// A reply of this length was parsed that answers no request.
+    /// A reply of this length was parsed.
     pub(super) fn taken(&mut self, length: usize) {
         self.incoming.taken(length);
-    }
-
-    /// A reply of this length was parsed. It answers the oldest request: gives how long that took.
-    pub(super) fn answered(&mut self, length: usize) -> Duration {
-        self.incoming.taken(length);
-        self.asked.pop_front().map_or(Duration::ZERO, |(asked_at, _)| self.read_at.since(asked_at))
-    }
-
-    /// No reply is expected any more. Gives how many of the requests that were, from the oldest on, may have been
-    /// written, in part at least. Of the others no byte was.
-    pub(super) fn abandon(&mut self) -> usize {
-        let written = self.asked.partition_point(|&(_, begin)| begin < self.outgoing.all_sent);
-        self.asked.clear();
-        written
     }
 }
 
@@ -219,32 +193,5 @@ impl Incoming {
     /// A reply of this length was parsed.
     fn taken(&mut self, length: usize) {
         self.start += length;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// How many of three requests of four bytes each, the last one with two replies, may have been written when so many
-    /// bytes were, and so many replies have come.
-    fn written(bytes: usize, replies: usize) -> usize {
-        let mut traffic = Traffic::new(1024);
-        for replies in [1, 1, 2] {
-            traffic.end().extend_from_slice(b"ask\n");
-            (0..replies).for_each(|_| traffic.note_request(Timestamp::ORIGIN));
-        }
-        (0..bytes).for_each(|_| traffic.sent(1));
-        for _ in 0..replies {
-            traffic.answered(0);
-        }
-        traffic.abandon()
-    }
-
-    #[test]
-    fn a_request_counts_as_written_from_its_first_byte_on() {
-        let all: Vec<usize> = (0..=12).map(|bytes| written(bytes, 0)).collect();
-        assert_eq!(all, [0, 1, 1, 1, 1, 2, 2, 2, 2, 4, 4, 4, 4]);
-        assert_eq!([written(4, 1), written(5, 1), written(8, 2), written(9, 2), written(12, 4)], [0, 1, 0, 2, 0]);
     }
 }

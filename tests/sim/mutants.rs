@@ -113,8 +113,8 @@ const MUTANTS: &[Mutant] = &[
                 "(round.references > 0).then_some(round)\n    }\n\n    /// More",
             ),
             (
-                "(round.generation == ticket.generation && round.references > 0).then_some(round)\n    }\n}",
-                "(round.references > 0).then_some(round)\n    }\n}",
+                "(round.generation == ticket.generation && round.references > 0).then_some(round)\n}",
+                "(round.references > 0).then_some(round)\n}",
             ),
             ("round.references += nodes.len() as u32;", "round.references += 0;"),
             (
@@ -128,7 +128,7 @@ const MUTANTS: &[Mutant] = &[
         file: "protocol/session/operations.rs",
         edits: &[(
             "        encoded.write(command, form, self.traffic.end());\n",
-            "        let is_late = self.traffic.waiting_since().is_some_and(|since| now.since(since) > std::time::Duration::from_millis(50));\n        if is_late && asked.verb == AskedVerb::Acquire && asked.kind.fence().is_none() {\n            self.expected.pop_front();\n            self.traffic.answered(0);\n        }\n        encoded.write(command, form, self.traffic.end());\n",
+            "        let is_late = self.waiting_since().is_some_and(|since| now.since(since) > std::time::Duration::from_millis(50));\n        if is_late && asked.verb == AskedVerb::Acquire && asked.kind.fence().is_none() {\n            self.expected.pop();\n        }\n        encoded.write(command, form, self.traffic.end());\n",
         )],
     },
     Mutant {

@@ -23,10 +23,7 @@ impl NodeConnection {
 
     /// Whether a grant may come from here, which counts as the other node's.
     pub(in crate::engine) fn may_grant_for_another(&self, now: Timestamp) -> bool {
-        self.is_duplicate()
-            && self.is_open()
-            && !self.is_overdue(now)
-            && self.session.traffic.backlog() <= BACKLOG_LIMIT
+        self.is_duplicate() && self.is_open() && !self.is_overdue(now) && self.session.backlog() <= BACKLOG_LIMIT
     }
 
     /// The process at the other end, if it is known and may have voted in a round in flight. A round lasts two node

@@ -21,15 +21,16 @@ impl NodeConnection {
 
     /// Why the connection must be closed, if it exceeded a limit.
     pub(in crate::engine) fn exceeded_limit(&self, now: Timestamp) -> Option<Fault> {
-        let traffic = &self.session.traffic;
-        let waiting = traffic.waiting_since().map_or(Duration::ZERO, |since| now.since(since));
+        let session = &self.session;
+        let waiting = session.waiting_since().map_or(Duration::ZERO, |since| now.since(since));
         let cause = match self.socket {
             SocketState::Closed => return None,
             SocketState::Resolving | SocketState::Connecting(_) if now.since(self.opened_at) >= CONNECT_LIMIT => {
                 Cause::TimedOut
             }
             SocketState::Open(_) if waiting > SILENCE_LIMIT.max(self.node_timeout * 2) => Cause::TimedOut,
-            _ if traffic.backlog() > BACKLOG_HARD_LIMIT || traffic.unsent().len() > UNSENT_HARD_LIMIT => Cause::Backlog,
+            _ if session.backlog() > BACKLOG_HARD_LIMIT => Cause::Backlog,
+            _ if session.traffic.unsent().len() > UNSENT_HARD_LIMIT => Cause::Backlog,
             _ => return None,
         };
         let limit = match self.socket {
@@ -48,7 +49,7 @@ impl NodeConnection {
         let phase = self.phase();
         let since = match phase {
             Phase::Resolve | Phase::Connect => self.opened_at,
-            _ => self.session.traffic.waiting_since().unwrap_or(Timestamp::ORIGIN),
+            _ => self.session.waiting_since().unwrap_or(Timestamp::ORIGIN),
         };
         let waited = now.since(since);
         let limit = match waited < self.node_timeout {
@@ -65,7 +66,7 @@ impl NodeConnection {
 
     /// Whether this fault would end a connection that works and has nothing to answer: servers close idle connections.
     pub(in crate::engine) fn is_idle_end(&self, fault: Fault) -> bool {
-        fault.cause == Cause::Closed && self.is_in_use() && self.session.traffic.backlog() == 0
+        fault.cause == Cause::Closed && self.is_in_use() && self.session.backlog() == 0
     }
 
     /// The fault to keep: silence or an end in the handshake does not hide that what answered before was no Redis

@@ -97,7 +97,7 @@ impl NodeConnection {
     /// was asked is answered; or when no thread has looked for answers for a while. Never for keys that have ended.
     pub(in crate::engine) fn release_due(&self, now: Timestamp) -> Timestamp {
         let is_sendable = !self.pending.is_empty() && !self.is_closed() && now >= self.pending.paused_until();
-        let is_held_up = is_sendable && self.session.traffic.backlog() > 0;
+        let is_held_up = is_sendable && self.session.backlog() > 0;
         if is_held_up || self.has_unsent_release() {
             now
         } else if self.awaits_release() && now < self.pending.carried_until() {

@@ -168,7 +168,7 @@ impl NodeConnection {
     pub(super) fn is_ready(&self, now: Timestamp) -> bool {
         self.is_in_use()
             && now.since(self.checked_at) <= IDLE_CHECK
-            && self.session.traffic.backlog() <= BACKLOG_LIMIT
+            && self.session.backlog() <= BACKLOG_LIMIT
             && !self.is_overdue(now)
             && self.session.traffic.unsent().len() <= UNSENT_HARD_LIMIT
     }
@@ -187,7 +187,7 @@ impl NodeConnection {
         if let HandshakeState::Rejected(fault) = self.session.standing() {
             return Err(fault);
         }
-        if self.session.traffic.backlog() > BACKLOG_LIMIT {
+        if self.session.backlog() > BACKLOG_LIMIT {
             return Err(Fault::new(Phase::Reply, Cause::Backlog));
         }
         if !self.is_overdue(now) {
@@ -243,7 +243,7 @@ impl NodeConnection {
             SocketState::Closed => self.health.not_before(),
             SocketState::Resolving | SocketState::Connecting(_) => self.opened_at.after(CONNECT_LIMIT),
             // What was asked is answered first.
-            SocketState::Open(_) if self.session.traffic.backlog() > 0 => Timestamp::NEVER,
+            SocketState::Open(_) if self.session.backlog() > 0 => Timestamp::NEVER,
             SocketState::Open(_) if self.runs_releases() => self.pending.paused_until(),
             SocketState::Open(_) => self.health.not_before(),
         };
@@ -305,7 +305,7 @@ impl NodeConnection {
         if let SocketState::Connecting(_) = self.socket {
             self.socket = match self.race.advance(now)? {
                 Progress::Made(stream) => {
-                    self.session.traffic.connected(now);
+                    self.session.connected(now);
                     SocketState::Open(self.transport.begin(stream).map_err(|error| self.broken(&error))?)
                 }
                 Progress::Making(stream) => SocketState::Connecting(stream),
@@ -378,7 +378,7 @@ impl NodeConnection {
     pub(super) fn retry_reason(&self, now: Timestamp) -> Option<Fault> {
         match self.session.standing() {
             HandshakeState::Rejected(fault)
-                if self.is_open() && self.session.traffic.backlog() == 0 && self.may_open(now).is_ok() =>
+                if self.is_open() && self.session.backlog() == 0 && self.may_open(now).is_ok() =>
             {
                 Some(fault)
             }
@@ -399,7 +399,7 @@ impl NodeConnection {
 
     /// Closes the connection, whose session must have been abandoned.
     pub(super) fn close(&mut self, fault: Fault, now: Timestamp) {
-        debug_assert_eq!(self.session.traffic.backlog(), 0);
+        debug_assert_eq!(self.session.backlog(), 0);
         let worked = self.is_in_use();
         let is_closed = fault.cause == Cause::Closed;
         let probe = self.probe_after(fault);
@@ -432,7 +432,7 @@ impl NodeConnection {
     }
 
     fn is_overdue(&self, now: Timestamp) -> bool {
-        self.session.traffic.waiting_since().is_some_and(|since| now.since(since) > self.node_timeout)
+        self.session.waiting_since().is_some_and(|since| now.since(since) > self.node_timeout)
     }
 
     fn broken(&self, error: &io::Error) -> Fault {

@@ -36,7 +36,7 @@ impl NodeConnection {
 
     /// When a silent server is to be asked.
     pub(super) fn probe_at(&self) -> Timestamp {
-        self.session.traffic.waiting_since().unwrap_or(self.opened_at).after(self.node_timeout / 2)
+        self.session.waiting_since().unwrap_or(self.opened_at).after(self.node_timeout / 2)
     }
 
     /// Whether a connection that has ended so stays for a moment: the node is asked first whether it speaks TLS.

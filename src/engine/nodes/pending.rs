@@ -91,7 +91,7 @@ impl Nodes {
             self.rounds.unrefer(ticket);
         }
         while connection.runs_releases()
-            && connection.session.traffic.backlog() < FLUSH_LIMIT
+            && connection.session.backlog() < FLUSH_LIMIT
             && connection.session.traffic.unsent().len() < FLUSH_BYTES
             && let Some(ticket) = connection.pending.take(now)
         {

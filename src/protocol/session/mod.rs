@@ -28,6 +28,7 @@ mod parts;
 mod recheck;
 
 use super::command;
+use super::expected::Expected;
 pub use super::form::Answer;
 use super::handshake::{Handshake, Part};
 use super::inspection::{self, Inspected};
@@ -43,7 +44,6 @@ use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Vote;
 use parts::PartAnswers;
-use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
 
@@ -75,10 +75,9 @@ pub enum SessionEvent {
 
 /// One connection's conversation.
 pub struct Session {
-    /// The bytes, and since when replies are expected.
+    /// The bytes.
     pub traffic: Traffic,
-    /// The requests whose replies are expected, oldest first.
-    expected: VecDeque<Request>,
+    expected: Expected<Request>,
     /// How many of those are releases.
     unanswered_releases: usize,
     standing: HandshakeState,
@@ -161,7 +160,7 @@ impl Session {
     pub fn open(handshake: &Handshake, now: Timestamp) -> Session {
         let mut session = Session {
             traffic: Traffic::new(RECEIVE_BUFFER),
-            expected: VecDeque::new(),
+            expected: Expected::new(),
             unanswered_releases: 0,
             standing: HandshakeState::Pending,
             identity: ServerInfo::default(),
@@ -294,19 +293,34 @@ impl Session {
     /// Ends the conversation: every request that is still unanswered, oldest first, and what kind it was.
     pub fn abandon(&mut self) -> impl Iterator<Item = (Ticket, Abandoned)> + '_ {
         self.unanswered_releases = 0;
-        let written = self.traffic.abandon();
         let unconfirmed = self.unconfirmed.take().map(|(sent, _)| (sent.ticket, Abandoned::of(&sent, true)));
-        let unanswered = self.expected.drain(..).enumerate().filter_map(move |(index, request)| match request {
-            Request::Check(ticket) | Request::End(ticket, _) => Some((ticket, Abandoned::Check)),
-            Request::Operation(sent) => Some((sent.ticket, Abandoned::of(&sent, index < written))),
-            Request::Handshake(_)
-            | Request::Part(_)
-            | Request::Recheck(_)
-            | Request::Note
-            | Request::Value(_)
-            | Request::Waiting => None,
-        });
+        let unanswered =
+            self.expected.abandon(self.traffic.all_sent()).filter_map(|(request, is_written)| match request {
+                Request::Check(ticket) | Request::End(ticket, _) => Some((ticket, Abandoned::Check)),
+                Request::Operation(sent) => Some((sent.ticket, Abandoned::of(&sent, is_written))),
+                Request::Handshake(_)
+                | Request::Part(_)
+                | Request::Recheck(_)
+                | Request::Note
+                | Request::Value(_)
+                | Request::Waiting => None,
+            });
         unconfirmed.into_iter().chain(unanswered)
+    }
+
+    /// How many replies are expected.
+    pub fn backlog(&self) -> usize {
+        self.expected.len()
+    }
+
+    /// When the request was made whose reply is expected next.
+    pub fn waiting_since(&self) -> Option<Timestamp> {
+        self.expected.waiting_since()
+    }
+
+    /// The connection is made: what was queued while there was none counts as asked now.
+    pub fn connected(&mut self, now: Timestamp) {
+        self.expected.connected(now);
     }
 
     /// How many of the expected replies are to releases.
@@ -369,21 +383,22 @@ impl Session {
     /// The reply that was expected first has been understood.
     #[inline]
     fn taken(&mut self, length: usize) {
-        let time = self.traffic.answered(length);
-        match self.expected.pop_front() {
-            Some(Request::Operation(sent)) => {
+        self.traffic.taken(length);
+        let Some((request, asked_at)) = self.expected.pop() else { return };
+        let time = self.traffic.read_at().since(asked_at);
+        match request {
+            Request::Operation(sent) => {
                 self.unanswered_releases -= usize::from(sent.asked.is_release());
                 self.latency.record(time);
             }
-            Some(Request::Handshake(_) | Request::Recheck(_)) => self.look_took = time,
+            Request::Handshake(_) | Request::Recheck(_) => self.look_took = time,
             _ => {}
         }
     }
 
     fn await_reply(&mut self, request: Request, asked_at: Timestamp) {
         self.unanswered_releases += usize::from(request.is_release());
-        self.expected.push_back(request);
-        self.traffic.note_request(asked_at);
+        self.expected.push(request, asked_at, self.traffic.begin());
     }
 }
 

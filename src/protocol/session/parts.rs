@@ -123,10 +123,10 @@ mod tests {
         ] {
             let (mut session, bytes) = asked(ACQUIRE);
             assert_eq!(bytes, sent);
-            assert_eq!(session.traffic.backlog(), 2);
+            assert_eq!(session.backlog(), 2);
             assert_eq!(events(&mut session, &replies[..5]), [], "half of it is no answer");
             assert_eq!(events(&mut session, &replies[5..]), [event]);
-            assert_eq!(session.traffic.backlog(), 0);
+            assert_eq!(session.backlog(), 0);
         }
         for bytes in [0, 1] {
             let (mut session, _) = asked(ACQUIRE);

@@ -177,7 +177,7 @@ mod tests {
             let expected = if looks { vec![SessionEvent::Rechecked, granted] } else { vec![granted] };
             assert_eq!(events(&mut session, &format!("{reported}+OK\r\n")), expected);
         }
-        assert_eq!(session.traffic.backlog(), 0);
+        assert_eq!(session.backlog(), 0);
     }
 
     #[test]
@@ -288,6 +288,6 @@ mod tests {
             reported,
             [SessionEvent::Rejected(fault), SessionEvent::Answered(TICKET, Answer::Vote(Vote::Fault(fault)))]
         );
-        assert_eq!(session.traffic.backlog(), 0);
+        assert_eq!(session.backlog(), 0);
     }
 }

@@ -104,7 +104,7 @@ fn the_handshake_goes_out_in_one_flight_with_the_first_command() {
         events(&mut session, &replies),
         [Event::Accepted, Event::Answered(ticket(0), Answer::Vote(Vote::Granted))]
     );
-    assert_eq!((session.traffic.backlog(), session.traffic.waiting_since()), (0, None));
+    assert_eq!((session.backlog(), session.waiting_since()), (0, None));
 }
 
 #[test]
@@ -276,16 +276,16 @@ fn an_abandoned_conversation_hands_out_what_is_unanswered() {
     sent(&mut session);
     let kinds = [Abandoned::Acquire, Abandoned::Extend, Abandoned::Release];
     assert_eq!(session.abandon().collect::<Vec<_>>(), [4, 5, 6].map(|slot| (ticket(slot), kinds[slot as usize - 4])));
-    assert_eq!(session.traffic.backlog(), 0);
+    assert_eq!(session.backlog(), 0);
 }
 
 #[test]
 fn a_server_has_had_no_time_before_it_was_connected() {
     let later = NOW.after(std::time::Duration::from_secs(1));
     let mut session = Session::open(&Handshake::default(), NOW);
-    assert_eq!(session.traffic.waiting_since(), Some(NOW));
-    session.traffic.connected(later);
-    assert_eq!(session.traffic.waiting_since(), Some(later));
+    assert_eq!(session.waiting_since(), Some(NOW));
+    session.connected(later);
+    assert_eq!(session.waiting_since(), Some(later));
 }
 
 #[test]
