@@ -217,7 +217,7 @@ impl WaitRegistry {
     /// The subscription at a node is lost. Returns the calls that sleep and that a release can escape now.
     pub(crate) fn on_lost(&mut self, node: NodeId) -> Vec<Ticket> {
         let was_attentive = self.is_attentive();
-        self.live = self.live.without(NodeSet::from_iter([node]));
+        self.live.set(node, false);
         if !was_attentive || self.is_attentive() {
             return Vec::new();
         }

@@ -90,7 +90,7 @@ impl NodeStates {
 
     /// The node answers attempts again, or its connection is lost.
     pub(crate) fn clear_refusing(&mut self, node: NodeId) {
-        self.refusing = self.refusing.without(NodeSet::from_iter([node]));
+        self.refusing.set(node, false);
     }
 
     pub(crate) fn is_refusing(&self, node: NodeId) -> bool {
@@ -106,7 +106,7 @@ impl NodeStates {
     /// quarantine was not reported.
     pub(crate) fn mark_quarantined(&mut self, node: NodeId, remaining: Duration, now: Timestamp) {
         if self.enter(node, NodeMode::Quarantined, now) || self.unreported_quarantined.contains(node) {
-            self.unreported_quarantined = self.unreported_quarantined.without(NodeSet::from_iter([node]));
+            self.unreported_quarantined.set(node, false);
             self.reported_quarantined.insert(node);
             self.push(PendingEvent::NodeQuarantined(node, remaining));
         }

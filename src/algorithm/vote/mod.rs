@@ -121,9 +121,9 @@ impl Tally {
     /// The node granted on another connection to it. That counts in place of its own vote, which is a refusal when the
     /// request on this connection ran second.
     pub fn granted_at(&mut self, node: NodeId) {
-        let others = |voted: NodeSet| voted.without(NodeSet::from_iter([node]));
-        (self.refused, self.absent) = (others(self.refused), others(self.absent));
-        (self.faulted, self.permanent) = (others(self.faulted), others(self.permanent));
+        for other in [&mut self.refused, &mut self.absent, &mut self.faulted, &mut self.permanent] {
+            other.set(node, false);
+        }
         self.granted.insert(node);
     }
 
@@ -135,7 +135,7 @@ impl Tally {
     /// The node's grant is as if it had not come. False where it has not granted.
     pub fn take_back(&mut self, node: NodeId) -> bool {
         let has_granted = self.granted.contains(node);
-        self.granted = self.granted.without(NodeSet::from_iter([node]));
+        self.granted.set(node, false);
         has_granted
     }
 

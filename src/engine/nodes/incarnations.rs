@@ -185,12 +185,12 @@ impl Incarnations {
     /// The node has replied to what it was asked then, and need not be waited for any longer. A reply to an earlier
     /// question, which no thread had read, is not the one that is awaited.
     pub(super) fn note_answer(&mut self, node: NodeId, asked_at: Timestamp) {
-        let alone = NodeSet::from_iter([node]);
-        (self.unheard, self.idle) = (self.unheard.without(alone), self.idle.without(alone));
+        self.unheard.set(node, false);
+        self.idle.set(node, false);
         if let Some(judging) = &mut self.judging
             && asked_at >= judging.begun
         {
-            judging.awaited = judging.awaited.without(alone);
+            judging.awaited.set(node, false);
         }
     }
 

@@ -250,7 +250,7 @@ impl Subscribers {
             SubscriptionEvent::Refused(fault) => refusal = Some(fault),
         });
         if is_confirmed {
-            self.subscribe_denied = self.subscribe_denied.without(NodeSet::from_iter([node]));
+            self.subscribe_denied.set(node, false);
         }
         if !is_open {
             self.registry.on_lost(node).into_iter().for_each(|ticket| rounds.end_wait(ticket, notify));
