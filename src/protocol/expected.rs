@@ -50,7 +50,7 @@ impl<R> Expected<R> {
         self.requests.iter_mut().for_each(|request| request.asked_at = now);
     }
 
-    /// Expects nothing any more. Gives the requests, each with whether a byte of it may be among the first `sent` ones.
+    /// Expects nothing any more. Yields the requests, each with whether one of the first `sent` bytes may belong to it.
     pub(super) fn abandon(&mut self, sent: u64) -> impl Iterator<Item = (R, bool)> + '_ {
         self.requests.drain(..).map(move |abandoned| (abandoned.request, abandoned.begin < sent))
     }
@@ -58,18 +58,23 @@ impl<R> Expected<R> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::traffic::Traffic;
     use super::*;
 
     #[test]
     fn a_request_counts_as_written_from_its_first_byte_on() {
         // Three requests of four bytes each, the last one with two replies.
-        let written = |sent: u64, replies: usize| {
-            let mut expected = Expected::new();
-            [0, 4, 8, 8].iter().for_each(|&begin| expected.push((), Timestamp::ORIGIN, begin));
+        let written = |bytes: usize, replies: usize| {
+            let (mut traffic, mut expected) = (Traffic::new(1024), Expected::new());
+            for replies in [1, 1, 2] {
+                traffic.end().extend_from_slice(b"ask\n");
+                (0..replies).for_each(|_| expected.push((), Timestamp::ORIGIN, traffic.begin()));
+            }
+            (0..bytes).for_each(|_| traffic.sent(1));
             (0..replies).for_each(|_| assert!(expected.pop().is_some()));
-            expected.abandon(sent).filter(|&((), is_written)| is_written).count()
+            expected.abandon(traffic.all_sent()).filter(|&((), is_written)| is_written).count()
         };
-        let all: Vec<usize> = (0..=12).map(|sent| written(sent, 0)).collect();
+        let all: Vec<usize> = (0..=12).map(|bytes| written(bytes, 0)).collect();
         assert_eq!(all, [0, 1, 1, 1, 1, 2, 2, 2, 2, 4, 4, 4, 4]);
         assert_eq!([written(4, 1), written(5, 1), written(8, 2), written(9, 2), written(12, 4)], [0, 1, 0, 2, 0]);
     }

@@ -18,8 +18,8 @@
 //! 1. [`Session::open`] queues the handshake; [`queue`](Session::queue) queues an operation on a lock's key.
 //! 2. Write [`unsent`](Traffic::unsent), then say how much went out with [`sent`](Traffic::sent).
 //! 3. Read into [`space`](Traffic::space), then say how much came with [`received`](Traffic::received).
-//! 4. Call [`next_event`](Session::next_event) until it returns `None`. Call
-//!    [`ask_again`](Session::ask_again) where that says so.
+//! 4. Call [`next_event`](Session::next_event) until it returns `None`. After
+//!    [`Answer::WrongForm`], call [`ask_again`](Session::ask_again), or drop it.
 //! 5. After an error, or when the connection is lost, hand out the faults with [`abandon`](Session::abandon).
 
 mod inspecting;
@@ -53,9 +53,8 @@ const RECEIVE_BUFFER: usize = 16 * 1024;
 /// What the bytes received so far amount to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionEvent {
-    /// A node's answer in a round: its vote, and what there is to say beyond that. To [`Answer::WrongForm`], call
-    /// [`ask_again`](Session::ask_again), or not: an acquisition must not go out behind the release of an attempt that
-    /// was given up meanwhile.
+    /// A node's answer in a round. After [`Answer::WrongForm`], call [`ask_again`](Session::ask_again), or drop it: an
+    /// acquisition must not be sent behind the release of an attempt that was abandoned meanwhile.
     Answered(Ticket, Answer),
     /// The node did not run the release of a round, for this reason: it is to be sent again later.
     NotRun(Ticket, Fault),

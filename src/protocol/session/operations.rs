@@ -75,10 +75,10 @@ impl Session {
         }
     }
 
-    /// Whether an answer counts of a node that may not vote. What is granted or deleted on a duplicate URL is granted
-    /// or deleted by the server, and the URL that votes for the server may be refused because of it; but a fence would
-    /// have to be raised on the connection that answered it. Another form would not give the node a vote, and a release
-    /// is wanted for what it does.
+    /// Whether an answer counts although the node may not vote:
+    /// * A key that is set or deleted by a duplicate URL is set or deleted on the server, and the URL that votes for
+    ///   the server may be refused because of it. A fence is excluded: it is raised on the connection that replied.
+    /// * A release is sent again in another form, because the key is to be deleted on every node.
     fn counts_all_the_same(&self, sent: &SentOperation, answer: &Answer) -> bool {
         let (is_release, is_duplicate) = (sent.asked.is_release(), self.standing.is_duplicate());
         match answer {

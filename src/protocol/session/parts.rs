@@ -24,27 +24,32 @@ pub(super) struct PartAnswers {
 impl PartAnswers {
     /// Takes the answer to one part.
     pub(super) fn add(&mut self, part: u8, answer: Answer) {
+        let worst = self.worst_with(part, answer);
+        self.worst = Some(worst);
+    }
+
+    /// Takes the answer to the last part, and returns the answer to the whole request. `acquires`: it was to set the
+    /// keys.
+    pub(super) fn finish(&mut self, part: u8, answer: Answer, acquires: bool) -> Answer {
+        let worst = self.worst_with(part, answer);
+        let PartAnswers { refused, has_granted, .. } = std::mem::take(self);
+        match worst {
+            Answer::Vote(Vote::Refused) if acquires => {
+                let vote = if has_granted { Vote::Partial } else { Vote::Refused };
+                Answer::RefusedFor(vote, refused)
+            }
+            worst => worst,
+        }
+    }
+
+    /// The worst answer so far, this one included; the first one of several.
+    fn worst_with(&mut self, part: u8, answer: Answer) -> Answer {
         match answer {
             Answer::Vote(Vote::Granted) => self.has_granted = true,
             Answer::Vote(Vote::Refused) => self.refused |= 1 << part,
             _ => {}
         }
-        if self.worst.as_ref().is_none_or(|worst| weight(&answer) > weight(worst)) {
-            self.worst = Some(answer);
-        }
-    }
-
-    /// Takes the answer to the last part, and gives that to the whole request. `acquires`: it was to set the keys.
-    pub(super) fn finish(&mut self, part: u8, answer: Answer, acquires: bool) -> Answer {
-        self.add(part, answer);
-        let PartAnswers { worst, refused, has_granted } = std::mem::take(self);
-        match worst {
-            Some(Answer::Vote(Vote::Refused)) if acquires => {
-                let vote = if has_granted { Vote::Partial } else { Vote::Refused };
-                Answer::RefusedFor(vote, refused)
-            }
-            worst => worst.unwrap_or(Answer::Vote(Vote::Granted)),
-        }
+        self.worst.take().filter(|worst| weight(worst) >= weight(&answer)).unwrap_or(answer)
     }
 }
 
