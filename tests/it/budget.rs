@@ -41,7 +41,7 @@ fn a_warm_pair_costs_no_more_than_it_may() {
         let is_kept = tries.into_iter().any(|pair| {
             // The map in src/engine/mod.rs leads along the path that an attempt takes.
             for (function, file) in &listed()[0] {
-                assert!(pair.instructions.contains_key(file), "no pair comes through {file}, where {function} stands");
+                assert!(pair.instructions.contains_key(file), "no pair executes code of {file}, where {function} is");
             }
             seen.push(excess(&pair, budget));
             seen.last().is_some_and(Vec::is_empty)

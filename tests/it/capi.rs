@@ -8,7 +8,7 @@ mod examples;
 mod header;
 pub(crate) mod library;
 mod nulls;
-mod programs;
+pub(crate) mod programs;
 mod ratio;
 mod threads;
 mod wrappers;

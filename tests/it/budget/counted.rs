@@ -1,10 +1,11 @@
 //! What valgrind counts of a program: instructions by file, system calls, allocations.
 
 use crate::capi::library::{LIMIT, Running, root};
+use crate::capi::programs;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 /// Counts, by name. Those of one program less those of another are what the first one did besides.
 #[derive(Debug, Default)]
@@ -48,10 +49,10 @@ impl Counts {
     }
 }
 
-/// What it says of a program.
+/// Runs a program under valgrind, and returns what valgrind reports.
 fn valgrind(options: &[&str], program: &Path, arguments: &[String]) -> String {
-    let mut command = Command::new("valgrind");
-    command.args(options).arg(program).args(arguments).stdin(Stdio::null());
+    let mut command = programs::command(program, options);
+    command.args(arguments).stdin(Stdio::null());
     let ending = Running::start(&mut command).end(LIMIT);
     assert!(ending.status.success(), "{}\n{}", ending.status, ending.errors);
     ending.errors
@@ -68,8 +69,8 @@ fn calls(trace: &str) -> BTreeMap<String, f64> {
     counts
 }
 
-/// The instructions in a profile, by file. A name stands behind its number where that comes first. A line behind
-/// `calls=` has the cost of what was called, which counts there.
+/// The instructions in a profile, by file. Where a number is used first, its file name follows. The line after
+/// `calls=` is the cost of the callee, which is counted there.
 fn by_file(profile: &str, source: &str) -> BTreeMap<String, f64> {
     let (mut names, mut counts) = (BTreeMap::new(), BTreeMap::<String, f64>::new());
     let (mut file, mut is_of_call) = (String::new(), false);

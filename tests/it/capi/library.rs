@@ -138,8 +138,8 @@ pub(crate) fn library_with_tls() -> &'static Path {
 fn build(features: &str, folder: &str) -> PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name(folder);
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    // As src/docs/operations.md says; and as a crate, for programs in Rust. The files that instructions are from are
-    // named for the tests alone.
+    // As in src/docs/operations.md; also as a crate, for programs in Rust. Line tables are for the test that counts
+    // instructions by file.
     command.args(["rustc", "--release", "--lib", "--features", features, "--crate-type", "cdylib,staticlib,lib"]);
     command.env("CARGO_PROFILE_RELEASE_DEBUG", "line-tables-only");
     command.arg("--target-dir").arg(&target).current_dir(root()).stdin(Stdio::null());
@@ -179,7 +179,7 @@ pub(crate) fn compile_with<'f>(
     program
 }
 
-/// Compiles a program in Rust, optimised, against the same build of the library, and gives its path.
+/// Compiles a program in Rust, optimised, against the same build of the library, and returns its path.
 #[track_caller]
 pub(crate) fn compile_rust(name: &str, source: &str) -> PathBuf {
     let programs = library().with_file_name("programs");

@@ -23,7 +23,7 @@ const LENIENT: [&str; 2] = ["-q", "--error-exitcode=9"];
 const MOMENTS: &str = "1100";
 
 /// The program by itself, or under valgrind.
-fn command(program: &Path, valgrind: &[&str]) -> Command {
+pub(crate) fn command(program: &Path, valgrind: &[&str]) -> Command {
     if valgrind.is_empty() {
         return Command::new(program);
     }
