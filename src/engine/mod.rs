@@ -4,7 +4,7 @@
 //! # The path of one attempt
 //!
 //! From `Mutex::try_lock` to the sockets and back. A test checks that each function stands in its file, and that the
-//! path leads through fewer than twenty files; another one, that a lock and unlock come through each of them.
+//! path leads through fewer than twenty files; another one, that a lock and unlock execute code of each.
 //!
 //! | | What happens | Function | File |
 //! |---|---|---|---|

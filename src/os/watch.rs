@@ -18,7 +18,7 @@ pub(crate) struct Interest {
 
 /// What the driver polls, and what it found.
 pub(crate) struct Watch {
-    /// Tells lists apart.
+    /// Which list this is: each has another number.
     pub(crate) number: u64,
     pub(super) waker: Arc<Waker>,
     /// By node.

@@ -100,7 +100,7 @@ impl<'a> Attempts<'a, '_> {
         let Some(round) = &result.queue else { return };
         let found: Vec<(usize, NodeSet)> = round.endless_slots(&self.setup(), permits.keys().len());
         let (slots, engine) = (found.iter().map(|&(slot, _)| slot).collect::<Vec<_>>(), self.call.client.engine());
-        let reported = permits.slots().note_endless(&slots, self.now.steady, engine.node_timeout());
+        let reported = permits.slots().record_endless(&slots, self.now.steady, engine.node_timeout());
         for &(slot, nodes) in found.iter().filter(|(slot, _)| reported.contains(slot)) {
             self.call.client.report().key_without_expiry(&permits.keys()[slot], nodes);
         }

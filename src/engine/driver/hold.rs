@@ -44,7 +44,7 @@ impl Hold {
     }
 
     /// Notes how many commands are in flight.
-    pub(super) fn note_in_flight(&mut self, number: usize) {
+    pub(super) fn record_in_flight(&mut self, number: usize) {
         self.age += 1;
         if number >= self.crowd {
             (self.crowd, self.age) = (number, 0);
@@ -54,12 +54,12 @@ impl Hold {
     }
 
     /// Counts how long a batch took, from its begin to its last verdict.
-    pub(super) fn note_batch(&mut self, time: Duration) {
+    pub(super) fn record_batch(&mut self, time: Duration) {
         self.batch = if self.batch.is_zero() { time } else { (self.batch * (WEIGHT - 1) + time) / WEIGHT };
     }
 
     /// Counts how long a submission took until it was decided.
-    pub(super) fn note_submission(&mut self, time: Duration) {
+    pub(super) fn record_submission(&mut self, time: Duration) {
         if self.may_pay() {
             self.trial.learn(time);
         }
@@ -80,10 +80,10 @@ mod tests {
     fn hold(threads: usize, submissions: u32, with: Duration, without: Duration) -> Hold {
         let mut hold = Hold::new();
         for _ in 0..submissions {
-            hold.note_in_flight(threads);
-            hold.note_batch(BATCH);
+            hold.record_in_flight(threads);
+            hold.record_batch(BATCH);
             let is_held = !hold.time().is_zero();
-            hold.note_submission(if is_held { with } else { without });
+            hold.record_submission(if is_held { with } else { without });
         }
         hold
     }
@@ -93,7 +93,7 @@ mod tests {
         let mut hold = hold(3, 4 * SUBMISSIONS, BATCH, 2 * BATCH);
         assert_eq!(hold.time(), BATCH * 2);
         for _ in 0..100 {
-            hold.note_batch(LONGEST_HOLD);
+            hold.record_batch(LONGEST_HOLD);
         }
         assert_eq!(hold.time(), LONGEST_HOLD);
     }
@@ -103,7 +103,7 @@ mod tests {
         let mut hold = hold(16, 4 * SUBMISSIONS, BATCH, BATCH);
         assert!(!hold.time().is_zero(), "a hold that costs nothing saves writes");
         for _ in 0..100 {
-            hold.note_batch(LONGEST_HOLD * 2);
+            hold.record_batch(LONGEST_HOLD * 2);
         }
         assert_eq!(hold.time(), Duration::ZERO);
     }
@@ -122,11 +122,11 @@ mod tests {
     fn a_crowd_that_has_left_is_forgotten() {
         let mut hold = hold(4, 10, BATCH, BATCH);
         for _ in 0..DECAY {
-            hold.note_in_flight(1);
+            hold.record_in_flight(1);
         }
         assert!(hold.time() > Duration::ZERO, "three are still taken to be here");
         for _ in 0..DECAY {
-            hold.note_in_flight(1);
+            hold.record_in_flight(1);
         }
         assert_eq!(hold.time(), Duration::ZERO);
     }

@@ -218,11 +218,11 @@ impl<R: Reactor + Send + 'static> Driver<R> {
             state.note_arrival();
         }
         state.flush();
-        let mut now = state.read_clock();
-        let batch = state.batch.number;
-        let mut wait = OwnWait { ticket, submitted_at, begun_at: now, batch, patience: POLL_PATIENCE };
+        let (begun_at, batch) = (state.read_clock(), state.batch.number);
+        let mut wait = OwnWait { ticket, submitted_at, begun_at, batch, patience: POLL_PATIENCE };
         let mut has_driven = false;
         while !state.reactor.is_decided(ticket) {
+            let now = state.now;
             if now >= deadline {
                 state.act(|reactor, now, decided| reactor.expire(ticket, now, decided));
                 return Ok(state);
@@ -230,7 +230,7 @@ impl<R: Reactor + Send + 'static> Driver<R> {
             let time = deadline.since(now);
             if state.driver.is_absent() {
                 has_driven = true;
-                state = self.drive(state, &wait, now, time);
+                state = self.drive(state, &wait, time);
             } else {
                 has_driven = false;
                 if state.hold_to_end(now).is_zero() {
@@ -243,29 +243,23 @@ impl<R: Reactor + Send + 'static> Driver<R> {
                 }
             }
             if !state.reactor.is_decided(ticket) {
-                now = state.read_clock();
+                state.read_clock();
             }
         }
-        now = state.now;
         if let (true, Some(submitted_at)) = (has_driven, submitted_at) {
-            state.learn(now.since(wait.begun_at), now.since(submitted_at));
+            state.learn(begun_at, submitted_at);
             // The others of the batch are answered at almost the same time, and no thread has to be woken for that.
-            while state.driver.is_absent() && state.is_batch_in_flight(now) && now < deadline {
-                state = self.drive(state, &wait, now, deadline.since(now));
-                now = state.now;
+            while state.driver.is_absent() && state.is_batch_in_flight(state.now) && state.now < deadline {
+                let time = deadline.since(state.now);
+                state = self.drive(state, &wait, time);
             }
         }
         Ok(state)
     }
 
     /// Drives once: polls, and lets the reactor absorb what is ready.
-    fn drive<'a>(
-        &'a self,
-        mut state: Guard<'a, R>,
-        wait: &OwnWait<R::Ticket>,
-        now: Timestamp,
-        timeout: Duration,
-    ) -> Guard<'a, R> {
+    fn drive<'a>(&'a self, mut state: Guard<'a, R>, wait: &OwnWait<R::Ticket>, timeout: Duration) -> Guard<'a, R> {
+        let now = state.now;
         let was_decided = state.reactor.is_decided(wait.ticket);
         let hold = self.hold(&mut state, wait, now);
         if state.reactor.is_decided(wait.ticket) != was_decided {

@@ -14,8 +14,8 @@ const SOLITUDE: u32 = 64;
 
 pub(super) struct State<R: Reactor> {
     pub(super) reactor: R,
-    /// The time, as it was last read under the mutex. It is read anew behind whatever takes time: the way into the
-    /// mutex, a write, a poll, a sleep, and many replies.
+    /// The time, as last read under the mutex. It is read again after each step that takes time: entering the mutex, a
+    /// write, a poll, a sleep, and handing out many verdicts.
     pub(super) now: Timestamp,
     pub(super) driver: DriverState<R>,
     /// How many polls were begun.
@@ -130,7 +130,7 @@ impl<R: Reactor> State<R> {
         // It does not come to drive.
         self.forget_named(&waiter.cell);
         if waiter.takes_verdict {
-            self.hold.note_submission(self.now.since(waiter.begun_at));
+            self.hold.record_submission(self.now.since(waiter.begun_at));
             waiter.cell.decide(self.reactor.conclude(waiter.ticket));
         } else {
             self.reactor.assign(waiter.ticket, None);
@@ -168,7 +168,7 @@ impl<R: Reactor> State<R> {
         if waiter.batch == self.batch.number {
             self.batch.pending -= 1;
             if self.batch.pending == 0 {
-                self.hold.note_batch(self.now.since(self.batch.begun_at));
+                self.hold.record_batch(self.now.since(self.batch.begun_at));
             }
         }
         Some(waiter)
@@ -206,7 +206,7 @@ impl<R: Reactor> State<R> {
             return;
         }
         self.company = SOLITUDE;
-        // Not before any of them was submitted: a node that was not written to since then has no key of it.
+        // Later than each submission: a node that was sent nothing since an attempt began has no key of it.
         self.read_clock();
         let mut taken = std::mem::take(&mut self.taken);
         for submitted in taken.drain(..) {
@@ -301,14 +301,15 @@ impl<R: Reactor> State<R> {
 
     /// Notes that another thread waits, besides those that sleep and the one that polls.
     pub(super) fn note_arrival(&mut self) {
-        self.hold.note_in_flight(self.sleepers.len() + usize::from(self.driver.is_polling()) + 1);
+        self.hold.record_in_flight(self.sleepers.len() + usize::from(self.driver.is_polling()) + 1);
     }
 
     /// Counts how long the driver's own ticket has taken, alone or with others: from its begin, and from its
     /// submission.
-    pub(super) fn learn(&mut self, time: Duration, since_submission: Duration) {
-        self.hold.note_batch(time);
-        self.hold.note_submission(since_submission);
+    pub(super) fn learn(&mut self, begun_at: Timestamp, submitted_at: Timestamp) {
+        let time = self.now.since(begun_at);
+        self.hold.record_batch(time);
+        self.hold.record_submission(self.now.since(submitted_at));
         if self.sleepers.is_empty() {
             self.company = self.company.saturating_sub(1);
         }

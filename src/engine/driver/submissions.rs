@@ -42,14 +42,14 @@ pub(super) enum Next<R: Reactor> {
 }
 
 impl<R: Reactor> SubmissionQueue<R> {
-    /// Leaves something there, and gives what to sleep on.
+    /// Adds a submission, and returns the cell to sleep on.
     pub(super) fn submit(&mut self, submission: R::Submission, now: Timestamp) -> Arc<WaitCell<R::Verdict>> {
         let cell = self.take_cell();
         self.list.push(Submitted::Awaited(submission, now, Arc::clone(&cell)));
         cell
     }
 
-    /// Leaves something there that no thread waits for.
+    /// Adds something that no thread waits for.
     pub(super) fn post(&mut self, posting: R::Posting) {
         self.list.push(Submitted::Posted(posting));
     }
@@ -80,7 +80,7 @@ impl<R: Reactor> Submissions<R> {
         queue.is_open
     }
 
-    /// What there is to do first. Gives up the duty if that is nothing.
+    /// What is in the queue. If that is nothing, no thread has the duty any more.
     pub(super) fn next(&self) -> Next<R> {
         let mut queue = lock(&self.queue);
         let first_awaited = queue.list.iter().find_map(|submitted| match submitted {
@@ -103,7 +103,7 @@ impl<R: Reactor> Submissions<R> {
     /// Takes a cell back that no waiter is registered with any more.
     pub(super) fn put_cell(&self, cell: Arc<WaitCell<R::Verdict>>) {
         cell.reset();
-        // A thread that has its verdict waits for no other one.
+        // A thread that has its verdict does not wait for another one.
         if let Ok(mut queue) = self.queue.try_lock()
             && queue.unused.len() < KEPT
         {

@@ -83,7 +83,7 @@ impl<V> WaitCell<V> {
         lock(&self.state).verdict.take()
     }
 
-    /// For another wait.
+    /// Prepares the cell for another wait.
     pub(super) fn reset(&self) {
         *lock(&self.state) = CellState { verdict: None, is_called: false, begun: None };
     }

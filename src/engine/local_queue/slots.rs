@@ -137,7 +137,7 @@ impl Slots {
 
     /// Takes which slots have keys without expiry, as a quorum has said at `now`. Gives those that are to be reported:
     /// each once, when two answers in a row, so much `apart`, say so.
-    pub(crate) fn note_endless(&self, endless: &[usize], now: Timestamp, apart: Duration) -> Vec<usize> {
+    pub(crate) fn record_endless(&self, endless: &[usize], now: Timestamp, apart: Duration) -> Vec<usize> {
         let mut state = lock(&self.state);
         state.endless.retain(|slot, _| endless.contains(slot));
         let mut is_to_be_reported = |slot: &usize| {

@@ -61,7 +61,7 @@ impl Commands {
         for node in nodes.iter() {
             connections[node.index()].queue(command, now, &mut self.encoded);
         }
-        self.note_queued(nodes, now);
+        self.on_queued(nodes, now);
     }
 
     /// What is asked of a lock of this kind.
@@ -76,14 +76,14 @@ impl Commands {
         Operation { verb, kind }
     }
 
-    /// Notes that something was queued for these nodes.
-    pub(super) fn note_queued(&mut self, nodes: NodeSet, now: Timestamp) {
+    /// Something was queued for these nodes.
+    pub(super) fn on_queued(&mut self, nodes: NodeSet, now: Timestamp) {
         self.unsent = self.unsent.union(nodes);
         self.queued_at = self.queued_at.max(now);
     }
 
-    /// Notes that the connections of these nodes have opened, on which something was queued before.
-    pub(super) fn note_opened(&mut self, nodes: NodeSet) {
+    /// The connections of these nodes have opened, and something was queued on them before.
+    pub(super) fn on_opened(&mut self, nodes: NodeSet) {
         self.unsent = self.unsent.union(nodes);
     }
 

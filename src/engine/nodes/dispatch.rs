@@ -63,7 +63,7 @@ impl Nodes {
     fn dispatch(&mut self, node: NodeId, now: Timestamp, notify: &mut WaitSlots) -> Result<bool, Fault> {
         let mut is_answered = false;
         while self.node(node).session.has_event() {
-            // Looked at where it stands: it is wide, and this happens for each reply.
+            // By reference: an event is wide, and this runs for each reply.
             match &mut self.connections[node.index()].session.next_event() {
                 Ok(Some(event)) => is_answered |= self.handle(event, node, now, notify),
                 Ok(None) => break,
@@ -104,7 +104,7 @@ impl Nodes {
         false
     }
 
-    /// Counts an answer, and notes what it says beyond its vote.
+    /// Counts the vote in an answer, and records whatever else the answer contains.
     fn on_answer(
         &mut self,
         (ticket, node): (Ticket, NodeId),
@@ -128,12 +128,12 @@ impl Nodes {
         };
         let is_usable = self.count_vote((ticket, node), (vote, fence), now, notify);
         match answer {
-            Answer::Held(left) => self.rounds.note_end(ticket, node, now.after(*left)),
-            Answer::RefusedFor(_, keys) => self.rounds.note_refused(ticket, node, *keys),
+            Answer::Held(left) => self.rounds.record_end(ticket, node, now.after(*left)),
+            Answer::RefusedFor(_, keys) => self.rounds.record_refused_keys(ticket, node, *keys),
             Answer::Queued(reply) => match reply.held {
                 Some(Duration::ZERO) => {}
-                Some(left) => self.rounds.note_end(ticket, node, now.after(left)),
-                None => self.rounds.note_endless(ticket, node),
+                Some(left) => self.rounds.record_end(ticket, node, now.after(left)),
+                None => self.rounds.record_endless(ticket, node),
             },
             Answer::Fence(_) | Answer::Vote(_) | Answer::WrongForm => {}
         }

@@ -30,7 +30,7 @@ impl Nodes {
             self.node_mut(node).session.inspect(ticket, key, is_fenced, now);
         }
         self.rounds.refer(ticket, ready);
-        self.commands.note_queued(ready, now);
+        self.commands.on_queued(ready, now);
         ticket
     }
 

@@ -125,10 +125,10 @@ impl Nodes {
         &self.connections[node.index()]
     }
 
-    /// For what may change the state of the connection, or its stream: it is listed anew for the next poll. What only
-    /// queues bytes can use the connection itself, and is followed by [`Commands::note_queued`] or a write.
+    /// The connection, to change its state or its stream: it is listed anew for the next poll. A function that only
+    /// queues bytes can use `connections` directly, and must call [`Commands::on_queued`] or write the bytes.
     fn node_mut(&mut self, node: NodeId) -> &mut NodeConnection {
-        self.poll.note_touched(node);
+        self.poll.mark_stale(node);
         &mut self.connections[node.index()]
     }
 
@@ -163,7 +163,7 @@ impl Nodes {
         // Another address is tried, which the driver does not poll for yet.
         self.poll.note_change(is_due);
         if self.node(node).is_open() && !was_open {
-            self.commands.note_opened(NodeSet::from_iter([node]));
+            self.commands.on_opened(NodeSet::from_iter([node]));
         }
         if self.node(node).needs_read(now) {
             // The end of a connection shows only when nothing is left before it.
@@ -185,7 +185,7 @@ impl Nodes {
         self.poll.note_change(true);
         self.flush_pending(node, now);
         if self.node(node).is_open() {
-            self.commands.note_opened(NodeSet::from_iter([node]));
+            self.commands.on_opened(NodeSet::from_iter([node]));
         }
         Ok(())
     }
@@ -244,11 +244,11 @@ impl Nodes {
     fn flush_node(&mut self, node: NodeId, now: Timestamp) -> Result<(), Fault> {
         let connection = &mut self.connections[node.index()];
         let flushed = connection.flush(now);
-        self.releases.note_written(node, connection);
+        self.releases.on_written(node, connection);
         match &flushed {
-            Ok(wants_write) => self.poll.note_written(node, *wants_write),
-            // Some errors end no connection, and the bytes are written when it can take them.
-            Err(_) => self.poll.note_touched(node),
+            Ok(wants_write) => self.poll.set_wants_write(node, *wants_write),
+            // Some errors do not end the connection: it is polled until it takes the bytes.
+            Err(_) => self.poll.mark_stale(node),
         }
         flushed.map(|_| ())
     }

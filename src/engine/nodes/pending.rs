@@ -128,7 +128,7 @@ impl Nodes {
             {
                 self.give_up_resending(node, fault, notify);
             }
-            self.commands.note_queued(NodeSet::from_iter([node]), now);
+            self.commands.on_queued(NodeSet::from_iter([node]), now);
         }
     }
 

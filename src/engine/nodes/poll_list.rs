@@ -35,8 +35,8 @@ impl PollList {
         PollList { waker, spin: Spin::new(spin), watch, taken: 0, stale, timed, writable, is_changed: false }
     }
 
-    /// Gives the list to the driver, with the present stream of each connection, and when something is due though no
-    /// stream is ready. `unsent`: the nodes for which something was queued that was not written yet.
+    /// Returns the list for the driver, with the present stream of each connection, and when something is due though
+    /// no stream is ready. `unsent`: the nodes for which something was queued that was not written yet.
     pub(super) fn take(
         &mut self,
         connections: &[NodeConnection],
@@ -59,8 +59,9 @@ impl PollList {
                 *interest = connection.interest();
             }
             self.writable.set(node, interest.as_ref().is_some_and(|interest| interest.writable));
-            self.timed.set(node, connection.due(now) < Timestamp::NEVER);
-            due = due.min(connection.due(now));
+            let due_here = connection.due(now);
+            self.timed.set(node, due_here < Timestamp::NEVER);
+            due = due.min(due_here);
         }
         (watch, due)
     }
@@ -80,13 +81,13 @@ impl PollList {
         self.timed.union(self.stale)
     }
 
-    /// Notes that a connection may have changed.
-    pub(super) fn note_touched(&mut self, node: NodeId) {
+    /// The connection may have changed: it is listed anew for the next poll.
+    pub(super) fn mark_stale(&mut self, node: NodeId) {
         self.stale.insert(node);
     }
 
-    /// Notes whether a stream has to become writable.
-    pub(super) fn note_written(&mut self, node: NodeId, wants_write: bool) {
+    /// Whether the stream has to become writable from now on.
+    pub(super) fn set_wants_write(&mut self, node: NodeId, wants_write: bool) {
         if self.writable.contains(node) != wants_write {
             self.stale.insert(node);
         }

@@ -296,7 +296,7 @@ impl Nodes {
                 self.rounds.unrefer(ticket);
             }
         }
-        self.commands.note_queued(NodeSet::from_iter([node]), now);
+        self.commands.on_queued(NodeSet::from_iter([node]), now);
     }
 
     /// Does what was left for the next operation.

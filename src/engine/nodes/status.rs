@@ -82,7 +82,7 @@ impl Nodes {
             self.node_mut(node).session.check(ticket, now);
         }
         self.rounds.refer(ticket, ready);
-        self.commands.note_queued(ready, now);
+        self.commands.on_queued(ready, now);
         ticket
     }
 

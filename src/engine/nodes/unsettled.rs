@@ -77,8 +77,8 @@ impl UnsettledReleases {
         !self.pending.is_empty() || connections.iter().any(NodeConnection::awaits_release)
     }
 
-    /// Notes whether the node's socket took all bytes of a write.
-    pub(super) fn note_written(&mut self, node: NodeId, connection: &NodeConnection) {
+    /// A write to the node's socket has ended, with or without all bytes.
+    pub(super) fn on_written(&mut self, node: NodeId, connection: &NodeConnection) {
         self.blocked.set(node, connection.has_unsent());
     }
 

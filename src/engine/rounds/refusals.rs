@@ -25,18 +25,18 @@ impl Round {
 }
 
 impl Rounds {
-    /// Notes when the key ends for which a node has refused.
-    pub(crate) fn note_end(&mut self, ticket: Ticket, node: NodeId, end: Timestamp) {
+    /// Records when the key ends for which a node has refused.
+    pub(crate) fn record_end(&mut self, ticket: Ticket, node: NodeId, end: Timestamp) {
         self.refused_round(ticket, node).into_iter().for_each(|round| round.ends.push(end));
     }
 
-    /// Notes for which keys of a set a node has refused: a bit for each.
-    pub(crate) fn note_refused(&mut self, ticket: Ticket, node: NodeId, keys: u64) {
+    /// Records for which keys of a set a node has refused: a bit for each.
+    pub(crate) fn record_refused_keys(&mut self, ticket: Ticket, node: NodeId, keys: u64) {
         self.refused_round(ticket, node).into_iter().for_each(|round| round.refusals.push(keys));
     }
 
-    /// Notes that the key has no expiry for which a node has refused.
-    pub(crate) fn note_endless(&mut self, ticket: Ticket, node: NodeId) {
+    /// Records that the key has no expiry for which a node has refused.
+    pub(crate) fn record_endless(&mut self, ticket: Ticket, node: NodeId) {
         self.refused_round(ticket, node).into_iter().for_each(|round| _ = round.endless.insert(node));
     }
 

@@ -140,7 +140,7 @@ fn a_lock_is_free_when_the_keys_of_a_quorum_have_ended_as_far_as_nodes_have_said
         for (index, &end) in ends.iter().enumerate() {
             let node = NodeId::new(faults + index);
             rounds.vote(ticket, node, &Vote::Refused, &mut WaitSlots::default());
-            rounds.note_end(ticket, node, at(end));
+            rounds.record_end(ticket, node, at(end));
         }
         assert_eq!(rounds.conclude(ticket).free_at, free_at, "{faults} {ends:?}");
     }
