@@ -36,7 +36,7 @@ use quorumlock::protocol::resp::{Decoder, Reply};
 use quorumlock::protocol::script;
 use quorumlock::protocol::server_info::ServerInfo;
 use quorumlock::protocol::session::{
-    Abandoned, Answer, Command, EncodedOperation, HandshakeState, Session, SessionEvent, Ticket, Wakes,
+    Abandoned, Answer, Command, EncodedOperation, HandshakeState, Log, Session, SessionEvent, Ticket, Wakes,
 };
 use std::collections::VecDeque;
 
@@ -345,7 +345,7 @@ impl Run {
 
     /// Asks the session for an event, and the model whether it is the right one.
     fn understand(&mut self) {
-        let got = self.session.next_event();
+        let got = self.session.next_event(&Log::default());
         loop {
             let bytes = &self.received[self.understood..];
             if bytes.is_empty() {
@@ -521,7 +521,7 @@ impl Run {
         assert_eq!(self.session.abandon().count(), 0);
         self.session.traffic.space()[0] = b'+';
         self.session.traffic.received(1);
-        assert_eq!(self.session.next_event(), Err(ProtocolError::Unrequested));
+        assert_eq!(self.session.next_event(&Log::default()), Err(ProtocolError::Unrequested));
     }
 }
 

@@ -1,6 +1,7 @@
 //! The operations on the key of a lock, which every node of a round is asked alike: a verb, and the kind of the lock.
 
 pub use super::fence_request::FenceRequest;
+use super::form::Form;
 use super::script::Script;
 use crate::algorithm::lock_kind::Access;
 use crate::algorithm::queue::{Entry, TakeRequest};
@@ -170,6 +171,16 @@ impl Asked {
 
     pub(super) fn may_go_by_set(self) -> bool {
         matches!(self.verb, AskedVerb::Take { may_go_by_set: true, .. })
+    }
+
+    /// The form that it is sent in to a server that has run the script.
+    pub(super) fn usual_form(self) -> Form {
+        match (self.verb, self.script()) {
+            (AskedVerb::Acquire, None) => Form::Set,
+            // An extension is never sent twice: behind a later one, it would shorten what that has gained.
+            (AskedVerb::Extend, _) => Form::Text,
+            _ => Form::Hash,
+        }
     }
 
     /// The script of its kind, if it is asked by that.

@@ -46,7 +46,7 @@ pub(super) struct SentOperation {
 impl Command<'_> {
     /// Writes the command, of a set one for each key. Apart from what runs for each node.
     #[inline(never)]
-    fn write(&self, out: &mut Vec<u8>, form: Form) {
+    pub(super) fn write(&self, out: &mut Vec<u8>, form: Form) {
         lock_key::each(self.key).zip(0..).for_each(|(key, part)| self.write_one(out, form, (key, part)));
     }
 

@@ -9,6 +9,7 @@
 //! shorter extension: 1000 seeds find none of them. The model check in `tests/models/keeper` finds them.
 
 mod fences;
+mod following;
 mod incarnations;
 mod queues;
 mod readers;
@@ -30,6 +31,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> {
         .chain(fences::MUTANTS)
         .chain(readers::MUTANTS)
         .chain(incarnations::MUTANTS)
+        .chain(following::MUTANTS)
 }
 
 const MUTANTS: &[Mutant] = &[
@@ -143,7 +145,7 @@ const MUTANTS: &[Mutant] = &[
         name: "a timeout counts as a refusal",
         file: "engine/nodes/mod.rs",
         edits: &[(
-            "                let fault = self.node(node).fault_at_deadline(now);\n                self.rounds.vote(ticket, node, &Vote::Fault(fault), notify);",
+            "                let fault = self.apart(node).fault_at_deadline(now);\n                self.rounds.vote(ticket, node, &Vote::Fault(fault), notify);",
             "                let _ = self.node(node).fault_at_deadline(now);\n                self.rounds.vote(ticket, node, &Vote::Refused, notify);",
         )],
     },

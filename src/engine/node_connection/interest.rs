@@ -11,6 +11,7 @@ use crate::os::transport::TransportConfig;
 use crate::os::watch::Interest;
 use crate::protocol::endpoint::Address;
 use crate::protocol::handshake::Handshake;
+use crate::protocol::session::Log;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,16 +21,16 @@ use std::time::Duration;
 const UNREAD_LIMIT: Duration = Duration::from_millis(100);
 
 impl NodeConnection {
-    /// What to poll for, if anything.
-    pub(in crate::engine) fn interest(&self) -> Option<Interest> {
-        if self.ended.is_some() { None } else { self.socket.interest(!self.session.traffic.unsent().is_empty()) }
+    /// What to poll for, if anything. `log`: what the node may follow.
+    pub(in crate::engine) fn interest(&self, log: &Log) -> Option<Interest> {
+        if self.ended.is_some() { None } else { self.socket.interest(!self.session.unsent(log).is_empty()) }
     }
 
     /// Whether this is what the connection has to poll for now.
-    pub(in crate::engine) fn is_interested_in(&self, interest: Option<&Interest>) -> bool {
+    pub(in crate::engine) fn is_interested_in(&self, interest: Option<&Interest>, log: &Log) -> bool {
         match self.ended {
             Some(_) => interest.is_none(),
-            None => self.socket.is_interested_in(!self.session.traffic.unsent().is_empty(), interest),
+            None => self.socket.is_interested_in(!self.session.unsent(log).is_empty(), interest),
         }
     }
 
@@ -74,8 +75,8 @@ impl NodeConnection {
     }
 
     /// Whether there are bytes that the socket has not taken.
-    pub(in crate::engine) fn has_unsent(&self) -> bool {
-        !self.session.traffic.unsent().is_empty() || self.socket.holds_unsent()
+    pub(in crate::engine) fn has_unsent(&self, log: &Log) -> bool {
+        !self.session.unsent(log).is_empty() || self.socket.holds_unsent()
     }
 
     /// The handshake of connections to the node.
@@ -84,23 +85,24 @@ impl NodeConnection {
     }
 
     /// Whether a release is unanswered whose key may be on the node.
-    pub(in crate::engine) fn awaits_release(&self) -> bool {
-        self.session.unanswered_releases() > 0 && (self.is_open() || self.pending.is_carried() && !self.is_closed())
+    pub(in crate::engine) fn awaits_release(&self, log: &Log) -> bool {
+        let is_unanswered = self.session.unanswered_releases(log) > 0;
+        is_unanswered && (self.is_open() || self.pending.is_carried() && !self.is_closed())
     }
 
     /// Whether such a release is unsent.
-    pub(in crate::engine) fn has_unsent_release(&self) -> bool {
-        self.awaits_release() && self.has_unsent()
+    pub(in crate::engine) fn has_unsent_release(&self, log: &Log) -> bool {
+        self.awaits_release(log) && self.has_unsent(log)
     }
 
     /// When a thread has to drive for what was queued of releases: now, while something is unsent, or is sent when what
     /// was asked is answered; or when no thread has looked for answers for a while. Never for keys that have ended.
-    pub(in crate::engine) fn release_due(&self, now: Timestamp) -> Timestamp {
+    pub(in crate::engine) fn release_due(&self, log: &Log, now: Timestamp) -> Timestamp {
         let is_sendable = !self.pending.is_empty() && !self.is_closed() && now >= self.pending.paused_until();
         let is_held_up = is_sendable && self.session.backlog() > 0;
-        if is_held_up || self.has_unsent_release() {
+        if is_held_up || self.has_unsent_release(log) {
             now
-        } else if self.awaits_release() && now < self.pending.carried_until() {
+        } else if self.awaits_release(log) && now < self.pending.carried_until() {
             self.checked_at.after(UNREAD_LIMIT)
         } else {
             Timestamp::NEVER

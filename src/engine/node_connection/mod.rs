@@ -17,6 +17,7 @@
 
 mod duplicate;
 mod faults;
+mod following;
 mod interest;
 mod pending;
 pub(crate) mod probe;
@@ -36,7 +37,7 @@ use crate::os::transport::TransportConfig;
 use crate::os::waker::Waker;
 use crate::protocol::endpoint::{Address, Endpoint};
 use crate::protocol::server_info::ServerInfo;
-use crate::protocol::session::{Command, EncodedOperation, HandshakeState, Session};
+use crate::protocol::session::{Command, EncodedOperation, HandshakeState, Log, Session};
 use pending::PendingReleases;
 use probe::Probe;
 use race::{Progress, Race};
@@ -168,9 +169,8 @@ impl NodeConnection {
     pub(super) fn is_ready(&self, now: Timestamp) -> bool {
         self.is_in_use()
             && now.since(self.checked_at) <= IDLE_CHECK
-            && self.session.backlog() <= BACKLOG_LIMIT
             && !self.is_overdue(now)
-            && self.session.traffic.unsent().len() <= UNSENT_HARD_LIMIT
+            && !NodeConnection::is_backlog((self.session.backlog(), self.session.traffic.unsent().len()))
     }
 
     /// Whether the connection should be read first: it may have been closed, or an answer that seems overdue have come.
@@ -243,7 +243,7 @@ impl NodeConnection {
             SocketState::Closed => self.health.not_before(),
             SocketState::Resolving | SocketState::Connecting(_) => self.opened_at.after(CONNECT_LIMIT),
             // What was asked is answered first.
-            SocketState::Open(_) if self.session.backlog() > 0 => Timestamp::NEVER,
+            SocketState::Open(_) if self.session.follows() || self.session.backlog() > 0 => Timestamp::NEVER,
             SocketState::Open(_) if self.runs_releases() => self.pending.paused_until(),
             SocketState::Open(_) => self.health.not_before(),
         };
@@ -315,12 +315,14 @@ impl NodeConnection {
     }
 
     /// Writes what the kernel takes. True when bytes are left for which the stream must become writable.
-    pub(super) fn flush(&mut self, now: Timestamp) -> Result<bool, Fault> {
+    pub(super) fn flush(&mut self, log: &Log, now: Timestamp) -> Result<bool, Fault> {
         let (SocketState::Open(transport), None) = (&mut self.socket, self.ended) else { return Ok(false) };
-        while !self.session.traffic.unsent().is_empty() {
-            match transport.write(self.session.traffic.unsent()) {
+        while let unsent = self.session.unsent(log)
+            && !unsent.is_empty()
+        {
+            match transport.write(unsent) {
                 Ok(count) => {
-                    self.session.traffic.sent(count);
+                    self.session.sent(count);
                     self.wrote_at = self.wrote_at.max(Some(now));
                 }
                 Err(error) if stream::would_block(&error) => return Ok(transport.wants_write(true)),

@@ -49,7 +49,7 @@ impl Commands {
         }
     }
 
-    /// Queues a command on these connections.
+    /// Queues a command on these connections, each by itself.
     pub(super) fn queue(
         &mut self,
         command: &Command<'_>,
@@ -61,7 +61,6 @@ impl Commands {
         for node in nodes.iter() {
             connections[node.index()].queue(command, now, &mut self.encoded);
         }
-        self.on_queued(nodes, now);
     }
 
     /// What is asked of a lock of this kind.

@@ -50,7 +50,8 @@ impl Nodes {
         if self.releases.is_pending(node) {
             self.flush_pending(node, now);
         }
-        if self.node(node).has_unsent() {
+        self.follow_or_leave(node);
+        if self.node(node).has_unsent(&self.log) {
             // A release goes out again: in another form, or because it was pending. Or the handshake of TLS is over,
             // or has another flight. An error shows at the next read.
             let _ = self.flush_node(node, now);
@@ -64,7 +65,7 @@ impl Nodes {
         let mut is_answered = false;
         while self.node(node).session.has_event() {
             // By reference: an event is wide, and this runs for each reply.
-            match &mut self.connections[node.index()].session.next_event() {
+            match &mut self.connections[node.index()].session.next_event(&self.log) {
                 Ok(Some(event)) => is_answered |= self.handle(event, node, now, notify),
                 Ok(None) => break,
                 Err(error) => return Err(Fault::new(self.node(node).phase(), Cause::Protocol(*error))),
@@ -143,6 +144,7 @@ impl Nodes {
     /// Queues an operation once more, in another form. An acquire is not repeated when its attempt is over: its
     /// release has been queued, or will be, and must be the last command.
     fn resend(&mut self, node: NodeId, ticket: Ticket, now: Timestamp) {
+        self.apart(node);
         match self.rounds.command(ticket) {
             Some(command) if !command.operation.acquires() || !self.rounds.is_decided(ticket) => {
                 self.connections[node.index()].session.ask_again(&command, now);

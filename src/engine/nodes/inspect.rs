@@ -27,7 +27,7 @@ impl Nodes {
         let ready = self.prepare_all(ticket, now, notify);
         for node in ready.iter() {
             self.node_mut(node).note_request(now);
-            self.node_mut(node).session.inspect(ticket, key, is_fenced, now);
+            self.apart(node).session.inspect(ticket, key, is_fenced, now);
         }
         self.rounds.refer(ticket, ready);
         self.commands.on_queued(ready, now);

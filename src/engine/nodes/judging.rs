@@ -158,7 +158,7 @@ impl Nodes {
 
     fn look_at(&mut self, nodes: NodeSet, stage: Stage, now: Timestamp) {
         for node in nodes.iter() {
-            self.node_mut(node).session.look(now);
+            self.apart(node).session.look(now);
         }
         self.await_answers(stage, nodes, now);
     }
@@ -172,7 +172,7 @@ impl Nodes {
         let mut noting = NodeSet::EMPTY;
         for (node, new) in notes.into_iter().filter(|_| !is_unsure) {
             let Seen::Look(judged) = self.incarnations.seen[node.index()] else { continue };
-            let session = &mut self.connections[node.index()].session;
+            let session = &mut self.apart(node).session;
             // Half of another look may have arrived: what it finds is judged when the other half has.
             if session.identity().seen(judged.wall) == Seen::Look(judged) {
                 session.note(&new, now);

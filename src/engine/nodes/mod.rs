@@ -11,6 +11,7 @@
 mod background;
 pub(super) mod commands;
 mod dispatch;
+mod following;
 mod incarnations;
 mod inspect;
 mod judging;
@@ -38,7 +39,7 @@ use crate::events::event_queue::EventQueue;
 use crate::events::node_states::NodeStates;
 use crate::os::waker::Waker;
 use crate::os::watch::Watch;
-use crate::protocol::session::{Abandoned, HandshakeState, Ticket};
+use crate::protocol::session::{Abandoned, HandshakeState, Log, Ticket};
 use background::BackgroundReleases;
 use commands::Commands;
 use incarnations::Incarnations;
@@ -63,6 +64,9 @@ pub(super) struct Nodes {
     background: BackgroundReleases,
     subscribers: Subscribers,
     incarnations: Incarnations,
+    /// The commands for all nodes that follow it.
+    log: Log,
+    followers: NodeSet,
 }
 
 /// What an engine is made with, besides its nodes.
@@ -91,6 +95,8 @@ impl Nodes {
         let EngineConfig { spin, release_notifications, retention, rules, node_timeout, events } = config;
         let size = connections.len();
         Nodes {
+            log: Log::new(connections.first().and_then(|connection| connection.handshake().node_key.clone())),
+            followers: NodeSet::EMPTY,
             connections,
             rounds: Rounds::new(size, events.clone()),
             states: NodeStates::new(events.clone(), size, clock.now()),
@@ -148,6 +154,7 @@ impl Nodes {
     }
 
     fn expire_background_until(&mut self, deadline: Timestamp, now: Timestamp, notify: &mut WaitSlots) {
+        self.leave_late(now);
         while let Some(ticket) = self.background.pop_expired(&self.rounds, deadline) {
             self.expire(ticket, now, notify);
         }
@@ -202,11 +209,11 @@ impl Nodes {
             HandshakeState::Rejected(rejection) => rejection,
             HandshakeState::Pending | HandshakeState::Accepted => self.node(node).most_specific(fault),
         };
-        let is_idle = self.node(node).is_idle_end(fault);
+        let is_idle = self.apart(node).is_idle_end(fault);
         if !is_idle {
             self.filter(node).note_failure(fault, now);
         }
-        let connection = self.node_mut(node);
+        let connection = self.apart(node);
         let is_closed_in_use = connection.is_in_use() && fault.cause == Cause::Closed;
         let abandoned: Vec<_> = connection.session.abandon().collect();
         connection.close(fault, now);
@@ -243,8 +250,8 @@ impl Nodes {
 
     fn flush_node(&mut self, node: NodeId, now: Timestamp) -> Result<(), Fault> {
         let connection = &mut self.connections[node.index()];
-        let flushed = connection.flush(now);
-        self.releases.on_written(node, connection);
+        let flushed = connection.flush(&self.log, now);
+        self.releases.on_written(node, connection, &self.log);
         match &flushed {
             Ok(wants_write) => self.poll.set_wants_write(node, *wants_write),
             // Some errors do not end the connection: it is polled until it takes the bytes.
@@ -311,6 +318,7 @@ impl Reactor for Nodes {
         if self.rounds.has_soft_deadline(ticket) {
             return;
         }
+        self.leave_late(now);
         // A thread that comes late to its deadline does not blame the nodes: what they had answered by now counts.
         for node in self.undecided(ticket).iter() {
             if !self.rounds.is_decided(ticket) && self.node(node).is_open() {
@@ -320,7 +328,7 @@ impl Reactor for Nodes {
         self.judge_late(now, notify);
         for node in self.undecided(ticket).without(self.held_nodes(ticket)).iter() {
             if !self.rounds.is_decided(ticket) {
-                let fault = self.node(node).fault_at_deadline(now);
+                let fault = self.apart(node).fault_at_deadline(now);
                 self.rounds.vote(ticket, node, &Vote::Fault(fault), notify);
             }
         }
@@ -335,12 +343,12 @@ impl Reactor for Nodes {
     }
 
     fn watch(&mut self, alone: bool, now: Timestamp) -> Box<Watch> {
-        let (mut watch, due) = self.poll.take(&self.connections, self.commands.unsent(), now);
+        let (mut watch, due) = self.poll.take(&self.connections, &self.log, self.commands.unsent(), now);
         self.subscribers.list(&mut watch, &self.connections, now);
         // An address that does not answer is given up for the next one.
         watch.limit = watch.limit.min(due.min(self.incarnations.due()).since(now));
         if self.releases.bounds_poll() {
-            let due = self.releases.due(&self.connections);
+            let due = self.releases.due(&self.connections, &self.log);
             watch.limit = watch.limit.min(due.since(now));
         }
         // A wait for another client's lock is long, and a wait for releases is not urgent.
@@ -355,6 +363,7 @@ impl Reactor for Nodes {
 
     fn absorb(&mut self, mut watch: Box<Watch>, now: Timestamp, notify: &mut WaitSlots) {
         self.poll.drain_waker(&watch);
+        self.leave_late(now);
         if watch.woken {
             for node in self.nodes() {
                 if let Err(fault) = self.node_mut(node).resolved(now) {
@@ -378,6 +387,7 @@ impl Reactor for Nodes {
         for (node, notice) in ended {
             self.leave_ended(node, &notice, now);
         }
+        self.cut_log();
         self.judge_late(now, notify);
         self.serve_pending(now, notify);
         self.end_settled(now, notify);
@@ -398,12 +408,12 @@ impl Reactor for Nodes {
     }
 
     fn has_work_left(&self) -> bool {
-        self.incarnations.judging.is_some() || self.releases.has_any(&self.connections)
+        self.incarnations.judging.is_some() || self.releases.has_any(&self.connections, &self.log)
     }
 
     fn work_due(&self, now: Timestamp) -> Option<Timestamp> {
         let is_judging = self.incarnations.judging.is_some();
-        if is_judging { Some(now) } else { self.releases.next(&self.connections, now) }
+        if is_judging { Some(now) } else { self.releases.next(&self.connections, &self.log, now) }
     }
 
     fn await_work(&mut self, now: Timestamp, notify: &mut WaitSlots) -> Ticket {

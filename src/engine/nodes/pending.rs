@@ -38,7 +38,7 @@ impl Nodes {
     /// it.
     pub(super) fn defer_release(&mut self, node: NodeId, ticket: Ticket, refusal: Option<(Fault, Timestamp)>) {
         let end = self.rounds.round(ticket).map_or(Timestamp::ORIGIN, |round| round.conditions().key_ends);
-        if let Some(dropped) = self.node_mut(node).pending.insert(ticket, end, refusal) {
+        if let Some(dropped) = self.apart(node).pending.insert(ticket, end, refusal) {
             self.rounds.unrefer(dropped);
         }
         self.releases.insert_pending(node);
@@ -107,7 +107,7 @@ impl Nodes {
 
     /// Does what is due for pending releases: drops those whose keys have ended, makes connections again, sends.
     pub(super) fn serve_pending(&mut self, now: Timestamp, notify: &mut WaitSlots) {
-        for node in self.releases.nodes(&self.connections).iter() {
+        for node in self.releases.nodes(&self.connections, &self.log).iter() {
             if let Some(fault) = self.node(node).exceeded_limit(now) {
                 self.lose(node, fault, now, notify);
             }
@@ -153,7 +153,7 @@ impl Nodes {
     pub(super) fn end_settled(&mut self, now: Timestamp, notify: &mut WaitSlots) {
         if self.releases.is_awaited() {
             let is_sent = self.work_due(now).is_none_or(|due| due > now);
-            self.releases.notify(&self.connections, is_sent, &mut self.rounds, notify);
+            self.releases.notify(&self.connections, &self.log, is_sent, &mut self.rounds, notify);
         }
     }
 
@@ -171,7 +171,7 @@ impl Nodes {
     pub(in crate::engine) fn unsettled(&self) -> Vec<(NodeId, Fault)> {
         let fault = |node: NodeId| {
             let connection = self.node(node);
-            let is_left = !connection.pending.is_empty() || connection.awaits_release();
+            let is_left = !connection.pending.is_empty() || connection.awaits_release(&self.log);
             let cannot_run = connection.is_closed() || !connection.runs_releases();
             let late = Fault::new(connection.phase(), Cause::TimedOut);
             let fault = if cannot_run { connection.fault() } else { connection.pending.refusal().unwrap_or(late) };

@@ -7,6 +7,7 @@ use crate::engine::busy_poll::Spin;
 use crate::engine::node_connection::NodeConnection;
 use crate::os::waker::Waker;
 use crate::os::watch::Watch;
+use crate::protocol::session::Log;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -40,6 +41,7 @@ impl PollList {
     pub(super) fn take(
         &mut self,
         connections: &[NodeConnection],
+        log: &Log,
         unsent: NodeSet,
         now: Timestamp,
     ) -> (Box<Watch>, Timestamp) {
@@ -55,8 +57,8 @@ impl PollList {
         self.stale = NodeSet::EMPTY;
         for node in changed.iter() {
             let (connection, interest) = (&connections[node.index()], &mut watch.streams[node.index()]);
-            if !connection.is_interested_in(interest.as_ref()) {
-                *interest = connection.interest();
+            if !connection.is_interested_in(interest.as_ref(), log) {
+                *interest = connection.interest(log);
             }
             self.writable.set(node, interest.as_ref().is_some_and(|interest| interest.writable));
             let due_here = connection.due(now);

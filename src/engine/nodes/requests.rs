@@ -17,7 +17,7 @@ use crate::engine::driver::WaitSlots;
 use crate::engine::node_connection::NodeConnection;
 use crate::engine::rounds::{Purpose, Straggler};
 use crate::protocol::lock_key;
-use crate::protocol::operation::{Departure, Operation, Verb};
+use crate::protocol::operation::{Departure, Verb};
 use crate::protocol::session::{EncodedOperation, Ticket};
 
 impl Nodes {
@@ -130,6 +130,7 @@ impl Nodes {
         now: Timestamp,
         notify: &mut WaitSlots,
     ) -> NodeSet {
+        self.leave_late(now);
         // A node that has some keys of a set gets those that it lacks.
         let each = lock_key::each(request.key).map(|key| LeaseRequest { key, ..*request });
         each.fold(NodeSet::EMPTY, |ready, request| ready.union(self.repair_key(&request, nodes, now, notify)))
@@ -168,6 +169,7 @@ impl Nodes {
     /// Notices connections that have ended, and begins to make them again. Gives the nodes that have lost their data
     /// since this was asked last, and whether a node is being connected to. Nothing is sent on connections that stand.
     pub(in crate::engine) fn reconnect(&mut self, now: Timestamp, notify: &mut WaitSlots) -> (NodeSet, bool) {
+        self.leave_late(now);
         for node in self.nodes() {
             // One that cannot be connected to now is tried again.
             let _ = self.connect(node, now, notify);
@@ -243,6 +245,7 @@ impl Nodes {
         now: Readings,
         notify: &mut WaitSlots,
     ) -> AttemptRecord {
+        self.leave_late(now.steady);
         for node in self.nodes() {
             self.prepare_to_release(node, now.steady, notify);
         }
@@ -269,14 +272,6 @@ impl Nodes {
         let &LeaseRequest { key, token, kind, .. } = request;
         let ticket = self.rounds.open_command(purpose, (key, token), kind);
         (ticket, self.prepare_all(ticket, now, notify))
-    }
-
-    /// Queues the operation of a round for these nodes, and lets the round wait for their replies.
-    pub(super) fn queue(&mut self, ticket: Ticket, operation: Operation, nodes: NodeSet, now: Timestamp) {
-        self.rounds.ask(ticket, operation, nodes);
-        if let Some(command) = self.rounds.command(ticket) {
-            self.commands.queue(&command, &mut self.connections, nodes, now);
-        }
     }
 
     /// Queues requests on another connection of which no byte was written on the one that has ended with this fault.

@@ -79,7 +79,7 @@ impl Nodes {
         let ready = self.prepare_all(ticket, now, notify);
         for node in ready.iter() {
             self.node_mut(node).note_request(now);
-            self.node_mut(node).session.check(ticket, now);
+            self.apart(node).session.check(ticket, now);
         }
         self.rounds.refer(ticket, ready);
         self.commands.on_queued(ready, now);
@@ -97,6 +97,7 @@ impl Nodes {
 
     /// The state of each node now, in their order. Connections that were closed meanwhile are noticed.
     pub(in crate::engine) fn status(&mut self, now: Timestamp, notify: &mut WaitSlots) -> Vec<NodeStatusSnapshot> {
+        self.leave_late(now);
         for node in self.nodes() {
             if self.node(node).is_open() {
                 self.refresh(node, now, notify);
@@ -106,7 +107,8 @@ impl Nodes {
     }
 
     /// The nodes that vote and answer in time, as far as is known.
-    pub(in crate::engine) fn voting(&self, now: Timestamp) -> NodeSet {
+    pub(in crate::engine) fn voting(&mut self, now: Timestamp) -> NodeSet {
+        self.leave_late(now);
         let votes = |node: &NodeId| self.states.is_up(*node) && self.node(*node).is_responsive(now);
         self.nodes().filter(votes).collect()
     }

@@ -6,7 +6,7 @@ use crate::algorithm::time::Timestamp;
 use crate::engine::driver::WaitSlots;
 use crate::engine::node_connection::NodeConnection;
 use crate::engine::rounds::Rounds;
-use crate::protocol::session::Ticket;
+use crate::protocol::session::{Log, Ticket};
 
 /// The nodes that have releases to send, and the threads that wait until none is left.
 pub(super) struct UnsettledReleases {
@@ -48,12 +48,12 @@ impl UnsettledReleases {
 
     /// The nodes that may need to be served. While a thread waits for releases, it also finds out which nodes are
     /// silent.
-    pub(super) fn nodes(&self, connections: &[NodeConnection]) -> NodeSet {
+    pub(super) fn nodes(&self, connections: &[NodeConnection], log: &Log) -> NodeSet {
         let left = self.pending.union(self.blocked);
         if self.waits.is_empty() {
             return left;
         }
-        let silent = connections.iter().enumerate().filter(|(_, connection)| connection.awaits_release());
+        let silent = connections.iter().enumerate().filter(|(_, connection)| connection.awaits_release(log));
         left.union(silent.map(|(index, _)| NodeId::new(index)).collect())
     }
 
@@ -73,27 +73,27 @@ impl UnsettledReleases {
     }
 
     /// Whether a release is left that no node has answered, or that is to be sent again.
-    pub(super) fn has_any(&self, connections: &[NodeConnection]) -> bool {
-        !self.pending.is_empty() || connections.iter().any(NodeConnection::awaits_release)
+    pub(super) fn has_any(&self, connections: &[NodeConnection], log: &Log) -> bool {
+        !self.pending.is_empty() || connections.iter().any(|connection| connection.awaits_release(log))
     }
 
     /// A write to the node's socket has ended, with or without all bytes.
-    pub(super) fn on_written(&mut self, node: NodeId, connection: &NodeConnection) {
-        self.blocked.set(node, connection.has_unsent());
+    pub(super) fn on_written(&mut self, node: NodeId, connection: &NodeConnection, log: &Log) {
+        self.blocked.set(node, connection.has_unsent(log));
     }
 
     /// When there is something to do for pending releases next.
-    pub(super) fn due(&self, connections: &[NodeConnection]) -> Timestamp {
-        let blocked = self.blocked.iter().filter(|node| connections[node.index()].has_unsent_release());
+    pub(super) fn due(&self, connections: &[NodeConnection], log: &Log) -> Timestamp {
+        let blocked = self.blocked.iter().filter(|node| connections[node.index()].has_unsent_release(log));
         let due = |node: NodeId| connections[node.index()].pending_due();
         self.pending.iter().chain(blocked).map(due).min().unwrap_or(Timestamp::NEVER)
     }
 
     /// When there is something to do for releases next, if any is left: now, while one is on its way; when the answers
     /// were not looked for, after a while.
-    pub(super) fn next(&self, connections: &[NodeConnection], now: Timestamp) -> Option<Timestamp> {
-        let pending = if self.pending.is_empty() { Timestamp::NEVER } else { self.due(connections) };
-        let dues = connections.iter().map(|connection| connection.release_due(now));
+    pub(super) fn next(&self, connections: &[NodeConnection], log: &Log, now: Timestamp) -> Option<Timestamp> {
+        let pending = if self.pending.is_empty() { Timestamp::NEVER } else { self.due(connections, log) };
+        let dues = connections.iter().map(|connection| connection.release_due(log, now));
         Some(dues.fold(pending, Timestamp::min)).filter(|&due| due < Timestamp::NEVER)
     }
 
@@ -112,14 +112,16 @@ impl UnsettledReleases {
     pub(super) fn notify(
         &self,
         connections: &[NodeConnection],
+        log: &Log,
         is_sent: bool,
         rounds: &mut Rounds,
         notify: &mut WaitSlots,
     ) {
+        let is_answered = !connections.iter().any(|connection| connection.awaits_release(log));
         for &(ticket, target) in &self.waits {
             let is_reached = match target {
-                Settled::Answered => !connections.iter().any(NodeConnection::awaits_release),
-                Settled::Run => self.pending.is_empty() && !connections.iter().any(NodeConnection::awaits_release),
+                Settled::Answered => is_answered,
+                Settled::Run => self.pending.is_empty() && is_answered,
                 Settled::Sent => is_sent,
             };
             if is_reached {

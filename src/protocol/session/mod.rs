@@ -22,10 +22,13 @@
 //!    [`Answer::WrongForm`], call [`ask_again`](Session::ask_again), or drop it.
 //! 5. After an error, or when the connection is lost, hand out the faults with [`abandon`](Session::abandon).
 
+mod following;
 mod inspecting;
+mod log;
 mod operations;
 mod parts;
 mod recheck;
+mod request;
 
 use super::command;
 use super::expected::Expected;
@@ -43,7 +46,10 @@ use crate::algorithm::latency::Histogram;
 use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Vote;
+use log::Cursor;
+pub use log::Log;
 use parts::PartAnswers;
+use request::Request;
 use std::fmt;
 use std::time::Duration;
 
@@ -79,6 +85,8 @@ pub struct Session {
     expected: Expected<Request>,
     /// How many of those are releases.
     unanswered_releases: usize,
+    /// While it follows a log, how far it has come. Then it sends and expects nothing of its own.
+    cursor: Option<Cursor>,
     standing: HandshakeState,
     identity: ServerInfo,
     scripts: ScriptCache,
@@ -100,25 +108,6 @@ pub struct Session {
     parts: PartAnswers,
     /// How long the replies to operations took, on this connection and earlier ones.
     pub latency: Histogram,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Request {
-    /// What the handshake ends with, asked once more.
-    Check(Ticket),
-    Handshake(Part),
-    Operation(SentOperation),
-    /// One of a set but the last, which ends its operation.
-    Part(SentOperation),
-    Recheck(Part),
-    /// A note of the node about itself.
-    Note,
-    /// What stands under the key of a lock, which is fenced if so.
-    Value(bool),
-    /// How many calls wait for that lock.
-    Waiting,
-    /// Until when: the last question about its holder.
-    End(Ticket, bool),
 }
 
 /// What the releases and leaves that were replied to last have found in the queues: a bit for each key of a set.
@@ -143,17 +132,6 @@ impl Wakes {
     }
 }
 
-impl Request {
-    /// The part of a handshake that it is, or repeats.
-    fn part(self) -> Part {
-        if let Request::Handshake(part) | Request::Recheck(part) = self { part } else { Part::InfoReplication }
-    }
-
-    fn is_release(&self) -> bool {
-        matches!(self, Request::Operation(sent) if sent.asked.is_release())
-    }
-}
-
 impl Session {
     /// Begins a conversation by queueing the handshake.
     pub fn open(handshake: &Handshake, now: Timestamp) -> Session {
@@ -161,6 +139,7 @@ impl Session {
             traffic: Traffic::new(RECEIVE_BUFFER),
             expected: Expected::new(),
             unanswered_releases: 0,
+            cursor: None,
             standing: HandshakeState::Pending,
             identity: ServerInfo::default(),
             scripts: ScriptCache::default(),
@@ -219,11 +198,12 @@ impl Session {
         self.traffic.has_input() || self.is_confirmed()
     }
 
-    /// The next thing that the received bytes mean, or `None` until more are received.
+    /// The next thing that the received bytes mean, or `None` until more are received. `log`: what the session follows,
+    /// if it does.
     ///
     /// # Errors
     /// The bytes are not what was asked for. The connection must be given up.
-    pub fn next_event(&mut self) -> Result<Option<SessionEvent>, ProtocolError> {
+    pub fn next_event(&mut self, log: &Log) -> Result<Option<SessionEvent>, ProtocolError> {
         loop {
             if self.is_confirmed()
                 && let Some((sent, answer)) = self.unconfirmed.take()
@@ -234,9 +214,11 @@ impl Session {
                 return Ok(None);
             }
             // Even half a reply is too much when none is expected.
-            let Some(request) = self.expected.front() else {
-                return Err(ProtocolError::Unrequested);
+            let request = match &self.cursor {
+                Some(cursor) => log.request(cursor),
+                None => self.expected.front(),
             };
+            let Some(request) = request else { return Err(ProtocolError::Unrequested) };
             let Some((reply, length)) = self.traffic.decode()? else {
                 return Ok(None);
             };
@@ -252,7 +234,7 @@ impl Session {
                     if sent.part > 0 {
                         answer = self.parts.finish(sent.part, answer, sent.asked.acquires());
                     }
-                    self.taken(length);
+                    self.taken(length, log);
                     if self.looks_behind_votes && !sent.asked.is_release() && self.is_looking() {
                         self.unconfirmed = Some((sent, answer));
                         continue;
@@ -282,15 +264,17 @@ impl Session {
                     Some(self.inspected_with(ticket, vote))
                 }
             };
-            self.taken(length);
+            self.taken(length, log);
             if event.is_some() {
                 return Ok(event);
             }
         }
     }
 
-    /// Ends the conversation: every request that is still unanswered, oldest first, and what kind it was.
+    /// Ends the conversation: every request that is still unanswered, oldest first, and what kind it was. A session
+    /// that follows a log [leaves](Session::leave) it first.
     pub fn abandon(&mut self) -> impl Iterator<Item = (Ticket, Abandoned)> + '_ {
+        debug_assert!(self.cursor.is_none(), "what is left of the log is unanswered as well");
         self.unanswered_releases = 0;
         let unconfirmed = self.unconfirmed.take().map(|(sent, _)| (sent.ticket, Abandoned::of(&sent, true)));
         let unanswered =
@@ -307,12 +291,12 @@ impl Session {
         unconfirmed.into_iter().chain(unanswered)
     }
 
-    /// How many replies are expected.
+    /// How many replies are expected, but for those to what is in the log.
     pub fn backlog(&self) -> usize {
         self.expected.len()
     }
 
-    /// When the request was made whose reply is expected next.
+    /// When the request was made whose reply is expected next, but for those in the log.
     pub fn waiting_since(&self) -> Option<Timestamp> {
         self.expected.waiting_since()
     }
@@ -320,11 +304,6 @@ impl Session {
     /// The connection is made: what was queued while there was none counts as asked now.
     pub fn connected(&mut self, now: Timestamp) {
         self.expected.connected(now);
-    }
-
-    /// How many of the expected replies are to releases.
-    pub fn unanswered_releases(&self) -> usize {
-        self.unanswered_releases
     }
 
     /// The server has said what it is, or refuses to say it.
@@ -381,15 +360,21 @@ impl Session {
 
     /// The reply that was expected first has been understood.
     #[inline]
-    fn taken(&mut self, length: usize) {
+    fn taken(&mut self, length: usize, log: &Log) {
         self.traffic.taken(length);
-        let Some((request, asked_at)) = self.expected.pop() else { return };
+        let answered = match &mut self.cursor {
+            Some(cursor) => cursor.advance(log),
+            None => {
+                let answered = self.expected.pop();
+                let is_release = answered.is_some_and(|(request, _)| request.is_release());
+                self.unanswered_releases -= usize::from(is_release);
+                answered
+            }
+        };
+        let Some((request, asked_at)) = answered else { return };
         let time = self.traffic.read_at().since(asked_at);
         match request {
-            Request::Operation(sent) => {
-                self.unanswered_releases -= usize::from(sent.asked.is_release());
-                self.latency.record(time);
-            }
+            Request::Operation(_) => self.latency.record(time),
             Request::Handshake(_) | Request::Recheck(_) => self.look_took = time,
             _ => {}
         }

@@ -44,14 +44,11 @@ impl Session {
     }
 
     /// The form that an operation is sent in first.
-    fn form(&self, asked: Asked) -> Form {
-        match (asked.verb, asked.script()) {
-            (AskedVerb::Acquire, None) => Form::Set,
-            // An extension is never sent twice: behind a later one, it would shorten what that has gained.
-            (AskedVerb::Extend, _) => Form::Text,
-            _ if self.goes_by_set(asked) => Form::Set,
-            (_, Some(script)) if self.scripts.knows(script) => Form::Hash,
-            _ => Form::Text,
+    pub(super) fn form(&self, asked: Asked) -> Form {
+        match asked.usual_form() {
+            Form::Hash if self.goes_by_set(asked) => Form::Set,
+            Form::Hash if !asked.script().is_some_and(|script| self.scripts.knows(script)) => Form::Text,
+            form => form,
         }
     }
 

@@ -73,7 +73,7 @@ mod tests {
     use crate::protocol::handshake::Handshake;
     use crate::protocol::lock_key::LockKey;
     use crate::protocol::operation::{Departure, Kind, Operation, Verb};
-    use crate::protocol::session::{Abandoned, Command, EncodedOperation, Session, SessionEvent, Ticket, Wakes};
+    use crate::protocol::session::{Abandoned, Command, EncodedOperation, Log, Session, SessionEvent, Ticket, Wakes};
 
     fn folded(letters: &str, acquires: bool) -> Answer {
         let fault = |cause| Answer::Vote(Vote::Fault(Fault::new(Phase::Reply, cause)));
@@ -115,7 +115,7 @@ mod tests {
     fn events(session: &mut Session, text: &str) -> Vec<SessionEvent> {
         session.traffic.space()[..text.len()].copy_from_slice(text.as_bytes());
         session.traffic.received(text.len());
-        std::iter::from_fn(|| session.next_event().unwrap()).collect()
+        std::iter::from_fn(|| session.next_event(&Log::default()).unwrap()).collect()
     }
 
     #[test]
@@ -159,10 +159,14 @@ mod tests {
             (":-2\r\n:-3\r\n", &untouched, 0b01, 0b10, false),
         ] {
             let (mut session, _) = asked(RELEASE);
-            assert_eq!(session.unanswered_releases(), 1);
+            assert_eq!(session.unanswered_releases(&Log::default()), 1);
             assert_eq!(events(&mut session, replies), std::slice::from_ref(event), "{replies:?}");
             assert_eq!(session.take_wakes(), Wakes { told, more, is_denied }, "{replies:?}");
-            assert_eq!((session.take_wakes(), session.unanswered_releases()), (Wakes::default(), 0), "once");
+            assert_eq!(
+                (session.take_wakes(), session.unanswered_releases(&Log::default())),
+                (Wakes::default(), 0),
+                "once"
+            );
         }
     }
 

@@ -6,6 +6,7 @@
 //! question goes out behind each vote instead, and the vote counts when that is answered. A server that withheld it in
 //! the handshake is not asked again.
 
+use super::log::RECHECK_AFTER;
 use super::{HandshakeState, Part, Request, Session, SessionEvent};
 use crate::algorithm::fault::{Fault, Phase};
 use crate::algorithm::incarnation::NewNote;
@@ -13,11 +14,6 @@ use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Vote;
 use crate::protocol::form::Answer;
 use crate::protocol::{command, node_note};
-use std::time::Duration;
-
-/// For how long the server counts as what it last said it is. Short against any time to live that is worth a failover,
-/// and long against a command: one `INFO` a second costs nothing.
-const RECHECK_AFTER: Duration = Duration::from_secs(1);
 
 impl Session {
     /// Asks the server whether it is still the master that it was, if it has not said so lately. To be called before a
@@ -120,7 +116,8 @@ mod tests {
     use crate::algorithm::queue::TakeRequest;
     use crate::protocol::handshake::Handshake;
     use crate::protocol::operation::{FenceRequest, Kind, Operation, Verb};
-    use crate::protocol::session::{Abandoned, Command, EncodedOperation, Ticket};
+    use crate::protocol::session::{Abandoned, Command, EncodedOperation, Log, Ticket};
+    use std::time::Duration;
 
     const TICKET: Ticket = Ticket { slot: 0, generation: 0 };
     const RECHECK: &str = "*2\r\n$4\r\nINFO\r\n$11\r\nreplication\r\n";
@@ -137,7 +134,7 @@ mod tests {
     fn events(session: &mut Session, text: &str) -> Vec<SessionEvent> {
         session.traffic.space()[..text.len()].copy_from_slice(text.as_bytes());
         session.traffic.received(text.len());
-        std::iter::from_fn(|| session.next_event().unwrap()).collect()
+        std::iter::from_fn(|| session.next_event(&Log::default()).unwrap()).collect()
     }
 
     /// One that has not to ask about memory.

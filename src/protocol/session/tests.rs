@@ -64,7 +64,7 @@ fn feed(session: &mut Session, mut bytes: &[u8]) {
 fn events(session: &mut Session, text: &str) -> Vec<Event> {
     feed(session, text.as_bytes());
     let mut events = Vec::new();
-    while let Some(event) = session.next_event().unwrap() {
+    while let Some(event) = session.next_event(&Log::default()).unwrap() {
         events.push(event);
     }
     events
@@ -216,7 +216,7 @@ fn replies_split_at_every_byte_mean_the_same() {
     let mut seen = Vec::new();
     for byte in b"+OK\r\n$-1\r\n-OOM x\r\n" {
         feed(&mut session, &[*byte]);
-        while let Some(event) = session.next_event().unwrap() {
+        while let Some(event) = session.next_event(&Log::default()).unwrap() {
             seen.push(event);
         }
     }
@@ -230,7 +230,7 @@ fn a_reply_to_no_request_ends_the_conversation() {
     for unasked in ["+OK\r\n", "+", ">1\r\n"] {
         let mut session = member(INFO);
         feed(&mut session, unasked.as_bytes());
-        assert_eq!(session.next_event(), Err(ProtocolError::Unrequested), "{unasked}");
+        assert_eq!(session.next_event(&Log::default()), Err(ProtocolError::Unrequested), "{unasked}");
     }
 }
 
@@ -239,7 +239,7 @@ fn a_reply_of_the_wrong_type_ends_the_conversation() {
     let mut session = member(INFO);
     acquire(&mut session, ticket(0), b"k", &token(1));
     feed(&mut session, b":1\r\n");
-    assert_eq!(session.next_event(), Err(ProtocolError::UnexpectedReply));
+    assert_eq!(session.next_event(&Log::default()), Err(ProtocolError::UnexpectedReply));
 }
 
 #[test]

@@ -1,0 +1,110 @@
+//! Which nodes follow the log of commands, and which are apart.
+//!
+//! ```text
+//!             has answered all, owes no release, is sent what the others are
+//!    apart ──────────────────────────────────────────────────────────────────► follows
+//!          ◄──────────────────────────────────────────────────────────────────
+//!             late, lost, rejected, to be asked anything alone, or has not run a release
+//! ```
+//!
+//! A command for all nodes that follow is encoded and kept once. A node that is apart has a queue of its own.
+
+use super::Nodes;
+use crate::algorithm::node::{NodeId, NodeSet};
+use crate::algorithm::time::Timestamp;
+use crate::engine::node_connection::NodeConnection;
+use crate::protocol::operation::Operation;
+use crate::protocol::session::Ticket;
+
+impl Nodes {
+    /// The connection, to ask the node something alone: it leaves the log.
+    pub(super) fn apart(&mut self, node: NodeId) -> &mut NodeConnection {
+        if self.followers.contains(node) {
+            self.followers.set(node, false);
+            self.connections[node.index()].session.leave(&self.log);
+        }
+        self.node_mut(node)
+    }
+
+    /// Lets a node follow the log if it can, and leave it if it cannot any more.
+    pub(super) fn follow_or_leave(&mut self, node: NodeId) {
+        let Nodes { log, followers, connections, .. } = self;
+        let connection = &mut connections[node.index()];
+        if !followers.contains(node) {
+            if connection.may_follow(log) {
+                connection.session.follow(log, followers.is_empty());
+                followers.insert(node);
+            }
+        } else if !connection.session.is_alike(log) {
+            self.apart(node);
+        }
+    }
+
+    /// Queues the operation of a round for these nodes, and lets the round wait for their replies.
+    pub(super) fn queue(&mut self, ticket: Ticket, operation: Operation, nodes: NodeSet, now: Timestamp) {
+        self.rounds.ask(ticket, operation, nodes);
+        let sharing = self.sharing(&operation, nodes);
+        if !sharing.is_empty() && !operation.is_release() {
+            self.look_at_followers(now);
+        }
+        let Some(command) = self.rounds.command(ticket) else { return };
+        if !sharing.is_empty() {
+            self.log.append(&command, now);
+        }
+        self.commands.queue(&command, &mut self.connections, nodes.without(sharing), now);
+        self.commands.on_queued(nodes, now);
+    }
+
+    /// The nodes of these that follow, if the operation can be in the log: all that follow are to be asked. Those that
+    /// need another form leave it, and all of these if others follow that are not to be asked.
+    fn sharing(&mut self, operation: &Operation, nodes: NodeSet) -> NodeSet {
+        let is_for_all = self.followers.without(nodes).is_empty();
+        for node in self.followers.iter().filter(|&node| nodes.contains(node)) {
+            if !is_for_all || !self.node(node).session.takes_from_log(operation) {
+                self.apart(node);
+            }
+        }
+        if is_for_all { self.followers } else { NodeSet::EMPTY }
+    }
+
+    /// Asks the nodes that follow whether they are still what they were, if they have not said so lately.
+    fn look_at_followers(&mut self, now: Timestamp) {
+        let Nodes { log, followers, connections, .. } = self;
+        if !log.is_look_due(now) {
+            return;
+        }
+        log.look(now);
+        if followers.iter().any(|node| !connections[node.index()].session.has_asked_for_memory()) {
+            log.ask_for_memory(now);
+        }
+        followers.iter().for_each(|node| connections[node.index()].session.looked_at(now));
+    }
+
+    /// Lets nodes leave the log that have not answered in time, or are too far behind.
+    pub(super) fn leave_late(&mut self, now: Timestamp) {
+        if !self.is_late(now) {
+            return;
+        }
+        self.cut_log();
+        if self.is_late(now) {
+            for node in self.followers.iter() {
+                if self.node(node).is_late(&self.log, now) {
+                    self.apart(node);
+                }
+            }
+            self.cut_log();
+        }
+    }
+
+    fn is_late(&self, now: Timestamp) -> bool {
+        self.log.oldest().is_some_and(|oldest| {
+            now.since(oldest) > self.incarnations.node_timeout || NodeConnection::is_backlog(self.log.size())
+        })
+    }
+
+    /// Forgets what all nodes that follow have answered.
+    pub(super) fn cut_log(&mut self) {
+        let Nodes { log, followers, connections, .. } = self;
+        log.cut_behind(followers.iter().map(|node| &connections[node.index()].session));
+    }
+}

@@ -1,0 +1,50 @@
+//! Faults in the log of commands, and in how nodes follow and leave it.
+
+use super::Mutant;
+
+pub(super) const MUTANTS: &[Mutant] = &[
+    Mutant {
+        name: "a command in the log is not sent before the next one",
+        file: "engine/nodes/following.rs",
+        edits: &[("self.commands.on_queued(nodes, now);", "self.commands.on_queued(nodes.without(sharing), now);")],
+    },
+    Mutant {
+        name: "a reply is counted for the next request in the log",
+        file: "protocol/session/log.rs",
+        edits: &[(
+            "self.requests.get((cursor.answered - self.cut_requests) as usize)?;",
+            "self.requests.get((cursor.answered - self.cut_requests) as usize + 1)?;",
+        )],
+    },
+    Mutant {
+        name: "a node follows the log before it has answered",
+        file: "protocol/session/following.rs",
+        edits: &[("self.expected.len() == 0 && ", "")],
+    },
+    Mutant {
+        name: "what a node has not answered in the log is forgotten when it leaves",
+        file: "protocol/session/following.rs",
+        edits: &[("for logged in log.unanswered(&cursor) {", "for logged in log.unanswered(&cursor).skip(1) {")],
+    },
+    Mutant {
+        name: "a release is forgotten by a node that leaves the log",
+        file: "protocol/session/following.rs",
+        edits: &[(
+            "        self.traffic.end().extend_from_slice(log.unsent(&cursor));",
+            "        let is_release = self.unanswered_releases > 0;\n        self.traffic.end().extend_from_slice(if is_release { &[] } else { log.unsent(&cursor) });",
+        )],
+    },
+    Mutant {
+        name: "the log is cut too far",
+        file: "protocol/session/log.rs",
+        edits: &[(
+            "answered: least.answered.min(cursor.answered),",
+            "answered: least.answered.min(cursor.answered + 1),",
+        )],
+    },
+    Mutant {
+        name: "a command in the log also goes to the queues of those that follow",
+        file: "engine/nodes/following.rs",
+        edits: &[("nodes.without(sharing), now)", "nodes, now)")],
+    },
+];
