@@ -16,16 +16,16 @@
 //! | 6 | The thread begins the attempt, and drives or sleeps until it is decided; or leaves it in the queue of a thread that begins it with others | [`Driver::submit`](driver::Driver::submit) | `engine/driver/mod.rs` |
 //! | 7 | A node that cannot be asked votes with its fault at once; the others are asked | [`Nodes::acquire`](nodes::Nodes::acquire) | `engine/nodes/requests.rs` |
 //! | 8 | The attempt gets a round: a tally, and a ticket that names it | [`Rounds::open_command`](rounds::Rounds::open_command) | `engine/rounds/mod.rs` |
-//! | 9 | The command is queued on each connection | `Commands::queue` | `engine/nodes/commands.rs` |
-//! | 10 | The session notes which reply is expected, behind those of earlier commands | `Session::queue` | `protocol/session/operations.rs` |
+//! | 9 | The nodes that follow the log are asked by one entry in it; each node that is apart, by its own connection's queue | `Nodes::queue` | `engine/nodes/following.rs` |
+//! | 10 | The log notes which reply is expected of each, behind those to earlier commands | `Log::append` | `protocol/session/log.rs` |
 //! | 11 | The command is encoded: `SET key token NX PX ttl` | `command::acquire` | `protocol/command.rs` |
 //! | 12 | The bytes of all threads leave in one write per node | [`NodeConnection::flush`](node_connection::NodeConnection::flush) | `engine/node_connection/mod.rs` |
 //! | 13 | The socket takes them | `Stream::write` | `os/stream.rs` |
 //! | 14 | The driver polls all sockets, with the mutex free | `Watch::poll` | `os/poll.rs` |
 //! | 15 | What is ready is read | `Nodes::absorb` | `engine/nodes/mod.rs` |
 //! | 16 | Each reply goes to the round that it belongs to | `Nodes::dispatch` | `engine/nodes/dispatch.rs` |
-//! | 17 | The first reply belongs to the first request that is unanswered | `Session::next_event` | `protocol/session/mod.rs` |
-//! | 18 | A reply is a vote, unless its node is in quarantine or no master | `VoteFilter::filter_vote` | `engine/nodes/vote_filter.rs` |
+//! | 17 | The first reply belongs to the first request that is unanswered. It is a vote, unless its node is in quarantine or no master, or the reply says more: then `Nodes::count_vote` decides what counts | `Session::next_plain_vote` | `protocol/session/following.rs` |
+//! | 18 | The vote is counted, and the node refers to the round no more | `Rounds::count` | `engine/rounds/mod.rs` |
 //! | 19 | The round notes the wait slot of its owner when the vote decides it | [`Rounds::vote`](rounds::Rounds::vote) | `engine/rounds/mod.rs` |
 //! | 20 | A quorum decides | `Tally::acquisition` | `algorithm/vote/mod.rs` |
 //! | 21 | The result is stored for the owner, which is woken | [`Rounds::conclude`](rounds::Rounds::conclude) | `engine/rounds/mod.rs` |

@@ -43,6 +43,16 @@ pub(super) struct SentOperation {
     pub(super) part: u8,
 }
 
+/// What a plain reply says.
+pub struct PlainVote {
+    /// The round.
+    pub ticket: Ticket,
+    /// Yes or no.
+    pub is_granted: bool,
+    /// Of a release.
+    pub is_release: bool,
+}
+
 impl Command<'_> {
     /// Writes the command, of a set one for each key. Apart from what runs for each node.
     #[inline(never)]
@@ -87,6 +97,21 @@ impl SentOperation {
             (AskedVerb::Acquire, _) => command::acquire_vote(reply).map(Answer::Vote),
             (AskedVerb::Extend | AskedVerb::Raise, _) => extension::extend_reply(self.asked, reply),
             (AskedVerb::Release, _) => queue::reply(self.form, self.asked, reply),
+        }
+    }
+
+    /// Whether the reply grants or refuses, and says no more: as nearly all replies do. None: it may say more.
+    #[inline]
+    pub(super) fn plain_vote(&self, reply: Reply<'_>) -> Option<bool> {
+        match (self.asked.verb, reply) {
+            // One of a set is a part of the vote.
+            _ if self.part > 0 => None,
+            (AskedVerb::Acquire, Reply::Simple(b"OK")) if self.asked.kind.is_token_only() => Some(true),
+            (AskedVerb::Acquire, Reply::Bulk(None)) if self.asked.kind.is_token_only() => Some(false),
+            (AskedVerb::Extend, Reply::Integer(1)) if self.asked.kind.is_token_only() => Some(true),
+            (AskedVerb::Release, Reply::Integer(1)) => Some(true),
+            (AskedVerb::Release, Reply::Integer(0)) => Some(false),
+            _ => None,
         }
     }
 }
@@ -171,5 +196,56 @@ impl HandshakeState {
             HandshakeState::Rejected(fault) => Some(fault),
             HandshakeState::Pending | HandshakeState::Accepted => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithm::fence::FencingToken;
+    use crate::algorithm::lock_kind::Access;
+    use crate::algorithm::queue::TakeRequest;
+    use crate::algorithm::vote::Vote;
+    use crate::protocol::operation::FenceRequest;
+
+    /// The short way to a vote leads to the same one as the long way.
+    #[test]
+    fn a_plain_reply_means_what_it_means_otherwise() {
+        let request = FenceRequest { least: FencingToken::saturating(1), retention_millis: 1 };
+        let kinds = [
+            Kind::Plain,
+            Kind::Permit(3),
+            Kind::Fenced(request),
+            Kind::ReadWrite(Access::Read, None),
+            Kind::ReadWrite(Access::Write, Some(request)),
+        ];
+        let (ttl_millis, request) = (1, TakeRequest::WITHOUT_ENTRY);
+        let verbs = [
+            Verb::Acquire { ttl_millis },
+            Verb::Extend { ttl_millis },
+            Verb::Leave(None),
+            Verb::Raise,
+            Verb::Release(None),
+            Verb::Take { ttl_millis, request },
+        ];
+        let mut plain = 0;
+        for (kind, verb) in kinds.into_iter().flat_map(|kind| verbs.map(|verb| (kind, verb))) {
+            let asked = Operation { verb, kind }.asked();
+            let ticket = Ticket { slot: 0, generation: 0 };
+            let sent = SentOperation { ticket, asked, form: asked.usual_form(), part: 0 };
+            for reply in [Reply::Simple(b"OK"), Reply::Bulk(None), Reply::Array(None), Reply::Error(b"ERR no")]
+                .into_iter()
+                .chain((-5..5).map(Reply::Integer))
+            {
+                assert_eq!(SentOperation { part: 1, ..sent }.plain_vote(reply), None, "it is a part of one");
+                let Some(is_granted) = sent.plain_vote(reply) else { continue };
+                let vote = if is_granted { Vote::Granted } else { Vote::Refused };
+                assert_eq!(sent.parse_reply(reply), Ok(Answer::Vote(vote)), "{kind:?} {verb:?} {reply:?}");
+                assert_eq!(sent.wake(reply), Wake::Nobody, "{kind:?} {verb:?} {reply:?}");
+                plain += 1;
+            }
+        }
+        // SET grants or refuses, an extension by token grants, and releases do either.
+        assert_eq!(plain, 2 * 2 + 2 + 5 * 2);
     }
 }

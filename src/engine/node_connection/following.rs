@@ -10,6 +10,11 @@ impl NodeConnection {
         self.is_in_use() && self.ended.is_none() && self.pending.is_empty() && self.session.may_follow(log)
     }
 
+    /// Whether the node has failed, and has not answered since.
+    pub(in crate::engine) fn is_suspect(&self) -> bool {
+        self.health.is_suspect()
+    }
+
     /// Whether the node has not answered what is in the log in time, or is too far behind to be asked more.
     pub(in crate::engine) fn is_late(&self, log: &Log, now: Timestamp) -> bool {
         let (count, oldest) = self.session.unanswered(log);

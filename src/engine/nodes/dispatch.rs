@@ -13,7 +13,7 @@ use crate::engine::driver::WaitSlots;
 use crate::engine::node_connection::Received;
 use crate::engine::rounds::Purpose;
 use crate::protocol::lock_key;
-use crate::protocol::session::{Answer, SessionEvent, Ticket, Wakes};
+use crate::protocol::session::{Answer, PlainVote, SessionEvent, Ticket, Wakes};
 use std::time::Duration;
 
 impl Nodes {
@@ -50,7 +50,9 @@ impl Nodes {
         if self.releases.is_pending(node) {
             self.flush_pending(node, now);
         }
-        self.follow_or_leave(node);
+        if !self.counting.contains(node) {
+            self.follow_or_leave(node);
+        }
         if self.node(node).has_unsent(&self.log) {
             // A release goes out again: in another form, or because it was pending. Or the handshake of TLS is over,
             // or has another flight. An error shows at the next read.
@@ -62,6 +64,9 @@ impl Nodes {
     /// Hands out what the bytes of a connection mean. True when the node has answered whether a lock may be acquired or
     /// kept.
     fn dispatch(&mut self, node: NodeId, now: Timestamp, notify: &mut WaitSlots) -> Result<bool, Fault> {
+        if self.counting.contains(node) {
+            self.count_plain_votes(node, now, notify);
+        }
         let mut is_answered = false;
         while self.node(node).session.has_event() {
             // By reference: an event is wide, and this runs for each reply.
@@ -72,6 +77,20 @@ impl Nodes {
             }
         }
         Ok(is_answered)
+    }
+
+    /// Counts replies that are plain votes, of a node whose votes count as they are. All other replies stay.
+    fn count_plain_votes(&mut self, node: NodeId, now: Timestamp, notify: &mut WaitSlots) {
+        let Nodes { connections, log, releases, rounds, .. } = self;
+        let session = &mut connections[node.index()].session;
+        while session.traffic.has_input()
+            && let Some(PlainVote { ticket, is_granted, is_release }) = session.next_plain_vote(log)
+        {
+            if is_release {
+                releases.note_answer(now);
+            }
+            rounds.count(ticket, node, is_granted, notify);
+        }
     }
 
     /// Hands out one event. True when it says whether a lock may be acquired or kept.

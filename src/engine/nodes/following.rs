@@ -38,6 +38,18 @@ impl Nodes {
         } else if !connection.session.is_alike(log) {
             self.apart(node);
         }
+        let counts = self.followers.contains(node) && self.counts_as_it_is(node);
+        self.counting.set(node, counts);
+    }
+
+    /// Whether nothing is known of a node that follows which would change its votes, or which a vote would change.
+    fn counts_as_it_is(&self, node: NodeId) -> bool {
+        let connection = self.node(node);
+        self.states.is_up(node)
+            && !self.states.is_refusing(node)
+            && !self.incarnations.is_doubtful(node)
+            && !connection.quarantine.is_on()
+            && !connection.is_suspect()
     }
 
     /// Queues the operation of a round for these nodes, and lets the round wait for their replies.

@@ -59,6 +59,7 @@ impl Nodes {
         self.report_mismatches(node);
         if let Some(cause) = refusal.filter(|_| self.incarnations.seen[node.index()] == Seen::Silent) {
             // It would refuse a lock as well.
+            self.counting.set(node, false);
             self.states.mark_refusing(node, Fault::new(Phase::Reply, cause), now);
         }
         self.incarnations.note_answer(node, Timestamp::NEVER);
@@ -215,6 +216,7 @@ impl Nodes {
     /// Finds out which nodes count now, and how long the others wait.
     fn note_standings(&mut self) {
         let doubtful_before = std::mem::take(&mut self.incarnations.doubtful);
+        self.counting = NodeSet::EMPTY;
         let is_judging = self.incarnations.judging.is_some();
         if self.incarnations.rules.policy == RestartPolicy::Off {
             return;

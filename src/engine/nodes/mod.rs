@@ -67,6 +67,8 @@ pub(super) struct Nodes {
     /// The commands for all nodes that follow it.
     log: Log,
     followers: NodeSet,
+    /// Those of them whose votes count as they are. Whatever may change that takes the node out.
+    counting: NodeSet,
 }
 
 /// What an engine is made with, besides its nodes.
@@ -97,6 +99,7 @@ impl Nodes {
         Nodes {
             log: Log::new(connections.first().and_then(|connection| connection.handshake().node_key.clone())),
             followers: NodeSet::EMPTY,
+            counting: NodeSet::EMPTY,
             connections,
             rounds: Rounds::new(size, events.clone()),
             states: NodeStates::new(events.clone(), size, clock.now()),
@@ -135,10 +138,12 @@ impl Nodes {
     /// queues bytes can use `connections` directly, and must call [`Commands::on_queued`] or write the bytes.
     fn node_mut(&mut self, node: NodeId) -> &mut NodeConnection {
         self.poll.mark_stale(node);
+        self.counting.set(node, false);
         &mut self.connections[node.index()]
     }
 
     fn filter(&mut self, node: NodeId) -> VoteFilter<'_> {
+        self.counting.set(node, false);
         let connection = &mut self.connections[node.index()];
         VoteFilter { node, connection, states: &mut self.states, clock: &*self.clock }
     }

@@ -308,6 +308,12 @@ impl Rounds {
         }
     }
 
+    /// Counts the last vote of a node that refers to the round: it grants or refuses.
+    pub(crate) fn count(&mut self, ticket: Ticket, node: NodeId, is_granted: bool, notify: &mut WaitSlots) {
+        self.vote(ticket, node, if is_granted { &Vote::Granted } else { &Vote::Refused }, notify);
+        self.unrefer(ticket);
+    }
+
     /// A node has granted, by an answer on another connection to the same server. The vote of that connection, which
     /// follows, decides the round if this does.
     pub(crate) fn granted_at(&mut self, ticket: Ticket, node: NodeId) {

@@ -1,7 +1,8 @@
 //! How a session follows a log of commands, and leaves it.
 
 use super::log::{Log, Logged};
-use super::{HandshakeState, Session};
+use super::request::Request;
+use super::{HandshakeState, PlainVote, Session};
 use crate::algorithm::time::Timestamp;
 use crate::protocol::operation::Operation;
 
@@ -55,6 +56,18 @@ impl Session {
         self.traffic.end().extend_from_slice(log.unsent(&cursor));
     }
 
+    /// Takes the next reply if it is plain: it grants or refuses what is in the log, and says no more.
+    #[inline]
+    pub fn next_plain_vote(&mut self, log: &Log) -> Option<PlainVote> {
+        let cursor = self.cursor.as_mut()?;
+        let Request::Operation(sent) = log.request(cursor)? else { return None };
+        let (reply, length) = self.traffic.decode().ok()??;
+        let is_granted = sent.plain_vote(reply)?;
+        let (ticket, is_release) = (sent.ticket, sent.asked.is_release());
+        self.taken(length, log);
+        Some(PlainVote { ticket, is_granted, is_release })
+    }
+
     /// The server was asked with the log whether it is still a master, and how much memory it may use.
     pub fn looked_at(&mut self, now: Timestamp) {
         (self.checked_at, self.has_asked_for_memory) = (now, true);
@@ -86,5 +99,143 @@ impl Session {
     /// How many of the expected replies are to releases.
     pub fn unanswered_releases(&self, log: &Log) -> usize {
         self.unanswered_releases + self.cursor.map_or(0, |cursor| cursor.unanswered_releases(log))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithm::lease::OwnerToken;
+    use crate::algorithm::protocol_error::ProtocolError;
+    use crate::algorithm::vote::Vote;
+    use crate::protocol::form::Answer;
+    use crate::protocol::handshake::Handshake;
+    use crate::protocol::operation::{Kind, Verb};
+    use crate::protocol::session::{Abandoned, Command, SessionEvent, Ticket};
+
+    const NOW: Timestamp = Timestamp::from_nanos(1);
+
+    fn ticket(slot: u32) -> Ticket {
+        Ticket { slot, generation: 0 }
+    }
+
+    /// A session that follows the log.
+    fn follower(log: &mut Log) -> Session {
+        let mut session = Session::open(&Handshake::default(), NOW);
+        session.sent(session.traffic.unsent().len());
+        let info = format!("role:master\r\nmaster_replid:{}\r\nmaster_replid2:{}", "a".repeat(40), "0".repeat(40));
+        let handshake = format!("$0\r\n\r\n${}\r\n{info}\r\n", info.len());
+        assert!(!session.may_follow(log), "the handshake is not answered");
+        assert_eq!(events(&mut session, log, &handshake), [SessionEvent::Accepted]);
+        assert!(session.may_follow(log));
+        session.follow(log, true);
+        session
+    }
+
+    fn receive(session: &mut Session, text: &str) {
+        session.traffic.space()[..text.len()].copy_from_slice(text.as_bytes());
+        session.traffic.received(text.len());
+    }
+
+    fn events(session: &mut Session, log: &Log, text: &str) -> Vec<SessionEvent> {
+        receive(session, text);
+        std::iter::from_fn(|| session.next_event(log).unwrap()).collect()
+    }
+
+    fn append(log: &mut Log, slot: u32, verb: Verb) {
+        let (operation, token) = (Operation { verb, kind: Kind::Plain }, OwnerToken::from_entropy([1; 20]));
+        log.append(&Command { ticket: ticket(slot), operation: &operation, key: b"k", token: &token }, NOW);
+    }
+
+    fn granted(slot: u32) -> SessionEvent {
+        SessionEvent::Answered(ticket(slot), Answer::Vote(Vote::Granted))
+    }
+
+    const SET: Verb = Verb::Acquire { ttl_millis: 1 };
+    const RELEASE: Verb = Verb::Release(None);
+
+    /// Whatever was sent and answered of the log, the rest is sent and answered once, in order.
+    #[test]
+    fn a_session_that_leaves_the_log_takes_with_it_what_is_left() {
+        let replies = "+OK\r\n:1\r\n+OK\r\n";
+        for sent in 0..200 {
+            for answered in 0..=3 {
+                let mut log = Log::default();
+                let mut other = follower(&mut log);
+                append(&mut log, 9, SET);
+                let mut session = follower(&mut log);
+                [SET, RELEASE, SET].into_iter().zip(0..).for_each(|(verb, slot)| append(&mut log, slot, verb));
+                let all = session.unsent(&log).to_vec();
+                let sent = sent.min(all.len());
+                session.sent(sent);
+                let answered = if sent < all.len() { 0 } else { answered };
+                let mut seen = events(&mut session, &log, &replies[..[0, 5, 9, 14][answered]]);
+                // What others do with the log is nothing to the session that has left it.
+                session.leave(&log);
+                other.sent(other.unsent(&log).len());
+                append(&mut log, 8, SET);
+                log.cut_behind([&other].into_iter());
+                assert_eq!([all[..sent].to_vec(), session.unsent(&log).to_vec()].concat(), all);
+                assert_eq!(
+                    (session.backlog(), session.unanswered_releases(&log)),
+                    (3 - answered, usize::from(answered < 2))
+                );
+                session.sent(session.unsent(&log).len());
+                seen.extend(events(&mut session, &log, &replies[[0, 5, 9, 14][answered]..]));
+                assert_eq!(seen, [granted(0), granted(1), granted(2)], "{sent} {answered}");
+                assert!(
+                    session.may_follow(&log) && events(&mut other, &log, "+OK\r\n+OK\r\n") == [granted(9), granted(0)]
+                );
+            }
+        }
+    }
+
+    /// A request of which no byte was written can be sent on another connection.
+    #[test]
+    fn a_lost_connection_tells_what_was_written_of_the_log() {
+        let mut log = Log::default();
+        let mut session = follower(&mut log);
+        append(&mut log, 0, SET);
+        let first = session.unsent(&log).len();
+        [1, 2].into_iter().for_each(|slot| append(&mut log, slot, SET));
+        session.sent(first + 1);
+        session.leave(&log);
+        let abandoned = [(0, Abandoned::Acquire), (1, Abandoned::Acquire), (2, Abandoned::Unwritten)];
+        assert_eq!(session.abandon().collect::<Vec<_>>(), abandoned.map(|(slot, kind)| (ticket(slot), kind)));
+    }
+
+    /// It would be taken for the reply to a request that the server has not got.
+    #[test]
+    fn a_reply_to_what_was_not_sent_is_an_error() {
+        let mut log = Log::default();
+        let mut session = follower(&mut log);
+        append(&mut log, 0, SET);
+        receive(&mut session, "+OK\r\n");
+        assert_eq!(session.next_event(&log), Err(ProtocolError::Unrequested));
+    }
+
+    /// What all have sent and had answered is forgotten, and no more.
+    #[test]
+    fn the_log_is_cut_behind_the_slowest() {
+        let mut log = Log::default();
+        let mut sessions = [follower(&mut log), follower(&mut log)];
+        for slot in 0..100 {
+            append(&mut log, slot, SET);
+            for session in &mut sessions {
+                session.sent(session.unsent(&log).len());
+            }
+            let [first, second] = &mut sessions;
+            receive(first, "+OK\r\n");
+            assert_eq!(first.next_plain_vote(&log).map(|vote| vote.ticket), Some(ticket(slot)));
+            if slot % 10 == 9 {
+                assert_eq!(second.unanswered(&log), (10, Some(NOW)));
+                assert_eq!(
+                    events(second, &log, &"+OK\r\n".repeat(10)),
+                    (slot - 9..=slot).map(granted).collect::<Vec<_>>()
+                );
+            }
+            log.cut_behind(sessions.iter());
+            assert_eq!(log.size(), ((slot as usize + 1) % 10, 0));
+        }
     }
 }

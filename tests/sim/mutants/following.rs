@@ -38,13 +38,26 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "the log is cut too far",
         file: "protocol/session/log.rs",
         edits: &[(
-            "answered: least.answered.min(cursor.answered),",
-            "answered: least.answered.min(cursor.answered + 1),",
+            "self.requests.drain(..(least.answered - self.cut_requests) as usize);",
+            "let count = self.requests.len().min((least.answered - self.cut_requests) as usize + 1);\n            self.requests.drain(..count);",
         )],
     },
     Mutant {
         name: "a command in the log also goes to the queues of those that follow",
         file: "engine/nodes/following.rs",
         edits: &[("nodes.without(sharing), now)", "nodes, now)")],
+    },
+    Mutant {
+        name: "the votes of a node in quarantine count where the reply is plain",
+        file: "engine/nodes/following.rs",
+        edits: &[
+            ("            && !connection.quarantine.is_on()\n", ""),
+            ("            && !self.incarnations.is_doubtful(node)\n", ""),
+        ],
+    },
+    Mutant {
+        name: "a node counts on as it did before it was judged",
+        file: "engine/nodes/judging.rs",
+        edits: &[("        self.counting = NodeSet::EMPTY;\n", "")],
     },
 ];
