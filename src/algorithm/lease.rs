@@ -173,11 +173,17 @@ impl OwnerToken {
 
     /// The token's digits.
     pub fn digits(&self) -> [u8; OwnerToken::LENGTH] {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        const PAIRS: [[u8; 2]; 256] = {
+            let (digits, mut pairs, mut byte) = (b"0123456789abcdef", [[0; 2]; 256], 0);
+            while byte < pairs.len() {
+                pairs[byte] = [digits[byte >> 4], digits[byte & 15]];
+                byte += 1;
+            }
+            pairs
+        };
         let mut digits = [0; OwnerToken::LENGTH];
-        for (pair, byte) in digits.chunks_exact_mut(2).zip(self.entropy) {
-            pair[0] = DIGITS[usize::from(byte >> 4)];
-            pair[1] = DIGITS[usize::from(byte & 15)];
+        for (pair, byte) in digits.as_chunks_mut().0.iter_mut().zip(self.entropy) {
+            *pair = PAIRS[usize::from(byte)];
         }
         digits
     }

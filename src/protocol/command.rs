@@ -13,8 +13,12 @@ use std::time::Duration;
 
 /// Asks for the lock: `SET key token NX PX ttl`.
 pub fn acquire(out: &mut Vec<u8>, key: &[u8], token: &OwnerToken, ttl_millis: u64) {
-    let mut digits = [0; 20];
-    resp::encode(out, &[b"SET", key, &token.value(), b"NX", b"PX", resp::decimal(ttl_millis, &mut digits)]);
+    // What is the same each time is not encoded each time.
+    out.extend_from_slice(b"*6\r\n$3\r\nSET\r\n");
+    resp::push(out, key);
+    resp::push(out, &token.value());
+    out.extend_from_slice(b"$2\r\nNX\r\n$2\r\nPX\r\n");
+    resp::push(out, resp::decimal(ttl_millis, &mut [0; 20]));
 }
 
 /// The vote in a reply to [`acquire`]. Only `+OK` is a grant, only the null string a refusal (rule 2.3).

@@ -15,6 +15,7 @@
 use super::form::{Answer, Form};
 use super::operation::{Asked, AskedVerb, Kind, Operation, Verb};
 use super::resp::{self, Reply};
+use super::script::Script;
 use super::wake::departed;
 use super::{command, fenced, refusal};
 use crate::algorithm::fault::Cause;
@@ -29,20 +30,18 @@ use std::time::Duration;
 /// What the name of a client's channel begins with. Its id is the rest.
 pub const CHANNEL: &[u8] = b"quorumlock:";
 
-/// Words of the longest request.
-const MOST_WORDS: usize = 16;
+/// Words of the longest request, behind the key.
+const MOST_WORDS: usize = 12;
 
 /// Writes an operation: by the script's text, or by its hash.
 pub(super) fn ask(out: &mut Vec<u8>, form: Form, key: &[u8], token: &OwnerToken, operation: &Operation) {
     let &Operation { verb, kind } = operation;
-    let [command, script] = kind.script().call(form);
     // Labels stay out of the key of a read-write lock: they would count against its room.
     let value = token.value();
     let value = if matches!(kind, Kind::ReadWrite(..)) { &value[..OwnerToken::LENGTH] } else { &value[..] };
     let mut words = Words { words: [&[]; MOST_WORDS], count: 0 };
     let [mut first, mut second, mut third, mut fourth, mut fifth] = [[0; 20]; 5];
     let (member, head);
-    words.extend(&[command, script, b"1", key]);
     let fence = kind.fence();
     let retention = fence.map_or(&b""[..], |fence| resp::decimal(fence.retention_millis, &mut first));
     let least = fence.map_or(&b""[..], |fence| resp::decimal(fence.least.get(), &mut second));
@@ -93,7 +92,10 @@ pub(super) fn ask(out: &mut Vec<u8>, form: Form, key: &[u8], token: &OwnerToken,
             words.extend(&[b"leave", member.text()]);
         }
     }
-    resp::encode(out, &words.words[..words.count]);
+    resp::begin(out, Script::CALL_WORDS + 1 + words.count);
+    kind.script().begin_call(out, form);
+    resp::push(out, key);
+    words.words[..words.count].iter().for_each(|word| resp::push(out, word));
 }
 
 /// The words of one request.

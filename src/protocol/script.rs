@@ -7,6 +7,7 @@
 //! `ScriptCache`.
 
 use super::form::Form;
+use super::resp;
 
 /// The script that these files make up, without comments.
 macro_rules! script {
@@ -63,15 +64,21 @@ pub(super) enum Script {
 }
 
 impl Script {
-    /// The command and the script in it: by the text, unless the form is [`Form::Hash`].
-    pub(super) fn call(self, form: Form) -> [&'static [u8]; 2] {
+    /// How many words there are before the key.
+    pub(super) const CALL_WORDS: usize = 3;
+
+    /// Writes those: the command, and the script by its text, unless the form is [`Form::Hash`].
+    pub(super) fn begin_call(self, out: &mut Vec<u8>, form: Form) {
         let (text, hash) = match self {
             Script::Fenced => (FENCED, FENCED_SHA1),
             Script::Permit => (PERMIT, PERMIT_SHA1),
             Script::Plain => (PLAIN, PLAIN_SHA1),
             Script::ReadWrite => (READ_WRITE, READ_WRITE_SHA1),
         };
-        if form == Form::Hash { [b"EVALSHA", hash.as_bytes()] } else { [b"EVAL", text.as_bytes()] }
+        let is_hash = form == Form::Hash;
+        out.extend_from_slice(if is_hash { b"$7\r\nEVALSHA\r\n" } else { b"$4\r\nEVAL\r\n" });
+        resp::push(out, if is_hash { hash } else { text }.as_bytes());
+        out.extend_from_slice(b"$1\r\n1\r\n");
     }
 }
 

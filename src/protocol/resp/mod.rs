@@ -25,12 +25,22 @@ pub const MAX_REPLY: usize = 2 * 1024 * 1024;
 
 /// Appends one command to `out`: an array of bulk strings.
 pub fn encode(out: &mut Vec<u8>, arguments: &[&[u8]]) {
-    push_header(out, b'*', arguments.len());
-    for argument in arguments {
-        push_header(out, b'$', argument.len());
-        out.extend_from_slice(argument);
-        out.extend_from_slice(b"\r\n");
-    }
+    begin(out, arguments.len());
+    arguments.iter().for_each(|argument| push(out, argument));
+}
+
+/// Begins a command with so many arguments.
+#[inline]
+pub(super) fn begin(out: &mut Vec<u8>, arguments: usize) {
+    push_header(out, b'*', arguments);
+}
+
+/// Appends one argument.
+#[inline]
+pub(super) fn push(out: &mut Vec<u8>, argument: &[u8]) {
+    push_header(out, b'$', argument.len());
+    out.extend_from_slice(argument);
+    out.extend_from_slice(b"\r\n");
 }
 
 /// Appends one command whose first argument is made of two parts, so that the caller need not join them.
