@@ -343,8 +343,8 @@ const MUTANTS: &[Mutant] = &[
         name: "keys that live ten times as long",
         file: "protocol/command.rs",
         edits: &[(
-            "resp::decimal(ttl_millis, &mut digits)]);\n}\n\n/// The vote",
-            "resp::decimal(ttl_millis * 10, &mut digits)]);\n}\n\n/// The vote",
+            "resp::push(out, resp::decimal(ttl_millis, &mut [0; 20]));",
+            "resp::push(out, resp::decimal(ttl_millis * 10, &mut [0; 20]));",
         )],
     },
     Mutant {

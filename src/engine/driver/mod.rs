@@ -13,7 +13,7 @@
 //!                                                               └───────► named, or late ──► begin, send, drive
 //! ```
 //!
-//! What comes while a batch is in flight waits until the batch is decided, or its [hold](hold) is over, and then leaves
+//! What comes while a batch is in flight waits until the batch is decided, or its [hold](batch) is over, and then leaves
 //! together: in one write to each node. While nothing is held, each thread sends its own submission at once.
 //!
 //! Invariants, each of which a model test breaks on purpose to see it fail:
@@ -31,8 +31,8 @@
 //!    leaves starts it.
 
 // Named, because model checks include this file from elsewhere.
+mod batch;
 mod helper;
-mod hold;
 mod reactor;
 mod sleepers;
 mod state;
@@ -73,10 +73,9 @@ type Guard<'a, R> = MutexGuard<'a, State<R>>;
 /// One thread's wait for its ticket.
 struct OwnWait<T> {
     ticket: T,
-    /// When it was submitted. None: its verdict cannot be stored where the thread sleeps.
-    submitted_at: Option<Timestamp>,
-    /// When it was begun, and with which batch.
-    begun_at: Timestamp,
+    /// Whether its verdict can be stored where the thread sleeps.
+    takes_verdict: bool,
+    /// With which batch it was begun.
     batch: u64,
     /// For how long to sleep before the next look for replies.
     patience: Duration,
@@ -103,7 +102,7 @@ impl<R: Reactor + Send + 'static> Driver<R> {
         queued: impl FnOnce(),
     ) -> R::Verdict {
         if let Some(mut queue) = self.submissions.open() {
-            let cell = queue.submit(submission, now);
+            let cell = queue.submit(submission);
             drop(queue);
             queued();
             return self.await_verdict(cell, now, deadline);
@@ -111,7 +110,7 @@ impl<R: Reactor + Send + 'static> Driver<R> {
         let mut state = self.enter_state(true);
         let (ticket, has_to_connect) = state.act(|reactor, now, decided| reactor.begin(&submission, now, decided));
         queued();
-        self.see_through(state, ticket, now, deadline(has_to_connect))
+        self.see_through(state, ticket, deadline(has_to_connect))
     }
 
     /// Submits something that no thread waits for.
@@ -149,7 +148,7 @@ impl<R: Reactor + Send + 'static> Driver<R> {
         let mut state = self.enter_state(false);
         let (ticket, deadline) = state.act(begin);
         // No verdict is stored for a thread that looks for itself.
-        let waited = self.wait(state, (ticket, deadline), None);
+        let waited = self.wait(state, (ticket, deadline), false);
         let mut state = waited.unwrap_or_else(|_| lock(&self.state));
         let result = collect(&mut state.reactor, ticket);
         self.leave(state);
@@ -180,21 +179,15 @@ impl<R: Reactor + Send + 'static> Driver<R> {
                 && let Some(ticket) = state.unregister(begun.waiter, &cell)
             {
                 self.submissions.put_cell(cell);
-                return self.see_through(state, ticket, now, deadline(begun.has_to_connect));
+                return self.see_through(state, ticket, deadline(begun.has_to_connect));
             }
             self.leave(state);
         }
     }
 
     /// Waits for a submission that was begun.
-    fn see_through(
-        &self,
-        state: Guard<'_, R>,
-        ticket: R::Ticket,
-        submitted_at: Timestamp,
-        deadline: Timestamp,
-    ) -> R::Verdict {
-        match self.wait(state, (ticket, deadline), Some(submitted_at)) {
+    fn see_through(&self, state: Guard<'_, R>, ticket: R::Ticket, deadline: Timestamp) -> R::Verdict {
+        match self.wait(state, (ticket, deadline), true) {
             Err(verdict) => verdict,
             Ok(mut state) => {
                 let verdict = state.reactor.conclude(ticket);
@@ -211,15 +204,12 @@ impl<R: Reactor + Send + 'static> Driver<R> {
         &'a self,
         mut state: Guard<'a, R>,
         (ticket, deadline): (R::Ticket, Timestamp),
-        submitted_at: Option<Timestamp>,
+        takes_verdict: bool,
     ) -> Result<Guard<'a, R>, R::Verdict> {
         state.reactor.assign(ticket, None);
-        if submitted_at.is_some() {
-            state.note_arrival();
-        }
         state.flush();
         let (begun_at, batch) = (state.read_clock(), state.batch.number);
-        let mut wait = OwnWait { ticket, submitted_at, begun_at, batch, patience: POLL_PATIENCE };
+        let mut wait = OwnWait { ticket, takes_verdict, batch, patience: POLL_PATIENCE };
         let mut has_driven = false;
         while !state.reactor.is_decided(ticket) {
             let now = state.now;
@@ -246,8 +236,8 @@ impl<R: Reactor + Send + 'static> Driver<R> {
                 state.read_clock();
             }
         }
-        if let (true, Some(submitted_at)) = (has_driven, submitted_at) {
-            state.learn(begun_at, submitted_at);
+        if has_driven && takes_verdict {
+            state.learn(begun_at);
             // The others of the batch are answered at almost the same time, and no thread has to be woken for that.
             while state.driver.is_absent() && state.is_batch_in_flight(state.now) && state.now < deadline {
                 let time = deadline.since(state.now);
@@ -282,7 +272,7 @@ impl<R: Reactor + Send + 'static> Driver<R> {
     /// Begins and sends the next batch, if that may not wait any more. Gives how long the one after it may.
     fn hold(&self, state: &mut Guard<'_, R>, wait: &OwnWait<R::Ticket>, now: Timestamp) -> Duration {
         let is_own_due = wait.batch == state.batch.number && !state.reactor.is_decided(wait.ticket);
-        let is_answered = !is_own_due && state.batch.pending == 0;
+        let is_answered = !is_own_due && state.batch.is_decided();
         if state.is_open && is_answered || state.hold_left(now).is_zero() {
             state.begin_next_batch(&self.submissions);
             state.flush();
@@ -299,8 +289,7 @@ impl<R: Reactor + Send + 'static> Driver<R> {
         time: Duration,
     ) -> Result<Guard<'a, R>, R::Verdict> {
         let cell = self.submissions.take_cell();
-        let since = wait.submitted_at.unwrap_or(wait.begun_at);
-        let waiter = state.register(&cell, (wait.ticket, since), wait.submitted_at.is_some());
+        let waiter = state.register(&cell, wait.ticket, wait.takes_verdict);
         let patience = if state.driver.is_polling() { wait.patience } else { PATIENCE };
         let (asleep_since, polls) = (state.now, state.polls);
         drop(state);

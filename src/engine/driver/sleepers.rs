@@ -2,15 +2,12 @@
 
 use super::reactor::Reactor;
 use super::wait_cell::{WaitCell, WaitSlot};
-use crate::algorithm::time::Timestamp;
 use std::sync::Arc;
 
 /// One thread that sleeps.
 pub(super) struct Sleeper<R: Reactor> {
     pub(super) cell: Arc<WaitCell<R::Verdict>>,
     pub(super) ticket: R::Ticket,
-    /// When it was submitted, or begun.
-    pub(super) begun_at: Timestamp,
     /// Whether it wants the verdict stored. Otherwise it is only called, and looks for itself.
     pub(super) takes_verdict: bool,
     /// The batch that it was begun with.
@@ -36,15 +33,10 @@ impl<R: Reactor> Sleepers<R> {
         self.kinds.iter().all(Vec::is_empty)
     }
 
-    /// How many take a verdict.
-    pub(super) fn len(&self) -> usize {
-        self.kinds[1].len()
-    }
-
     pub(super) fn insert(
         &mut self,
         cell: &Arc<WaitCell<R::Verdict>>,
-        (ticket, begun_at): (R::Ticket, Timestamp),
+        ticket: R::Ticket,
         takes_verdict: bool,
         batch: u64,
     ) -> WaitSlot {
@@ -54,7 +46,7 @@ impl<R: Reactor> Sleepers<R> {
         });
         let id = WaitSlot(index);
         let kind = &mut self.kinds[usize::from(takes_verdict)];
-        let waiter = Sleeper { cell: Arc::clone(cell), ticket, begun_at, takes_verdict, batch, position: kind.len() };
+        let waiter = Sleeper { cell: Arc::clone(cell), ticket, takes_verdict, batch, position: kind.len() };
         kind.push(id);
         self.entries[index as usize] = Some(waiter);
         id

@@ -1,6 +1,6 @@
 //! What stands under the driver's mutex: the reactor, which thread drives it, and what is in flight.
 
-use super::hold::Hold;
+use super::batch::Batch;
 use super::reactor::Reactor;
 use super::sleepers::{Sleeper, Sleepers};
 use super::submissions::{Next, Submissions, Submitted};
@@ -28,12 +28,11 @@ pub(super) struct State<R: Reactor> {
     pub(super) is_open: bool,
     /// Whether the driver ends its poll when the hold is over. Otherwise a thread that sleeps does.
     pub(super) driver_ends_hold: bool,
-    pub(super) batch: BatchInFlight,
+    pub(super) batch: Batch,
     pub(super) helper: Helper,
     /// No helper is started any more.
     pub(super) is_closing: bool,
     sleepers: Sleepers<R>,
-    hold: Hold,
     /// How many more waits have to be solitary.
     company: u32,
     /// Kept for their memory.
@@ -47,16 +46,6 @@ pub(super) enum Helper {
     Absent,
     Asleep,
     Awake,
-}
-
-/// What was begun and sent together.
-pub(super) struct BatchInFlight {
-    pub(super) number: u64,
-    /// How many of its submissions are not decided, besides that of the driver.
-    pub(super) pending: usize,
-    /// Until when the next one may be held.
-    pub(super) held_until: Timestamp,
-    begun_at: Timestamp,
 }
 
 /// What the driver does at present.
@@ -94,11 +83,10 @@ impl<R: Reactor> State<R> {
             deposed: 0,
             is_open: false,
             driver_ends_hold: false,
-            batch: BatchInFlight { number: 1, pending: 0, held_until: now, begun_at: now },
+            batch: Batch::FIRST,
             helper: Helper::Absent,
             is_closing: false,
             sleepers: Sleepers::new(),
-            hold: Hold::new(),
             company: 0,
             decided: WaitSlots::default(),
             taken: Vec::new(),
@@ -130,7 +118,6 @@ impl<R: Reactor> State<R> {
         // It does not come to drive.
         self.forget_named(&waiter.cell);
         if waiter.takes_verdict {
-            self.hold.record_submission(self.now.since(waiter.begun_at));
             waiter.cell.decide(self.reactor.conclude(waiter.ticket));
         } else {
             self.reactor.assign(waiter.ticket, None);
@@ -142,12 +129,12 @@ impl<R: Reactor> State<R> {
     pub(super) fn register(
         &mut self,
         cell: &Arc<WaitCell<R::Verdict>>,
-        (ticket, begun_at): (R::Ticket, Timestamp),
+        ticket: R::Ticket,
         takes_verdict: bool,
     ) -> WaitSlot {
         self.company = SOLITUDE;
-        // Not as a part of a batch, of which 1 is the first.
-        let waiter = self.sleepers.insert(cell, (ticket, begun_at), takes_verdict, 0);
+        // Not as a part of a batch.
+        let waiter = self.sleepers.insert(cell, ticket, takes_verdict, 0);
         self.reactor.assign(ticket, Some(waiter));
         waiter
     }
@@ -165,12 +152,7 @@ impl<R: Reactor> State<R> {
 
     fn remove(&mut self, waiter: WaitSlot) -> Option<Sleeper<R>> {
         let waiter = self.sleepers.remove(waiter)?;
-        if waiter.batch == self.batch.number {
-            self.batch.pending -= 1;
-            if self.batch.pending == 0 {
-                self.hold.record_batch(self.now.since(self.batch.begun_at));
-            }
-        }
+        self.batch.remove(waiter.batch, self.now);
         Some(waiter)
     }
 
@@ -195,10 +177,7 @@ impl<R: Reactor> State<R> {
     }
 
     fn open_batch(&mut self) {
-        let (now, hold) = (self.now, self.hold.time());
-        let number = self.batch.number + 1;
-        self.batch = BatchInFlight { number, pending: 0, held_until: now.after(hold), begun_at: now };
-        self.is_open = !hold.is_zero();
+        self.is_open = self.batch.begin_next(self.now);
     }
 
     fn begin_taken(&mut self) {
@@ -214,16 +193,16 @@ impl<R: Reactor> State<R> {
                 Submitted::Posted(posting) => {
                     self.act(|reactor, now, decided| reactor.begin_posted(posting, now, decided));
                 }
-                Submitted::Awaited(submission, submitted_at, cell) => self.begin(&submission, submitted_at, &cell),
+                Submitted::Awaited(submission, cell) => self.begin(&submission, &cell),
             }
         }
         self.taken = taken;
     }
 
-    fn begin(&mut self, submission: &R::Submission, submitted_at: Timestamp, cell: &Arc<WaitCell<R::Verdict>>) {
+    fn begin(&mut self, submission: &R::Submission, cell: &Arc<WaitCell<R::Verdict>>) {
         let (ticket, has_to_connect) = self.act(|reactor, now, decided| reactor.begin(submission, now, decided));
-        let waiter = self.sleepers.insert(cell, (ticket, submitted_at), true, self.batch.number);
-        self.batch.pending += 1;
+        let waiter = self.sleepers.insert(cell, ticket, true, self.batch.number);
+        self.batch.insert();
         cell.begin(Begun { waiter, has_to_connect });
         if self.reactor.is_decided(ticket) {
             self.deliver(waiter);
@@ -258,7 +237,7 @@ impl<R: Reactor> State<R> {
 
     /// Whether others of the batch are still to be answered, and are worth waiting for.
     pub(super) fn is_batch_in_flight(&self, now: Timestamp) -> bool {
-        self.is_open && self.batch.pending > 0 && now < self.batch.held_until
+        self.is_open && !self.batch.is_decided() && now < self.batch.held_until
     }
 
     /// The driver begins a poll. Gives its number.
@@ -299,17 +278,10 @@ impl<R: Reactor> State<R> {
         self.act(|reactor, now, decided| reactor.absorb(watch, now, decided));
     }
 
-    /// Notes that another thread waits, besides those that sleep and the one that polls.
-    pub(super) fn note_arrival(&mut self) {
-        self.hold.record_in_flight(self.sleepers.len() + usize::from(self.driver.is_polling()) + 1);
-    }
-
-    /// Counts how long the driver's own ticket has taken, alone or with others: from its begin, and from its
-    /// submission.
-    pub(super) fn learn(&mut self, begun_at: Timestamp, submitted_at: Timestamp) {
+    /// Counts how long the driver's own ticket has taken, alone or with others.
+    pub(super) fn learn(&mut self, begun_at: Timestamp) {
         let time = self.now.since(begun_at);
-        self.hold.record_batch(time);
-        self.hold.record_submission(self.now.since(submitted_at));
+        self.batch.record(time);
         if self.sleepers.is_empty() {
             self.company = self.company.saturating_sub(1);
         }

@@ -6,7 +6,6 @@
 
 use super::reactor::Reactor;
 use super::wait_cell::WaitCell;
-use crate::algorithm::time::Timestamp;
 use crate::os::sync::{Mutex, MutexGuard, lock};
 use std::sync::Arc;
 
@@ -26,8 +25,8 @@ pub(super) struct SubmissionQueue<R: Reactor> {
 }
 
 pub(super) enum Submitted<R: Reactor> {
-    /// A thread has slept on the cell since then, until there is a verdict.
-    Awaited(R::Submission, Timestamp, Arc<WaitCell<R::Verdict>>),
+    /// A thread sleeps on the cell until there is a verdict.
+    Awaited(R::Submission, Arc<WaitCell<R::Verdict>>),
     Posted(R::Posting),
 }
 
@@ -43,9 +42,9 @@ pub(super) enum Next<R: Reactor> {
 
 impl<R: Reactor> SubmissionQueue<R> {
     /// Adds a submission, and returns the cell to sleep on.
-    pub(super) fn submit(&mut self, submission: R::Submission, now: Timestamp) -> Arc<WaitCell<R::Verdict>> {
+    pub(super) fn submit(&mut self, submission: R::Submission) -> Arc<WaitCell<R::Verdict>> {
         let cell = self.take_cell();
-        self.list.push(Submitted::Awaited(submission, now, Arc::clone(&cell)));
+        self.list.push(Submitted::Awaited(submission, Arc::clone(&cell)));
         cell
     }
 
