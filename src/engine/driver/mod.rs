@@ -13,8 +13,8 @@
 //!                                                               └───────► named, or late ──► begin, send, drive
 //! ```
 //!
-//! What comes while a batch is in flight waits until the batch is decided, or its [hold](batch) is over, and then leaves
-//! together: in one write to each node. While nothing is held, each thread sends its own submission at once.
+//! What comes while a batch is in flight waits until the batch is decided, or its [hold](batch) is over, and then
+//! leaves together: in one write to each node. While nothing is held, each thread sends its own submission at once.
 //!
 //! Invariants, each of which a model test breaks on purpose to see it fail:
 //! 1. While a thread sleeps undecided, there is a driver, or a thread that was named the next one and is awake.
