@@ -36,7 +36,7 @@ use quorumlock::protocol::resp::{Decoder, Reply};
 use quorumlock::protocol::script;
 use quorumlock::protocol::server_info::ServerInfo;
 use quorumlock::protocol::session::{
-    Abandoned, Answer, Command, EncodedOperation, HandshakeState, Log, Session, SessionEvent, Ticket, Wakes,
+    Abandoned, Answer, Command, HandshakeState, Log, Session, SessionEvent, Ticket, Wakes,
 };
 use std::collections::VecDeque;
 
@@ -290,7 +290,7 @@ impl Run {
         let operation = &Operation { verb, kind: Kind::Plain };
         let (key, token) = (key(keys), token(ticket));
         let command = Command { ticket, operation, key: key.as_bytes(), token: &token };
-        self.session.queue(&command, now, &mut EncodedOperation::default());
+        self.session.queue(&command, now);
         self.session.traffic.unsent()[before..].windows(11).any(|words| words == b"\r\nEVALSHA\r\n")
     }
 

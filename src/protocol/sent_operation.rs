@@ -116,34 +116,6 @@ impl SentOperation {
     }
 }
 
-/// The bytes of an operation that is sent to several nodes: written once, and copied where it is sent in the same form.
-#[derive(Default)]
-pub struct EncodedOperation {
-    /// What the bytes are of: the ticket names one operation, key and token, which are written in this form.
-    form: Option<(Ticket, Form)>,
-    bytes: Vec<u8>,
-}
-
-impl EncodedOperation {
-    /// Nothing is encoded. The memory is kept.
-    pub fn clear(&mut self) {
-        self.form = None;
-        self.bytes.clear();
-    }
-
-    /// Writes the command.
-    #[inline]
-    pub(super) fn write(&mut self, command: &Command<'_>, form: Form, out: &mut Vec<u8>) {
-        let of = Some((command.ticket, form));
-        if self.form != of {
-            self.clear();
-            command.write(&mut self.bytes, form);
-            self.form = of;
-        }
-        out.extend_from_slice(&self.bytes);
-    }
-}
-
 /// What kind of request a lost connection left unanswered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Abandoned {

@@ -129,8 +129,8 @@ const MUTANTS: &[Mutant] = &[
         name: "late reply shifted by one",
         file: "protocol/session/operations.rs",
         edits: &[(
-            "        encoded.write(command, form, self.traffic.end());\n",
-            "        let is_late = self.waiting_since().is_some_and(|since| now.since(since) > std::time::Duration::from_millis(50));\n        if is_late && asked.verb == AskedVerb::Acquire && asked.kind.fence().is_none() {\n            self.expected.pop();\n        }\n        encoded.write(command, form, self.traffic.end());\n",
+            "        command.write(self.traffic.end(), form);\n",
+            "        let is_late = self.waiting_since().is_some_and(|since| now.since(since) > std::time::Duration::from_millis(50));\n        if is_late && asked.verb == AskedVerb::Acquire && asked.kind.fence().is_none() {\n            self.expected.pop();\n        }\n        command.write(self.traffic.end(), form);\n",
         )],
     },
     Mutant {

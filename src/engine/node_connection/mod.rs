@@ -37,7 +37,7 @@ use crate::os::transport::TransportConfig;
 use crate::os::waker::Waker;
 use crate::protocol::endpoint::{Address, Endpoint};
 use crate::protocol::server_info::ServerInfo;
-use crate::protocol::session::{Command, EncodedOperation, HandshakeState, Log, Session};
+use crate::protocol::session::{Command, HandshakeState, Log, Session};
 use pending::PendingReleases;
 use probe::Probe;
 use race::{Progress, Race};
@@ -210,11 +210,11 @@ impl NodeConnection {
     }
 
     /// Queues a command.
-    pub(super) fn queue(&mut self, command: &Command<'_>, now: Timestamp, encoded: &mut EncodedOperation) {
+    pub(super) fn queue(&mut self, command: &Command<'_>, now: Timestamp) {
         if !command.operation.is_release() {
             self.note_request(now);
         }
-        self.session.queue(command, now, encoded);
+        self.session.queue(command, now);
     }
 
     /// Whether a closed connection may be opened now.

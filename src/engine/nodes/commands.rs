@@ -6,7 +6,7 @@ use crate::algorithm::queue::{QueueRound, TakeRequest, TicketRequest};
 use crate::algorithm::time::Timestamp;
 use crate::engine::node_connection::NodeConnection;
 use crate::protocol::operation::{FenceRequest, Kind, Operation, Verb};
-use crate::protocol::session::{Command, EncodedOperation};
+use crate::protocol::session::Command;
 use std::time::Duration;
 
 /// How a call asks in its turn.
@@ -35,8 +35,6 @@ pub(super) struct Commands {
     unsent: NodeSet,
     /// When the latest of those commands was queued.
     queued_at: Timestamp,
-    /// Of the latest command; kept for its memory.
-    encoded: EncodedOperation,
 }
 
 impl Commands {
@@ -45,7 +43,6 @@ impl Commands {
             retention_millis: u64::try_from(retention.as_millis()).unwrap_or(u64::MAX),
             unsent: NodeSet::EMPTY,
             queued_at: Timestamp::ORIGIN,
-            encoded: EncodedOperation::default(),
         }
     }
 
@@ -57,9 +54,8 @@ impl Commands {
         nodes: NodeSet,
         now: Timestamp,
     ) {
-        self.encoded.clear();
         for node in nodes.iter() {
-            connections[node.index()].queue(command, now, &mut self.encoded);
+            connections[node.index()].queue(command, now);
         }
     }
 

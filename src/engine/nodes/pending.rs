@@ -26,7 +26,7 @@ use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Vote;
 use crate::engine::driver::{Reactor, WaitSlots};
 use crate::engine::rounds::Purpose;
-use crate::protocol::session::{EncodedOperation, Ticket};
+use crate::protocol::session::Ticket;
 
 /// Unanswered requests, and unsent bytes, up to which more pending releases are queued: half of what a node may have to
 /// answer, so that it can be asked other things, and far from where its connection is closed.
@@ -97,7 +97,7 @@ impl Nodes {
         {
             if let (Some(round), Some(command)) = (self.rounds.round(ticket), self.rounds.command(ticket)) {
                 connection.pending.carry(round.conditions().key_ends);
-                connection.queue(&command, now, &mut EncodedOperation::default());
+                connection.queue(&command, now);
             }
         }
         if connection.pending.is_empty() {

@@ -18,7 +18,7 @@ use crate::engine::node_connection::NodeConnection;
 use crate::engine::rounds::{Purpose, Straggler};
 use crate::protocol::lock_key;
 use crate::protocol::operation::{Departure, Verb};
-use crate::protocol::session::{EncodedOperation, Ticket};
+use crate::protocol::session::Ticket;
 
 impl Nodes {
     /// Begins an attempt or a release. True: an attempt depends on connections that are still being made.
@@ -285,7 +285,7 @@ impl Nodes {
         let opened = self.node(node).may_open(now).and_then(|()| self.open(node, now, notify));
         for &ticket in unwritten {
             if let (Ok(()), Some(command)) = (opened, self.rounds.command(ticket)) {
-                self.connections[node.index()].queue(&command, now, &mut EncodedOperation::default());
+                self.connections[node.index()].queue(&command, now);
             } else {
                 self.rounds.vote(ticket, node, &Vote::Fault(opened.err().unwrap_or(fault)), notify);
                 self.rounds.unrefer(ticket);

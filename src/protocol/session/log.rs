@@ -16,9 +16,8 @@ use super::request::Request;
 use crate::algorithm::time::Timestamp;
 use crate::protocol::command;
 use crate::protocol::handshake::Part;
-use crate::protocol::lock_key;
 use crate::protocol::node_note;
-use crate::protocol::sent_operation::{Command, SentOperation};
+use crate::protocol::sent_operation::Command;
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -70,13 +69,9 @@ impl Log {
 
     /// Appends a command, in the form that a server takes which has run the script of the lock's kind.
     pub fn append(&mut self, command: &Command<'_>, now: Timestamp) {
-        let (asked, begin) = (command.operation.asked(), self.end());
-        let form = asked.usual_form();
+        let (form, begin) = (command.operation.asked().usual_form(), self.end());
         command.write(&mut self.bytes, form);
-        let last = lock_key::count(command.key) as u8 - 1;
-        let sent = SentOperation { ticket: command.ticket, asked, form, part: last };
-        (0..last).for_each(|part| self.push(Request::Part(SentOperation { part, ..sent }), now, begin));
-        self.push(Request::Operation(sent), now, begin);
+        Request::each_of(command, form).for_each(|request| self.push(request, now, begin));
     }
 
     /// Appends the question to each server whether it is still the master that it was, and what it remembers of itself.

@@ -37,7 +37,7 @@ use super::handshake::{Handshake, Part};
 use super::inspection::{self, Inspected};
 use super::script::ScriptCache;
 use super::sent_operation::SentOperation;
-pub use super::sent_operation::{Abandoned, Command, EncodedOperation, HandshakeState, PlainVote, Ticket};
+pub use super::sent_operation::{Abandoned, Command, HandshakeState, PlainVote, Ticket};
 use super::server_info::ServerInfo;
 use super::traffic::Traffic;
 use super::wake::Wake;

@@ -1,43 +1,31 @@
 //! The one path of an operation, plain or fenced: queued, sent in a form, and its event made. [`Command`]
 //! writes it, and [`SentOperation`] parses its reply.
 
-use super::{Command, EncodedOperation, Request, SentOperation, Session, SessionEvent};
+use super::{Command, Request, SentOperation, Session, SessionEvent};
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Vote;
 use crate::protocol::form::{Answer, Form};
-use crate::protocol::lock_key;
 use crate::protocol::operation::{Asked, AskedVerb};
 
 impl Session {
-    /// Queues a command. `encoded` is kept from one node to the next.
-    pub fn queue(&mut self, command: &Command<'_>, now: Timestamp, encoded: &mut EncodedOperation) {
-        let asked = command.operation.asked();
-        self.send(command, (asked, self.form(asked)), now, encoded);
+    /// Queues a command.
+    pub fn queue(&mut self, command: &Command<'_>, now: Timestamp) {
+        self.send(command, self.form(command.operation.asked()), now);
     }
 
     /// Queues a command once more, in a form it has not been sent in.
     pub fn ask_again(&mut self, command: &Command<'_>, now: Timestamp) {
-        let asked = command.operation.asked();
-        let form = if self.goes_by_set(asked) { Form::Set } else { Form::Text };
-        self.send(command, (asked, form), now, &mut EncodedOperation::default());
+        let form = if self.goes_by_set(command.operation.asked()) { Form::Set } else { Form::Text };
+        self.send(command, form, now);
     }
 
-    #[inline]
-    fn send(
-        &mut self,
-        command: &Command<'_>,
-        (asked, form): (Asked, Form),
-        now: Timestamp,
-        encoded: &mut EncodedOperation,
-    ) {
+    fn send(&mut self, command: &Command<'_>, form: Form, now: Timestamp) {
+        let asked = command.operation.asked();
         if !asked.is_release() {
             self.recheck(now);
         }
-        encoded.write(command, form, self.traffic.end());
-        let last = lock_key::count(command.key) as u8 - 1;
-        let sent = SentOperation { ticket: command.ticket, asked, form, part: last };
-        (0..last).for_each(|part| self.await_reply(Request::Part(SentOperation { part, ..sent }), now));
-        self.await_reply(Request::Operation(sent), now);
+        command.write(self.traffic.end(), form);
+        Request::each_of(command, form).for_each(|request| self.await_reply(request, now));
         if !matches!(asked.verb, AskedVerb::Leave | AskedVerb::Release) {
             self.look_behind(now);
         }

@@ -73,7 +73,7 @@ mod tests {
     use crate::protocol::handshake::Handshake;
     use crate::protocol::lock_key::LockKey;
     use crate::protocol::operation::{Departure, Kind, Operation, Verb};
-    use crate::protocol::session::{Abandoned, Command, EncodedOperation, Log, Session, SessionEvent, Ticket, Wakes};
+    use crate::protocol::session::{Abandoned, Command, Log, Session, SessionEvent, Ticket, Wakes};
 
     fn folded(letters: &str, acquires: bool) -> Answer {
         let fault = |cause| Answer::Vote(Vote::Fault(Fault::new(Phase::Reply, cause)));
@@ -107,7 +107,7 @@ mod tests {
         session.traffic.sent(session.traffic.unsent().len());
         let (key, token) = (LockKey::of("", ["b", "a"]), OwnerToken::from_entropy([0xab; OwnerToken::ENTROPY]));
         let command = Command { ticket: TICKET, operation: &operation, key: key.as_bytes(), token: &token };
-        session.queue(&command, Timestamp::ORIGIN, &mut EncodedOperation::default());
+        session.queue(&command, Timestamp::ORIGIN);
         let sent = String::from_utf8(session.traffic.unsent().to_vec()).unwrap();
         (session, sent.replace("\r\n", " ").replace(&"ab".repeat(20), "TOKEN"))
     }
@@ -192,7 +192,7 @@ mod tests {
         assert_eq!(events(&mut session, ":1\r\n:1\r\n"), [SessionEvent::Answered(TICKET, Answer::Vote(Vote::Granted))]);
         let (key, token) = (LockKey::of("", ["a", "b"]), OwnerToken::from_entropy([0xab; OwnerToken::ENTROPY]));
         let command = Command { ticket: TICKET, operation: &RELEASE, key: key.as_bytes(), token: &token };
-        session.queue(&command, Timestamp::ORIGIN, &mut EncodedOperation::default());
+        session.queue(&command, Timestamp::ORIGIN);
         let reported = events(&mut session, &"-NOSCRIPT No matching script.\r\n".repeat(2));
         assert_eq!(reported, [SessionEvent::Answered(TICKET, Answer::WrongForm)]);
         session.traffic.sent(session.traffic.unsent().len());

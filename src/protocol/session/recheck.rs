@@ -116,7 +116,7 @@ mod tests {
     use crate::algorithm::queue::TakeRequest;
     use crate::protocol::handshake::Handshake;
     use crate::protocol::operation::{FenceRequest, Kind, Operation, Verb};
-    use crate::protocol::session::{Abandoned, Command, EncodedOperation, Log, Ticket};
+    use crate::protocol::session::{Abandoned, Command, Log, Ticket};
     use std::time::Duration;
 
     const TICKET: Ticket = Ticket { slot: 0, generation: 0 };
@@ -153,7 +153,7 @@ mod tests {
     fn queue(session: &mut Session, operation: Operation, now: Timestamp) {
         let token = &OwnerToken::from_entropy([1; 20]);
         let command = Command { ticket: TICKET, operation: &operation, key: b"k", token };
-        session.queue(&command, now, &mut EncodedOperation::default());
+        session.queue(&command, now);
     }
 
     /// What goes out before a `SET`.

@@ -1,7 +1,9 @@
 //! The requests of a session, each with one reply.
 
+use crate::protocol::form::Form;
 use crate::protocol::handshake::Part;
-use crate::protocol::sent_operation::{SentOperation, Ticket};
+use crate::protocol::lock_key;
+use crate::protocol::sent_operation::{Command, SentOperation, Ticket};
 
 /// One request.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -24,6 +26,13 @@ pub(super) enum Request {
 }
 
 impl Request {
+    /// Those of a command in this form: one for each of its keys. The last one ends the operation.
+    pub(super) fn each_of(command: &Command<'_>, form: Form) -> impl Iterator<Item = Request> + use<> {
+        let last = lock_key::count(command.key) as u8 - 1;
+        let sent = SentOperation { ticket: command.ticket, asked: command.operation.asked(), form, part: last };
+        (0..last).map(move |part| Request::Part(SentOperation { part, ..sent })).chain([Request::Operation(sent)])
+    }
+
     /// The part of a handshake that it is, or repeats.
     pub(super) fn part(self) -> Part {
         if let Request::Handshake(part) | Request::Recheck(part) = self { part } else { Part::InfoReplication }

@@ -21,7 +21,7 @@ fn token(byte: u8) -> OwnerToken {
 
 fn queue(session: &mut Session, ticket: Ticket, (verb, kind): (Verb, Kind), (key, token): (&[u8], &OwnerToken)) {
     let command = Command { ticket, operation: &Operation { verb, kind }, key, token };
-    session.queue(&command, NOW, &mut EncodedOperation::default());
+    session.queue(&command, NOW);
 }
 
 /// Queues an operation on `k` once more, in another form.
