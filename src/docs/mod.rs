@@ -9,6 +9,7 @@
 //! * [`messages`]: every message of an error or an event, and what to do about it.
 //! * [`architecture`]: how the code is divided, and why.
 //! * [`testing`]: what was tested, how, and what was not.
+//! * [`performance`]: what a lock costs, and where that goes.
 
 // The pages are read as files too, where their links lead to files. Of two definitions of a link, the first counts:
 // those here lead to the same pages of this documentation.
@@ -55,6 +56,9 @@ pub mod recipes {}
 
 #[doc = include_str!("rules.md")]
 pub mod rules {}
+
+#[doc = include_str!("performance.md")]
+pub mod performance {}
 
 #[doc = "[release notifications]: crate::docs::operations#waiting"]
 #[doc = "[rules page]: crate::docs::rules"]

@@ -91,7 +91,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
         };
         let mut machine = Acquire::new(config, started);
         let mut failure = None;
-        if let Some(ticket) = &ticket {
+        if let Some(ticket) = ticket.as_ref().filter(|ticket| !ticket.is_first()) {
             match ticket.is_known_held() {
                 Ok(()) => machine.was_held(),
                 Err(found) if found.causes.is_empty() => {}

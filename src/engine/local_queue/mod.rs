@@ -137,6 +137,7 @@ impl Queues {
         *last_id += 1;
         let id = *last_id;
         let queue = queues.entry(Arc::clone(key)).or_default();
+        let is_first = queue.waiters.is_none() && queue.holder.is_none();
         let waiters = queue.waiters.get_or_insert_with(|| {
             let mut waiters = unused.pop().unwrap_or_default();
             waiters.was_held = queue.holder.as_ref().is_some_and(|holder| now.lease < holder.until.lease);
@@ -144,7 +145,7 @@ impl Queues {
             waiters
         });
         waiters.waiting.push_back(QueuedThread { id, is_away: false, notifier: None });
-        let ticket = QueueTicket { queues: self, key, id, joined_at: now.steady, has_left: false };
+        let ticket = QueueTicket { queues: self, key, id, joined_at: now.steady, is_first, has_left: false };
         let position = queue.position(&ticket, now.lease);
         drop(table);
         (ticket, position)
@@ -218,6 +219,7 @@ pub(crate) struct QueueTicket<'q> {
     key: &'q Arc<str>,
     id: u64,
     joined_at: Timestamp,
+    is_first: bool,
     has_left: bool,
 }
 
@@ -285,6 +287,11 @@ impl QueueTicket<'_> {
     /// Notes why an attempt could not find out whether the lock is held.
     pub(crate) fn note_unavailable(&self, found: Unavailability) {
         self.with_waiters(|waiters| waiters.unavailability = Some(found));
+    }
+
+    /// Whether nothing was known of the lock in this client when the thread joined, and no thread was in front.
+    pub(crate) fn is_first(&self) -> bool {
+        self.is_first
     }
 
     /// Whether a quorum has answered that the lock is held, or a guard of this client held it, and no attempt has found
