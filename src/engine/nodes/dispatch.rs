@@ -66,6 +66,9 @@ impl Nodes {
     fn dispatch(&mut self, node: NodeId, now: Timestamp, notify: &mut WaitSlots) -> Result<bool, Fault> {
         if self.counting.contains(node) {
             self.count_plain_votes(node, now, notify);
+            // What is left says more: perhaps that the node is not what it was.
+            let is_plain = !self.node(node).session.has_event();
+            self.counting.set(node, is_plain);
         }
         let mut is_answered = false;
         while self.node(node).session.has_event() {

@@ -238,4 +238,17 @@ mod tests {
             assert_eq!(log.size(), ((slot as usize + 1) % 10, 0));
         }
     }
+
+    /// Its next vote asks once more, which the others do not.
+    #[test]
+    fn a_server_that_refuses_a_look_is_not_asked_as_the_others_are() {
+        let mut log = Log::default();
+        let mut session = follower(&mut log);
+        log.look(NOW);
+        session.looked_at(NOW);
+        session.sent(session.unsent(&log).len());
+        assert!(session.is_alike(&log));
+        assert_eq!(events(&mut session, &log, "-BUSY a script runs\r\n"), []);
+        assert!(!session.is_alike(&log));
+    }
 }
