@@ -7,6 +7,7 @@ use crate::algorithm::detail::Detail;
 use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::fence::FencingToken;
 use crate::algorithm::node::{NodeId, NodeSet};
+use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Vote;
 use crate::engine::driver::WaitSlots;
@@ -65,7 +66,8 @@ impl Nodes {
     /// kept.
     fn dispatch(&mut self, node: NodeId, now: Timestamp, notify: &mut WaitSlots) -> Result<bool, Fault> {
         if self.counting.contains(node) {
-            self.count_plain_votes(node, now, notify);
+            let counted = self.count_plain_votes(node, now, notify);
+            counted.map_err(|error| Fault::new(self.node(node).phase(), Cause::Protocol(error)))?;
             // What is left says more: perhaps that the node is not what it was.
             let is_plain = !self.node(node).session.has_event();
             self.counting.set(node, is_plain);
@@ -83,17 +85,18 @@ impl Nodes {
     }
 
     /// Counts replies that are plain votes, of a node whose votes count as they are. All other replies stay.
-    fn count_plain_votes(&mut self, node: NodeId, now: Timestamp, notify: &mut WaitSlots) {
+    fn count_plain_votes(&mut self, node: NodeId, now: Timestamp, notify: &mut WaitSlots) -> Result<(), ProtocolError> {
         let Nodes { connections, log, releases, rounds, .. } = self;
         let session = &mut connections[node.index()].session;
         while session.traffic.has_input()
-            && let Some(PlainVote { ticket, is_granted, is_release }) = session.next_plain_vote(log)
+            && let Some(PlainVote { ticket, is_granted, is_release }) = session.next_plain_vote(log)?
         {
             if is_release {
                 releases.note_answer(now);
             }
             rounds.count(ticket, node, is_granted, notify);
         }
+        Ok(())
     }
 
     /// Hands out one event. True when it says whether a lock may be acquired or kept.

@@ -55,8 +55,9 @@ impl Nodes {
     /// Queues the operation of a round for these nodes, and lets the round wait for their replies.
     pub(super) fn queue(&mut self, ticket: Ticket, operation: Operation, nodes: NodeSet, now: Timestamp) {
         self.rounds.ask(ticket, operation, nodes);
-        let sharing = self.sharing(&operation, nodes);
-        if !sharing.is_empty() && !operation.is_release() {
+        let is_look_due = !operation.is_release() && self.log.is_look_due(now);
+        let sharing = self.sharing(&operation, nodes, is_look_due);
+        if is_look_due && !sharing.is_empty() {
             self.look_at_followers(now);
         }
         let Some(command) = self.rounds.command(ticket) else { return };
@@ -68,27 +69,24 @@ impl Nodes {
     }
 
     /// The nodes of these that follow, if the operation can be in the log: all that follow are to be asked. Those that
-    /// need another form leave it, and all of these if others follow that are not to be asked.
-    fn sharing(&mut self, operation: &Operation, nodes: NodeSet) -> NodeSet {
+    /// need another form leave it, and all of these if others follow that are not to be asked. So do those that are to
+    /// be asked more than the others when they are looked at.
+    fn sharing(&mut self, operation: &Operation, nodes: NodeSet, is_look_due: bool) -> NodeSet {
         let is_for_all = self.followers.without(nodes).is_empty();
         for node in self.followers.iter().filter(|&node| nodes.contains(node)) {
-            if !is_for_all || !self.node(node).session.takes_from_log(operation) {
+            let session = &self.node(node).session;
+            let is_asked_alike = !is_look_due || session.has_asked_for_memory();
+            if !(is_for_all && is_asked_alike && session.takes_from_log(operation)) {
                 self.apart(node);
             }
         }
         if is_for_all { self.followers } else { NodeSet::EMPTY }
     }
 
-    /// Asks the nodes that follow whether they are still what they were, if they have not said so lately.
+    /// Asks the nodes that follow whether they are still what they were.
     fn look_at_followers(&mut self, now: Timestamp) {
         let Nodes { log, followers, connections, .. } = self;
-        if !log.is_look_due(now) {
-            return;
-        }
         log.look(now);
-        if followers.iter().any(|node| !connections[node.index()].session.has_asked_for_memory()) {
-            log.ask_for_memory(now);
-        }
         followers.iter().for_each(|node| connections[node.index()].session.looked_at(now));
     }
 

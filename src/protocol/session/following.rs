@@ -3,6 +3,7 @@
 use super::log::{Log, Logged};
 use super::request::Request;
 use super::{HandshakeState, PlainVote, Session};
+use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::time::Timestamp;
 use crate::protocol::operation::Operation;
 
@@ -57,20 +58,23 @@ impl Session {
     }
 
     /// Takes the next reply if it is plain: it grants or refuses what is in the log, and says no more.
+    ///
+    /// # Errors
+    /// The bytes are no reply. The connection must be given up: they cannot be decoded a second time.
     #[inline]
-    pub fn next_plain_vote(&mut self, log: &Log) -> Option<PlainVote> {
-        let cursor = self.cursor.as_mut()?;
-        let Request::Operation(sent) = log.request(cursor)? else { return None };
-        let (reply, length) = self.traffic.decode().ok()??;
-        let is_granted = sent.plain_vote(reply)?;
+    pub fn next_plain_vote(&mut self, log: &Log) -> Result<Option<PlainVote>, ProtocolError> {
+        let request = self.cursor.as_ref().and_then(|cursor| log.request(cursor));
+        let Some(Request::Operation(sent)) = request else { return Ok(None) };
+        let Some((reply, length)) = self.traffic.decode()? else { return Ok(None) };
+        let Some(is_granted) = sent.plain_vote(reply) else { return Ok(None) };
         let (ticket, is_release) = (sent.ticket, sent.asked.is_release());
         self.taken(length, log);
-        Some(PlainVote { ticket, is_granted, is_release })
+        Ok(Some(PlainVote { ticket, is_granted, is_release }))
     }
 
-    /// The server was asked with the log whether it is still a master, and how much memory it may use.
+    /// The server was asked with the log whether it is still a master.
     pub fn looked_at(&mut self, now: Timestamp) {
-        (self.checked_at, self.has_asked_for_memory) = (now, true);
+        self.checked_at = now;
     }
 
     /// Whether the server was asked how much memory it may use.
@@ -106,7 +110,6 @@ impl Session {
 mod tests {
     use super::*;
     use crate::algorithm::lease::OwnerToken;
-    use crate::algorithm::protocol_error::ProtocolError;
     use crate::algorithm::vote::Vote;
     use crate::protocol::form::Answer;
     use crate::protocol::handshake::Handshake;
@@ -214,6 +217,25 @@ mod tests {
         assert_eq!(session.next_event(&log), Err(ProtocolError::Unrequested));
     }
 
+    /// A decoder that has met an error is of no use: what follows would be taken for the replies to other requests.
+    #[test]
+    fn bytes_that_are_no_reply_are_an_error_at_once() {
+        for (bytes, error) in [
+            ("$abc\r\n+OK\r\n", ProtocolError::BadNumber),
+            ("$99999999999\r\n:1\r\n", ProtocolError::BulkTooLong),
+            (":abc\r\n", ProtocolError::BadNumber),
+            ("*x\r\n+OK\r\n", ProtocolError::BadNumber),
+            ("?x\r\n", ProtocolError::UnknownType),
+        ] {
+            let mut log = Log::default();
+            let mut session = follower(&mut log);
+            [0, 1].into_iter().for_each(|slot| append(&mut log, slot, SET));
+            session.sent(session.unsent(&log).len());
+            receive(&mut session, bytes);
+            assert_eq!(session.next_plain_vote(&log).err(), Some(error), "{bytes:?}");
+        }
+    }
+
     /// What all have sent and had answered is forgotten, and no more.
     #[test]
     fn the_log_is_cut_behind_the_slowest() {
@@ -226,7 +248,7 @@ mod tests {
             }
             let [first, second] = &mut sessions;
             receive(first, "+OK\r\n");
-            assert_eq!(first.next_plain_vote(&log).map(|vote| vote.ticket), Some(ticket(slot)));
+            assert_eq!(first.next_plain_vote(&log).unwrap().map(|vote| vote.ticket), Some(ticket(slot)));
             if slot % 10 == 9 {
                 assert_eq!(second.unanswered(&log), (10, Some(NOW)));
                 assert_eq!(

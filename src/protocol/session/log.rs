@@ -87,13 +87,6 @@ impl Log {
         }
     }
 
-    /// Appends the question how much memory each server may use.
-    pub fn ask_for_memory(&mut self, now: Timestamp) {
-        let begin = self.end();
-        command::info(&mut self.bytes, "memory");
-        self.push(Request::Recheck(Part::InfoMemory), now, begin);
-    }
-
     /// Whether the servers have not been asked lately whether they are masters.
     pub fn is_look_due(&self, now: Timestamp) -> bool {
         now.since(self.checked_at) > RECHECK_AFTER

@@ -48,16 +48,11 @@ pub(super) const MUTANTS: &[Mutant] = &[
         edits: &[("nodes.without(sharing), now)", "nodes, now)")],
     },
     Mutant {
-        name: "the votes of a node in quarantine count where the reply is plain",
+        name: "the votes of a node that follows count whatever its state",
         file: "engine/nodes/following.rs",
-        edits: &[
-            ("            && !connection.quarantine.is_on()\n", ""),
-            ("            && !self.incarnations.is_doubtful(node)\n", ""),
-        ],
-    },
-    Mutant {
-        name: "a node counts on as it did before it was judged",
-        file: "engine/nodes/judging.rs",
-        edits: &[("        self.counting = NodeSet::EMPTY;\n", "")],
+        edits: &[(
+            "let counts = self.followers.contains(node) && self.counts_as_it_is(node);",
+            "let _ = self.counts_as_it_is(node);\n        let counts = self.followers.contains(node);",
+        )],
     },
 ];
