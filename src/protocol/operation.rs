@@ -141,6 +141,15 @@ impl Operation {
         matches!(self.verb, Verb::Release(_))
     }
 
+    /// The script that a server must have run to take it in its usual form.
+    pub(super) fn script_by_hash(&self) -> Option<Script> {
+        match self.verb {
+            Verb::Extend { .. } => None,
+            Verb::Acquire { .. } if self.kind.is_token_only() => None,
+            _ => Some(self.kind.script()),
+        }
+    }
+
     /// What the meaning of a reply depends on.
     pub(super) fn asked(&self) -> Asked {
         let is_token_only = self.kind.is_token_only();

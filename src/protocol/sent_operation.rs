@@ -202,7 +202,9 @@ mod tests {
         ];
         let mut plain = 0;
         for (kind, verb) in kinds.into_iter().flat_map(|kind| verbs.map(|verb| (kind, verb))) {
-            let asked = Operation { verb, kind }.asked();
+            let operation = Operation { verb, kind };
+            let asked = operation.asked();
+            assert_eq!(operation.script_by_hash().is_some(), asked.usual_form() == Form::Hash, "{operation:?}");
             let ticket = Ticket { slot: 0, generation: 0 };
             let sent = SentOperation { ticket, asked, form: asked.usual_form(), part: 0 };
             for reply in [Reply::Simple(b"OK"), Reply::Bulk(None), Reply::Array(None), Reply::Error(b"ERR no")]

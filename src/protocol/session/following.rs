@@ -25,14 +25,14 @@ impl Session {
         self.standing == HandshakeState::Accepted
             && self.checked_at > Timestamp::ORIGIN
             && !self.looks_behind_votes
+            && !self.takes_by_set
             && log.looks_by(self.node_key.as_deref())
             && self.identity.replication().is_some()
     }
 
     /// Whether the server is sent this operation in the form in which it is in the log.
     pub fn takes_from_log(&self, operation: &Operation) -> bool {
-        let asked = operation.asked();
-        self.form(asked) == asked.usual_form()
+        operation.script_by_hash().is_none_or(|script| self.scripts.knows(script))
     }
 
     /// Whether the session follows the log.
