@@ -24,7 +24,7 @@
 //! | 14 | The driver polls all sockets, with the mutex free | `Watch::poll` | `os/poll.rs` |
 //! | 15 | What is ready is read | `Nodes::absorb` | `engine/nodes/mod.rs` |
 //! | 16 | Each reply goes to the round that it belongs to | `Nodes::dispatch` | `engine/nodes/dispatch.rs` |
-//! | 17 | The first reply belongs to the first request that is unanswered. It is a vote, unless its node is in quarantine or no master, or the reply says more: then `Nodes::count_vote` decides what counts | `Session::next_plain_vote` | `protocol/session/following.rs` |
+//! | 17 | The first reply belongs to the first request that is unanswered. It is a vote, unless its node is in quarantine or no master, or the reply contains more: then `Nodes::count_vote` decides what counts | `Session::next_plain_vote` | `protocol/session/following.rs` |
 //! | 18 | The vote is counted, and the node refers to the round no more | `Rounds::count` | `engine/rounds/mod.rs` |
 //! | 19 | The round notes the wait slot of its owner when the vote decides it | [`Rounds::vote`](rounds::Rounds::vote) | `engine/rounds/mod.rs` |
 //! | 20 | A quorum decides | `Tally::acquisition` | `algorithm/vote/mod.rs` |

@@ -43,13 +43,13 @@ pub(super) struct SentOperation {
     pub(super) part: u8,
 }
 
-/// What a plain reply says.
+/// The vote in a reply that only grants or refuses.
 pub struct PlainVote {
     /// The round.
     pub ticket: Ticket,
-    /// Yes or no.
+    /// Whether it grants.
     pub is_granted: bool,
-    /// Of a release.
+    /// Whether it is the reply to a release.
     pub is_release: bool,
 }
 
@@ -100,7 +100,7 @@ impl SentOperation {
         }
     }
 
-    /// Whether the reply grants or refuses, and says no more: as nearly all replies do. None: it may say more.
+    /// Whether the reply grants, if it only grants or refuses, as nearly all replies do. None: it may contain more.
     #[inline]
     pub(super) fn plain_vote(&self, reply: Reply<'_>) -> Option<bool> {
         match (self.asked.verb, reply) {

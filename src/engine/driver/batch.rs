@@ -17,7 +17,7 @@ const WEIGHT: u32 = 8;
 /// What was begun and sent together.
 pub(super) struct Batch {
     pub(super) number: u64,
-    /// How many of its submissions are not decided, besides that of the driver.
+    /// How many of its submissions are undecided. That of the driver does not count.
     pending: usize,
     /// Until when the next one may be held.
     pub(super) held_until: Timestamp,
@@ -58,7 +58,7 @@ impl Batch {
         }
     }
 
-    /// Whether all of its submissions are decided, besides that of the driver.
+    /// Whether all of its submissions are decided. That of the driver does not count.
     pub(super) fn is_decided(&self) -> bool {
         self.pending == 0
     }

@@ -1,12 +1,11 @@
-//! Commands about a key: the one place that makes them and queues them on connections, for locks of all kinds alike.
+//! Commands about a key: the one place that makes them, for locks of all kinds alike, and which nodes they are to be
+//! written to.
 
 use crate::algorithm::lock_kind::LockKind;
 use crate::algorithm::node::NodeSet;
 use crate::algorithm::queue::{QueueRound, TakeRequest, TicketRequest};
 use crate::algorithm::time::Timestamp;
-use crate::engine::node_connection::NodeConnection;
 use crate::protocol::operation::{FenceRequest, Kind, Operation, Verb};
-use crate::protocol::session::Command;
 use std::time::Duration;
 
 /// How a call asks in its turn.
@@ -43,19 +42,6 @@ impl Commands {
             retention_millis: u64::try_from(retention.as_millis()).unwrap_or(u64::MAX),
             unsent: NodeSet::EMPTY,
             queued_at: Timestamp::ORIGIN,
-        }
-    }
-
-    /// Queues a command on these connections, each by itself.
-    pub(super) fn queue(
-        &mut self,
-        command: &Command<'_>,
-        connections: &mut [NodeConnection],
-        nodes: NodeSet,
-        now: Timestamp,
-    ) {
-        for node in nodes.iter() {
-            connections[node.index()].queue(command, now);
         }
     }
 

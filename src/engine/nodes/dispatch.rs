@@ -68,7 +68,7 @@ impl Nodes {
         if self.counting.contains(node) {
             let counted = self.count_plain_votes(node, now, notify);
             counted.map_err(|error| Fault::new(self.node(node).phase(), Cause::Protocol(error)))?;
-            // What is left says more: perhaps that the node is not what it was.
+            // The other replies contain more: perhaps the node is not what it was.
             let is_plain = !self.node(node).session.has_event();
             self.counting.set(node, is_plain);
         }

@@ -64,7 +64,9 @@ impl Nodes {
         if !sharing.is_empty() {
             self.log.append(&command, now);
         }
-        self.commands.queue(&command, &mut self.connections, nodes.without(sharing), now);
+        for node in nodes.without(sharing).iter() {
+            self.connections[node.index()].queue(&command, now);
+        }
         self.commands.on_queued(nodes, now);
     }
 

@@ -26,8 +26,9 @@ impl Nodes {
         let ticket = self.rounds.open_command(Purpose::Inspect, (key, &no_token), kind);
         let ready = self.prepare_all(ticket, now, notify);
         for node in ready.iter() {
-            self.node_mut(node).note_request(now);
-            self.apart(node).session.inspect(ticket, key, is_fenced, now);
+            let connection = self.apart(node);
+            connection.note_request(now);
+            connection.session.inspect(ticket, key, is_fenced, now);
         }
         self.rounds.refer(ticket, ready);
         self.commands.on_queued(ready, now);

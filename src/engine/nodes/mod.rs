@@ -4,9 +4,9 @@
 //! to. A node that cannot be asked votes with its fault at once, so that no thread waits for it. Nothing here waits:
 //! sockets are written and read as far as they go, and the [`driver`](super::driver) does the rest.
 //!
-//! [`requests`] begins the operations, [`commands`] queues them on connections, [`dispatch`] hands out the replies,
-//! [`vote_filter`] judges them, [`pending`] sends again what a node has not run, [`subscribers`] receives what calls
-//! that wait are told, and [`queueing`] stores and removes their entries.
+//! [`requests`] begins the operations, [`commands`] makes their commands, [`following`] queues those, [`dispatch`]
+//! hands out the replies, [`vote_filter`] judges them, [`pending`] sends again what a node has not run, [`subscribers`]
+//! receives what calls that wait are told, and [`queueing`] stores and removes their entries.
 
 mod background;
 pub(super) mod commands;
@@ -218,7 +218,7 @@ impl Nodes {
         if !is_idle {
             self.filter(node).note_failure(fault, now);
         }
-        let connection = self.apart(node);
+        let connection = self.node_mut(node);
         let is_closed_in_use = connection.is_in_use() && fault.cause == Cause::Closed;
         let abandoned: Vec<_> = connection.session.abandon().collect();
         connection.close(fault, now);

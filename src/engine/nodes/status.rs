@@ -78,8 +78,9 @@ impl Nodes {
         let ticket = self.rounds.open(Purpose::Check, b"", &no_token);
         let ready = self.prepare_all(ticket, now, notify);
         for node in ready.iter() {
-            self.node_mut(node).note_request(now);
-            self.apart(node).session.check(ticket, now);
+            let connection = self.apart(node);
+            connection.note_request(now);
+            connection.session.check(ticket, now);
         }
         self.rounds.refer(ticket, ready);
         self.commands.on_queued(ready, now);

@@ -1,6 +1,6 @@
 //! How a session follows a log of commands, and leaves it.
 
-use super::log::{Log, Logged};
+use super::log::Log;
 use super::request::Request;
 use super::{HandshakeState, PlainVote, Session};
 use crate::algorithm::protocol_error::ProtocolError;
@@ -48,16 +48,15 @@ impl Session {
     /// Leaves the log, and takes what is left of it for this session into its own queue.
     pub fn leave(&mut self, log: &Log) {
         let Some(cursor) = self.cursor.take() else { return };
-        // In bytes of the connection, which has sent others before those of the log.
-        let begin = |logged: &Logged| self.traffic.all_sent() + logged.begin - cursor.sent;
         for logged in log.unanswered(&cursor) {
-            self.unanswered_releases += usize::from(logged.request.is_release());
-            self.expected.push(logged.request, logged.asked_at, begin(logged));
+            // Counted in bytes of the connection, which sent others before those of the log.
+            let begin = self.traffic.all_sent() + logged.begin - cursor.sent;
+            self.await_reply_at(logged.request, logged.asked_at, begin);
         }
         self.traffic.end().extend_from_slice(log.unsent(&cursor));
     }
 
-    /// Takes the next reply if it is plain: it grants or refuses what is in the log, and says no more.
+    /// Takes the next reply if it only grants or refuses what is in the log.
     ///
     /// # Errors
     /// The bytes are no reply. The connection must be given up: they cannot be decoded a second time.
@@ -93,7 +92,7 @@ impl Session {
         self.cursor.iter_mut().for_each(|cursor| cursor.sent += count as u64);
     }
 
-    /// Of a session that follows: how many requests its node has not answered, and when the oldest was made.
+    /// How many requests in the log the node has not answered, and when the oldest was made.
     pub fn unanswered(&self, log: &Log) -> (usize, Option<Timestamp>) {
         let Some(cursor) = &self.cursor else { return (0, None) };
         let mut unanswered = log.unanswered(cursor);

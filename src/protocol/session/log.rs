@@ -14,9 +14,6 @@
 
 use super::request::Request;
 use crate::algorithm::time::Timestamp;
-use crate::protocol::command;
-use crate::protocol::handshake::Part;
-use crate::protocol::node_note;
 use crate::protocol::sent_operation::Command;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -78,13 +75,8 @@ impl Log {
     pub fn look(&mut self, now: Timestamp) {
         self.checked_at = now;
         let begin = self.end();
-        command::info(&mut self.bytes, "replication");
-        self.push(Request::Recheck(Part::InfoReplication), now, begin);
-        if let Some(key) = &self.node_key {
-            node_note::look(&mut self.bytes, key.as_bytes());
-            self.push(Request::Recheck(Part::NodeKey), now, begin);
-            self.push(Request::Recheck(Part::NodeTime), now, begin);
-        }
+        let requests = Request::write_look(&mut self.bytes, self.node_key.as_deref());
+        requests.for_each(|request| self.push(request, now, begin));
     }
 
     /// Whether the servers have not been asked lately whether they are masters.

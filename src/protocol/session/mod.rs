@@ -381,8 +381,13 @@ impl Session {
     }
 
     fn await_reply(&mut self, request: Request, asked_at: Timestamp) {
+        self.await_reply_at(request, asked_at, self.traffic.begin());
+    }
+
+    /// Expects the reply to a request. `begin`: how many bytes there were on the connection before its command.
+    fn await_reply_at(&mut self, request: Request, asked_at: Timestamp, begin: u64) {
         self.unanswered_releases += usize::from(request.is_release());
-        self.expected.push(request, asked_at, self.traffic.begin());
+        self.expected.push(request, asked_at, begin);
     }
 }
 

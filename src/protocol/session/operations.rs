@@ -32,7 +32,7 @@ impl Session {
     }
 
     /// The form that an operation is sent in first.
-    pub(super) fn form(&self, asked: Asked) -> Form {
+    fn form(&self, asked: Asked) -> Form {
         match asked.usual_form() {
             Form::Hash if self.goes_by_set(asked) => Form::Set,
             Form::Hash if !asked.script().is_some_and(|script| self.scripts.knows(script)) => Form::Text,

@@ -12,8 +12,8 @@ use crate::algorithm::fault::{Fault, Phase};
 use crate::algorithm::incarnation::NewNote;
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Vote;
+use crate::protocol::command;
 use crate::protocol::form::Answer;
-use crate::protocol::{command, node_note};
 
 impl Session {
     /// Asks the server whether it is still the master that it was, if it has not said so lately. To be called before a
@@ -52,13 +52,8 @@ impl Session {
     /// Asks the server whether it is still the master that it was, and what it remembers of itself.
     pub fn look(&mut self, now: Timestamp) {
         self.checked_at = now;
-        command::info(self.traffic.end(), "replication");
-        self.await_reply(Request::Recheck(Part::InfoReplication), now);
-        if let Some(key) = &self.node_key {
-            node_note::look(self.traffic.end(), key.as_bytes());
-            self.await_reply(Request::Recheck(Part::NodeKey), now);
-            self.await_reply(Request::Recheck(Part::NodeTime), now);
-        }
+        let requests = Request::write_look(self.traffic.end(), self.node_key.as_deref());
+        requests.for_each(|request| self.await_reply(request, now));
     }
 
     /// Asks the server, once on each connection, how much memory it may use.

@@ -2,8 +2,8 @@
 
 use crate::protocol::form::Form;
 use crate::protocol::handshake::Part;
-use crate::protocol::lock_key;
 use crate::protocol::sent_operation::{Command, SentOperation, Ticket};
+use crate::protocol::{command, lock_key, node_note};
 
 /// One request.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub(super) enum Request {
     Recheck(Part),
     /// A note of the node about itself.
     Note,
-    /// What stands under the key of a lock, which is fenced if so.
+    /// The value of the key of a lock, which is fenced if so.
     Value(bool),
     /// How many calls wait for that lock.
     Waiting,
@@ -31,6 +31,14 @@ impl Request {
         let last = lock_key::count(command.key) as u8 - 1;
         let sent = SentOperation { ticket: command.ticket, asked: command.operation.asked(), form, part: last };
         (0..last).map(move |part| Request::Part(SentOperation { part, ..sent })).chain([Request::Operation(sent)])
+    }
+
+    /// Writes the question to a server whether it is still the master that it was, and what it remembers of itself.
+    pub(super) fn write_look(out: &mut Vec<u8>, node_key: Option<&str>) -> impl Iterator<Item = Request> + use<> {
+        const PARTS: [Part; 3] = [Part::InfoReplication, Part::NodeKey, Part::NodeTime];
+        command::info(out, "replication");
+        node_key.into_iter().for_each(|key| node_note::look(out, key.as_bytes()));
+        PARTS.into_iter().take(if node_key.is_some() { PARTS.len() } else { 1 }).map(Request::Recheck)
     }
 
     /// The part of a handshake that it is, or repeats.

@@ -45,7 +45,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a command in the log also goes to the queues of those that follow",
         file: "engine/nodes/following.rs",
-        edits: &[("nodes.without(sharing), now)", "nodes, now)")],
+        edits: &[("for node in nodes.without(sharing).iter() {", "for node in nodes.iter() {")],
     },
     Mutant {
         name: "the votes of a node that follows count whatever its state",
