@@ -4,7 +4,7 @@
 //! thread that waits also polls ([`driver`](super::driver)).
 
 use super::channel_watch::ChannelWatch;
-use super::driver::{Driver, WaitSlots};
+use super::driver::Driver;
 use super::interrupt::Interrupt;
 use super::node_connection::NodeConnection;
 pub(crate) use super::nodes::EngineConfig;
@@ -151,10 +151,10 @@ impl Engine {
             }
             Some(seat) => {
                 let mut until = t0.steady;
-                let begin = |nodes: &mut Nodes, now, notify: &mut WaitSlots| {
+                let begin = |nodes: &mut Nodes, now| {
                     nodes.wait_registry().look_into(seat.entry().number);
                     let request = LeaseRequest { key: key.as_bytes(), token: &token, ttl_millis, kind };
-                    let ticket = nodes.acquire(&request, in_turn, now, notify);
+                    let ticket = nodes.acquire(&request, in_turn, now);
                     until = deadline(nodes.has_to_connect(now));
                     (ticket, until)
                 };
@@ -165,8 +165,7 @@ impl Engine {
                 // A waiter has time, and an attempt that all nodes have refused leaves nothing to undo.
                 refused.unwrap_or_else(|ticket| {
                     let refusals = |now: Timestamp| now.after(now.since(t0.steady).min(REFUSAL_LIMIT)).min(until);
-                    self.driver
-                        .run(|_, now, _| (ticket, refusals(now)), |nodes, ticket| nodes.rounds().conclude(ticket))
+                    self.driver.run(|_, now| (ticket, refusals(now)), |nodes, ticket| nodes.rounds().conclude(ticket))
                 })
             }
         };
@@ -178,7 +177,7 @@ impl Engine {
     /// Lets a call wait in the queue of the lock with this key. `random` names the client if it has no name yet.
     pub(crate) fn sit(&self, key: &Arc<str>, kind: LockKind, random: u64) -> Seat<'_> {
         let interrupt = Arc::new(Interrupt::new(&self.waker));
-        let (client, number) = self.driver.enter(|nodes, now, _| nodes.enter_queue(&interrupt, random, now));
+        let (client, number) = self.driver.enter(|nodes, now| nodes.enter_queue(&interrupt, random, now));
         let entry = Entry { client, kind: kind.entry_kind(), number };
         let (driver, key) = (&*self.driver, Arc::clone(key));
         Seat { driver, key, kind, entry, interrupt, may_have: NodeSet::EMPTY, has_won: false }
@@ -195,19 +194,19 @@ impl Engine {
         if !self.has_woken.load(Ordering::Relaxed) {
             return None;
         }
-        self.driver.enter(|nodes, now, _| {
+        self.driver.enter(|nodes, now| {
             keys.iter().filter_map(|key| nodes.wait_registry().woke_another(key.as_bytes(), now)).max()
         })
     }
 
     /// Stores a call's ticket on these nodes, and does not wait for that.
     pub(crate) fn store(&self, key: &[u8], kind: LockKind, entry: (Entry, u64), nodes: NodeSet) {
-        self.driver.enter(|all, now, _| all.store((key, kind), entry, nodes, now));
+        self.driver.enter(|all, now| all.store((key, kind), entry, nodes, now));
     }
 
     /// Removes a call's entry on these nodes, or without one tells those that wait, and does not wait for that.
     pub(crate) fn leave(&self, key: &[u8], kind: LockKind, entry: Option<Entry>, nodes: NodeSet) {
-        self.driver.enter(|all, now, _| {
+        self.driver.enter(|all, now| {
             entry.into_iter().for_each(|entry| all.wait_registry().leave(entry.number));
             all.leave((key, kind), entry, nodes, now);
         });
@@ -222,14 +221,14 @@ impl Engine {
         deadline: impl FnOnce(Timestamp) -> Timestamp,
     ) -> RoundResult {
         self.driver.run(
-            |nodes, now, notify| (nodes.raise((key, attempt), agreement, now, notify), deadline(now)),
+            |nodes, now| (nodes.raise((key, attempt), agreement, now), deadline(now)),
             |nodes, ticket| nodes.rounds().conclude(ticket),
         )
     }
 
     /// Takes over a lock that is held with this token. Begins to connect, and does not wait for that.
     pub(crate) fn adopt(&self, token: OwnerToken, kind: LockKind) -> AttemptRecord {
-        self.driver.enter(|nodes, now, notify| nodes.adopt(token, kind, self.readings_at(now), notify))
+        self.driver.enter(|nodes, now| nodes.adopt(token, kind, self.readings_at(now)))
     }
 
     /// Releases a lock, and waits for the verdict, for the node timeout at most. `queued` is called when the release
@@ -241,9 +240,7 @@ impl Engine {
     /// Extends one lock, and waits for the verdict, for the node timeout at most. Gives the time that was read before
     /// the first byte was written.
     pub(crate) fn extend(&self, request: &LeaseRequest<'_>, awaits_stragglers: bool) -> (LeaseTime, RoundResult) {
-        let begin = |nodes: &mut Nodes, now, notify: &mut WaitSlots| {
-            (self.readings_at(now), nodes.extend(request, now, notify))
-        };
+        let begin = |nodes: &mut Nodes, now| (self.readings_at(now), nodes.extend(request, now));
         let (Readings { steady, lease }, ticket) = self.driver.enter(begin);
         let mut stragglers = if awaits_stragglers { Stragglers::AwaitedSince(steady) } else { Stragglers::LeftBehind };
         (lease, self.extended(ticket, &mut stragglers, || steady.after(self.node_timeout)))
@@ -256,9 +253,9 @@ impl Engine {
         requests: impl Iterator<Item = LeaseRequest<'o>>,
         tickets: &mut Vec<Ticket>,
     ) -> Readings {
-        self.driver.enter(|nodes, now, notify| {
+        self.driver.enter(|nodes, now| {
             let start = self.readings_at(now);
-            tickets.extend(requests.map(|request| nodes.extend(&request, now, notify)));
+            tickets.extend(requests.map(|request| nodes.extend(&request, now)));
             start
         })
     }
@@ -274,7 +271,7 @@ impl Engine {
         loop {
             let (until, glance) = (deadline(), self.now().after(DEADLINE_CHECK));
             let is_glance = glance < until;
-            let begin = |nodes: &mut Nodes, _: Timestamp, _: &mut WaitSlots| {
+            let begin = |nodes: &mut Nodes, _: Timestamp| {
                 nodes.rounds().set_soft_deadline(ticket, is_glance);
                 (ticket, until.min(glance))
             };
@@ -295,7 +292,7 @@ impl Engine {
         }
         let deadline = deadline();
         self.driver.run(
-            |_, now, _| (ticket, stragglers.until(now).min(deadline)),
+            |_, now| (ticket, stragglers.until(now).min(deadline)),
             |nodes, ticket| nodes.rounds().conclude(ticket),
         )
     }
@@ -303,7 +300,7 @@ impl Engine {
     /// Sets the key of a held lock again on nodes that have lost it, and does not wait for that. Gives the nodes that
     /// it may reach.
     pub(crate) fn repair(&self, request: &LeaseRequest<'_>, nodes: NodeSet) -> NodeSet {
-        self.driver.enter(|all, now, notify| all.repair(request, nodes, now, notify))
+        self.driver.enter(|all, now| all.repair(request, nodes, now))
     }
 
     /// Makes connections again that have ended, and does not wait for that. Gives the nodes that have lost their data
@@ -315,18 +312,16 @@ impl Engine {
     /// Connects to every node that there is no connection to, asks each whether it may vote, and waits for all of them,
     /// for this long at most.
     pub(crate) fn check(&self, timeout: Duration) -> RoundResult {
-        self.driver.run(
-            |nodes, now, notify| (nodes.check(now, notify), now.after(timeout)),
-            |nodes, ticket| nodes.conclude_check(ticket),
-        )
+        self.driver
+            .run(|nodes, now| (nodes.check(now), now.after(timeout)), |nodes, ticket| nodes.conclude_check(ticket))
     }
 
     /// Asks every node what stands under the key of a lock, and waits until a quorum of answers decides, for the node
     /// timeout at most, and once more for connections.
     pub(crate) fn inspect(&self, key: &[u8], is_fenced: bool) -> RoundResult {
         self.driver.run(
-            |nodes, now, notify| {
-                let ticket = nodes.inspect(key, is_fenced, now, notify);
+            |nodes, now| {
+                let ticket = nodes.inspect(key, is_fenced, now);
                 let timeouts = if nodes.has_to_connect(now) { 2 } else { 1 };
                 (ticket, now.after(self.node_timeout * timeouts))
             },
@@ -341,14 +336,14 @@ impl Engine {
 
     /// The nodes that vote and answer in time, as far as is known.
     pub(crate) fn voting(&self) -> NodeSet {
-        self.driver.enter(|nodes, now, _| nodes.voting(now))
+        self.driver.enter(|nodes, now| nodes.voting(now))
     }
 
     /// How many rounds are in flight.
     #[cfg(test)]
     #[allow(dead_code, reason = "the simulator asks")]
     pub(crate) fn in_flight(&self) -> usize {
-        self.driver.enter(|nodes, _, _| nodes.rounds().in_flight())
+        self.driver.enter(|nodes, _| nodes.rounds().in_flight())
     }
 
     /// How long a node has to answer.
@@ -380,7 +375,7 @@ impl Engine {
     /// keeps it from that.
     pub(crate) fn settle(&self, timeout: Duration) -> Vec<(NodeId, Fault)> {
         self.driver.run(
-            |nodes, now, notify| (nodes.await_settled(Settled::Run, now, notify), now.after(timeout)),
+            |nodes, now| (nodes.await_settled(Settled::Run, now), now.after(timeout)),
             |nodes, ticket| {
                 nodes.leave_settled(ticket);
                 nodes.unsettled()
@@ -407,7 +402,7 @@ impl Engine {
         let mut until = begun.after(self.node_timeout);
         while self.now() < until {
             until = self.driver.run(
-                |nodes, now, notify| (nodes.await_settled(Settled::Answered, now, notify), until),
+                |nodes, now| (nodes.await_settled(Settled::Answered, now), until),
                 |nodes, ticket| {
                     let is_settled = nodes.rounds().is_decided(ticket);
                     nodes.leave_settled(ticket);

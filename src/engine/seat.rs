@@ -41,20 +41,20 @@ impl Seat<'_> {
     /// Has these nodes remove the entry. The call goes on to wait.
     pub(crate) fn step_aside(&self, nodes: NodeSet) {
         let lock = (self.key.as_bytes(), self.kind);
-        self.driver.enter(|all, now, _| all.leave(lock, Some(self.entry), nodes, now));
+        self.driver.enter(|all, now| all.leave(lock, Some(self.entry), nodes, now));
     }
 
     /// Waits until then at the latest, and returns what has arrived.
     pub(crate) fn wait(&self, until: Timestamp) -> Wakening {
         self.driver.run(
-            |nodes, now, notify| (nodes.sleep(self.entry.number, now, notify), until),
+            |nodes, now| (nodes.sleep(self.entry.number, now), until),
             |nodes, ticket| nodes.wake(ticket, self.entry.number),
         )
     }
 
     /// Whether every release by a quorum is certain to be noticed, though these nodes have no entry.
     pub(crate) fn is_attentive(&self, unstored: NodeSet) -> bool {
-        self.driver.enter(|nodes, now, _| {
+        self.driver.enter(|nodes, now| {
             let registry = nodes.wait_registry();
             registry.is_attentive_without(unstored) && !registry.misses_messages(self.key.as_bytes(), now)
         })
@@ -62,12 +62,12 @@ impl Seat<'_> {
 
     /// The nodes that do not permit the subscription, if they are so many that no quorum of messages arrives.
     pub(crate) fn denied(&self) -> Option<NodeSet> {
-        self.driver.enter(|nodes, _, _| nodes.denied_subscriptions())
+        self.driver.enter(|nodes, _| nodes.denied_subscriptions())
     }
 
     /// The lock has changed hands, and no message arrived. Before the channel is subscribed to, none can.
     pub(crate) fn record_missed_message(&self) {
-        self.driver.enter(|nodes, now, _| {
+        self.driver.enter(|nodes, now| {
             let registry = nodes.wait_registry();
             if registry.is_attentive() {
                 registry.record_missed_message(self.key.as_bytes(), now);
@@ -78,14 +78,14 @@ impl Seat<'_> {
     /// The call has won the lock, and has it until then unless that is extended: its release removes the entry.
     pub(crate) fn win(mut self, until: Timestamp) {
         self.has_won = true;
-        self.driver.enter(|nodes, _, _| nodes.wait_registry().hold(self.entry.number, until));
+        self.driver.enter(|nodes, _| nodes.wait_registry().hold(self.entry.number, until));
     }
 }
 
 impl Drop for Seat<'_> {
     fn drop(&mut self) {
         let Seat { ref key, kind, entry, may_have, has_won, .. } = *self;
-        self.driver.enter(|nodes, now, _| {
+        self.driver.enter(|nodes, now| {
             if !has_won {
                 nodes.wait_registry().leave(entry.number);
                 nodes.leave((key.as_bytes(), kind), Some(entry), may_have, now);

@@ -38,7 +38,7 @@ use algorithm::lease::OwnerToken;
 use algorithm::node::{NodeId, NodeSet};
 use algorithm::time::Timestamp;
 use algorithm::vote::{Outcome, Vote};
-use engine::driver::{Driver, Reactor, WaitSlot, WaitSlots};
+use engine::driver::{Driver, Reactor, WaitSlot};
 use engine::rounds::{Purpose, RoundResult, Rounds};
 use os::sync::{Condvar, Mutex, MutexGuard, begin, lock, pass, passed};
 use protocol::session::Ticket;
@@ -154,11 +154,11 @@ impl Reactor for Nodes {
         Timestamp::ORIGIN.after(Duration::from_micros(micros as u64) + passed())
     }
 
-    fn begin(&mut self, key: &u8, _now: Timestamp, _notify: &mut WaitSlots) -> (Ticket, bool) {
+    fn begin(&mut self, key: &u8, _now: Timestamp) -> (Ticket, bool) {
         (self.send(*key), false)
     }
 
-    fn begin_posted(&mut self, key: u8, _now: Timestamp, _notify: &mut WaitSlots) {
+    fn begin_posted(&mut self, key: u8, _now: Timestamp) {
         let ticket = self.send(key);
         self.rounds.unrefer(ticket);
     }
@@ -175,9 +175,13 @@ impl Reactor for Nodes {
         self.rounds.assign(ticket, slot);
     }
 
-    fn expire(&mut self, _ticket: Ticket, _now: Timestamp, _bells: &mut WaitSlots) {}
+    fn next_decided(&mut self) -> Option<WaitSlot> {
+        self.rounds.next_decided()
+    }
 
-    fn flush(&mut self, _bells: &mut WaitSlots) {
+    fn expire(&mut self, _ticket: Ticket, _now: Timestamp) {}
+
+    fn flush(&mut self) {
         let mut state = lock(&self.wire.state);
         for (key, line, ticket) in self.unsent.drain(..) {
             let request = (line, ticket, key.is_multiple_of(2));
@@ -230,7 +234,7 @@ impl Reactor for Nodes {
         }
     }
 
-    fn absorb(&mut self, watch: Watch, _now: Timestamp, bells: &mut WaitSlots) {
+    fn absorb(&mut self, watch: Watch, _now: Timestamp) {
         self.polling -= 1;
         // What it was woken for may be for another poll.
         self.changed |= watch.is_woken;
@@ -242,7 +246,7 @@ impl Reactor for Nodes {
             self.wire.to_nodes.notify_all();
             self.wire.to_driver.notify_all();
             for ticket in self.settling.drain(..) {
-                self.rounds.end_wait(ticket, bells);
+                self.rounds.end_wait(ticket);
             }
         }
         let mut replies = std::mem::take(&mut lock(&self.wire.state).replies);
@@ -250,7 +254,7 @@ impl Reactor for Nodes {
             if !watch.sees(line) {
                 return true;
             }
-            self.rounds.vote(ticket, NodeId::new(line.node), &vote, bells);
+            self.rounds.vote(ticket, NodeId::new(line.node), &vote);
             self.rounds.unrefer(ticket);
             false
         });
@@ -279,11 +283,11 @@ impl Reactor for Nodes {
         self.has_work_left().then_some(now)
     }
 
-    fn await_work(&mut self, _now: Timestamp, bells: &mut WaitSlots) -> Ticket {
+    fn await_work(&mut self, _now: Timestamp) -> Ticket {
         let ticket = self.rounds.open(Purpose::Wait, &[STUCK_KEY], &OwnerToken::from_entropy([0; 20]));
         self.settling.push(ticket);
         if self.stuck.is_empty() {
-            self.rounds.end_wait(ticket, bells);
+            self.rounds.end_wait(ticket);
         }
         ticket
     }
@@ -293,9 +297,9 @@ impl Reactor for Nodes {
         self.rounds.unrefer(ticket);
     }
 
-    fn interrupt_work(&mut self, bells: &mut WaitSlots) {
+    fn interrupt_work(&mut self) {
         for &ticket in &self.settling {
-            self.rounds.end_wait(ticket, bells);
+            self.rounds.end_wait(ticket);
         }
         self.changed = true;
     }
@@ -353,10 +357,10 @@ fn serve(wire: &Wire) {
 fn round(relay: &Driver<Nodes>, key: u8, manner: Manner) {
     let collect = |nodes: &mut Nodes, ticket| nodes.rounds.conclude(ticket);
     let count = match manner {
-        Manner::Leave => relay.run(|nodes, _, _| (nodes.send(key), Timestamp::ORIGIN), collect),
+        Manner::Leave => relay.run(|nodes, _| (nodes.send(key), Timestamp::ORIGIN), collect),
         Manner::Post => return relay.post(key),
         Manner::Submit => relay.submit(key, Timestamp::ORIGIN, |_| Timestamp::NEVER, || ()),
-        Manner::Run => relay.run(|nodes, _, _| (nodes.send(key), Timestamp::NEVER), collect),
+        Manner::Run => relay.run(|nodes, _| (nodes.send(key), Timestamp::NEVER), collect),
     };
     let right = if key.is_multiple_of(2) { Outcome::Won } else { Outcome::Held };
     let outcome = count.tally.acquisition();
@@ -442,7 +446,7 @@ fn scene(threads: u8, rounds: u8, impatient: u8) {
     };
     round(&relay, PATIENT_KEY, Manner::Post);
     last.join().unwrap();
-    relay.enter(|nodes, _, _| assert!(nodes.unsent.is_empty(), "what was begun was sent"));
+    relay.enter(|nodes, _| assert!(nodes.unsent.is_empty(), "what was begun was sent"));
     lock(&wire.state).closed = true;
     wire.to_nodes.notify_all();
     for server in servers {
@@ -482,7 +486,7 @@ fn leftovers(others: u8) {
     wire.to_nodes.notify_all();
     server.join().unwrap();
     relay.close();
-    relay.enter(|nodes, _, _| assert!(nodes.stuck.is_empty() && nodes.settling.is_empty()));
+    relay.enter(|nodes, _| assert!(nodes.stuck.is_empty() && nodes.settling.is_empty()));
 }
 
 /// One thread does not come back from its poll, and all others make their rounds; or each comes back, and a thread that
@@ -538,7 +542,7 @@ fn paused(threads: u8, is_stalled: bool) {
     for owner in owners {
         owner.join().unwrap();
     }
-    relay.enter(|nodes, _, _| assert!(nodes.unsent.is_empty(), "what was begun was sent"));
+    relay.enter(|nodes, _| assert!(nodes.unsent.is_empty(), "what was begun was sent"));
     lock(&wire.state).closed = true;
     wire.to_nodes.notify_all();
     server.join().unwrap();

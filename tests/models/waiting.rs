@@ -32,7 +32,7 @@ use algorithm::lease::OwnerToken;
 use algorithm::node::NodeId;
 use algorithm::queue::Message;
 use algorithm::time::Timestamp;
-use engine::driver::{Driver, Reactor, WaitSlot, WaitSlots};
+use engine::driver::{Driver, Reactor, WaitSlot};
 use engine::interrupt::Interrupt;
 use engine::rounds::{Purpose, Rounds};
 use engine::wait_registry::{Note, Reaction, WaitRegistry};
@@ -100,11 +100,11 @@ impl Reactor for Nodes {
         Timestamp::ORIGIN
     }
 
-    fn begin(&mut self, submission: &Infallible, _now: Timestamp, _notify: &mut WaitSlots) -> (Ticket, bool) {
+    fn begin(&mut self, submission: &Infallible, _now: Timestamp) -> (Ticket, bool) {
         match *submission {}
     }
 
-    fn begin_posted(&mut self, posting: Infallible, _now: Timestamp, _notify: &mut WaitSlots) {
+    fn begin_posted(&mut self, posting: Infallible, _now: Timestamp) {
         match posting {}
     }
 
@@ -120,9 +120,13 @@ impl Reactor for Nodes {
         self.rounds.assign(ticket, slot);
     }
 
-    fn expire(&mut self, _ticket: Ticket, _now: Timestamp, _bells: &mut WaitSlots) {}
+    fn next_decided(&mut self) -> Option<WaitSlot> {
+        self.rounds.next_decided()
+    }
 
-    fn flush(&mut self, _bells: &mut WaitSlots) {}
+    fn expire(&mut self, _ticket: Ticket, _now: Timestamp) {}
+
+    fn flush(&mut self) {}
 
     fn watch(&mut self, _alone: bool, _now: Timestamp) -> Watch {
         self.changed = false;
@@ -138,21 +142,21 @@ impl Reactor for Nodes {
         watch.woken = std::mem::take(&mut state.woken);
     }
 
-    fn absorb(&mut self, watch: Watch, _now: Timestamp, bells: &mut WaitSlots) {
+    fn absorb(&mut self, watch: Watch, _now: Timestamp) {
         if watch.woken {
-            self.registry.interrupted().for_each(|ticket| self.rounds.end_wait(ticket, bells));
+            self.registry.interrupted().for_each(|ticket| self.rounds.end_wait(ticket));
         }
         let said = std::mem::take(&mut lock(&self.wire.state).said);
         for said in said {
             match said {
                 Said::Confirmed(node) => {
                     let sleeping = self.registry.on_confirmed(NodeId::new(node), Timestamp::ORIGIN);
-                    sleeping.into_iter().for_each(|ticket| self.rounds.end_wait(ticket, bells));
+                    sleeping.into_iter().for_each(|ticket| self.rounds.end_wait(ticket));
                 }
                 Said::Turn(call, node) => {
                     let note = Note { node: NodeId::new(node), message: Message::Turn(None), at: Timestamp::ORIGIN };
                     match self.registry.on_message(call, note) {
-                        Reaction::Wake(ticket) => self.rounds.end_wait(ticket, bells),
+                        Reaction::Wake(ticket) => self.rounds.end_wait(ticket),
                         Reaction::None | Reaction::Leave => {}
                     }
                 }
@@ -183,23 +187,23 @@ impl Reactor for Nodes {
         None
     }
 
-    fn await_work(&mut self, _now: Timestamp, _bells: &mut WaitSlots) -> Ticket {
+    fn await_work(&mut self, _now: Timestamp) -> Ticket {
         unreachable!("no release is left")
     }
 
     fn leave_work(&mut self, _ticket: Ticket) {}
 
-    fn interrupt_work(&mut self, _bells: &mut WaitSlots) {}
+    fn interrupt_work(&mut self) {}
 }
 
 /// Takes the lock if a quorum of nodes has it to give. The others store the call's entry.
 fn attempt(relay: &Driver<Nodes>, number: usize, call: u64) -> bool {
-    relay.enter(|nodes, _, _| nodes.registry.look_into(call));
+    relay.enter(|nodes, _| nodes.registry.look_into(call));
     // The nodes are asked one after the other.
     let mut granted = 0;
     for node in 0..NODES {
         shuttle::thread::yield_now();
-        let wire = relay.enter(|nodes, _, _| Arc::clone(&nodes.wire));
+        let wire = relay.enter(|nodes, _| Arc::clone(&nodes.wire));
         let mut state = lock(&wire.state);
         state.entries[number][node] = Some(call);
         granted += usize::from(state.is_free[number][node]);
@@ -215,7 +219,7 @@ fn wait(
     interrupt: &Arc<Interrupt>,
     is_cancelled: &AtomicBool,
 ) -> bool {
-    let call = relay.enter(|nodes, _, _| {
+    let call = relay.enter(|nodes, _| {
         if !nodes.registry.has_waiters() {
             lock(&nodes.wire.state).asked.extend(0..NODES);
             nodes.changed = true;
@@ -231,12 +235,12 @@ fn wait(
             break false;
         }
         let wakening = relay.run(
-            |nodes, _, bells| {
+            |nodes, _| {
                 let token = OwnerToken::from_entropy([0; OwnerToken::ENTROPY]);
                 let ticket = nodes.rounds.open(Purpose::Wait, &[], &token);
                 nodes.rounds.set_soft_deadline(ticket, true);
                 if !nodes.registry.sleep(call, ticket) {
-                    nodes.rounds.end_wait(ticket, bells);
+                    nodes.rounds.end_wait(ticket);
                 }
                 (ticket, Timestamp::NEVER)
             },
@@ -247,7 +251,7 @@ fn wait(
         );
         assert!(wakening.is_any(), "nothing ended the wait");
     };
-    relay.enter(|nodes, _, _| nodes.registry.leave(call));
+    relay.enter(|nodes, _| nodes.registry.leave(call));
     won
 }
 
@@ -330,7 +334,7 @@ fn scene(locks: usize, cancels: bool) {
         release(&wire, number);
         assert!(thread.join().unwrap());
     }
-    relay.enter(|nodes, _, _| assert!(!nodes.registry.has_waiters() && !nodes.registry.has_sleepers()));
+    relay.enter(|nodes, _| assert!(!nodes.registry.has_waiters() && !nodes.registry.has_sleepers()));
     lock(&wire.state).closed = true;
     wire.to_nodes.notify_all();
     server.join().unwrap();

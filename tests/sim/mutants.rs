@@ -145,8 +145,8 @@ const MUTANTS: &[Mutant] = &[
         name: "a timeout counts as a refusal",
         file: "engine/nodes/mod.rs",
         edits: &[(
-            "                let fault = self.apart(node).fault_at_deadline(now);\n                self.rounds.vote(ticket, node, &Vote::Fault(fault), notify);",
-            "                let _ = self.node(node).fault_at_deadline(now);\n                self.rounds.vote(ticket, node, &Vote::Refused, notify);",
+            "                let fault = self.apart(node).fault_at_deadline(now);\n                self.rounds.vote(ticket, node, &Vote::Fault(fault));",
+            "                let _ = self.node(node).fault_at_deadline(now);\n                self.rounds.vote(ticket, node, &Vote::Refused);",
         )],
     },
     Mutant {
@@ -161,8 +161,8 @@ const MUTANTS: &[Mutant] = &[
         name: "what a lost connection owes is forgotten",
         file: "engine/nodes/mod.rs",
         edits: &[(
-            "Abandoned::Release => self.defer_abandoned(node, ticket, (fault, is_closed_in_use), notify),",
-            "Abandoned::Release => {\n                    let _ = is_closed_in_use;\n                    self.rounds.vote(ticket, node, &Vote::Fault(fault), notify);\n                    self.rounds.unrefer(ticket);\n                }",
+            "Abandoned::Release => self.defer_abandoned(node, ticket, (fault, is_closed_in_use)),",
+            "Abandoned::Release => {\n                    let _ = is_closed_in_use;\n                    self.rounds.vote(ticket, node, &Vote::Fault(fault));\n                    self.rounds.unrefer(ticket);\n                }",
         )],
     },
     Mutant {
@@ -394,8 +394,8 @@ const MUTANTS: &[Mutant] = &[
         name: "rounds leak when a connection is lost",
         file: "engine/nodes/mod.rs",
         edits: &[(
-            "self.rounds.vote(ticket, node, &Vote::Fault(fault), notify);\n                    self.rounds.unrefer(ticket);",
-            "self.rounds.vote(ticket, node, &Vote::Fault(fault), notify);",
+            "self.rounds.vote(ticket, node, &Vote::Fault(fault));\n                    self.rounds.unrefer(ticket);",
+            "self.rounds.vote(ticket, node, &Vote::Fault(fault));",
         )],
     },
     Mutant {

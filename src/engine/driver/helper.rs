@@ -84,7 +84,7 @@ impl<R: Reactor + Send + 'static> Driver<R> {
                 Some(_) => {
                     drop(state);
                     self.run(
-                        |reactor, now, notify| (reactor.await_work(now, notify), now.after(LONGEST_SLEEP)),
+                        |reactor, now| (reactor.await_work(now), now.after(LONGEST_SLEEP)),
                         |reactor, ticket| reactor.leave_work(ticket),
                     );
                     state = self.enter_state(false);
@@ -105,7 +105,7 @@ impl<R: Reactor + Send + 'static> Driver<R> {
     pub(crate) fn close(&self) {
         let mut state = self.enter_state(false);
         state.is_closing = true;
-        state.act(|reactor, _, decided| reactor.interrupt_work(decided));
+        state.act(|reactor, _| reactor.interrupt_work());
         self.helper_signal.notify_one();
         self.leave(state);
         let thread = lock(&self.helper_thread).take();

@@ -47,7 +47,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 use submissions::Submissions;
 use wait_cell::WaitCell;
-pub(crate) use wait_cell::{WaitSlot, WaitSlots};
+pub(crate) use wait_cell::WaitSlot;
 
 /// How long a thread relies on another one that has the duty to begin its submission, or was named to drive. That one
 /// comes within microseconds, unless the processor runs other programs.
@@ -108,7 +108,7 @@ impl<R: Reactor + Send + 'static> Driver<R> {
             return self.await_verdict(cell, now, deadline);
         }
         let mut state = self.enter_state(true);
-        let (ticket, has_to_connect) = state.act(|reactor, now, decided| reactor.begin(&submission, now, decided));
+        let (ticket, has_to_connect) = state.act(|reactor, now| reactor.begin(&submission, now));
         queued();
         self.see_through(state, ticket, deadline(has_to_connect))
     }
@@ -119,12 +119,12 @@ impl<R: Reactor + Send + 'static> Driver<R> {
             return queue.post(posting);
         }
         let mut state = self.enter_state(false);
-        state.act(|reactor, now, decided| reactor.begin_posted(posting, now, decided));
+        state.act(|reactor, now| reactor.begin_posted(posting, now));
         self.leave(state);
     }
 
     /// Does something in the reactor that does not wait.
-    pub(crate) fn enter<T>(&self, act: impl FnOnce(&mut R, Timestamp, &mut WaitSlots) -> T) -> T {
+    pub(crate) fn enter<T>(&self, act: impl FnOnce(&mut R, Timestamp) -> T) -> T {
         let mut state = self.enter_state(false);
         let result = state.act(act);
         self.leave(state);
@@ -142,7 +142,7 @@ impl<R: Reactor + Send + 'static> Driver<R> {
     /// gives the ticket and the deadline of the wait.
     pub(crate) fn run<T>(
         &self,
-        begin: impl FnOnce(&mut R, Timestamp, &mut WaitSlots) -> (R::Ticket, Timestamp),
+        begin: impl FnOnce(&mut R, Timestamp) -> (R::Ticket, Timestamp),
         collect: impl FnOnce(&mut R, R::Ticket) -> T,
     ) -> T {
         let mut state = self.enter_state(false);
@@ -214,7 +214,7 @@ impl<R: Reactor + Send + 'static> Driver<R> {
         while !state.reactor.is_decided(ticket) {
             let now = state.now;
             if now >= deadline {
-                state.act(|reactor, now, decided| reactor.expire(ticket, now, decided));
+                state.act(|reactor, now| reactor.expire(ticket, now));
                 return Ok(state);
             }
             let time = deadline.since(now);
@@ -265,7 +265,7 @@ impl<R: Reactor + Send + 'static> Driver<R> {
         let mut state = lock(&self.state);
         state.end_poll(number);
         state.read_clock();
-        state.act(|reactor, now, decided| reactor.absorb(watch, now, decided));
+        state.act(|reactor, now| reactor.absorb(watch, now));
         state
     }
 

@@ -1,6 +1,6 @@
 //! What the driver needs of the connections and rounds that it drives.
 
-use super::wait_cell::{WaitSlot, WaitSlots};
+use super::wait_cell::WaitSlot;
 use crate::algorithm::time::Timestamp;
 use std::time::Duration;
 
@@ -20,10 +20,9 @@ pub(crate) trait Reactor {
     /// The present time.
     fn now(&self) -> Timestamp;
     /// Begins what was submitted. True: connections have to be made first.
-    fn begin(&mut self, submission: &Self::Submission, now: Timestamp, decided: &mut WaitSlots)
-    -> (Self::Ticket, bool);
+    fn begin(&mut self, submission: &Self::Submission, now: Timestamp) -> (Self::Ticket, bool);
     /// Begins what was posted.
-    fn begin_posted(&mut self, posting: Self::Posting, now: Timestamp, decided: &mut WaitSlots);
+    fn begin_posted(&mut self, posting: Self::Posting, now: Timestamp);
     /// Ends the wait for a submission, and gives what it has come to.
     fn conclude(&mut self, ticket: Self::Ticket) -> Self::Verdict;
     /// Whether there is nothing left to wait for.
@@ -31,15 +30,17 @@ pub(crate) trait Reactor {
     /// Says which waiter to note when the ticket is decided; none while its owner is awake.
     fn assign(&mut self, ticket: Self::Ticket, slot: Option<WaitSlot>);
     /// The owner's deadline has come: decides the ticket, unless there is more to wait for.
-    fn expire(&mut self, ticket: Self::Ticket, now: Timestamp, decided: &mut WaitSlots);
+    fn expire(&mut self, ticket: Self::Ticket, now: Timestamp);
+    /// The next waiter whose ticket an action has decided, each once.
+    fn next_decided(&mut self) -> Option<WaitSlot>;
     /// Sends what was begun.
-    fn flush(&mut self, decided: &mut WaitSlots);
+    fn flush(&mut self);
     /// Says what to wait for. `alone`: no other thread is here.
     fn watch(&mut self, alone: bool, now: Timestamp) -> Self::Watch;
     /// Waits, with the mutex free, until something is ready or the time is up.
     fn poll(watch: &mut Self::Watch, timeout: Duration);
     /// Processes what is ready.
-    fn absorb(&mut self, watch: Self::Watch, now: Timestamp, decided: &mut WaitSlots);
+    fn absorb(&mut self, watch: Self::Watch, now: Timestamp);
     /// Ends a poll that is under way, if what there is to wait for has changed since.
     fn interrupt(&mut self);
     /// Ends all polls that are under way.
@@ -52,9 +53,9 @@ pub(crate) trait Reactor {
     /// When to drive for it next: now, while releases are on their way out. None when nothing is left to do.
     fn work_due(&self, now: Timestamp) -> Option<Timestamp>;
     /// Something to wait for that is decided when nothing is left to do at once.
-    fn await_work(&mut self, now: Timestamp, decided: &mut WaitSlots) -> Self::Ticket;
+    fn await_work(&mut self, now: Timestamp) -> Self::Ticket;
     /// Ends that wait.
     fn leave_work(&mut self, ticket: Self::Ticket);
     /// Decides all that is waited for in this way, and ends a poll that is under way.
-    fn interrupt_work(&mut self, decided: &mut WaitSlots);
+    fn interrupt_work(&mut self);
 }

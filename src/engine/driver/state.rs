@@ -4,7 +4,7 @@ use super::batch::Batch;
 use super::reactor::Reactor;
 use super::sleepers::{Sleeper, Sleepers};
 use super::submissions::{Next, Submissions, Submitted};
-use super::wait_cell::{Begun, WaitCell, WaitSlot, WaitSlots};
+use super::wait_cell::{Begun, WaitCell, WaitSlot};
 use crate::algorithm::time::Timestamp;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,8 +35,7 @@ pub(super) struct State<R: Reactor> {
     sleepers: Sleepers<R>,
     /// How many more waits have to be solitary.
     company: u32,
-    /// Kept for their memory.
-    decided: WaitSlots,
+    /// Kept for its memory.
     taken: Vec<Submitted<R>>,
 }
 
@@ -88,7 +87,6 @@ impl<R: Reactor> State<R> {
             is_closing: false,
             sleepers: Sleepers::new(),
             company: 0,
-            decided: WaitSlots::default(),
             taken: Vec::new(),
         }
     }
@@ -100,12 +98,10 @@ impl<R: Reactor> State<R> {
     }
 
     /// Acts on the reactor, and hands out the verdicts that come of it.
-    pub(super) fn act<T>(&mut self, act: impl FnOnce(&mut R, Timestamp, &mut WaitSlots) -> T) -> T {
-        let result = act(&mut self.reactor, self.now, &mut self.decided);
-        if !self.decided.0.is_empty() {
-            let mut decided = std::mem::take(&mut self.decided);
-            decided.0.drain(..).for_each(|waiter| self.deliver(waiter));
-            self.decided = decided;
+    pub(super) fn act<T>(&mut self, act: impl FnOnce(&mut R, Timestamp) -> T) -> T {
+        let result = act(&mut self.reactor, self.now);
+        while let Some(waiter) = self.reactor.next_decided() {
+            self.deliver(waiter);
         }
         if self.driver.is_polling() {
             self.reactor.interrupt();
@@ -191,7 +187,7 @@ impl<R: Reactor> State<R> {
         for submitted in taken.drain(..) {
             match submitted {
                 Submitted::Posted(posting) => {
-                    self.act(|reactor, now, decided| reactor.begin_posted(posting, now, decided));
+                    self.act(|reactor, now| reactor.begin_posted(posting, now));
                 }
                 Submitted::Awaited(submission, cell) => self.begin(&submission, &cell),
             }
@@ -200,7 +196,7 @@ impl<R: Reactor> State<R> {
     }
 
     fn begin(&mut self, submission: &R::Submission, cell: &Arc<WaitCell<R::Verdict>>) {
-        let (ticket, has_to_connect) = self.act(|reactor, now, decided| reactor.begin(submission, now, decided));
+        let (ticket, has_to_connect) = self.act(|reactor, now| reactor.begin(submission, now));
         let waiter = self.sleepers.insert(cell, ticket, true, self.batch.number);
         self.batch.insert();
         cell.begin(Begun { waiter, has_to_connect });
@@ -213,7 +209,7 @@ impl<R: Reactor> State<R> {
 
     /// Sends what was begun.
     pub(super) fn flush(&mut self) {
-        self.act(|reactor, _, decided| reactor.flush(decided));
+        self.act(|reactor, _| reactor.flush());
     }
 
     /// For how much longer submissions may stay in their queue. For any time, if they do not stay there.
@@ -275,7 +271,7 @@ impl<R: Reactor> State<R> {
     pub(super) fn look(&mut self) {
         let mut watch = self.reactor.watch(false, self.now);
         R::poll(&mut watch, Duration::ZERO);
-        self.act(|reactor, now, decided| reactor.absorb(watch, now, decided));
+        self.act(|reactor, now| reactor.absorb(watch, now));
     }
 
     /// Counts how long the driver's own ticket has taken, alone or with others.

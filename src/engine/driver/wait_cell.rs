@@ -30,17 +30,6 @@ pub(super) struct Begun {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WaitSlot(pub(super) u32);
 
-/// The waiters whose tickets are decided now. An action on the reactor may decide other threads' tickets on the way,
-/// and notes their waiters here.
-#[derive(Debug, Default)]
-pub(crate) struct WaitSlots(pub(super) Vec<WaitSlot>);
-
-impl WaitSlots {
-    pub(crate) fn insert(&mut self, waiter: WaitSlot) {
-        self.0.push(waiter);
-    }
-}
-
 impl<V> WaitCell<V> {
     pub(super) fn new() -> WaitCell<V> {
         let state = CellState { verdict: None, is_called: false, begun: None };

@@ -10,7 +10,6 @@ use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Vote;
-use crate::engine::driver::WaitSlots;
 use crate::engine::node_connection::Received;
 use crate::engine::rounds::Purpose;
 use crate::protocol::lock_key;
@@ -19,24 +18,18 @@ use std::time::Duration;
 
 impl Nodes {
     /// Reads all that is there, and hands it out. False when the connection has ended, and there may be another one.
-    pub(super) fn read(&mut self, node: NodeId, now: Timestamp, notify: &mut WaitSlots) -> bool {
-        self.read_while(|received| received == Received::Much, node, now, notify)
+    pub(super) fn read(&mut self, node: NodeId, now: Timestamp) -> bool {
+        self.read_while(|received| received == Received::Much, node, now)
     }
 
-    pub(super) fn read_while(
-        &mut self,
-        goes_on: fn(Received) -> bool,
-        node: NodeId,
-        now: Timestamp,
-        notify: &mut WaitSlots,
-    ) -> bool {
+    pub(super) fn read_while(&mut self, goes_on: fn(Received) -> bool, node: NodeId, now: Timestamp) -> bool {
         let mut is_answered = false;
         loop {
             let received = self.connections[node.index()].read(now);
-            match received.and_then(|_| self.dispatch(node, now, notify)) {
+            match received.and_then(|_| self.dispatch(node, now)) {
                 Ok(more) => is_answered |= more,
                 Err(fault) => {
-                    self.lose(node, fault, now, notify);
+                    self.lose(node, fault, now);
                     return false;
                 }
             }
@@ -64,9 +57,9 @@ impl Nodes {
 
     /// Hands out what the bytes of a connection mean. True when the node has answered whether a lock may be acquired or
     /// kept.
-    fn dispatch(&mut self, node: NodeId, now: Timestamp, notify: &mut WaitSlots) -> Result<bool, Fault> {
+    fn dispatch(&mut self, node: NodeId, now: Timestamp) -> Result<bool, Fault> {
         if self.counting.contains(node) {
-            let counted = self.count_plain_votes(node, now, notify);
+            let counted = self.count_plain_votes(node, now);
             counted.map_err(|error| Fault::new(self.node(node).phase(), Cause::Protocol(error)))?;
             // The other replies contain more: perhaps the node is not what it was.
             let is_plain = !self.node(node).session.has_event();
@@ -76,7 +69,7 @@ impl Nodes {
         while self.node(node).session.has_event() {
             // By reference: an event is wide, and this runs for each reply.
             match &mut self.connections[node.index()].session.next_event(&self.log) {
-                Ok(Some(event)) => is_answered |= self.handle(event, node, now, notify),
+                Ok(Some(event)) => is_answered |= self.handle(event, node, now),
                 Ok(None) => break,
                 Err(error) => return Err(Fault::new(self.node(node).phase(), Cause::Protocol(*error))),
             }
@@ -85,7 +78,7 @@ impl Nodes {
     }
 
     /// Counts replies that are plain votes, of a node whose votes count as they are. All other replies stay.
-    fn count_plain_votes(&mut self, node: NodeId, now: Timestamp, notify: &mut WaitSlots) -> Result<(), ProtocolError> {
+    fn count_plain_votes(&mut self, node: NodeId, now: Timestamp) -> Result<(), ProtocolError> {
         let Nodes { connections, log, releases, rounds, .. } = self;
         let session = &mut connections[node.index()].session;
         while session.traffic.has_input()
@@ -94,50 +87,44 @@ impl Nodes {
             if is_release {
                 releases.note_answer(now);
             }
-            rounds.count(ticket, node, is_granted, notify);
+            rounds.count(ticket, node, is_granted);
         }
         Ok(())
     }
 
     /// Hands out one event. True when it says whether a lock may be acquired or kept.
-    fn handle(&mut self, event: &mut SessionEvent, node: NodeId, now: Timestamp, notify: &mut WaitSlots) -> bool {
+    fn handle(&mut self, event: &mut SessionEvent, node: NodeId, now: Timestamp) -> bool {
         match event {
-            SessionEvent::Answered(ticket, answer) => return self.on_answer((*ticket, node), answer, now, notify),
+            SessionEvent::Answered(ticket, answer) => return self.on_answer((*ticket, node), answer, now),
             SessionEvent::Inspected(ticket, vote) => {
                 self.note_inspected(*ticket, node, now);
-                return self.count_vote((*ticket, node), (vote, None), now, notify);
+                return self.count_vote((*ticket, node), (vote, None), now);
             }
             SessionEvent::NotRun(ticket, fault) => {
                 self.take_wakes(node, *ticket, now);
-                self.note_not_run(node, *ticket, *fault, now, notify);
+                self.note_not_run(node, *ticket, *fault, now);
             }
             SessionEvent::Accepted => {
                 self.filter(node).on_handshake();
                 self.reject_duplicate(node, now);
-                self.on_look(node, now, notify);
+                self.on_look(node, now);
             }
             SessionEvent::Rechecked => {
                 self.filter(node).on_recheck();
-                self.on_look(node, now, notify);
+                self.on_look(node, now);
             }
             SessionEvent::MemoryKnown => self.filter(node).on_memory_known(),
-            SessionEvent::Noted => self.on_noted(node, now, notify),
+            SessionEvent::Noted => self.on_noted(node, now),
             SessionEvent::Rejected(fault) => {
                 self.filter(node).on_rejected(*fault, now);
-                self.on_silence(node, (*fault, false), now, notify);
+                self.on_silence(node, (*fault, false), now);
             }
         }
         false
     }
 
     /// Counts the vote in an answer, and records whatever else the answer contains.
-    fn on_answer(
-        &mut self,
-        (ticket, node): (Ticket, NodeId),
-        answer: &mut Answer,
-        now: Timestamp,
-        notify: &mut WaitSlots,
-    ) -> bool {
+    fn on_answer(&mut self, (ticket, node): (Ticket, NodeId), answer: &mut Answer, now: Timestamp) -> bool {
         self.take_wakes(node, ticket, now);
         let (vote, fence) = match answer {
             Answer::Vote(vote) | Answer::RefusedFor(vote, _) => (vote, None),
@@ -152,7 +139,7 @@ impl Nodes {
                 return false;
             }
         };
-        let is_usable = self.count_vote((ticket, node), (vote, fence), now, notify);
+        let is_usable = self.count_vote((ticket, node), (vote, fence), now);
         match answer {
             Answer::Held(left) => self.rounds.record_end(ticket, node, now.after(*left)),
             Answer::RefusedFor(_, keys) => self.rounds.record_refused_keys(ticket, node, *keys),
@@ -212,7 +199,6 @@ impl Nodes {
         (ticket, node): (Ticket, NodeId),
         (vote, fence): (&mut Vote, Option<FencingToken>),
         now: Timestamp,
-        notify: &mut WaitSlots,
     ) -> bool {
         let Nodes { rounds, connections, states, clock, releases, incarnations, .. } = self;
         let purpose = rounds.purpose(ticket);
@@ -249,7 +235,7 @@ impl Nodes {
             filter.note_released(ticket, vote, rounds);
             releases.note_answer(now);
         }
-        rounds.vote(ticket, node, vote, notify);
+        rounds.vote(ticket, node, vote);
         if matches!(purpose, Some(Purpose::Inspect)) {
             // That a user may not ask says nothing of locks.
             rounds.unrefer(ticket);

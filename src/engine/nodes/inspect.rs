@@ -6,25 +6,18 @@ use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::lock_kind::LockKind;
 use crate::algorithm::node::NodeId;
 use crate::algorithm::time::Timestamp;
-use crate::engine::driver::WaitSlots;
 use crate::engine::rounds::Purpose;
 use crate::protocol::session::Ticket;
 
 impl Nodes {
     /// Asks every node that can be asked which holder has a lock.
-    pub(in crate::engine) fn inspect(
-        &mut self,
-        key: &[u8],
-        is_fenced: bool,
-        now: Timestamp,
-        notify: &mut WaitSlots,
-    ) -> Ticket {
+    pub(in crate::engine) fn inspect(&mut self, key: &[u8], is_fenced: bool, now: Timestamp) -> Ticket {
         let kind = if is_fenced { LockKind::Fenced(FencingToken::MAX) } else { LockKind::Plain };
-        self.expire_background(now, notify);
+        self.expire_background(now);
         // No node is shown a token.
         let no_token = OwnerToken::from_entropy([0; OwnerToken::ENTROPY]);
         let ticket = self.rounds.open_command(Purpose::Inspect, (key, &no_token), kind);
-        let ready = self.prepare_all(ticket, now, notify);
+        let ready = self.prepare_all(ticket, now);
         for node in ready.iter() {
             let connection = self.apart(node);
             connection.note_request(now);

@@ -17,7 +17,6 @@ use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::quarantine::{RestartPolicy, UNTRUSTED};
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Vote;
-use crate::engine::driver::WaitSlots;
 use crate::engine::node_connection::NodeConnection;
 use crate::os::clock;
 use crate::protocol::session::{HandshakeState, Ticket};
@@ -29,7 +28,7 @@ const MOST_REPEATED: u8 = 8;
 
 impl Nodes {
     /// The node was looked at on its connection.
-    pub(super) fn on_look(&mut self, node: NodeId, now: Timestamp, notify: &mut WaitSlots) {
+    pub(super) fn on_look(&mut self, node: NodeId, now: Timestamp) {
         let wall = u64::try_from(clock::since_epoch().as_micros()).unwrap_or(u64::MAX);
         let identity = self.connections[node.index()].session.identity();
         let seen = if self.node(node).is_in_use() { identity.seen(wall) } else { Seen::Silent };
@@ -41,11 +40,11 @@ impl Nodes {
         if self.incarnations.judging.is_none_or(|judging| judging.stage != Stage::Noting) {
             self.incarnations.note_answer(node, asked_at);
         }
-        self.judge(now, notify);
+        self.judge(now);
     }
 
     /// The node has answered a note. Its age is still that of the look before.
-    pub(super) fn on_noted(&mut self, node: NodeId, now: Timestamp, notify: &mut WaitSlots) {
+    pub(super) fn on_noted(&mut self, node: NodeId, now: Timestamp) {
         let identity = self.connections[node.index()].session.identity();
         let judged = self.incarnations.seen[node.index()];
         if let Seen::Look(Look { wall, .. }) = judged {
@@ -63,17 +62,11 @@ impl Nodes {
             self.states.mark_refusing(node, Fault::new(Phase::Reply, cause), now);
         }
         self.incarnations.note_answer(node, Timestamp::NEVER);
-        self.judge(now, notify);
+        self.judge(now);
     }
 
     /// The connection is lost, or the node may not vote on it.
-    pub(super) fn on_silence(
-        &mut self,
-        node: NodeId,
-        (fault, is_idle): (Fault, bool),
-        now: Timestamp,
-        notify: &mut WaitSlots,
-    ) {
+    pub(super) fn on_silence(&mut self, node: NodeId, (fault, is_idle): (Fault, bool), now: Timestamp) {
         self.incarnations.seen[node.index()] = Seen::Silent;
         self.incarnations.note_answer(node, Timestamp::NEVER);
         if self.node(node).is_closed() && is_idle {
@@ -81,18 +74,18 @@ impl Nodes {
         }
         for mut held in self.incarnations.take_held(|held| held.node == node) {
             held.vote = Vote::Fault(fault);
-            self.count_held(held, now, notify);
+            self.count_held(held, now);
         }
-        self.judge(now, notify);
+        self.judge(now);
     }
 
     /// The owner of a round waits no longer: what these nodes have answered does not count, unless it decides nothing.
-    pub(super) fn give_up_held(&mut self, ticket: Ticket, notify: &mut WaitSlots) {
+    pub(super) fn give_up_held(&mut self, ticket: Ticket) {
         for HeldVote { node, mut vote, .. } in self.incarnations.take_held(|held| held.ticket == ticket) {
             if self.rounds.round(ticket).is_some_and(|round| round.tally().can_be_won()) {
                 vote = in_quarantine(self.rounds.purpose(ticket), vote);
             }
-            self.rounds.vote(ticket, node, &vote, notify);
+            self.rounds.vote(ticket, node, &vote);
             self.rounds.unrefer(ticket);
         }
     }
@@ -105,13 +98,13 @@ impl Nodes {
 
     /// Judges the nodes without those that are late, if it is time to. While no call was made, no thread has read what
     /// they have replied: that counts.
-    pub(super) fn judge_late(&mut self, now: Timestamp, notify: &mut WaitSlots) {
+    pub(super) fn judge_late(&mut self, now: Timestamp) {
         if now < self.incarnations.due() {
             return;
         }
         for node in self.nodes() {
             if self.node(node).is_open() {
-                self.read(node, now, notify);
+                self.read(node, now);
             }
         }
         let timeout = self.incarnations.node_timeout;
@@ -122,11 +115,11 @@ impl Nodes {
             }
             judging.is_late = now >= judging.deadline;
         }
-        self.judge(now, notify);
+        self.judge(now);
     }
 
     /// Judges the nodes, as far as that is possible now.
-    pub(super) fn judge(&mut self, now: Timestamp, notify: &mut WaitSlots) {
+    pub(super) fn judge(&mut self, now: Timestamp) {
         let is_to_note = self.incarnations.rules.is_open(&self.incarnations.seen);
         if self.incarnations.judging.is_none() && (is_to_note || self.incarnations.awaits_others()) {
             let limit = if is_to_note { now.before(self.incarnations.node_timeout) } else { Timestamp::ORIGIN };
@@ -146,7 +139,7 @@ impl Nodes {
                 Stage::Looking if is_to_note && !old.is_empty() => self.look_at(old, Stage::LookingAgain, now),
                 Stage::Looking | Stage::LookingAgain => self.send_notes(now),
                 Stage::Noting if is_outrun && repeats < MOST_REPEATED => self.send_notes(now),
-                Stage::Noting => self.end_judging(now, notify),
+                Stage::Noting => self.end_judging(now),
             }
         }
     }
@@ -200,7 +193,7 @@ impl Nodes {
         }
     }
 
-    fn end_judging(&mut self, now: Timestamp, notify: &mut WaitSlots) {
+    fn end_judging(&mut self, now: Timestamp) {
         self.incarnations.judging = None;
         self.note_standings();
         for mut held in self.incarnations.take_held(|_| true) {
@@ -209,7 +202,7 @@ impl Nodes {
             {
                 held.vote = Vote::Fault(fault);
             }
-            self.count_held(held, now, notify);
+            self.count_held(held, now);
         }
     }
 
@@ -282,9 +275,9 @@ impl Nodes {
         }
     }
 
-    fn count_held(&mut self, held: HeldVote, now: Timestamp, notify: &mut WaitSlots) {
+    fn count_held(&mut self, held: HeldVote, now: Timestamp) {
         let HeldVote { ticket, node, mut vote, fence } = held;
-        if self.count_vote((ticket, node), (&mut vote, fence), now, notify) {
+        if self.count_vote((ticket, node), (&mut vote, fence), now) {
             self.note_answer(node, now);
         }
     }

@@ -26,7 +26,7 @@ mod subscribers;
 mod unsettled;
 mod vote_filter;
 
-use super::driver::{Reactor, WaitSlot, WaitSlots};
+use super::driver::{Reactor, WaitSlot};
 use super::node_connection::{NodeConnection, Received};
 use super::rounds::{RoundResult, Rounds};
 use crate::algorithm::fault::{Cause, Fault};
@@ -149,28 +149,28 @@ impl Nodes {
     }
 
     /// Ends the background releases whose deadlines have passed.
-    fn expire_background(&mut self, now: Timestamp, notify: &mut WaitSlots) {
-        self.expire_background_until(now, now, notify);
+    fn expire_background(&mut self, now: Timestamp) {
+        self.expire_background_until(now, now);
     }
 
     /// Ends all background releases: the client has ended, and their outcome is still counted.
-    pub(super) fn end_background(&mut self, now: Timestamp, notify: &mut WaitSlots) {
-        self.expire_background_until(Timestamp::NEVER, now, notify);
+    pub(super) fn end_background(&mut self, now: Timestamp) {
+        self.expire_background_until(Timestamp::NEVER, now);
     }
 
-    fn expire_background_until(&mut self, deadline: Timestamp, now: Timestamp, notify: &mut WaitSlots) {
+    fn expire_background_until(&mut self, deadline: Timestamp, now: Timestamp) {
         self.leave_late(now);
         while let Some(ticket) = self.background.pop_expired(&self.rounds, deadline) {
-            self.expire(ticket, now, notify);
+            self.expire(ticket, now);
         }
     }
 
     /// Processes what has happened to a connection since it was last used, and closes it if it exceeded a limit.
-    fn refresh(&mut self, node: NodeId, now: Timestamp, notify: &mut WaitSlots) {
+    fn refresh(&mut self, node: NodeId, now: Timestamp) {
         let was_open = self.node(node).is_open();
         let is_due = self.node(node).due(now) <= now;
         if let Err(fault) = self.node_mut(node).advance(now) {
-            self.lose(node, fault, now, notify);
+            self.lose(node, fault, now);
         }
         // Another address is tried, which the driver does not poll for yet.
         self.poll.note_change(is_due);
@@ -179,19 +179,19 @@ impl Nodes {
         }
         if self.node(node).needs_read(now) {
             // The end of a connection shows only when nothing is left before it.
-            self.read_while(|received| received != Received::Nothing, node, now, notify);
+            self.read_while(|received| received != Received::Nothing, node, now);
         }
         if let Some(fault) = self.node(node).exceeded_limit(now) {
-            self.lose(node, fault, now, notify);
+            self.lose(node, fault, now);
         }
     }
 
     /// Begins to connect, and queues the pending releases.
-    fn open(&mut self, node: NodeId, now: Timestamp, notify: &mut WaitSlots) -> Result<(), Fault> {
+    fn open(&mut self, node: NodeId, now: Timestamp) -> Result<(), Fault> {
         // A server that is near is connected to at once: the drop of a guard does not wait, and may be the last call.
         let connection = self.node_mut(node);
         if let Err(fault) = connection.open(now).and_then(|()| connection.advance(now)) {
-            self.lose(node, fault, now, notify);
+            self.lose(node, fault, now);
             return Err(fault);
         }
         self.poll.note_change(true);
@@ -205,7 +205,7 @@ impl Nodes {
     /// Closes a connection that has failed: each round that expects a reply gets the fault as the node's vote, and
     /// unanswered releases become pending. Where the server has closed a connection that was in use, what was not
     /// written is queued on another one (rule 2.11).
-    fn lose(&mut self, node: NodeId, fault: Fault, now: Timestamp, notify: &mut WaitSlots) {
+    fn lose(&mut self, node: NodeId, fault: Fault, now: Timestamp) {
         if self.node_mut(node).asks_for_tls(fault, now) {
             return self.poll.note_change(true);
         }
@@ -231,24 +231,24 @@ impl Nodes {
                     unwritten.push(ticket);
                 }
                 Abandoned::Unwritten | Abandoned::Acquire | Abandoned::Check | Abandoned::Extend => {
-                    self.rounds.vote(ticket, node, &Vote::Fault(fault), notify);
+                    self.rounds.vote(ticket, node, &Vote::Fault(fault));
                     self.rounds.unrefer(ticket);
                 }
-                Abandoned::Release => self.defer_abandoned(node, ticket, (fault, is_closed_in_use), notify),
+                Abandoned::Release => self.defer_abandoned(node, ticket, (fault, is_closed_in_use)),
             }
         }
         if !unwritten.is_empty() {
-            self.queue_unwritten(node, &unwritten, (fault, now), notify);
+            self.queue_unwritten(node, &unwritten, (fault, now));
         }
-        self.on_silence(node, (fault, is_idle), now, notify);
+        self.on_silence(node, (fault, is_idle), now);
     }
 
     /// Writes what a connection's socket takes.
-    fn write(&mut self, node: NodeId, now: Timestamp, notify: &mut WaitSlots) {
+    fn write(&mut self, node: NodeId, now: Timestamp) {
         if let Err(fault) = self.flush_node(node, now) {
             // The server may have said why before it closed.
-            if self.read(node, now, notify) {
-                self.lose(node, fault, now, notify);
+            if self.read(node, now) {
+                self.lose(node, fault, now);
             }
         }
     }
@@ -266,19 +266,19 @@ impl Nodes {
     }
 
     /// Writes and reads what a poll has found the connection ready for.
-    fn serve(&mut self, node: NodeId, watch: &Watch, now: Timestamp, notify: &mut WaitSlots) {
+    fn serve(&mut self, node: NodeId, watch: &Watch, now: Timestamp) {
         let interest = watch.streams[node.index()].as_ref();
         if !interest.is_some_and(|interest| self.node(node).is_on(&interest.stream)) {
             return;
         }
         if watch.writable.contains(node) {
             match self.node_mut(node).advance(now) {
-                Ok(()) => self.write(node, now, notify),
-                Err(fault) => self.lose(node, fault, now, notify),
+                Ok(()) => self.write(node, now),
+                Err(fault) => self.lose(node, fault, now),
             }
         }
         if watch.readable.contains(node) && self.node(node).is_open() {
-            self.read(node, now, notify);
+            self.read(node, now);
         }
     }
 
@@ -299,12 +299,12 @@ impl Reactor for Nodes {
         self.clock.now()
     }
 
-    fn begin(&mut self, submission: &Submission, now: Timestamp, notify: &mut WaitSlots) -> (Ticket, bool) {
-        self.begin_submission(submission, now, notify)
+    fn begin(&mut self, submission: &Submission, now: Timestamp) -> (Ticket, bool) {
+        self.begin_submission(submission, now)
     }
 
-    fn begin_posted(&mut self, posting: Posting, now: Timestamp, notify: &mut WaitSlots) {
-        self.begin_posting(posting, now, notify);
+    fn begin_posted(&mut self, posting: Posting, now: Timestamp) {
+        self.begin_posting(posting, now);
     }
 
     fn conclude(&mut self, ticket: Ticket) -> RoundResult {
@@ -319,7 +319,11 @@ impl Reactor for Nodes {
         self.rounds.assign(ticket, slot);
     }
 
-    fn expire(&mut self, ticket: Ticket, now: Timestamp, notify: &mut WaitSlots) {
+    fn next_decided(&mut self) -> Option<WaitSlot> {
+        self.rounds.next_decided()
+    }
+
+    fn expire(&mut self, ticket: Ticket, now: Timestamp) {
         if self.rounds.has_soft_deadline(ticket) {
             return;
         }
@@ -327,23 +331,23 @@ impl Reactor for Nodes {
         // A thread that comes late to its deadline does not blame the nodes: what they had answered by now counts.
         for node in self.undecided(ticket).iter() {
             if !self.rounds.is_decided(ticket) && self.node(node).is_open() {
-                self.read(node, now, notify);
+                self.read(node, now);
             }
         }
-        self.judge_late(now, notify);
+        self.judge_late(now);
         for node in self.undecided(ticket).without(self.held_nodes(ticket)).iter() {
             if !self.rounds.is_decided(ticket) {
                 let fault = self.apart(node).fault_at_deadline(now);
-                self.rounds.vote(ticket, node, &Vote::Fault(fault), notify);
+                self.rounds.vote(ticket, node, &Vote::Fault(fault));
             }
         }
-        self.give_up_held(ticket, notify);
+        self.give_up_held(ticket);
     }
 
-    fn flush(&mut self, notify: &mut WaitSlots) {
+    fn flush(&mut self) {
         let (nodes, queued_at) = self.commands.take_unsent();
         for node in nodes.iter() {
-            self.write(node, queued_at, notify);
+            self.write(node, queued_at);
         }
     }
 
@@ -366,37 +370,37 @@ impl Reactor for Nodes {
         watch.poll(timeout.min(watch.limit));
     }
 
-    fn absorb(&mut self, mut watch: Box<Watch>, now: Timestamp, notify: &mut WaitSlots) {
+    fn absorb(&mut self, mut watch: Box<Watch>, now: Timestamp) {
         self.poll.drain_waker(&watch);
         self.leave_late(now);
         if watch.woken {
             for node in self.nodes() {
                 if let Err(fault) = self.node_mut(node).resolved(now) {
-                    self.lose(node, fault, now, notify);
+                    self.lose(node, fault, now);
                 }
             }
         }
         for node in watch.readable.union(watch.writable).iter() {
-            self.serve(node, &watch, now, notify);
+            self.serve(node, &watch, now);
         }
         for node in self.poll.timed().iter() {
             if self.node(node).due(now) < Timestamp::NEVER {
-                self.refresh(node, now, notify);
+                self.refresh(node, now);
             }
         }
         let mut ended = Vec::new();
         let (connections, rounds) = (&self.connections, &mut self.rounds);
-        let is_changed = self.subscribers.absorb(&mut watch, connections, rounds, &mut ended, now, notify);
+        let is_changed = self.subscribers.absorb(&mut watch, connections, rounds, &mut ended, now);
         self.poll.note_change(is_changed);
         self.poll.put_back(watch, &self.connections);
         for (node, notice) in ended {
             self.leave_ended(node, &notice, now);
         }
         self.cut_log();
-        self.judge_late(now, notify);
-        self.serve_pending(now, notify);
-        self.end_settled(now, notify);
-        self.expire_background(now, notify);
+        self.judge_late(now);
+        self.serve_pending(now);
+        self.end_settled(now);
+        self.expire_background(now);
     }
 
     fn interrupt(&mut self) {
@@ -421,16 +425,16 @@ impl Reactor for Nodes {
         if is_judging { Some(now) } else { self.releases.next(&self.connections, &self.log, now) }
     }
 
-    fn await_work(&mut self, now: Timestamp, notify: &mut WaitSlots) -> Ticket {
-        self.await_settled(Settled::Sent, now, notify)
+    fn await_work(&mut self, now: Timestamp) -> Ticket {
+        self.await_settled(Settled::Sent, now)
     }
 
     fn leave_work(&mut self, ticket: Ticket) {
         self.leave_settled(ticket);
     }
 
-    fn interrupt_work(&mut self, notify: &mut WaitSlots) {
-        self.releases.notify_all(&mut self.rounds, notify);
+    fn interrupt_work(&mut self) {
+        self.releases.notify_all(&mut self.rounds);
         self.poll.note_change(true);
     }
 }

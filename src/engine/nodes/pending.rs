@@ -24,7 +24,7 @@ use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::pending_release::Settled;
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Vote;
-use crate::engine::driver::{Reactor, WaitSlots};
+use crate::engine::driver::Reactor;
 use crate::engine::rounds::Purpose;
 use crate::protocol::session::Ticket;
 
@@ -49,17 +49,11 @@ impl Nodes {
     /// Keeps a release that a lost connection left unanswered, if its key may be on the node. The node's vote is the
     /// fault. It has none yet if the release is sent at once on another connection: when the server has closed one that
     /// was in use.
-    pub(super) fn defer_abandoned(
-        &mut self,
-        node: NodeId,
-        ticket: Ticket,
-        (fault, is_closed_in_use): (Fault, bool),
-        notify: &mut WaitSlots,
-    ) {
+    pub(super) fn defer_abandoned(&mut self, node: NodeId, ticket: Ticket, (fault, is_closed_in_use): (Fault, bool)) {
         let round = self.rounds.round(ticket);
         let is_needed = round.is_some_and(|round| self.node(node).may_hold(round.conditions()));
         if !(is_needed && is_closed_in_use && self.rounds.resend(ticket, node)) {
-            self.rounds.vote(ticket, node, &Vote::Fault(fault), notify);
+            self.rounds.vote(ticket, node, &Vote::Fault(fault));
         }
         match is_needed {
             true => self.defer_release(node, ticket, None),
@@ -68,18 +62,11 @@ impl Nodes {
     }
 
     /// The node could not run a release: keeps it for later.
-    pub(super) fn note_not_run(
-        &mut self,
-        node: NodeId,
-        ticket: Ticket,
-        fault: Fault,
-        now: Timestamp,
-        notify: &mut WaitSlots,
-    ) {
+    pub(super) fn note_not_run(&mut self, node: NodeId, ticket: Ticket, fault: Fault, now: Timestamp) {
         let purpose = self.rounds.purpose(ticket);
         let mut vote = Vote::Fault(fault);
         self.filter(node).filter_vote(purpose, &mut vote, now);
-        self.rounds.vote(ticket, node, &vote, notify);
+        self.rounds.vote(ticket, node, &vote);
         self.filter(node).note_vote(Some(Purpose::Release), &vote, now);
         self.defer_release(node, ticket, Some((fault, now)));
     }
@@ -106,10 +93,10 @@ impl Nodes {
     }
 
     /// Does what is due for pending releases: drops those whose keys have ended, makes connections again, sends.
-    pub(super) fn serve_pending(&mut self, now: Timestamp, notify: &mut WaitSlots) {
+    pub(super) fn serve_pending(&mut self, now: Timestamp) {
         for node in self.releases.nodes(&self.connections, &self.log).iter() {
             if let Some(fault) = self.node(node).exceeded_limit(now) {
-                self.lose(node, fault, now, notify);
+                self.lose(node, fault, now);
             }
             if self.node(node).pending_due() > now {
                 continue;
@@ -117,43 +104,38 @@ impl Nodes {
             if let Some(fault) = self.node(node).retry_reason(now)
                 && !self.node(node).runs_releases()
             {
-                self.lose(node, fault, now, notify);
+                self.lose(node, fault, now);
             }
             self.flush_pending(node, now);
             let connection = self.node(node);
             if !connection.pending.is_empty()
                 && connection.is_closed()
                 && connection.may_open(now).is_ok()
-                && let Err(fault) = self.open(node, now, notify)
+                && let Err(fault) = self.open(node, now)
             {
-                self.give_up_resending(node, fault, notify);
+                self.give_up_resending(node, fault);
             }
             self.commands.on_queued(NodeSet::from_iter([node]), now);
         }
     }
 
     /// Begins to wait for releases.
-    pub(in crate::engine) fn await_settled(
-        &mut self,
-        target: Settled,
-        now: Timestamp,
-        notify: &mut WaitSlots,
-    ) -> Ticket {
+    pub(in crate::engine) fn await_settled(&mut self, target: Settled, now: Timestamp) -> Ticket {
         let no_token = OwnerToken::from_entropy([0; OwnerToken::ENTROPY]);
         let ticket = self.rounds.open(Purpose::Wait, &[], &no_token);
         self.rounds.set_soft_deadline(ticket, true);
         self.releases.enter(ticket, target);
         // The driver has to bound its poll by what is due for releases.
         self.poll.note_change(true);
-        self.end_settled(now, notify);
+        self.end_settled(now);
         ticket
     }
 
     /// Ends the waits for what has been reached.
-    pub(super) fn end_settled(&mut self, now: Timestamp, notify: &mut WaitSlots) {
+    pub(super) fn end_settled(&mut self, now: Timestamp) {
         if self.releases.is_awaited() {
             let is_sent = self.work_due(now).is_none_or(|due| due > now);
-            self.releases.notify(&self.connections, &self.log, is_sent, &mut self.rounds, notify);
+            self.releases.notify(&self.connections, &self.log, is_sent, &mut self.rounds);
         }
     }
 
@@ -181,10 +163,10 @@ impl Nodes {
     }
 
     /// The other connection could not be made: this is the node's vote in the releases that were to be sent on it.
-    fn give_up_resending(&mut self, node: NodeId, fault: Fault, notify: &mut WaitSlots) {
+    fn give_up_resending(&mut self, node: NodeId, fault: Fault) {
         for ticket in self.connections[node.index()].pending.tickets() {
             if self.rounds.round(ticket).is_some_and(|round| round.was_resent(node)) {
-                self.rounds.vote(ticket, node, &Vote::Fault(fault), notify);
+                self.rounds.vote(ticket, node, &Vote::Fault(fault));
             }
         }
     }

@@ -8,7 +8,6 @@ use crate::algorithm::lock_kind::{Access, LockKind};
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::queue::{Entry, EntryKind, TakeRequest, TicketRequest};
 use crate::algorithm::time::Timestamp;
-use crate::engine::driver::WaitSlots;
 use crate::engine::interrupt::Interrupt;
 use crate::engine::rounds::Purpose;
 use crate::engine::wait_registry::{WaitRegistry, Wakening};
@@ -90,8 +89,8 @@ impl Nodes {
 
     /// Begins a wait for messages to a call. It ends at once when something has arrived, or the interrupt was set,
     /// before.
-    pub(in crate::engine) fn sleep(&mut self, call: u64, now: Timestamp, notify: &mut WaitSlots) -> Ticket {
-        let (ticket, is_changed) = self.subscribers.sleep(call, &self.connections, &mut self.rounds, now, notify);
+    pub(in crate::engine) fn sleep(&mut self, call: u64, now: Timestamp) -> Ticket {
+        let (ticket, is_changed) = self.subscribers.sleep(call, &self.connections, &mut self.rounds, now);
         self.poll.note_change(is_changed);
         ticket
     }

@@ -11,7 +11,6 @@ use crate::algorithm::latency::Histogram;
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::time::Timestamp;
-use crate::engine::driver::WaitSlots;
 use crate::engine::rounds::{Purpose, RoundResult};
 use crate::events::metrics::nodes::{MISMATCHES, NodeSample};
 use crate::events::node_states::NodeMode;
@@ -71,12 +70,12 @@ impl NodeStatusSnapshot {
 
 impl Nodes {
     /// Asks every node whether it may vote, and begins to connect to those that there is no connection to.
-    pub(in crate::engine) fn check(&mut self, now: Timestamp, notify: &mut WaitSlots) -> Ticket {
-        self.expire_background(now, notify);
+    pub(in crate::engine) fn check(&mut self, now: Timestamp) -> Ticket {
+        self.expire_background(now);
         // It is about no key.
         let no_token = OwnerToken::from_entropy([0; OwnerToken::ENTROPY]);
         let ticket = self.rounds.open(Purpose::Check, b"", &no_token);
-        let ready = self.prepare_all(ticket, now, notify);
+        let ready = self.prepare_all(ticket, now);
         for node in ready.iter() {
             let connection = self.apart(node);
             connection.note_request(now);
@@ -97,11 +96,11 @@ impl Nodes {
     }
 
     /// The state of each node now, in their order. Connections that were closed meanwhile are noticed.
-    pub(in crate::engine) fn status(&mut self, now: Timestamp, notify: &mut WaitSlots) -> Vec<NodeStatusSnapshot> {
+    pub(in crate::engine) fn status(&mut self, now: Timestamp) -> Vec<NodeStatusSnapshot> {
         self.leave_late(now);
         for node in self.nodes() {
             if self.node(node).is_open() {
-                self.refresh(node, now, notify);
+                self.refresh(node, now);
             }
         }
         self.nodes().map(|node| self.snapshot(node, now)).collect()

@@ -12,7 +12,6 @@ use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::queue::Entry;
 use crate::algorithm::time::Timestamp;
-use crate::engine::driver::WaitSlots;
 use crate::engine::node_connection::NodeConnection;
 use crate::engine::rounds::{Purpose, Rounds};
 use crate::engine::subscriber::Subscriber;
@@ -135,7 +134,6 @@ impl Subscribers {
         nodes: &[NodeConnection],
         rounds: &mut Rounds,
         now: Timestamp,
-        notify: &mut WaitSlots,
     ) -> (Ticket, bool) {
         let no_token = OwnerToken::from_entropy([0; OwnerToken::ENTROPY]);
         let ticket = rounds.open(Purpose::Wait, b"", &no_token);
@@ -144,7 +142,7 @@ impl Subscribers {
         // The driver polls the subscriber connections only while calls sleep.
         let is_changed = is_opened || !self.registry.has_sleepers();
         if !self.registry.sleep(call, ticket) {
-            rounds.end_wait(ticket, notify);
+            rounds.end_wait(ticket);
         }
         (ticket, is_changed)
     }
@@ -191,10 +189,9 @@ impl Subscribers {
         rounds: &mut Rounds,
         ended: &mut Vec<(NodeId, Notice)>,
         now: Timestamp,
-        notify: &mut WaitSlots,
     ) -> bool {
         if watch.woken {
-            self.registry.interrupted().for_each(|ticket| rounds.end_wait(ticket, notify));
+            self.registry.interrupted().for_each(|ticket| rounds.end_wait(ticket));
         }
         if self.connections.is_empty() {
             watch.subscribers.clear();
@@ -203,7 +200,7 @@ impl Subscribers {
         for node in watch.readable_subscribers.iter() {
             let interest = watch.subscribers.get(node.index()).and_then(Option::as_ref);
             if interest.is_some_and(|interest| self.connections[node.index()].is_on(&interest.stream)) {
-                self.read(node, rounds, ended, now, notify);
+                self.read(node, rounds, ended, now);
             }
         }
         let is_changed = self.registry.has_waiters() && self.connect(nodes, now);
@@ -222,20 +219,13 @@ impl Subscribers {
         }
     }
 
-    fn read(
-        &mut self,
-        node: NodeId,
-        rounds: &mut Rounds,
-        ended: &mut Vec<(NodeId, Notice)>,
-        now: Timestamp,
-        notify: &mut WaitSlots,
-    ) {
+    fn read(&mut self, node: NodeId, rounds: &mut Rounds, ended: &mut Vec<(NodeId, Notice)>, now: Timestamp) {
         let registry = &mut self.registry;
         let (mut refusal, mut is_confirmed) = (None, false);
         let is_open = self.connections[node.index()].ready(now, |event| match event {
             SubscriptionEvent::Confirmed => {
                 is_confirmed = true;
-                registry.on_confirmed(node, now).into_iter().for_each(|ticket| rounds.end_wait(ticket, notify));
+                registry.on_confirmed(node, now).into_iter().for_each(|ticket| rounds.end_wait(ticket));
             }
             SubscriptionEvent::Received(notice) => {
                 let note = Note { node, message: notice.message, at: now };
@@ -244,7 +234,7 @@ impl Subscribers {
                     // A call that has ended may have got several.
                     Reaction::Leave if ended.iter().any(|(at, other)| *at == node && other.entry == notice.entry) => {}
                     Reaction::Leave => ended.push((node, notice)),
-                    Reaction::Wake(ticket) => rounds.end_wait(ticket, notify),
+                    Reaction::Wake(ticket) => rounds.end_wait(ticket),
                 }
             }
             SubscriptionEvent::Refused(fault) => refusal = Some(fault),
@@ -253,7 +243,7 @@ impl Subscribers {
             self.subscribe_denied.set(node, false);
         }
         if !is_open {
-            self.registry.on_lost(node).into_iter().for_each(|ticket| rounds.end_wait(ticket, notify));
+            self.registry.on_lost(node).into_iter().for_each(|ticket| rounds.end_wait(ticket));
         }
         if let Some(fault) = refusal
             && self.subscribe_denied.insert(node)

@@ -3,7 +3,6 @@
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::pending_release::Settled;
 use crate::algorithm::time::Timestamp;
-use crate::engine::driver::WaitSlots;
 use crate::engine::node_connection::NodeConnection;
 use crate::engine::rounds::Rounds;
 use crate::protocol::session::{Log, Ticket};
@@ -109,14 +108,7 @@ impl UnsettledReleases {
     }
 
     /// Ends the waits for what has been reached. `is_sent`: nothing is left to do at once.
-    pub(super) fn notify(
-        &self,
-        connections: &[NodeConnection],
-        log: &Log,
-        is_sent: bool,
-        rounds: &mut Rounds,
-        notify: &mut WaitSlots,
-    ) {
+    pub(super) fn notify(&self, connections: &[NodeConnection], log: &Log, is_sent: bool, rounds: &mut Rounds) {
         let is_answered = !connections.iter().any(|connection| connection.awaits_release(log));
         for &(ticket, target) in &self.waits {
             let is_reached = match target {
@@ -125,15 +117,15 @@ impl UnsettledReleases {
                 Settled::Sent => is_sent,
             };
             if is_reached {
-                rounds.end_wait(ticket, notify);
+                rounds.end_wait(ticket);
             }
         }
     }
 
     /// Ends all waits.
-    pub(super) fn notify_all(&self, rounds: &mut Rounds, notify: &mut WaitSlots) {
+    pub(super) fn notify_all(&self, rounds: &mut Rounds) {
         for &(ticket, _) in &self.waits {
-            rounds.end_wait(ticket, notify);
+            rounds.end_wait(ticket);
         }
     }
 }

@@ -12,7 +12,7 @@ mod refusals;
 mod result;
 mod withdrawal;
 
-use super::driver::{WaitSlot, WaitSlots};
+use super::driver::WaitSlot;
 use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::fault_counts::FaultCounts;
 use crate::algorithm::fence::{Fences, FencingToken};
@@ -29,6 +29,7 @@ use crate::protocol::operation::Operation;
 use crate::protocol::session::Ticket;
 pub(crate) use purpose::{Purpose, Straggler};
 pub(crate) use result::RoundResult;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Longest key buffer that an unused slot keeps.
@@ -132,6 +133,8 @@ pub(crate) struct Rounds {
     slots: Vec<Round>,
     unused: Vec<u32>,
     fault_counts: Box<[FaultCounts]>,
+    /// The owners that sleep on a round which was decided, until the driver has woken them.
+    decided: VecDeque<WaitSlot>,
     /// Where outcomes are reported, if anywhere.
     events: Option<Arc<EventQueue>>,
 }
@@ -139,7 +142,7 @@ pub(crate) struct Rounds {
 impl Rounds {
     pub(crate) fn new(nodes: usize, events: Option<Arc<EventQueue>>) -> Rounds {
         let fault_counts = vec![FaultCounts::default(); nodes].into();
-        Rounds { slots: Vec::new(), unused: Vec::new(), fault_counts, events }
+        Rounds { slots: Vec::new(), unused: Vec::new(), fault_counts, decided: VecDeque::new(), events }
     }
 
     /// Opens a round. The caller has the first reference to it.
@@ -288,8 +291,13 @@ impl Rounds {
         }
     }
 
-    /// Counts a vote, and notes the wait slot of a round that it decides.
-    pub(crate) fn vote(&mut self, ticket: Ticket, node: NodeId, vote: &Vote, notify: &mut WaitSlots) {
+    /// The next owner to be woken.
+    pub(crate) fn next_decided(&mut self) -> Option<WaitSlot> {
+        self.decided.pop_front()
+    }
+
+    /// Counts a vote.
+    pub(crate) fn vote(&mut self, ticket: Ticket, node: NodeId, vote: &Vote) {
         let Some(round) = live(&mut self.slots, ticket) else { return };
         if round.tally.record(node, *vote)
             && let Vote::Fault(fault) = vote
@@ -300,7 +308,7 @@ impl Rounds {
         if !round.decided && round.has_verdict() {
             round.decided = true;
             if let Owner::Asleep(slot) = round.owner {
-                notify.insert(slot);
+                self.decided.push_back(slot);
             }
             if round.context.is_some() {
                 self.push_verdict(ticket);
@@ -309,8 +317,8 @@ impl Rounds {
     }
 
     /// Counts the last vote of a node that refers to the round: it grants or refuses.
-    pub(crate) fn count(&mut self, ticket: Ticket, node: NodeId, is_granted: bool, notify: &mut WaitSlots) {
-        self.vote(ticket, node, if is_granted { &Vote::Granted } else { &Vote::Refused }, notify);
+    pub(crate) fn count(&mut self, ticket: Ticket, node: NodeId, is_granted: bool) {
+        self.vote(ticket, node, if is_granted { &Vote::Granted } else { &Vote::Refused });
         self.unrefer(ticket);
     }
 
@@ -328,12 +336,12 @@ impl Rounds {
     }
 
     /// Ends a wait.
-    pub(crate) fn end_wait(&mut self, ticket: Ticket, notify: &mut WaitSlots) {
+    pub(crate) fn end_wait(&mut self, ticket: Ticket) {
         if let Some(round) = self.round_mut(ticket)
             && !std::mem::replace(&mut round.decided, true)
             && let Owner::Asleep(slot) = round.owner
         {
-            notify.insert(slot);
+            self.decided.push_back(slot);
         }
     }
 
@@ -420,12 +428,6 @@ impl Rounds {
     /// Whether the verdict is in. A round that is gone has nothing to wait for.
     pub(crate) fn is_decided(&self, ticket: Ticket) -> bool {
         self.round(ticket).is_none_or(|round| round.decided)
-    }
-
-    /// How many rounds there are references to.
-    #[cfg(test)]
-    pub(crate) fn in_flight(&self) -> usize {
-        self.slots.len() - self.unused.len()
     }
 
     fn round_mut(&mut self, ticket: Ticket) -> Option<&mut Round> {

@@ -13,18 +13,25 @@ fn rounds_of(nodes: usize) -> (Rounds, Ticket) {
     (rounds, ticket)
 }
 
+impl Rounds {
+    /// How many rounds there are references to.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.slots.len() - self.unused.len()
+    }
+}
+
 #[test]
 fn a_straggler_finds_its_round_and_then_nobody_does() {
     let (mut rounds, ticket) = rounds();
     rounds.refer(ticket, NodeSet::first(3));
-    rounds.vote(ticket, NodeId::new(0), &Vote::Granted, &mut WaitSlots::default());
+    rounds.vote(ticket, NodeId::new(0), &Vote::Granted);
     assert!(!rounds.is_decided(ticket));
-    rounds.vote(ticket, NodeId::new(1), &Vote::Granted, &mut WaitSlots::default());
+    rounds.vote(ticket, NodeId::new(1), &Vote::Granted);
     assert!(rounds.is_decided(ticket));
     for _ in 0..3 {
         rounds.unrefer(ticket);
     }
-    rounds.vote(ticket, NodeId::new(2), &Vote::Refused, &mut WaitSlots::default());
+    rounds.vote(ticket, NodeId::new(2), &Vote::Refused);
     assert_eq!(rounds.round(ticket).unwrap().tally().refused().len(), 1);
     rounds.unrefer(ticket);
     assert!(rounds.round(ticket).is_none());
@@ -39,7 +46,7 @@ fn the_fence_of_a_grant_that_is_withdrawn_does_not_count() {
     let ticket = rounds.open_command(Purpose::Acquire, (b"k", &token), kind);
     for (index, fence) in [(0, 9), (1, 9), (2, 5)] {
         rounds.record_fence(ticket, NodeId::new(index), FencingToken::saturating(fence));
-        rounds.vote(ticket, NodeId::new(index), &Vote::Granted, &mut WaitSlots::default());
+        rounds.vote(ticket, NodeId::new(index), &Vote::Granted);
         if index == 0 {
             rounds.withdraw(NodeId::new(0), Fault::new(Phase::Reply, Cause::Quarantined));
         }
@@ -56,7 +63,7 @@ fn a_grant_that_is_taken_back_counts_with_its_fence_when_it_is_counted_again() {
     let ticket = rounds.open_command(Purpose::Acquire, (b"k", &token), kind);
     let grant = |rounds: &mut Rounds, node| {
         rounds.record_fence(ticket, node, fence);
-        rounds.vote(ticket, node, &Vote::Granted, &mut WaitSlots::default());
+        rounds.vote(ticket, node, &Vote::Granted);
     };
     grant(&mut rounds, node);
     assert_eq!(rounds.take_back(node), [(ticket, Some(fence))]);
@@ -80,13 +87,13 @@ fn refusals_are_awaited_where_no_node_has_granted() {
         let (mut rounds, ticket) = rounds_of(nodes);
         for (index, letter) in votes.chars().enumerate() {
             let vote = if letter == 'g' { Vote::Granted } else { Vote::Refused };
-            rounds.vote(ticket, NodeId::new(index), &vote, &mut WaitSlots::default());
+            rounds.vote(ticket, NodeId::new(index), &vote);
         }
         let was_decided = rounds.is_decided(ticket);
         assert_eq!(rounds.await_refusals(ticket), is_awaited, "{votes} of {nodes}");
         assert_eq!(rounds.is_decided(ticket), was_decided && !is_awaited, "{votes} of {nodes}");
         for index in votes.len()..nodes {
-            rounds.vote(ticket, NodeId::new(index), &Vote::Refused, &mut WaitSlots::default());
+            rounds.vote(ticket, NodeId::new(index), &Vote::Refused);
         }
         assert!(rounds.is_decided(ticket), "all have voted");
     }
@@ -97,7 +104,7 @@ fn refusals_are_awaited_where_no_node_has_granted() {
 fn nothing_is_asked_again_once_the_owner_has_ceased_to_await_refusals() {
     let (mut rounds, ticket) = rounds_of(3);
     for index in 0..2 {
-        rounds.vote(ticket, NodeId::new(index), &Vote::Refused, &mut WaitSlots::default());
+        rounds.vote(ticket, NodeId::new(index), &Vote::Refused);
     }
     // For the node that has not answered.
     rounds.refer(ticket, NodeSet::from_iter([NodeId::new(2)]));
@@ -113,7 +120,7 @@ fn a_stale_ticket_does_not_vote_in_the_next_round_of_its_slot() {
     let fresh = rounds.open(Purpose::Release, b"other", &OwnerToken::from_entropy([1; 20]));
     assert_eq!(fresh.slot, stale.slot);
     for index in 0..3 {
-        rounds.vote(stale, NodeId::new(index), &Vote::Granted, &mut WaitSlots::default());
+        rounds.vote(stale, NodeId::new(index), &Vote::Granted);
     }
     rounds.unrefer(stale);
     assert!(rounds.is_decided(stale));
@@ -135,11 +142,11 @@ fn a_lock_is_free_when_the_keys_of_a_quorum_have_ended_as_far_as_nodes_have_said
         let (mut rounds, ticket) = rounds_of(nodes);
         for index in 0..faults {
             let fault = Fault::new(Phase::Connect, Cause::Refused);
-            rounds.vote(ticket, NodeId::new(index), &Vote::Fault(fault), &mut WaitSlots::default());
+            rounds.vote(ticket, NodeId::new(index), &Vote::Fault(fault));
         }
         for (index, &end) in ends.iter().enumerate() {
             let node = NodeId::new(faults + index);
-            rounds.vote(ticket, node, &Vote::Refused, &mut WaitSlots::default());
+            rounds.vote(ticket, node, &Vote::Refused);
             rounds.record_end(ticket, node, at(end));
         }
         assert_eq!(rounds.conclude(ticket).free_at, free_at, "{faults} {ends:?}");
@@ -150,14 +157,9 @@ fn a_lock_is_free_when_the_keys_of_a_quorum_have_ended_as_far_as_nodes_have_said
 fn faults_are_kept_by_node() {
     let (mut rounds, ticket) = rounds();
     let refused = Fault::new(Phase::Connect, Cause::Refused);
-    rounds.vote(ticket, NodeId::new(2), &Vote::Fault(refused), &mut WaitSlots::default());
+    rounds.vote(ticket, NodeId::new(2), &Vote::Fault(refused));
     assert!(!rounds.is_decided(ticket));
-    rounds.vote(
-        ticket,
-        NodeId::new(0),
-        &Vote::Fault(Fault::new(Phase::Reply, Cause::Closed)),
-        &mut WaitSlots::default(),
-    );
+    rounds.vote(ticket, NodeId::new(0), &Vote::Fault(Fault::new(Phase::Reply, Cause::Closed)));
     assert!(rounds.is_decided(ticket));
     let count = rounds.conclude(ticket);
     assert_eq!(count.faults, [(NodeId::new(0), Fault::new(Phase::Reply, Cause::Closed)), (NodeId::new(2), refused)]);
@@ -179,7 +181,7 @@ fn queue_reply(ticket: u64) -> QueueReply {
 /// A node refuses in turn: its reply, then its vote.
 fn refuse_in_turn(rounds: &mut Rounds, ticket: Ticket, node: usize) {
     rounds.record_queue_reply(ticket, NodeId::new(node), &queue_reply(5));
-    rounds.vote(ticket, NodeId::new(node), &Vote::Refused, &mut WaitSlots::default());
+    rounds.vote(ticket, NodeId::new(node), &Vote::Refused);
 }
 
 /// The call would have to begin again, or to repeat the round.
@@ -191,7 +193,7 @@ fn a_lost_attempt_in_turn_waits_for_a_quorum_of_replies() {
     {
         let (mut rounds, ticket) = rounds();
         queue.into_iter().for_each(|queue| rounds.collect_replies(ticket, queue));
-        rounds.vote(ticket, NodeId::new(0), &fault, &mut WaitSlots::default());
+        rounds.vote(ticket, NodeId::new(0), &fault);
         refuse_in_turn(&mut rounds, ticket, 1);
         assert_eq!(rounds.is_decided(ticket), is_decided);
         refuse_in_turn(&mut rounds, ticket, 2);
@@ -209,7 +211,7 @@ fn a_lost_attempt_in_turn_waits_for_a_quorum_of_replies() {
     // Where no quorum can reply, it waits for nothing.
     let (mut rounds, ticket) = rounds();
     rounds.collect_replies(ticket, QueueRound::new(None, u64::MAX));
-    [0, 1].into_iter().for_each(|node| rounds.vote(ticket, NodeId::new(node), &fault, &mut WaitSlots::default()));
+    [0, 1].into_iter().for_each(|node| rounds.vote(ticket, NodeId::new(node), &fault));
     assert!(rounds.is_decided(ticket));
 }
 
@@ -217,7 +219,7 @@ fn a_lost_attempt_in_turn_waits_for_a_quorum_of_replies() {
 fn what_a_node_replied_about_the_queue_is_taken_once_and_before_its_vote() {
     let (mut rounds, ticket) = rounds();
     rounds.record_queue_reply(ticket, NodeId::new(0), &queue_reply(4));
-    rounds.vote(ticket, NodeId::new(0), &Vote::Refused, &mut WaitSlots::default());
+    rounds.vote(ticket, NodeId::new(0), &Vote::Refused);
     assert!(rounds.conclude(ticket).queue.is_none(), "it was not asked in turn");
     let ticket = rounds.open(Purpose::Acquire, b"k", &OwnerToken::from_entropy([0; 20]));
     rounds.collect_replies(ticket, QueueRound::new(None, u64::MAX));

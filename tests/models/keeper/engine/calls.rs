@@ -5,7 +5,6 @@
 //! knows the names and rounds of the engine, and checks what is queued: nothing may follow the release of a
 //! lock.
 
-use super::driver::WaitSlots;
 pub(crate) use super::rounds::RoundResult;
 use super::rounds::{Purpose, Rounds, Straggler};
 use crate::algorithm::fault::{Cause, Fault, Phase};
@@ -386,7 +385,7 @@ impl Network {
         let undecided = state.rounds.round(ticket).map_or(NodeSet::EMPTY, |round| round.tally().undecided());
         for node in undecided.iter() {
             let fault = Vote::Fault(Fault::new(Phase::Reply, Cause::TimedOut));
-            state.rounds.vote(ticket, node, &fault, &mut WaitSlots::default());
+            state.rounds.vote(ticket, node, &fault);
         }
         state.rounds.conclude(ticket)
     }
@@ -438,7 +437,7 @@ impl State {
                 Vote::Granted
             }
         };
-        self.rounds.vote(request.ticket, NodeId::new(index), &vote, &mut WaitSlots::default());
+        self.rounds.vote(request.ticket, NodeId::new(index), &vote);
         self.rounds.unrefer(request.ticket);
     }
 }
