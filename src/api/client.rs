@@ -12,12 +12,13 @@ use crate::algorithm::time::Human;
 use crate::api::forked;
 use crate::engine::calls::{Engine, RoundResult};
 use crate::engine::local_queue::slots::Semaphores;
-use crate::engine::local_queue::{Queues, Unavailability};
+use crate::engine::local_queue::{LocalLock, Queues, Unavailability};
 use crate::engine::watchdog_thread::WatchdogThread;
 use crate::events::error::{Error, ErrorKind, NodeFault, Result};
 use crate::events::report::Reporter;
 use crate::os::fork::ForkEpoch;
 use crate::protocol::key_space;
+use crate::protocol::lock_key::LockKey;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -30,7 +31,7 @@ pub(crate) struct Client {
 struct SharedClient {
     created_in: ForkEpoch,
     engine: Arc<Engine>,
-    queues: Arc<Queues>,
+    queues: Queues,
     semaphores: Semaphores,
     watchdog_thread: WatchdogThread,
     report: Reporter,
@@ -58,9 +59,8 @@ pub(crate) struct Settings {
 impl Client {
     pub(crate) fn new(engine: Engine, settings: Settings, report: Reporter, created_in: ForkEpoch) -> Client {
         let engine = Arc::new(engine);
-        let queues = Arc::new(Queues::default());
-        let semaphores = Semaphores::new(Arc::clone(&queues), created_in);
-        let watchdog_thread = WatchdogThread::new(Arc::clone(&engine), Arc::clone(&queues), report.clone());
+        let (queues, semaphores) = (Queues::default(), Semaphores::new(created_in));
+        let watchdog_thread = WatchdogThread::new(Arc::clone(&engine), report.clone());
         let shared = SharedClient { created_in, engine, queues, semaphores, watchdog_thread, report, settings };
         Client { shared: Arc::new(shared) }
     }
@@ -89,8 +89,9 @@ impl Client {
         &self.shared.engine
     }
 
-    pub(crate) fn queues(&self) -> &Queues {
-        &self.shared.queues
+    /// The lock of this key, or set of keys, with its queues of threads.
+    pub(crate) fn local_lock(&self, key: &LockKey) -> LocalLock {
+        if self.is_inherited() { LocalLock::alone(key) } else { self.shared.queues.of(key) }
     }
 
     pub(crate) fn semaphores(&self) -> &Semaphores {

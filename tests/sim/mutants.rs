@@ -44,7 +44,7 @@ const MUTANTS: &[Mutant] = &[
         name: "no undo",
         file: "api/mutex/attempts.rs",
         edits: &[(
-            "self.call.client.engine().undo(self.call.key, attempt, departure, self.call.ttl.duration());",
+            "self.call.client.engine().undo(self.call.key(), attempt, departure, self.call.ttl.duration());",
             "let _ = (attempt, departure);",
         )],
     },
@@ -53,12 +53,12 @@ const MUTANTS: &[Mutant] = &[
         file: "api/mutex/attempts.rs",
         edits: &[
             (
-                "self.call.client.engine().undo(self.call.key, attempt, departure, self.call.ttl.duration());",
+                "self.call.client.engine().undo(self.call.key(), attempt, departure, self.call.ttl.duration());",
                 "let _ = (attempt, departure);",
             ),
             (
                 "        let asked = engine.acquire(",
-                "        engine.undo(self.call.key, engine.adopt(lease.0.clone(), lease.2), None, self.call.ttl.duration());\n        let asked = engine.acquire(",
+                "        engine.undo(self.call.key(), engine.adopt(lease.0.clone(), lease.2), None, self.call.ttl.duration());\n        let asked = engine.acquire(",
             ),
         ],
     },

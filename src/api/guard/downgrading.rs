@@ -32,7 +32,7 @@ impl MutexGuard {
         // Behind the extension, on each connection: the writer's entry goes, if it has one, and readers are told.
         let (entry, reached) = (self.claim.departure.take().map(|departure| departure.entry), self.held.get().reached);
         for entry in entry.map(Some).into_iter().chain([None]) {
-            self.client.engine().leave(self.key.each()[0].as_bytes(), self.claim.kind, entry, reached);
+            self.client.engine().leave(self.key().each()[0].as_bytes(), self.claim.kind, entry, reached);
         }
         if outcome == ExtendOutcome::Lost {
             return Err(Error::lease_lost(self.resource()));

@@ -16,7 +16,7 @@ use crate::algorithm::time::{LeaseTime, Readings};
 use crate::api::client::Client;
 use crate::api::lease::Lease;
 use crate::engine::calls::{AttemptRecord, LeaseRequest};
-use crate::engine::local_queue::HoldId;
+use crate::engine::local_queue::LocalLock;
 use crate::engine::watchdog_thread::{Unregistered, WatchedLock};
 use crate::events::error::{NodeFault, Result};
 use crate::events::event::LossReason;
@@ -52,7 +52,7 @@ use std::time::{Duration, SystemTime};
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct MutexGuard {
     client: Client,
-    key: LockKey,
+    local: LocalLock,
     claim: AttemptRecord,
     held: HeldCell,
     watched: OnceLock<Arc<WatchedLock>>,
@@ -61,16 +61,15 @@ pub struct MutexGuard {
 }
 
 impl MutexGuard {
-    pub(crate) fn new(
-        client: Client,
-        key: LockKey,
-        claim: AttemptRecord,
-        (lease, ttl): (Validity, Ttl),
-        watched: Option<Arc<WatchedLock>>,
-    ) -> MutexGuard {
-        let watched = watched.map_or_else(OnceLock::new, OnceLock::from);
+    pub(crate) fn new(client: Client, local: LocalLock, claim: AttemptRecord, lease: Validity, ttl: Ttl) -> MutexGuard {
         let held = HeldCell::new(Held::since_taken(lease, ttl, claim.reached));
-        MutexGuard { client, key, claim, held, watched, stands_until: LeaseTime::ORIGIN }
+        MutexGuard { client, local, claim, held, watched: OnceLock::new(), stands_until: LeaseTime::ORIGIN }
+    }
+
+    /// The watchdog's thread has its lease, if it is watched.
+    pub(crate) fn watched(mut self, watched: Option<Arc<WatchedLock>>) -> MutexGuard {
+        self.watched = watched.map_or_else(OnceLock::new, OnceLock::from);
+        self
     }
 
     /// For how long the lock may still be relied on, by the clock as it is now. Zero once it may not.
@@ -162,9 +161,9 @@ impl MutexGuard {
         let found = self.extend_by(ttl);
         let is_reported_here = if let ExtendResult::Lost(reason) = &found { self.lose(*reason) } else { true };
         // Threads of this client that wait for it may have to wait less, or longer.
-        let (hold, now) = (HoldId::of(&self.claim.token), self.client.engine().readings());
-        self.client.queues().hold_until(self.key.each(), hold, self.lease().end(), now);
-        let (report, key) = (self.client.report(), self.key.title());
+        let (hold, now) = (self.hold_id(), self.client.engine().readings());
+        self.local.hold_until(hold, self.lease().end(), now);
+        let (report, key) = (self.client.report(), self.key().title());
         Ok(match found {
             ExtendResult::Extended(repaired) => {
                 report.extended(key, ttl.duration(), false, repaired);
@@ -276,13 +275,13 @@ impl MutexGuard {
         let now = client.engine().readings();
         // Threads of this client that wait for the lock ask the servers from now on: any client may release it.
         if !client.is_inherited() {
-            client.queues().release(self.key.each(), HoldId::of(&self.claim.token), now.steady);
+            self.local.release(self.hold_id(), now.steady);
             self.leave_queue();
-            client.report().detached(self.key.title());
+            client.report().detached(self.key().title());
         }
         let ttl_millis = self.held.get().lasts.map_or(0, NonZeroU64::get);
         self.held.change(|held| held.lasts = None);
-        Lease::detached(self.key.clone(), &self.claim, ttl_millis, lease, wall, now.lease)
+        Lease::detached(self.key().clone(), &self.claim, ttl_millis, lease, wall, now.lease)
     }
 
     fn extend_by(&self, ttl: Ttl) -> ExtendResult {
@@ -302,7 +301,7 @@ impl MutexGuard {
         self.held.change(|held| held.longest = held.longest.max(ttl.longest()));
         let (engine, old) = (self.client.engine(), self.lease());
         let order = LeaseRequest {
-            key: self.key.as_bytes(),
+            key: self.key().as_bytes(),
             token: &self.claim.token,
             ttl_millis: ttl.millis(),
             kind: self.claim.kind,
@@ -327,6 +326,10 @@ impl MutexGuard {
             watched.note_unanswered(start, ttl);
         }
         if self.lease().is_valid(now) { ExtendResult::Failed(self.client.unavailability(&count).causes) } else { ENDED }
+    }
+
+    fn key(&self) -> &LockKey {
+        self.local.key()
     }
 
     fn lease(&self) -> Validity {
@@ -363,7 +366,7 @@ impl MutexGuard {
     /// Removes the call's entry from the queue of the lock, which is held without it.
     fn leave_queue(&self) {
         if let Some(departure) = self.claim.departure {
-            let (key, reached) = (&self.key.each()[usize::from(departure.key)], self.held.get().reached);
+            let (key, reached) = (&self.key().each()[usize::from(departure.key)], self.held.get().reached);
             self.client.engine().leave(key.as_bytes(), self.claim.kind, Some(departure.entry), reached);
         }
     }
@@ -376,14 +379,14 @@ impl MutexGuard {
     /// Releases the lock without waiting. The caller delivers queued events.
     pub(super) fn post_release(&self) {
         let Unregistered { lease, reached, loss_reported } = self.leave_watch();
-        let (client, key) = (&self.client, &self.key);
+        let (client, key) = (&self.client, self.key());
         let now = client.engine().readings();
         let was_valid = lease.is_valid(now.lease);
         let is_loss_found = !was_valid && !loss_reported;
         let context =
             client.report().dropped(key.title(), (was_valid, loss_reported || is_loss_found), self.held_at(now));
         client.engine().post_release(self.release_at(now.lease, reached), now.steady, context);
-        client.queues().release(key.each(), HoldId::of(&self.claim.token), now.steady);
+        self.local.release(self.hold_id(), now.steady);
         if is_loss_found {
             client.report().without_queued().lost(key.title(), LossReason::LeaseEnded, self.held_at(now));
         }

@@ -23,6 +23,6 @@ impl MutexGuard {
         let attempt = AttemptRecord { reached, ..self.claim.clone() };
         let (scope, key_lasts) =
             (ReleaseScope::Everywhere { stands_for }, Duration::from_millis(self.held.get().longest.get()));
-        Release { key: self.key.clone(), attempt, scope, key_lasts }
+        Release { key: self.key().clone(), attempt, scope, key_lasts }
     }
 }

@@ -1,7 +1,6 @@
 //! The release of a lock whose outcome is waited for.
 
 use super::MutexGuard;
-use crate::engine::local_queue::HoldId;
 use crate::engine::watchdog_thread::Unregistered;
 use crate::events::error::Result;
 use crate::events::event_queue::ReleaseContext;
@@ -13,17 +12,17 @@ impl MutexGuard {
     pub(crate) fn unlock_and(self, queued: impl FnOnce()) -> Result<ReleaseOutcome> {
         self.client.check_process()?;
         let Unregistered { lease, reached, loss_reported } = self.leave_watch();
-        let (client, key) = (&self.client, &self.key);
+        let client = &self.client;
         let now = client.engine().readings();
         let was_valid = lease.is_valid(now.lease);
-        let (release, hold) = (self.release_at(now.lease, reached), HoldId::of(&self.claim.token));
+        let (release, hold) = (self.release_at(now.lease, reached), self.hold_id());
         let count = client.engine().release(release, now.steady, || {
             self.held.change(|held| held.lasts = None);
-            client.queues().release(key.each(), hold, now.steady);
+            self.local.release(hold, now.steady);
             queued();
         });
         let held = self.held_at(now);
-        let (key, class) = (Arc::clone(self.key.title()), None);
+        let (key, class) = (Arc::clone(self.key().title()), None);
         let context = ReleaseContext { key, was_valid, loss_reported, held, class, is_observed: true };
         self.client.report().unlocked(&context, &count.tally, &count.faults);
         ReleaseOutcome::of(count.tally.release(), was_valid).ok_or_else(|| {

@@ -16,7 +16,7 @@ impl MutexGuard {
             return Ok(watched);
         }
         self.client.start_watchdog_thread()?;
-        let watch = || self.client.watchdog_thread().watch(&self.key, (&self.claim, true), self.held.get().lease, None);
+        let watch = || self.client.watchdog_thread().watch(&self.local, &self.claim, self.held.get().lease, None, true);
         Ok(self.watched.get_or_init(watch))
     }
 
@@ -59,7 +59,7 @@ impl MutexGuard {
 
     fn watch_for(&self, extension: AutomaticExtension) -> &WatchedLock {
         let lease = self.held.get().lease;
-        let watch = || self.client.watchdog_thread().watch(&self.key, (&self.claim, true), lease, Some(extension));
+        let watch = || self.client.watchdog_thread().watch(&self.local, &self.claim, lease, Some(extension), true);
         self.watched.get_or_init(watch)
     }
 }

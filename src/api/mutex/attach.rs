@@ -48,7 +48,7 @@ impl Mutex {
     /// cannot be used. [`Forked`](ErrorKind::Forked) in a child of the process that built the client. Nothing is sent,
     /// the lease is used up, and the lock, if it was still held, runs out.
     pub fn attach(&self, lease: Lease) -> Result<MutexGuard> {
-        let (client, key) = (&self.client, &self.key);
+        let (client, key) = (&self.client, self.key());
         client.check_process()?;
         let own = self.prepare()?;
         let is_of_this_kind = lease.kind().is_fenced() == self.is_fenced && lease.kind().access() == self.access;
@@ -67,19 +67,15 @@ impl Mutex {
         let hold = HoldId::of(&claim.token);
         // A thread that waits to read shares the lease of one that reads.
         if self.access != Some(Access::Read) {
-            client.queues().hold(key.each(), hold, validity, now);
+            self.local.hold(hold, validity, now);
         }
         let watch = |dog: &Watchdog| {
-            client.watchdog_thread().watch(
-                key,
-                (&claim, true),
-                validity,
-                Some(dog.extension_of(own, claim.t0.lease, hold)),
-            )
+            let extension = dog.extension_of(own, claim.t0.lease, hold);
+            client.watchdog_thread().watch(&self.local, &claim, validity, Some(extension), true)
         };
         let watched = self.watchdog.as_ref().map(watch);
         let longest = if watched.is_some() && own.millis() > ttl.millis() { own } else { ttl };
-        let guard = MutexGuard::new(client.clone(), key.clone(), claim, (validity, longest), watched);
+        let guard = MutexGuard::new(client.clone(), self.local.clone(), claim, validity, longest).watched(watched);
         client.report().attached(key.title());
         client.report().deliver_queued();
         Ok(guard)

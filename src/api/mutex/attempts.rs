@@ -178,13 +178,13 @@ impl<'a, 'm> Attempts<'a, 'm> {
     /// be asked for so.
     pub(super) fn ask(&mut self) -> Result<(AttemptRecord, RoundResult)> {
         let kind = self.call.kind();
-        let is_set = matches!(self.call.key, LockKey::Set(_));
+        let is_set = self.call.is_set();
         let is_asked_on = std::mem::take(&mut self.asks_for_all);
         if let (true, false, Some(queue)) = (is_set, is_asked_on, self.machine.queue()) {
             queue.ask(self.now.steady);
         }
         let in_turn = if is_set { None } else { self.in_turn() };
-        self.ask_nodes(self.call.key, kind, in_turn)
+        self.ask_nodes(self.call.key(), kind, in_turn)
     }
 
     fn ask_nodes(
@@ -255,7 +255,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
         let Some((record, _)) = self.last.take() else { return self.machine.cancelled() };
         let engine = self.call.client.engine();
         let deadline = |start| self.machine.raise_deadline(start);
-        let result = engine.raise(self.call.key.as_bytes(), &record, agreement, deadline);
+        let result = engine.raise(self.call.key().as_bytes(), &record, agreement, deadline);
         let random = random_unless_won(&result);
         self.now = engine.readings();
         self.machine.raised(&result.tally, self.now, random);
@@ -295,7 +295,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
         for (reached, departure) in [(stays, departure), (nodes.without(stays), leaving)] {
             if !reached.is_empty() {
                 let attempt = AttemptRecord { reached, ..record.clone() };
-                self.call.client.engine().undo(self.call.key, attempt, departure, self.call.ttl.duration());
+                self.call.client.engine().undo(self.call.key(), attempt, departure, self.call.ttl.duration());
             }
         }
     }
@@ -310,15 +310,15 @@ impl<'a, 'm> Attempts<'a, 'm> {
         if std::mem::take(&mut self.is_loss_unreported)
             && let Some((_, result)) = &self.last
         {
-            let LockCall { client, key, .. } = self.call;
-            client.report().attempt_lost(key.title(), self.machine.attempts(), &result.tally, &result.faults);
+            let key = self.call.key();
+            self.call.client.report().attempt_lost(key.title(), self.machine.attempts(), &result.tally, &result.faults);
         }
     }
 
     /// Makes the guard of a lock that was won.
     fn acquired(&mut self, validity: Validity) -> Result<Option<Won<'a>>> {
         let call = self.call;
-        let LockCall { client, key, ttl, watchdog, called_at, .. } = call;
+        let LockCall { client, local, ttl, watchdog, called_at, .. } = call;
         let departure = self.departure().map(Departure::without_ticket);
         if let Some(waiter) = self.waiter.take() {
             waiter.won(self.now.steady_at(validity.end()), departure.is_some());
@@ -329,16 +329,15 @@ impl<'a, 'm> Attempts<'a, 'm> {
             let hold = HoldId::of(&record.token);
             // A thread that waits to read shares the lease of one that reads.
             if call.access != Some(Access::Read) {
-                match ticket.take() {
-                    Some(ticket) if call.permits.is_none() => ticket.hold(key.each(), hold, validity, self.now),
-                    _ => client.queues().hold(key.each(), hold, validity, self.now),
-                }
+                local.hold(hold, validity, self.now);
+                ticket = None;
             }
             let watched = watchdog.map(|watchdog| {
                 let extension = watchdog.extension_of(ttl, record.t0.lease, hold);
-                client.watchdog_thread().watch(key, (&record, false), validity, Some(extension))
+                client.watchdog_thread().watch(local, &record, validity, Some(extension), false)
             });
-            MutexGuard::new(client.clone(), key.clone(), record, (validity, ttl), watched)
+            MutexGuard::new(client.clone(), local.clone(), record, validity, ttl)
+                .watched(watched)
                 .standing_at_least(call.min_hold)
         });
         let waited = self.now.steady.since(called_at.steady);
@@ -346,7 +345,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
         let queue = self.machine.queue();
         let position = queue.as_ref().and_then(|queue| queue.first_rank()).map(|rank| rank.saturating_add(1));
         let because = queue.map(|queue| queue.because()).unwrap_or_default();
-        client.report().acquired(key.title(), waited, (tries, position), because, self.account.has_waited());
+        client.report().acquired(local.key().title(), waited, (tries, position), because, self.account.has_waited());
         self.account.is_reported = true;
         if let Some(guard) = &guard {
             guard.announce();
@@ -366,14 +365,14 @@ impl<'a, 'm> Attempts<'a, 'm> {
 
     /// The error of a call that found neither that the lock is its own nor that it is held.
     fn failed(&mut self, verdict: Verdict) -> Error {
-        let LockCall { client, key, ttl, .. } = self.call;
+        let LockCall { client, ttl, .. } = self.call;
         let resource = self.call.resource();
         let result = self.last.take().map(|(_, result)| result);
         match verdict {
             Verdict::Cancelled => self.call.cancelled(),
             Verdict::NoExpiry => {
                 let nodes = result.map_or(NodeSet::EMPTY, |result| result.endless);
-                let key = self.call.awaited_keys(Some(self.key_index)).first().unwrap_or(key.title());
+                let key = self.call.awaited_keys(Some(self.key_index)).first().unwrap_or(self.call.key().title());
                 if self.call.permits.is_none() {
                     client.report().key_without_expiry(key, nodes);
                 }

@@ -9,7 +9,7 @@ use crate::algorithm::lock_kind::{Access, LockKind};
 use crate::algorithm::time::{LeaseTime, Readings, Timestamp};
 use crate::api::client::Client;
 use crate::api::watchdog::Watchdog;
-use crate::engine::local_queue::{QueuePosition, QueueTicket};
+use crate::engine::local_queue::{LocalLock, QueuePosition, QueueTicket};
 use crate::events::error::{Error, ErrorKind};
 use crate::os::clock;
 use crate::protocol::lock_key::LockKey;
@@ -21,7 +21,8 @@ use std::time::Duration;
 #[derive(Clone, Copy)]
 pub(super) struct LockCall<'m> {
     pub(super) client: &'m Client,
-    pub(super) key: &'m LockKey,
+    /// Its key, and the queues of threads that want it.
+    pub(super) local: &'m LocalLock,
     pub(super) ttl: Ttl,
     pub(super) watchdog: Option<&'m Watchdog>,
     pub(super) is_fenced: bool,
@@ -39,9 +40,13 @@ pub(super) struct LockCall<'m> {
 }
 
 impl<'m> LockCall<'m> {
+    pub(super) fn key(&self) -> &'m LockKey {
+        self.local.key()
+    }
+
     /// The name of the resource, without the prefix.
     pub(super) fn resource(&self) -> &str {
-        self.client.resource(self.key.title())
+        self.client.resource(self.key().title())
     }
 
     /// The kind of the lock, as an attempt asks for it that begins now.
@@ -51,6 +56,11 @@ impl<'m> LockCall<'m> {
             None if self.is_fenced => LockKind::Fenced(wall_clock()),
             None => self.permits.map_or(LockKind::Plain, |permits| LockKind::Permit(permits.keys().len() as u16)),
         }
+    }
+
+    /// Whether it is for several resources.
+    pub(super) fn is_set(&self) -> bool {
+        matches!(self.local, LocalLock::Set(_))
     }
 
     /// Whether every attempt is made in the call's turn.
@@ -65,14 +75,14 @@ impl<'m> LockCall<'m> {
 
     /// The keys that a wait is for: the slots of a semaphore, the key of a set with this index, or all of them.
     pub(super) fn awaited_keys(&self, index: Option<usize>) -> &'m [Arc<str>] {
-        let keys = self.key.each();
+        let keys = self.key().each();
         self.permits.map_or(index.map_or(keys, |index| slice::from_ref(&keys[index])), PermitSlots::keys)
     }
 
     /// Whether an interrupt of the wait is a reason to ask: of a semaphore, that a thread of this client has released a
     /// slot.
     pub(super) fn has_slot_handed_on(&self) -> bool {
-        self.permits.is_none_or(|permits| permits.first_choice().is_some())
+        self.permits.is_none_or(|permits| permits.has_first_choice())
     }
 
     /// The position in the queue, with regard to the slots of a semaphore that are held here.
@@ -83,10 +93,13 @@ impl<'m> LockCall<'m> {
     /// The lock that this thread has, if the call waits for that: one of a set, or all permits of a semaphore, which
     /// have no key of their own. And until when.
     pub(super) fn held_by_this_thread(&self, now: LeaseTime) -> Option<(Option<&'m Arc<str>>, LeaseTime)> {
-        let held_until = |keys| self.client.queues().held_by_this_thread_until(keys, now);
         match self.permits {
-            Some(permits) => held_until(permits.keys()).map(|until| (None, until)),
-            None => self.key.each().iter().find_map(|key| Some((Some(key), held_until(slice::from_ref(key))?))),
+            Some(permits) => LocalLock::held_by_this_thread_until(permits.locks(), now).map(|until| (None, until)),
+            None => self
+                .local
+                .queues()
+                .iter()
+                .find_map(|queue| Some((Some(queue.key().title()), queue.held_by_this_thread_until(now)?))),
         }
     }
 

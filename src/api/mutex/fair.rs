@@ -46,7 +46,7 @@ impl Mutex {
 
     /// Refuses a fair lock that has no queue.
     pub(super) fn check_fairness(&self) -> Result<()> {
-        match self.key {
+        match self.key() {
             LockKey::Set(_) => Err(Error::new(ErrorKind::Config, "a set of resources cannot be fair")),
             LockKey::One(_) if !self.client.engine().has_messages() => {
                 let message = "a fair lock needs release notifications, which this client does without: remove \

@@ -60,8 +60,9 @@ impl Mutex {
     #[must_use]
     pub fn fenced(mut self) -> FencedMutex {
         // A fenced mutex that was made a `Mutex` again is fenced once.
-        if let (false, LockKey::One(key)) = (self.is_fenced, &self.key) {
-            self.key = LockKey::One(KeyKind::Fenced.key("", key).into());
+        if let (false, LockKey::One(key)) = (self.is_fenced, self.key()) {
+            let key = LockKey::One(KeyKind::Fenced.key("", key).into());
+            self.local = self.client.local_lock(&key);
         }
         self.is_fenced = true;
         FencedMutex::new(self)
@@ -69,7 +70,7 @@ impl Mutex {
 
     /// Refuses a name whose key would be that of another kind, and a fenced lock of several resources.
     pub(super) fn check_key_space(&self) -> Result<()> {
-        if let (true, LockKey::Set(_)) = (self.is_fenced, &self.key) {
+        if let (true, LockKey::Set(_)) = (self.is_fenced, self.key()) {
             return Err(Error::new(ErrorKind::Config, "a set of resources cannot be fenced"));
         }
         if self.is_fair {
@@ -81,7 +82,7 @@ impl Mutex {
             (None, false) => KeyKind::Plain,
         }
         .marker();
-        match self.key.each().iter().find_map(|key| key_space::reserved(&key[marker.len()..])) {
+        match self.key().each().iter().find_map(|key| key_space::reserved(&key[marker.len()..])) {
             Some((beginning, what)) => {
                 let message =
                     format!("a prefix and resource name that begin with {beginning:?}: such keys are those of {what}");

@@ -100,7 +100,7 @@ impl Mutex {
         if self.is_set() {
             return Err(Error::new(ErrorKind::Config, "a set of resources has no one holder"));
         }
-        let result = self.client.engine().inspect(self.key.as_bytes(), self.is_fenced);
+        let result = self.client.engine().inspect(self.key().as_bytes(), self.is_fenced);
         self.client.report().deliver_queued();
         match result.holding() {
             InspectionVerdict::Held(holding) => Ok(Some(self.held(holding))),

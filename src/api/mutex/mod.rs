@@ -24,6 +24,7 @@ use crate::api::client::Client;
 use crate::api::guard::MutexGuard;
 use crate::api::wait::{Limit, Wait};
 use crate::api::watchdog::Watchdog;
+use crate::engine::local_queue::LocalLock;
 use crate::events::error::{Error, ErrorKind, Result};
 use crate::events::event::GaveUpReason;
 use crate::protocol::lock_key::{LockKey, MOST_KEYS};
@@ -50,7 +51,8 @@ const MAX_RESOURCE: usize = 4096;
 #[derive(Clone)]
 pub struct Mutex {
     client: Client,
-    key: LockKey,
+    /// Its key, and the queues of threads that want it.
+    local: LocalLock,
     ttl: Duration,
     watchdog: Option<Watchdog>,
     is_fenced: bool,
@@ -67,10 +69,10 @@ impl Mutex {
     }
 
     pub(crate) fn of_key(client: Client, key: LockKey) -> Mutex {
-        let ttl = client.settings().ttl;
+        let (local, ttl) = (client.local_lock(&key), client.settings().ttl);
         Mutex {
             client,
-            key,
+            local,
             ttl,
             watchdog: None,
             is_fenced: false,
@@ -148,7 +150,7 @@ impl Mutex {
 
     /// The name of the resource, without the prefix.
     pub fn resource(&self) -> &str {
-        self.client.resource(self.key.title())
+        self.client.resource(self.key().title())
     }
 
     /// Takes the lock; blocks while it is held, and fails after
@@ -197,7 +199,7 @@ impl Mutex {
     pub fn try_lock(&self) -> Result<Option<MutexGuard>> {
         self.client.check_process()?;
         let called_at = self.client.engine().readings();
-        let mut account = CallAccount::open(&self.client, self.key.title(), called_at);
+        let mut account = CallAccount::open(&self.client, self.key().title(), called_at);
         let call = self.call(WaitLimit::Once, called_at);
         let result = call.and_then(|call| {
             let wait = Wait::unlimited();
@@ -286,7 +288,7 @@ impl Mutex {
         self.client.check_process()?;
         wait.check_process()?;
         let called_at = self.client.engine().readings();
-        let mut account = CallAccount::open(&self.client, self.key.title(), called_at);
+        let mut account = CallAccount::open(&self.client, self.key().title(), called_at);
         let result = self
             .call(self.wait_limit(wait, called_at), called_at)
             .and_then(|call| self.take_in_turn(call, wait, &mut account, at_head));
@@ -302,12 +304,12 @@ impl Mutex {
         account: &mut CallAccount<'m>,
         at_head: impl FnOnce(Attempts<'_, 'm>) -> Result<Option<G>>,
     ) -> Result<Option<G>> {
-        let (queues, mut now) = (self.client.queues(), call.called_at);
+        let mut now = call.called_at;
         // A set waits for one of its keys at a time: the first that a guard of this client holds.
         let mut held = self.first_held(now);
         loop {
             let place = held.unwrap_or_default();
-            let (ticket, position) = queues.join(&self.key.each()[place], now);
+            let (ticket, position) = self.local.queues()[place].join(now);
             match queueing::wait_in_queue(&mut call, (&ticket, position, now), wait, account)? {
                 Queued::Head => {}
                 Queued::OutOfTime(None) => return Ok(None),
@@ -326,10 +328,7 @@ impl Mutex {
 
     /// The first key of a set that a guard of this client holds.
     fn first_held(&self, now: Readings) -> Option<usize> {
-        match self.key {
-            LockKey::One(_) => None,
-            LockKey::Set(_) => self.client.queues().first_held(self.key.each(), now.lease),
-        }
+        if self.is_set() { self.local.first_held(now.lease) } else { None }
     }
 
     fn wait_limit(&self, wait: &Wait, called_at: Readings) -> WaitLimit {
@@ -345,12 +344,12 @@ impl Mutex {
 
     fn call(&self, limit: WaitLimit, called_at: Readings) -> Result<LockCall<'_>> {
         let ttl = self.prepare()?;
-        let &Mutex { ref client, ref key, ref watchdog, is_fenced, is_fair, access, min_hold, .. } = self;
+        let &Mutex { ref client, ref local, ref watchdog, is_fenced, is_fair, access, min_hold, .. } = self;
         let (watchdog, started) = (watchdog.as_ref(), called_at.steady);
         let permits = None;
         Ok(LockCall {
             client,
-            key,
+            local,
             ttl,
             watchdog,
             is_fenced,
@@ -370,11 +369,16 @@ impl Mutex {
 
     /// Whether it is of several resources.
     pub(crate) fn is_set(&self) -> bool {
-        matches!(self.key, LockKey::Set(_))
+        matches!(self.local, LocalLock::Set(_))
     }
 
     pub(crate) fn key(&self) -> &LockKey {
-        &self.key
+        self.local.key()
+    }
+
+    /// Its key with the queues of this client's threads.
+    pub(crate) fn local(&self) -> &LocalLock {
+        &self.local
     }
 
     #[allow(dead_code, reason = "the C interface uses it")]
@@ -406,7 +410,7 @@ impl Mutex {
     }
 
     fn check_name(&self) -> Result<()> {
-        let keys = self.key.each();
+        let keys = self.key().each();
         if keys.is_empty() || keys.len() > MOST_KEYS {
             let message = format!("a set of {} resources; it must have 1 to {MOST_KEYS}", keys.len());
             return Err(Error::new(ErrorKind::Config, message));

@@ -23,7 +23,7 @@ impl Mutex {
     ) -> Result<Option<(MutexGuard, TakenSlot)>> {
         self.client.check_process()?;
         let called_at = self.client.engine().readings();
-        let mut account = CallAccount::open(&self.client, self.key.title(), called_at);
+        let mut account = CallAccount::open(&self.client, self.key().title(), called_at);
         let prepare = |limit| self.call(limit, called_at).map(|call| LockCall { permits: Some(permits), ..call });
         let result = match wait {
             None => prepare(WaitLimit::Once)

@@ -75,23 +75,23 @@ impl<'a> Attempts<'a, '_> {
     /// The slot to ask for first: one that a message named, or that was released here; of a first attempt, any.
     fn first_slot(&mut self, permits: &PermitSlots) -> Option<usize> {
         let named = self.machine.queue().and_then(|queue| queue.take_slot()).map(usize::from);
-        let is_open = |&slot: &usize| permits.slots().is_open(permits.keys(), slot, self.now.lease);
+        let is_open = |&slot: &usize| permits.slots().is_open(permits.locks(), slot, self.now.lease);
         named.filter(|&slot| slot < permits.keys().len()).filter(is_open).or_else(|| match self.machine.queue() {
             Some(_) => self.search.free.take(),
-            None => permits.slots().last_released(permits.keys()),
+            None => permits.slots().last_released(permits.locks()),
         })
     }
 
     fn any_slot(&self, permits: &PermitSlots) -> Option<usize> {
         let start = random() as usize % permits.keys().len();
-        permits.slots().open_slot(permits.keys(), start, self.now.lease)
+        permits.slots().open_slot(permits.locks(), start, self.now.lease)
     }
 
     /// The slot that is free on most nodes, by what they replied.
     fn free_slot(&self, permits: &PermitSlots, round: &QueueRound) -> Option<usize> {
         let setup = self.setup();
         let start = random() as usize % permits.keys().len();
-        let is_open = |slot| permits.slots().is_open(permits.keys(), slot, self.now.lease);
+        let is_open = |slot| permits.slots().is_open(permits.locks(), slot, self.now.lease);
         round.free_slot(&setup, setup.nodes - round.replies().len(), (permits.keys().len(), start), is_open)
     }
 
@@ -109,12 +109,12 @@ impl<'a> Attempts<'a, '_> {
     /// Asks for a slot. A call that has no entry lets the next thread in the queue try another one meanwhile. None if a
     /// thread of this client has it.
     fn try_slot(&mut self, permits: &'a PermitSlots, slot: usize) -> Result<Option<(AttemptRecord, RoundResult)>> {
-        let Some(taken) = permits.slots().take(permits.keys(), slot, self.now.lease) else { return Ok(None) };
+        let Some(taken) = permits.slots().take(permits.locks(), slot, self.now.lease) else { return Ok(None) };
         self.search.taken = Some(taken);
         if let (Some(ticket), None) = (&self.ticket, self.machine.queue()) {
             ticket.set_away(true);
         }
-        self.call.key = permits.lock(slot);
+        self.call.local = &permits.locks()[slot];
         self.ask().map(Some)
     }
 
@@ -124,7 +124,7 @@ impl<'a> Attempts<'a, '_> {
         if !reached.is_empty() {
             let departure = self.departure();
             let (attempt, key_lasts) = (AttemptRecord { reached, ..record.clone() }, self.call.ttl.duration());
-            self.call.client.engine().undo(self.call.key, attempt, departure, key_lasts);
+            self.call.client.engine().undo(self.call.key(), attempt, departure, key_lasts);
         }
     }
 

@@ -1,8 +1,9 @@
 //! The slots of a semaphore, as a call for a permit knows them.
 
 use crate::algorithm::time::LeaseTime;
-use crate::engine::local_queue::QueuePosition;
+use crate::api::client::Client;
 use crate::engine::local_queue::slots::{Slots, TakenSlot};
+use crate::engine::local_queue::{LocalLock, QueuePosition};
 use crate::protocol::lock_key::LockKey;
 use std::sync::Arc;
 
@@ -11,13 +12,14 @@ use std::sync::Arc;
 pub(crate) struct PermitSlots {
     slots: Arc<Slots>,
     keys: Arc<[Arc<str>]>,
-    locks: Arc<[LockKey]>,
+    locks: Arc<[LocalLock]>,
 }
 
 impl PermitSlots {
-    pub(crate) fn new(slots: Arc<Slots>, keys: Arc<[Arc<str>]>) -> PermitSlots {
-        let locks = keys.iter().cloned().map(LockKey::One).collect();
-        PermitSlots { slots, keys, locks }
+    /// The slots with these keys of a semaphore with this one.
+    pub(crate) fn new(client: &Client, key: &Arc<str>, keys: Arc<[Arc<str>]>) -> PermitSlots {
+        let locks = keys.iter().map(|key| client.local_lock(&LockKey::One(Arc::clone(key)))).collect();
+        PermitSlots { slots: client.semaphores().slots(key), keys, locks }
     }
 
     pub(super) fn slots(&self) -> &Arc<Slots> {
@@ -28,20 +30,20 @@ impl PermitSlots {
         &self.keys
     }
 
-    /// The lock of a slot.
-    pub(super) fn lock(&self, slot: usize) -> &LockKey {
-        &self.locks[slot]
+    /// The locks of the slots.
+    pub(super) fn locks(&self) -> &[LocalLock] {
+        &self.locks
     }
 
-    /// The lock of the slot that is tried first, if one was released here.
-    pub(super) fn first_choice(&self) -> Option<&LockKey> {
-        self.slots.last_released(&self.keys).map(|slot| self.lock(slot))
+    /// Whether a slot was released here: it is tried first.
+    pub(super) fn has_first_choice(&self) -> bool {
+        self.slots.last_released(&self.locks).is_some()
     }
 
     /// The head waits while threads of this client have all slots.
     pub(super) fn position(&self, position: QueuePosition, now: LeaseTime) -> QueuePosition {
         match position {
-            QueuePosition::Head(_) => self.slots.all_taken_until(&self.keys, now).map(QueuePosition::HeldHere),
+            QueuePosition::Head(_) => self.slots.all_taken_until(&self.locks, now).map(QueuePosition::HeldHere),
             QueuePosition::Behind(_) | QueuePosition::HeldHere(_) => None,
         }
         .unwrap_or(position)

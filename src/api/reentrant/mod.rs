@@ -176,7 +176,7 @@ impl ReentrantMutex {
         let Some(guard) = take(&self.mutex)? else { return Ok(None) };
         if !owner.is_thread() {
             // The thread may serve another owner next, which waits for this one and not for the thread.
-            self.mutex.client().queues().forget_thread(self.mutex.key().each(), guard.hold_id());
+            self.mutex.local().forget_thread(guard.hold_id());
         }
         let hold = Arc::new(SharedGuard::new(guard));
         owner.insert(&self.mutex, &hold);

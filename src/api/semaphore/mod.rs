@@ -73,7 +73,7 @@ impl Semaphore {
         let mutex = Mutex::new(client, name);
         let used = count.min(MOST_PERMITS);
         let keys: Arc<[Arc<str>]> = (0..used).map(|slot| format!("{}#{slot}", mutex.key().title()).into()).collect();
-        let permits = PermitSlots::new(mutex.client().semaphores().slots(mutex.key().title()), keys);
+        let permits = PermitSlots::new(mutex.client(), mutex.key().title(), keys);
         Semaphore { mutex, permits, count }
     }
 

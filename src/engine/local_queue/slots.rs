@@ -11,13 +11,15 @@
 //! A slot is the lock of a key of its own. Two threads of one client never try the same slot at once. While all slots
 //! are theirs, the head of the queue waits for one of them and asks no node.
 
-use super::{QueuePosition, QueueTicket, QueuedThread, Queues};
+use super::LocalLock;
+use super::key_queue::{KeyQueue, QueuePosition, QueueTicket};
+use super::table::KeyTable;
 use crate::algorithm::early_end::EarlyEnd;
 use crate::algorithm::time::{LeaseTime, Readings, Timestamp};
 use crate::os::fork::ForkEpoch;
 use crate::os::sync::{Mutex, lock};
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Weak};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long the head waits at most before it asks anew how a slot stands that another thread tries.
@@ -25,41 +27,26 @@ const TRIED_CHECK: Duration = Duration::from_millis(100);
 
 /// All semaphores of one client.
 pub(crate) struct Semaphores {
-    /// The threads that wait for a permit, by the key of the semaphore.
-    waiting: Arc<Queues>,
-    /// The guards of this client, by the keys of the slots.
-    holders: Arc<Queues>,
     created_in: ForkEpoch,
-    slots: Mutex<HashMap<Arc<str>, Weak<Slots>>>,
+    slots: Mutex<KeyTable<Slots>>,
 }
 
 impl Semaphores {
-    pub(crate) fn new(holders: Arc<Queues>, created_in: ForkEpoch) -> Semaphores {
-        Semaphores { waiting: Arc::default(), holders, created_in, slots: Mutex::default() }
+    pub(crate) fn new(created_in: ForkEpoch) -> Semaphores {
+        Semaphores { created_in, slots: Mutex::default() }
     }
 
     /// The slots of a semaphore. They are remembered for as long as there is a reference to them.
     pub(crate) fn slots(&self, key: &Arc<str>) -> Arc<Slots> {
-        let mut table = lock(&self.slots);
-        if let Some(slots) = table.get(key).and_then(Weak::upgrade) {
-            return slots;
-        }
-        if table.len() == table.capacity() {
-            table.retain(|_, slots| slots.strong_count() > 0);
-        }
-        let (waiting, holders) = (Arc::clone(&self.waiting), Arc::clone(&self.holders));
-        let (key, created_in, state) = (Arc::clone(key), self.created_in, Mutex::default());
-        let slots = Arc::new(Slots { key, waiting, holders, created_in, state });
-        table.insert(Arc::clone(&slots.key), Arc::downgrade(&slots));
-        slots
+        let new = |key| Slots { waiting: KeyQueue::new(key), created_in: self.created_in, state: Mutex::default() };
+        lock(&self.slots).get_or_insert(key, new)
     }
 }
 
 /// The slots of one semaphore in one client.
 pub(crate) struct Slots {
-    key: Arc<str>,
-    waiting: Arc<Queues>,
-    holders: Arc<Queues>,
+    /// The threads that wait for a permit.
+    waiting: KeyQueue,
     created_in: ForkEpoch,
     state: Mutex<State>,
 }
@@ -94,31 +81,31 @@ pub(crate) struct TakenSlot {
 impl Slots {
     /// Joins the queue of the threads that want a permit.
     pub(crate) fn join(&self, now: Readings) -> (QueueTicket<'_>, QueuePosition) {
-        self.waiting.join(&self.key, now)
+        self.waiting.join(now)
     }
 
     /// The slot of these that this client released last.
-    pub(crate) fn last_released(&self, keys: &[Arc<str>]) -> Option<usize> {
-        lock(&self.state).released.iter().rev().copied().find(|&slot| slot < keys.len())
+    pub(crate) fn last_released(&self, locks: &[LocalLock]) -> Option<usize> {
+        lock(&self.state).released.iter().rev().copied().find(|&slot| slot < locks.len())
     }
 
     /// The first open slot of these, from `start` on.
-    pub(crate) fn open_slot(&self, keys: &[Arc<str>], start: usize, now: LeaseTime) -> Option<usize> {
-        (0..keys.len()).map(|slot| (start + slot) % keys.len()).find(|&slot| self.is_open(keys, slot, now))
+    pub(crate) fn open_slot(&self, locks: &[LocalLock], start: usize, now: LeaseTime) -> Option<usize> {
+        (0..locks.len()).map(|slot| (start + slot) % locks.len()).find(|&slot| self.is_open(locks, slot, now))
     }
 
     /// Whether no thread of this client tries a slot or holds its permit. One whose lease has ended does not count.
-    pub(crate) fn is_open(&self, keys: &[Arc<str>], slot: usize, now: LeaseTime) -> bool {
+    pub(crate) fn is_open(&self, locks: &[LocalLock], slot: usize, now: LeaseTime) -> bool {
         match lock(&self.state).mark(slot) {
             Mark::Open => true,
             Mark::Tried(_) => false,
-            Mark::Held(_) => self.holders.held_until(&keys[slot], now).is_none(),
+            Mark::Held(_) => locks[slot].held_until(now).is_none(),
         }
     }
 
     /// Takes a slot that is open, to try it.
-    pub(crate) fn take(self: &Arc<Slots>, keys: &[Arc<str>], slot: usize, now: LeaseTime) -> Option<TakenSlot> {
-        if !self.is_open(keys, slot, now) {
+    pub(crate) fn take(self: &Arc<Slots>, locks: &[LocalLock], slot: usize, now: LeaseTime) -> Option<TakenSlot> {
+        if !self.is_open(locks, slot, now) {
             return None;
         }
         let mut state = lock(&self.state);
@@ -149,15 +136,15 @@ impl Slots {
     }
 
     /// Until when threads of this client have all of these slots, as far as is known; none if one is open.
-    pub(crate) fn all_taken_until(&self, keys: &[Arc<str>], now: LeaseTime) -> Option<LeaseTime> {
+    pub(crate) fn all_taken_until(&self, locks: &[LocalLock], now: LeaseTime) -> Option<LeaseTime> {
         let marks = lock(&self.state).marks.clone();
-        let until = |(slot, key): (usize, &Arc<str>)| match marks.get(slot)? {
+        let until = |(slot, local): (usize, &LocalLock)| match marks.get(slot)? {
             Mark::Open => None,
             // If it is refused, that is notified of. If not, its end is known then.
             Mark::Tried(_) => Some(now.after(TRIED_CHECK)),
-            Mark::Held(_) => self.holders.held_until(key, now),
+            Mark::Held(_) => local.held_until(now),
         };
-        keys.iter().enumerate().map(until).try_fold(LeaseTime::NEVER, |first, until| Some(first.min(until?)))
+        locks.iter().enumerate().map(until).try_fold(LeaseTime::NEVER, |first, until| Some(first.min(until?)))
     }
 }
 
@@ -210,25 +197,6 @@ impl Drop for TakenSlot {
             state.released.push(slot);
         }
         drop(state);
-        slots.waiting.notify(&slots.key, is_released);
-    }
-}
-
-impl Queues {
-    /// Until when a guard of this client holds a key, if its lease has not ended.
-    pub(super) fn held_until(&self, key: &str, now: LeaseTime) -> Option<LeaseTime> {
-        let table = lock(&self.table);
-        let holder = table.queues.get(key)?.holder.as_ref()?;
-        Some(holder.until.lease).filter(|&until| now < until)
-    }
-
-    /// Notifies the head of a queue: something has changed that concerns it. `by_nodes`: also if it waits for messages
-    /// from the nodes.
-    pub(super) fn notify(&self, key: &str, by_nodes: bool) {
-        let table = lock(&self.table);
-        let Some(waiters) = table.queues.get(key).and_then(|queue| queue.waiters.as_ref()) else { return };
-        if by_nodes || !waiters.head().is_some_and(QueuedThread::waits_for_nodes) {
-            waiters.notify_head();
-        }
+        slots.waiting.notify(is_released);
     }
 }

@@ -1,6 +1,9 @@
 //! The positions in a queue, as threads come, hold, leave and give up.
 
 use super::*;
+use crate::algorithm::lease::OwnerToken;
+use crate::algorithm::node::NodeSet;
+use crate::engine::interrupt::Interrupt;
 use std::time::Duration;
 
 fn at(millis: u64) -> Timestamp {
@@ -20,16 +23,24 @@ fn held_by(number: u8) -> HoldId {
     HoldId::of(&OwnerToken::from_entropy([number * 2; OwnerToken::ENTROPY]))
 }
 
-/// There is one for every lock that is held.
+fn one(key: &str) -> LocalLock {
+    Queues::default().of(&LockKey::behind("", key))
+}
+
 #[test]
-fn what_is_known_of_the_holder_of_a_lock_takes_24_bytes() {
-    assert_eq!((size_of::<Option<Holder>>(), size_of::<Queue>()), (24, 32));
+fn what_is_made_of_one_name_has_one_queue() {
+    let queues = Queues::default();
+    let [one, again, other] = ["k", "k", "l"].map(|key| queues.of(&LockKey::behind("", key)));
+    let set = queues.of(&LockKey::of("", ["l", "k"]));
+    assert!(Arc::ptr_eq(&one.queues()[0], &again.queues()[0]));
+    assert!(Arc::ptr_eq(&one.queues()[0], &set.queues()[0]) && Arc::ptr_eq(&other.queues()[0], &set.queues()[1]));
 }
 
 #[test]
 fn the_queue_is_first_in_first_out_and_only_the_head_may_ask() {
-    let (queues, keys) = (Queues::default(), [Arc::from("k")]);
-    let tickets: Vec<_> = (0..3).map(|millis| queues.join(&keys[0], clocks(millis)).0).collect();
+    let local = one("k");
+    let queue = &local.queues()[0];
+    let tickets: Vec<_> = (0..3).map(|millis| queue.join(clocks(millis)).0).collect();
     let channels: Vec<_> = tickets.iter().map(QueueTicket::notifications).collect();
     let positions = || -> Vec<_> { tickets.iter().map(|ticket| ticket.position(lease_at(9))).collect() };
     assert!(matches!(positions()[..], [QueuePosition::Head(_), QueuePosition::Behind(_), QueuePosition::Behind(_)]));
@@ -42,90 +53,96 @@ fn the_queue_is_first_in_first_out_and_only_the_head_may_ask() {
 
 #[test]
 fn a_thread_that_gives_up_in_the_middle_notifies_and_blocks_no_other() {
-    let (queues, keys) = (Queues::default(), [Arc::from("k")]);
-    let (first, second, third) =
-        (queues.join(&keys[0], clocks(0)).0, queues.join(&keys[0], clocks(0)).0, queues.join(&keys[0], clocks(0)).0);
+    let local = one("k");
+    let queue = &local.queues()[0];
+    let (first, second, third) = (queue.join(clocks(0)).0, queue.join(clocks(0)).0, queue.join(clocks(0)).0);
     let (first_channel, third_channel) = (first.notifications(), third.notifications());
     drop(second);
     assert!(first_channel.try_recv().is_err() && third_channel.try_recv().is_err());
     drop(first);
     assert!(third_channel.try_recv().is_ok());
     drop(third);
-    assert_eq!(queues.len(), 0);
+    assert!(local.queues().iter().all(|queue| queue.is_empty()));
 }
 
 #[test]
 fn the_head_waits_for_a_guard_of_its_own_process_but_not_past_its_lease() {
-    let (queues, keys) = (Queues::default(), [Arc::from("k")]);
+    let local = one("k");
+    let queue = &local.queues()[0];
     let hold = held_by(1);
-    queues.hold(&keys, hold, Validity::until(lease_at(100)), clocks(0));
-    let ticket = queues.join(&keys[0], clocks(5)).0;
+    local.hold(hold, Validity::until(lease_at(100)), clocks(0));
+    let ticket = queue.join(clocks(5)).0;
     let channel = ticket.notifications();
     assert_eq!(ticket.position(lease_at(99)), QueuePosition::HeldHere(lease_at(100)));
     assert_eq!(ticket.position(lease_at(100)), QueuePosition::Head(at(5)));
-    queues.release(&keys, hold, at(50));
+    local.release(hold, at(50));
     assert!(channel.try_recv().is_ok());
     assert_eq!(ticket.position(lease_at(51)), QueuePosition::Head(at(50)));
 }
 
 #[test]
 fn the_head_waits_for_an_extended_guard_and_is_notified_when_it_ends_sooner() {
-    let (queues, keys) = (Queues::default(), [Arc::from("k")]);
+    let local = one("k");
+    let queue = &local.queues()[0];
     let hold = held_by(2);
-    queues.hold(&keys, hold, Validity::until(lease_at(100)), clocks(0));
-    let ticket = queues.join(&keys[0], clocks(5)).0;
+    local.hold(hold, Validity::until(lease_at(100)), clocks(0));
+    let ticket = queue.join(clocks(5)).0;
     let channel = ticket.notifications();
-    queues.hold_until(&keys, hold, lease_at(300), clocks(0));
+    local.hold_until(hold, lease_at(300), clocks(0));
     assert!(channel.try_recv().is_err());
     assert_eq!(ticket.position(lease_at(100)), QueuePosition::HeldHere(lease_at(300)));
-    queues.hold_until(&keys, hold, lease_at(150), clocks(0));
+    local.hold_until(hold, lease_at(150), clocks(0));
     assert!(channel.try_recv().is_ok());
     assert_eq!(ticket.position(lease_at(150)), QueuePosition::Head(at(5)));
     let next = held_by(3);
-    queues.hold(&keys, next, Validity::until(lease_at(400)), clocks(160));
-    queues.hold_until(&keys, hold, lease_at(900), clocks(0));
+    local.hold(next, Validity::until(lease_at(400)), clocks(160));
+    local.hold_until(hold, lease_at(900), clocks(0));
     assert_eq!(ticket.position(lease_at(399)), QueuePosition::HeldHere(lease_at(400)), "it is not the holder any more");
-    queues.hold_until(&keys, next, lease_at(161), clocks(0));
+    local.hold_until(next, lease_at(161), clocks(0));
     assert_eq!(ticket.position(lease_at(161)), QueuePosition::Head(at(160)));
 }
 
 #[test]
 fn an_expired_guard_does_not_remove_its_successor() {
-    let (queues, keys) = (Queues::default(), [Arc::from("k")]);
+    let local = one("k");
+    let queue = &local.queues()[0];
     let stale = held_by(4);
-    queues.hold(&keys, stale, Validity::until(lease_at(100)), clocks(0));
+    local.hold(stale, Validity::until(lease_at(100)), clocks(0));
     let fresh = held_by(5);
-    queues.hold(&keys, fresh, Validity::until(lease_at(300)), clocks(200));
-    let ticket = queues.join(&keys[0], clocks(210)).0;
-    queues.release(&keys, stale, at(220));
+    local.hold(fresh, Validity::until(lease_at(300)), clocks(200));
+    let ticket = queue.join(clocks(210)).0;
+    local.release(stale, at(220));
     assert_eq!(ticket.position(lease_at(230)), QueuePosition::HeldHere(lease_at(300)));
-    queues.release(&keys, fresh, at(240));
+    local.release(fresh, at(240));
     drop(ticket);
-    assert_eq!(queues.len(), 0);
+    assert!(local.queues().iter().all(|queue| queue.is_empty()));
 }
 
 #[test]
 fn before_the_first_answer_no_thread_finds_the_lock_held() {
-    let (queues, keys) = (Queues::default(), [Arc::from("k")]);
-    let (head, behind) = (queues.join(&keys[0], clocks(0)).0, queues.join(&keys[0], clocks(0)).0);
+    let local = one("k");
+    let queue = &local.queues()[0];
+    let (head, behind) = (queue.join(clocks(0)).0, queue.join(clocks(0)).0);
     assert!(behind.is_known_held().is_err());
     let hold = held_by(9);
-    head.hold(&keys, hold, Validity::until(lease_at(50)), clocks(5));
+    local.hold(hold, Validity::until(lease_at(50)), clocks(5));
+    drop(head);
     assert!(behind.is_known_held().is_ok());
-    let last = queues.join(&keys[0], clocks(6)).0;
+    let last = queue.join(clocks(6)).0;
     assert_eq!(last.position(lease_at(7)), QueuePosition::Behind(at(50)), "no thread asks while the lock is held here");
-    queues.release(&keys, hold, at(9));
+    local.release(hold, at(9));
     assert_eq!(last.position(lease_at(9)), QueuePosition::Behind(at(9)));
     drop((behind, last));
     // A guard that was taken without a queue.
-    queues.hold(&keys, hold, Validity::until(lease_at(99)), clocks(10));
-    assert!(queues.join(&keys[0], clocks(11)).0.is_known_held().is_ok());
+    local.hold(hold, Validity::until(lease_at(99)), clocks(10));
+    assert!(queue.join(clocks(11)).0.is_known_held().is_ok());
 }
 
 #[test]
 fn unavailability_is_known_to_the_threads_behind_and_forgotten_when_a_quorum_answers() {
-    let (queues, keys) = (Queues::default(), [Arc::from("k")]);
-    let (head, behind) = (queues.join(&keys[0], clocks(0)).0, queues.join(&keys[0], clocks(0)).0);
+    let local = one("k");
+    let queue = &local.queues()[0];
+    let (head, behind) = (queue.join(clocks(0)).0, queue.join(clocks(0)).0);
     head.note_unavailable(Unavailability { answered: NodeSet::first(1), ..Unavailability::default() });
     assert_eq!(behind.is_known_held().unwrap_err().answered.len(), 1);
     head.note_answered(at(7));
@@ -137,29 +154,33 @@ fn unavailability_is_known_to_the_threads_behind_and_forgotten_when_a_quorum_ans
 
 #[test]
 fn a_set_is_held_in_the_queue_of_each_of_its_keys() {
-    let (queues, keys) = (Queues::default(), ["a", "b", "c"].map(Arc::from));
-    let heads = [0, 2].map(|key| queues.join(&keys[key], clocks(0)).0);
-    let channels = [0, 1].map(|head: usize| heads[head].notifications());
-    let (set, hold) = (queues.join(&keys[1], clocks(0)).0, held_by(1));
-    assert_eq!(queues.first_held(&keys, lease_at(1)), None);
-    set.hold(&keys, hold, Validity::until(lease_at(100)), clocks(1));
-    assert_eq!(queues.first_held(&keys[1..], lease_at(1)), Some(0));
-    assert_eq!(queues.first_held(&keys, lease_at(100)), None, "its lease has ended");
+    let queues = Queues::default();
+    let local = queues.of(&LockKey::of("", ["a", "b", "c"]));
+    let [a, b, c] = local.queues() else { panic!() };
+    let (heads, hold) = ([a, c].map(|queue| queue.join(clocks(0)).0), held_by(1));
+    let channels = [&heads[0], &heads[1]].map(QueueTicket::notifications);
+    let set = b.join(clocks(0)).0;
+    assert_eq!(local.first_held(lease_at(1)), None);
+    local.hold(hold, Validity::until(lease_at(100)), clocks(1));
+    drop(set);
+    assert_eq!(queues.of(&LockKey::of("", ["b", "d"])).first_held(lease_at(1)), Some(0));
+    assert_eq!(local.first_held(lease_at(100)), None, "its lease has ended");
     assert!(heads.iter().all(|head| head.position(lease_at(1)) == QueuePosition::HeldHere(lease_at(100))));
-    queues.hold_until(&keys, hold, lease_at(50), clocks(1));
-    queues.release(&keys[..1], held_by(2), at(2));
-    assert_eq!(queues.first_held(&keys, lease_at(49)), Some(0), "it is not the holder");
-    queues.release(&keys, hold, at(3));
-    assert_eq!(queues.first_held(&keys, lease_at(3)), None);
+    local.hold_until(hold, lease_at(50), clocks(1));
+    queues.of(&LockKey::behind("", "a")).release(held_by(2), at(2));
+    assert_eq!(local.first_held(lease_at(49)), Some(0), "it is not the holder");
+    local.release(hold, at(3));
+    assert_eq!(local.first_held(lease_at(3)), None);
     assert!(channels.iter().all(|channel| channel.try_recv().is_ok()));
     drop(heads);
-    assert_eq!(queues.len(), 0);
+    assert!(local.queues().iter().all(|queue| queue.is_empty()));
 }
 
 #[test]
 fn a_thread_that_is_away_leaves_the_head_to_the_next_and_comes_back_to_its_place() {
-    let (queues, key) = (Queues::default(), Arc::from("k"));
-    let tickets: Vec<_> = (0..3).map(|millis| queues.join(&key, clocks(millis)).0).collect();
+    let local = one("k");
+    let queue = &local.queues()[0];
+    let tickets: Vec<_> = (0..3).map(|millis| queue.join(clocks(millis)).0).collect();
     let channels: Vec<_> = tickets.iter().map(QueueTicket::notifications).collect();
     let heads = || {
         let is_head = |ticket: &QueueTicket<'_>| matches!(ticket.position(lease_at(9)), QueuePosition::Head(_));
@@ -171,13 +192,13 @@ fn a_thread_that_is_away_leaves_the_head_to_the_next_and_comes_back_to_its_place
     tickets[1].set_away(true);
     assert_eq!((heads()[2], notified()), (true, vec![false, false, true]));
     // What concerns the head is notified to the one that is at its place.
-    queues.notify("k", true);
+    queue.notify(true);
     assert_eq!(notified(), [false, false, true]);
     tickets[0].set_away(false);
     assert_eq!((heads(), notified()), (vec![true, false, false], vec![false; 3]));
-    queues.notify("k", false);
+    queue.notify(false);
     assert_eq!(notified(), [true, false, false]);
     tickets[0].notify_by_interrupt(&Arc::new(Interrupt::new(&Arc::new(crate::os::waker::Waker::new().unwrap()))));
-    queues.notify("k", false);
+    queue.notify(false);
     assert_eq!(notified(), [false; 3]);
 }

@@ -37,18 +37,17 @@ use crate::algorithm::node::NodeSet;
 use crate::algorithm::renewal::{LeaseId, RenewalConfig, Renewals};
 use crate::algorithm::time::{LeaseTime, Timestamp};
 use crate::engine::calls::{AttemptRecord, Engine, RoundResult, Stragglers};
-use crate::engine::local_queue::{HoldId, Queues};
+use crate::engine::local_queue::LocalLock;
 use crate::events::event::LossReason;
 use crate::events::report::Reporter;
 use crate::os::sync::{Condvar, JoinHandle, Mutex, MutexGuard, lock, spawn};
-use crate::protocol::lock_key::LockKey;
 use batch::{Batch, Finding};
 use last_events::report_last_events;
 use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
-pub(crate) use watched::{Unregistered, WatchedLock};
+pub(crate) use watched::{AutomaticExtension, Unregistered, WatchedLock};
 
 /// Most locks that are extended in one batch: little, so that other requests are not kept waiting behind it.
 const BATCH: usize = 512;
@@ -58,7 +57,6 @@ pub(crate) const CLOCK_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// The locks of one client that are watched.
 pub(crate) struct WatchdogThread {
     engine: Arc<Engine>,
-    queues: Arc<Queues>,
     report: Reporter,
     shared: Arc<WatchdogShared>,
 }
@@ -94,20 +92,10 @@ impl Schedule {
     }
 }
 
-/// How a lock is extended automatically.
-#[derive(Clone, Copy)]
-pub(crate) struct AutomaticExtension {
-    pub(crate) ttl: Ttl,
-    pub(crate) hold: HoldId,
-    pub(crate) config: RenewalConfig,
-    /// How long before the end of its validity the lock is reported lost.
-    pub(crate) margin: Duration,
-}
-
 impl WatchdogThread {
-    pub(crate) fn new(engine: Arc<Engine>, queues: Arc<Queues>, report: Reporter) -> WatchdogThread {
+    pub(crate) fn new(engine: Arc<Engine>, report: Reporter) -> WatchdogThread {
         let shared = WatchdogShared { schedule: Mutex::default(), changed: Condvar::new(), noted: Condvar::new() };
-        WatchdogThread { engine, queues, report, shared: Arc::new(shared) }
+        WatchdogThread { engine, report, shared: Arc::new(shared) }
     }
 
     /// Starts the thread, unless it runs.
@@ -117,25 +105,29 @@ impl WatchdogThread {
     pub(crate) fn start(&self) -> io::Result<()> {
         let mut schedule = lock(&self.shared.schedule);
         if schedule.thread.is_none() {
-            let (engine, queues) = (Arc::clone(&self.engine), Arc::clone(&self.queues));
-            let (report, shared) = (self.report.without_queued(), Arc::clone(&self.shared));
-            let reconnect_at = Timestamp::ORIGIN;
-            let thread = WatchdogLoop { engine, queues, report, shared, batch: Batch::default(), reconnect_at };
+            let thread = WatchdogLoop {
+                engine: Arc::clone(&self.engine),
+                report: self.report.without_queued(),
+                shared: Arc::clone(&self.shared),
+                batch: Batch::default(),
+                reconnect_at: Timestamp::ORIGIN,
+            };
             schedule.thread = Some(spawn("quorumlock watchdog", move || thread.run())?);
         }
         Ok(())
     }
 
-    /// Watches a lock from now on: extends it, or only reports its loss. One whose acquisition was not reported yet is
-    /// to be [`announce`](WatchdogThread::announce)d. The thread must have been [`start`](WatchdogThread::start)ed.
+    /// Watches a lock from now on: extends it, or only reports its loss. One whose acquisition was not reported yet
+    /// (`is_announced`) is to be [`announce`](WatchdogThread::announce)d. The thread must have been
+    /// [`start`](WatchdogThread::start)ed.
     pub(crate) fn watch(
         &self,
-        key: &LockKey,
-        (record, is_announced): (&AttemptRecord, bool),
+        local: &LocalLock,
+        record: &AttemptRecord,
         lease: Validity,
         extension: Option<AutomaticExtension>,
+        is_announced: bool,
     ) -> Arc<WatchedLock> {
-        let (ttl, hold) = extension.map(|extension| (extension.ttl, extension.hold)).unzip();
         let margin = extension.map_or(Duration::ZERO, |extension| extension.margin);
         let config = extension.map_or(RenewalConfig::REPORT_ONLY, |extension| extension.config);
         let mut schedule = lock(&self.shared.schedule);
@@ -145,7 +137,11 @@ impl WatchdogThread {
         let margin = margin.min(lease.remaining(now) / 2);
         let less_margin = Validity::until(lease.end().before(margin));
         let id = schedule.renewals.insert(config, record.t0.lease, less_margin, now);
-        let watched = Arc::new(WatchedLock::new((key, hold), (record, is_announced), lease, ttl, margin, id));
+        let extension = extension.map(|extension| AutomaticExtension { margin, ..extension });
+        let watched = Arc::new(WatchedLock::new(local, record, lease, extension, id));
+        if is_announced {
+            watched.announce();
+        }
         schedule.locks.insert(id, Arc::clone(&watched));
         // A step of the clock has made a lease overdue, and the sleeping thread does not notice that.
         if schedule.renewals.next_at() < next_at || next_at <= now {
@@ -239,7 +235,6 @@ impl WatchdogThread {
 /// The thread, with what it works on.
 struct WatchdogLoop {
     engine: Arc<Engine>,
-    queues: Arc<Queues>,
     report: Reporter,
     shared: Arc<WatchdogShared>,
     batch: Batch,
@@ -397,7 +392,7 @@ impl WatchdogLoop {
 
     fn hold_until(&self, watched: &WatchedLock, end: LeaseTime) {
         if let Some(hold) = watched.hold {
-            self.queues.hold_until(watched.key.each(), hold, end, self.engine.readings());
+            watched.local.hold_until(hold, end, self.engine.readings());
         }
     }
 

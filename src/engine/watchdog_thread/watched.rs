@@ -6,19 +6,18 @@
 use crate::algorithm::lease::{OwnerToken, Ttl, Validity};
 use crate::algorithm::lock_kind::LockKind;
 use crate::algorithm::node::NodeSet;
-use crate::algorithm::renewal::LeaseId;
+use crate::algorithm::renewal::{LeaseId, RenewalConfig};
 use crate::algorithm::time::{LeaseTime, Timestamp};
 use crate::engine::calls::{AttemptRecord, LeaseRequest};
-use crate::engine::local_queue::HoldId;
+use crate::engine::local_queue::{HoldId, LocalLock};
 use crate::os::sync::{Mutex, lock};
-use crate::protocol::lock_key::LockKey;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 /// A lock that is watched.
 pub(crate) struct WatchedLock {
-    pub(super) key: LockKey,
+    pub(super) local: LocalLock,
     /// Its entry in the local queue, if it is extended from here.
     pub(super) hold: Option<HoldId>,
     token: OwnerToken,
@@ -31,6 +30,16 @@ pub(crate) struct WatchedLock {
     loss: Sender<()>,
     lost: Receiver<()>,
     on_loss: Mutex<LossCallbacks>,
+}
+
+/// How a lock is extended automatically.
+#[derive(Clone, Copy)]
+pub(crate) struct AutomaticExtension {
+    pub(crate) ttl: Ttl,
+    pub(crate) hold: HoldId,
+    pub(crate) config: RenewalConfig,
+    /// How long before the end of its validity the lock is reported lost.
+    pub(crate) margin: Duration,
 }
 
 /// What to call when the lock is lost. Never called with a mutex held.
@@ -79,22 +88,38 @@ pub(crate) struct Unregistered {
 }
 
 impl WatchedLock {
-    /// A lock that is held from now on: for so long, and extended by `ttl` if at all.
+    /// A lock that is held from now on, and extended if at all.
     pub(super) fn new(
-        (key, hold): (&LockKey, Option<HoldId>),
-        (record, is_announced): (&AttemptRecord, bool),
+        local: &LocalLock,
+        record: &AttemptRecord,
         lease: Validity,
-        ttl: Option<Ttl>,
-        margin: Duration,
+        extension: Option<AutomaticExtension>,
         id: LeaseId,
     ) -> WatchedLock {
         let (loss, lost) = bounded(1);
-        let loss_reported = lease == Validity::LOST;
-        let (reached, by_hand, is_over, has_early_findings) = (record.reached, None, false, false);
-        let held = Held { ttl, reached, lease, by_hand, is_over, loss_reported, is_announced, has_early_findings };
-        let on_loss = Mutex::new(LossCallbacks::Waiting(Vec::new()));
-        let (key, token, kind, held_since) = (key.clone(), record.token.clone(), record.kind, record.t0.steady);
-        WatchedLock { key, hold, token, kind, held_since, margin, id, held: Mutex::new(held), loss, lost, on_loss }
+        let held = Held {
+            ttl: extension.map(|extension| extension.ttl),
+            reached: record.reached,
+            lease,
+            by_hand: None,
+            is_over: false,
+            loss_reported: lease == Validity::LOST,
+            is_announced: false,
+            has_early_findings: false,
+        };
+        WatchedLock {
+            local: local.clone(),
+            hold: extension.map(|extension| extension.hold),
+            token: record.token.clone(),
+            kind: record.kind,
+            held_since: record.t0.steady,
+            margin: extension.map_or(Duration::ZERO, |extension| extension.margin),
+            id,
+            held: Mutex::new(held),
+            loss,
+            lost,
+            on_loss: Mutex::new(LossCallbacks::Waiting(Vec::new())),
+        }
     }
 
     /// The lease as it is now.
@@ -173,7 +198,7 @@ impl WatchedLock {
     }
 
     pub(super) fn request(&self, ttl: Ttl) -> LeaseRequest<'_> {
-        LeaseRequest { key: self.key.as_bytes(), token: &self.token, ttl_millis: ttl.millis(), kind: self.kind }
+        LeaseRequest { key: self.local.key().as_bytes(), token: &self.token, ttl_millis: ttl.millis(), kind: self.kind }
     }
 
     /// Ends the lease now. True as by [`signal_loss`](WatchedLock::signal_loss).

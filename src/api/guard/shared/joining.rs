@@ -73,7 +73,7 @@ impl MutexGuard {
         let timeout = engine.node_timeout();
         let deadline = |t0: Timestamp, connects: bool| t0.after(timeout * (1 + u32::from(connects))).min(until);
         let (record, result) = engine.acquire(
-            &self.key,
+            self.key(),
             (self.claim.token.clone(), ttl.millis(), kind),
             (Some(InTurn::AS_A_NEWCOMER), None),
             deadline,

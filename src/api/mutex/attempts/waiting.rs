@@ -36,7 +36,7 @@ impl<'a> Attempts<'a, '_> {
         });
         let request = request.unwrap_or(TakeRequest::WITHOUT_ENTRY);
         // Messages, which could be forged, do not decide the order of fair locks.
-        let by_command = request.by_command && !self.call.is_fair && !matches!(self.call.key, LockKey::Set(_));
+        let by_command = request.by_command && !self.call.is_fair && !self.call.is_set();
         let request = TakeRequest { must_queue: self.call.is_fair, by_command, ..request };
         Some(InTurn { request, latest: queue::latest_ticket(clock) })
     }
@@ -101,7 +101,7 @@ impl<'a> Attempts<'a, '_> {
 
     /// Whether a set has to store its entry before it asks for all keys: it does so unless it was told.
     pub(super) fn is_to_enqueue(&mut self) -> bool {
-        let is_set = matches!(self.call.key, LockKey::Set(_));
+        let is_set = self.call.is_set();
         is_set && !self.asks_for_all && self.machine.queue().is_some_and(|queue| !queue.is_told())
     }
 
@@ -168,10 +168,10 @@ impl<'a> Attempts<'a, '_> {
     /// held meanwhile.
     pub(super) fn follow_refusal(&mut self) -> bool {
         let refused = self.last.as_ref().and_then(|(_, result)| result.refused_key);
-        let keys = self.call.key.each();
-        let Some(index) = refused.filter(|&key| key != self.key_index && key < keys.len()) else { return false };
+        let queues = self.call.local.queues();
+        let Some(index) = refused.filter(|&key| key != self.key_index && key < queues.len()) else { return false };
         (self.waiter, self.ticket, self.key_index) = (None, None, index);
-        self.ticket = Some(self.call.client.queues().join(&keys[index], self.now).0);
+        self.ticket = Some(queues[index].join(self.now).0);
         self.machine.leave_queue();
         true
     }

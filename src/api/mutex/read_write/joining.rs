@@ -15,7 +15,7 @@ impl RwMutex {
     pub(super) fn join(&self, came_at: Timestamp, until: Option<Timestamp>) -> Result<Option<RwReadGuard>> {
         self.read.client.check_process()?;
         let ttl = self.read.prepare()?;
-        let Some(lease) = self.reads.find(self.read.key.title()) else { return Ok(None) };
+        let Some(lease) = self.reads.find(self.read.key().title()) else { return Ok(None) };
         let guard = RwReadGuard::of(lease);
         let is_joined = self.is_joined(guard.lease(), ttl, came_at, until);
         if let Ok(true) = is_joined {
@@ -53,7 +53,8 @@ impl Attempts<'_, '_> {
     /// # Errors
     /// The lease has ended, because an observer ran for so long.
     pub(super) fn joined(self, guard: RwReadGuard) -> Result<RwReadGuard> {
-        let LockCall { client, key, called_at, ttl, .. } = self.call;
+        let LockCall { client, called_at, ttl, .. } = self.call;
+        let key = self.call.key();
         if self.account.has_waited() {
             client.report().joined(key.title(), client.engine().now().since(called_at.steady));
             self.account.is_reported = true;

@@ -53,7 +53,7 @@ impl RwWriteGuard {
         let guard = RwReadGuard::first((&read, &reads), guard);
         // Threads of this client that wait to read share its lease.
         let client = read.client();
-        client.queues().release(read.key().each(), held_here, client.engine().now());
+        read.local().release(held_here, client.engine().now());
         Ok(guard)
     }
 

@@ -4,7 +4,7 @@ use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::node::NodeSet;
 use crate::algorithm::time::{LeaseTime, Readings, Timestamp};
 use crate::events::error::NodeFault;
-use std::sync::Arc;
+use crate::protocol::lock_key::LockKey;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HoldId;
@@ -18,6 +18,28 @@ impl HoldId {
 #[derive(Default)]
 pub(crate) struct Queues {}
 
+impl Queues {
+    pub(crate) fn of(&self, key: &LockKey) -> LocalLock {
+        LocalLock::alone(key)
+    }
+}
+
+#[derive(Clone)]
+pub(crate) struct LocalLock(LockKey);
+
+impl LocalLock {
+    pub(crate) fn alone(key: &LockKey) -> LocalLock {
+        LocalLock(key.clone())
+    }
+
+    pub(crate) fn key(&self) -> &LockKey {
+        &self.0
+    }
+
+    pub(crate) fn hold_until(&self, _hold: HoldId, _end: LeaseTime, _now: Readings) {}
+    pub(crate) fn release(&self, _hold: HoldId, _now: Timestamp) {}
+}
+
 #[derive(Default)]
 pub(crate) struct Unavailability {
     pub(crate) answered: NodeSet,
@@ -26,21 +48,14 @@ pub(crate) struct Unavailability {
     pub(crate) causes: Vec<NodeFault>,
 }
 
-impl Queues {
-    pub(crate) fn hold_until(&self, _keys: &[Arc<str>], _hold: HoldId, _end: LeaseTime, _now: Readings) {}
-    pub(crate) fn release(&self, _keys: &[Arc<str>], _hold: HoldId, _now: Timestamp) {}
-}
-
 /// No thread wants a permit.
 pub(crate) mod slots {
-    use super::Queues;
     use crate::os::fork::ForkEpoch;
-    use std::sync::Arc;
 
     pub(crate) struct Semaphores;
 
     impl Semaphores {
-        pub(crate) fn new(_holders: Arc<Queues>, _created_in: ForkEpoch) -> Semaphores {
+        pub(crate) fn new(_created_in: ForkEpoch) -> Semaphores {
             Semaphores
         }
     }
