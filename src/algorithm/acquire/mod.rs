@@ -77,9 +77,9 @@ pub struct Acquire {
     /// What may end the wait before its time.
     early_end: EarlyEnd,
     /// The call in the queues of the lock, once it waits there.
-    queue: Option<QueuedCall>,
+    queue: Option<Box<QueuedCall>>,
     /// The replies of the nodes to it.
-    round: Option<(QueueRound, NodeSet)>,
+    round: Option<(Box<QueueRound>, NodeSet)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -225,7 +225,7 @@ impl Acquire {
 
     /// The call has an entry, and asks in its turn from now on.
     pub fn enter(&mut self, queue: QueuedCall, now: Timestamp) {
-        self.queue = Some(queue);
+        self.queue = Some(Box::new(queue));
         self.state = match self.config.first_in_turn {
             Some(until) if now < until && self.has_time_after(until) => {
                 AcquireState::Waiting { until, last: Verdict::Held }
@@ -242,12 +242,12 @@ impl Acquire {
 
     /// The call in the queues of the lock.
     pub fn queue(&mut self) -> Option<&mut QueuedCall> {
-        self.queue.as_mut()
+        self.queue.as_deref_mut()
     }
 
     /// Takes what the nodes replied that did not grant an attempt that was made in turn. To be called before
     /// [`attempted`](Acquire::attempted).
-    pub fn answered_in_turn(&mut self, round: QueueRound, granted: NodeSet) {
+    pub fn answered_in_turn(&mut self, round: Box<QueueRound>, granted: NodeSet) {
         self.round = Some((round, granted));
     }
 

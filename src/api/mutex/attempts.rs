@@ -60,7 +60,7 @@ pub(super) struct Attempts<'a, 'm> {
     /// Whether a set whose entry is in the queue of one of its keys asks for all keys next.
     asks_for_all: bool,
     // Fields are dropped in this order: a waiter is unregistered before its thread leaves the queue.
-    pub(super) waiter: Option<Waiter<'a>>,
+    pub(super) waiter: Option<Box<Waiter<'a>>>,
     pub(super) ticket: Option<QueueTicket<'a>>,
     /// Of a set: which of its keys the ticket and the waiter are for.
     pub(super) key_index: usize,
@@ -123,18 +123,13 @@ impl<'a, 'm> Attempts<'a, 'm> {
         }
     }
 
-    /// Does what the machine asks for until it is done. `None`: the lock is held by another client.
-    pub(super) fn run(mut self) -> Result<Option<Won<'a>>> {
-        self.drive()
-    }
-
     /// Until when the call may wait.
     pub(super) fn until(&self) -> Timestamp {
         if let WaitLimit::Until(deadline) = self.call.limit { deadline } else { Timestamp::NEVER }
     }
 
-    /// [`run`](Attempts::run), for a call that keeps what else it has found.
-    pub(super) fn drive(&mut self) -> Result<Option<Won<'a>>> {
+    /// Does what the machine asks for until it is done. `None`: the lock is held by another client.
+    pub(super) fn run(&mut self) -> Result<Option<Won<'a>>> {
         loop {
             let output = self.machine.poll();
             // An observer that gets the event of a lost attempt can rely on its undo having been queued.
@@ -197,7 +192,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
         let deadline = |t0, connects| self.machine.attempt_deadline(t0, connects);
         let token = entropy::draw(&mut SysRng).map_err(|_| Error::entropy())?.labelled(self.call.label());
         let lease = (token, self.call.ttl.millis(), kind);
-        let seat = self.waiter.as_ref().map(Waiter::seat);
+        let seat = self.waiter.as_deref().map(Waiter::seat);
         let asked = engine.acquire(key, lease, (in_turn, seat), deadline);
         if let (Some(waiter), Some(InTurn { request: TakeRequest { entry: Some(_), .. }, .. })) =
             (&mut self.waiter, in_turn)
@@ -209,15 +204,16 @@ impl<'a, 'm> Attempts<'a, 'm> {
     }
 
     /// Counts an attempt that took so many round trips.
-    pub(super) fn attempted(&mut self, record: AttemptRecord, mut result: RoundResult, round_trips: u32) {
-        let random = random_unless_won(&result);
+    pub(super) fn attempted(&mut self, record: AttemptRecord, result: RoundResult, round_trips: u32) {
+        let (record, result) = self.last.insert((record, result));
+        let random = random_unless_won(result);
         if let Some(round) = &mut result.queue {
             round.on_refusals(result.tally.refused());
         }
         let was_attentive = self.machine.is_attentive();
-        self.set_bounds(&result);
+        self.machine.set_wait_bounds(wait_bounds(result, self.key_index, self.waiter.as_deref()));
         if let Some(round) = result.queue.take() {
-            self.machine.answered_in_turn(*round, result.tally.granted());
+            self.machine.answered_in_turn(round, result.tally.granted());
         }
         let (t0, tally, reached) = (record.t0, &result.tally, record.reached);
         match result.agreement {
@@ -231,22 +227,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
         {
             waiter.seat().record_missed_message();
         }
-        self.counted(record, result, round_trips);
-    }
-
-    /// Notes what the next wait goes by.
-    fn set_bounds(&mut self, result: &RoundResult) {
-        let is_endless = result.endless.len() >= result.tally.quorum();
-        let unstored = result.queue.as_ref().map_or(NodeSet::EMPTY, |round| round.unstored());
-        let is_told = result.queue.as_ref().is_none_or(|round| !round.waits_for_other_library());
-        let is_attentive = is_told && self.waiter.as_ref().is_some_and(|waiter| waiter.seat().is_attentive(unstored));
-        let bounds = WaitBounds { free_at: result.free_at, is_attentive, is_endless };
-        self.machine.set_wait_bounds(if self.is_for_this_key(result) { bounds } else { WaitBounds::NONE });
-    }
-
-    /// Whether the result is about the key that the call waits for, not another one of its set.
-    fn is_for_this_key(&self, result: &RoundResult) -> bool {
-        result.refused_key.is_none_or(|key| key == self.key_index)
+        self.counted(round_trips);
     }
 
     /// Raises the fence on the nodes that are behind, and counts their answers.
@@ -259,21 +240,23 @@ impl<'a, 'm> Attempts<'a, 'm> {
         let random = random_unless_won(&result);
         self.now = engine.readings();
         self.machine.raised(&result.tally, self.now, random);
-        self.counted(record, result, 2);
+        self.last = Some((record, result));
+        self.counted(2);
     }
 
-    /// Keeps what a round has come to, for the threads behind in the queue as well.
-    fn counted(&mut self, record: AttemptRecord, result: RoundResult, round_trips: u32) {
+    /// Keeps what the last round has come to, for the threads behind in the queue as well.
+    fn counted(&mut self, round_trips: u32) {
+        let Some((_, result)) = &self.last else { return };
         if self.machine.is_held() {
             // An attempt that the deadline cut short has no new answer; nor has one about another key of a set.
-            let is_answer = result.tally.acquisition() == Outcome::Held && self.is_for_this_key(&result);
+            let is_answer = result.tally.acquisition() == Outcome::Held && is_about(result, self.key_index);
             if let (Some(ticket), true) = (&self.ticket, is_answer) {
                 ticket.note_answered(self.now.steady);
             }
             self.failure = None;
         } else if !(result.is_won() || self.failure.is_some() && self.machine.is_cut_short()) {
             let quorum_impossible_since = self.machine.early_end().quorum_impossible_since();
-            let found = Unavailability { quorum_impossible_since, ..self.call.client.unavailability(&result) };
+            let found = Unavailability { quorum_impossible_since, ..self.call.client.unavailability(result) };
             if let Some(ticket) = &self.ticket {
                 ticket.note_unavailable(found.clone());
             }
@@ -281,7 +264,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
         }
         self.account.attempts = self.machine.attempts();
         self.is_loss_unreported = self.machine.is_lost();
-        (self.last, self.round_trips) = (Some((record, result)), round_trips);
+        self.round_trips = round_trips;
     }
 
     /// Queues the release of what a lost attempt may have set on these nodes. The call's entry stays there, but where
@@ -387,6 +370,25 @@ impl<'a, 'm> Attempts<'a, 'm> {
             }
         }
     }
+}
+
+/// What the wait after this result goes by.
+fn wait_bounds(result: &RoundResult, key_index: usize, waiter: Option<&Waiter<'_>>) -> WaitBounds {
+    if !is_about(result, key_index) {
+        return WaitBounds::NONE;
+    }
+    let unstored = result.queue.as_ref().map_or(NodeSet::EMPTY, |round| round.unstored());
+    let is_told = result.queue.as_ref().is_none_or(|round| !round.waits_for_other_library());
+    WaitBounds {
+        free_at: result.free_at,
+        is_attentive: is_told && waiter.is_some_and(|waiter| waiter.seat().is_attentive(unstored)),
+        is_endless: result.endless.len() >= result.tally.quorum(),
+    }
+}
+
+/// Whether the result is about this key, which the call waits for, not another one of its set.
+fn is_about(result: &RoundResult, key_index: usize) -> bool {
+    result.refused_key.is_none_or(|key| key == key_index)
 }
 
 /// A random number for a delay. Without entropy, the shortest delay is used.

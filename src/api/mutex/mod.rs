@@ -283,7 +283,7 @@ impl Mutex {
     fn take_with<'m, G>(
         &'m self,
         wait: &Wait,
-        at_head: impl FnOnce(Attempts<'_, 'm>) -> Result<Option<G>>,
+        at_head: impl FnOnce(&mut Attempts<'_, 'm>) -> Result<Option<G>>,
     ) -> Result<Option<G>> {
         self.client.check_process()?;
         wait.check_process()?;
@@ -302,7 +302,7 @@ impl Mutex {
         mut call: LockCall<'m>,
         wait: &Wait,
         account: &mut CallAccount<'m>,
-        at_head: impl FnOnce(Attempts<'_, 'm>) -> Result<Option<G>>,
+        at_head: impl FnOnce(&mut Attempts<'_, 'm>) -> Result<Option<G>>,
     ) -> Result<Option<G>> {
         let mut now = call.called_at;
         // A set waits for one of its keys at a time: the first that a guard of this client holds.
@@ -321,7 +321,7 @@ impl Mutex {
             }
             // Without time to wait, the call makes its one attempt, as with a single key.
             if held.is_none() || !queueing::may_wait(&call) {
-                return at_head(Attempts::new(call, Some((ticket, place)), wait, account));
+                return at_head(&mut Attempts::new(call, Some((ticket, place)), wait, account));
             }
         }
     }

@@ -24,8 +24,8 @@ const MOST_TRIES: u32 = 3;
 
 impl<'a> Attempts<'a, '_> {
     /// Does what the machine asks for until it is done, and returns the slot with its guard.
-    pub(super) fn run_for_permit(mut self) -> Result<Option<(MutexGuard, TakenSlot)>> {
-        let guard = self.drive()?.map(|won| won.guard);
+    pub(super) fn run_for_permit(&mut self) -> Result<Option<(MutexGuard, TakenSlot)>> {
+        let guard = self.run()?.map(|won| won.guard);
         let taken = self.search.taken.take();
         taken.iter().for_each(TakenSlot::hold);
         Ok(guard.zip(taken))

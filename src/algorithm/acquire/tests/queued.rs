@@ -56,7 +56,7 @@ fn in_turn(machine: &mut Acquire, row: &str, replied: QueueReply, bounds: WaitBo
     }
     let (tally, reached) = tally(row);
     machine.set_wait_bounds(bounds);
-    machine.answered_in_turn(round, tally.granted());
+    machine.answered_in_turn(Box::new(round), tally.granted());
     machine.attempted(clocks(t0), &tally, reached, clocks(t0 + 1), u64::MAX);
     machine.poll()
 }
@@ -81,7 +81,7 @@ fn no_message_is_for_a_call_that_has_no_ticket() {
     let mut round = QueueRound::new(None, latest_ticket(CLOCK));
     let (tally, reached) = tally("grr");
     round.on_refusals(tally.refused());
-    machine.answered_in_turn(round, tally.granted());
+    machine.answered_in_turn(Box::new(round), tally.granted());
     machine.attempted(clocks(0), &tally, reached, clocks(1), u64::MAX);
     assert_eq!(machine.poll(), Output::Undo(nodes(&[0])));
     let Output::Wait(until) = machine.poll() else { panic!("it asks after a delay") };
@@ -182,7 +182,7 @@ fn nodes_without_a_queue_are_asked_by_growing_delays() {
         assert_eq!(machine.poll(), Output::Attempt);
         machine.queue().unwrap().ask(at(now));
         machine.set_wait_bounds(ATTENTIVE);
-        machine.answered_in_turn(QueueRound::new(None, latest_ticket(CLOCK)), NodeSet::EMPTY);
+        machine.answered_in_turn(Box::new(QueueRound::new(None, latest_ticket(CLOCK))), NodeSet::EMPTY);
         let (tally, reached) = tally("rrr");
         machine.attempted(clocks(now), &tally, reached, clocks(now + 1), u64::MAX);
         assert_eq!(machine.poll(), Output::Wait(at(now + 1 + delay)));
@@ -296,7 +296,7 @@ fn a_cancelled_call_undoes_and_stores_nothing_more() {
     let mut round = QueueRound::new(None, latest_ticket(CLOCK));
     [(1, 5), (2, 7)].into_iter().for_each(|(node, ticket)| round.on_refused(NodeId::new(node), reply(ticket, 1)));
     let (tally, reached) = tally("grr");
-    machine.answered_in_turn(round, tally.granted());
+    machine.answered_in_turn(Box::new(round), tally.granted());
     machine.attempted(clocks(0), &tally, reached, clocks(1), 0);
     machine.cancelled();
     assert_eq!(machine.poll(), Output::Undo(nodes(&[0])));

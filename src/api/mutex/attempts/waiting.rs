@@ -3,7 +3,7 @@
 
 use super::super::queueing::{self, Queued};
 use super::super::waiter::Waiter;
-use super::{Attempts, random};
+use super::{Attempts, random, wait_bounds};
 use crate::algorithm::lock_kind::{Access, LockKind};
 use crate::algorithm::node::NodeSet;
 use crate::algorithm::queue::{self, QueuedCall, Setup, TakeRequest};
@@ -94,7 +94,7 @@ impl<'a> Attempts<'a, '_> {
             if let Some(ticket) = ticket {
                 ticket.notify_by_interrupt(seat.interrupt());
             }
-            Waiter::new(client.engine(), wait, seat)
+            Box::new(Waiter::new(client.engine(), wait, seat))
         });
         waiter.seat()
     }
@@ -111,7 +111,7 @@ impl<'a> Attempts<'a, '_> {
         in_turn.request.stores_only = true;
         let key = LockKey::One(Arc::clone(self.awaited().0));
         let (_, result) = self.ask_nodes(&key, LockKind::Plain, Some(in_turn))?;
-        self.set_bounds(&result);
+        self.machine.set_wait_bounds(wait_bounds(&result, self.key_index, self.waiter.as_deref()));
         let Some(round) = result.queue else { return Ok(()) };
         let held = round.replies().iter().filter(|(_, reply)| !reply.is_free()).count();
         let is_free = result.tally.nodes() - held >= result.tally.quorum();

@@ -52,7 +52,7 @@ impl Attempts<'_, '_> {
     ///
     /// # Errors
     /// The lease has ended, because an observer ran for so long.
-    pub(super) fn joined(self, guard: RwReadGuard) -> Result<RwReadGuard> {
+    pub(super) fn joined(&mut self, guard: RwReadGuard) -> Result<RwReadGuard> {
         let LockCall { client, called_at, ttl, .. } = self.call;
         let key = self.call.key();
         if self.account.has_waited() {

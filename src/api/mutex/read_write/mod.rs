@@ -155,7 +155,7 @@ impl RwMutex {
         if let Some(guard) = self.join(Timestamp::NEVER, None)? {
             return Ok(Some(guard));
         }
-        self.read.take_with(wait, |mut attempts: Attempts<'_, '_>| {
+        self.read.take_with(wait, |attempts: &mut Attempts<'_, '_>| {
             let (came_at, until) = attempts.time_to_join();
             let has_lease = self.reads.find(self.read.key().title()).is_some();
             if let Some(guard) = self.join(came_at, Some(until))? {
