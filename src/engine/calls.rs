@@ -11,7 +11,9 @@ pub(crate) use super::nodes::EngineConfig;
 use super::nodes::Nodes;
 pub(crate) use super::nodes::commands::InTurn;
 use super::nodes::status::NodeStatusSnapshot;
-pub(crate) use super::nodes::submission::{AttemptRecord, KeyOrigin, LeaseRequest, Release, ReleaseScope};
+pub(crate) use super::nodes::submission::{
+    AttemptRecord, AttemptRequest, KeyOrigin, LeaseRequest, Release, ReleaseScope,
+};
 use super::nodes::submission::{Posting, Submission};
 pub(crate) use super::rounds::RoundResult;
 use super::seat::Seat;
@@ -22,7 +24,7 @@ use crate::algorithm::lock_kind::LockKind;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::pending_release::Settled;
 use crate::algorithm::quarantine::Quarantine;
-use crate::algorithm::queue::Entry;
+use crate::algorithm::queue::{Entry, TakeRequest, TicketRequest};
 use crate::algorithm::time::{Clock, LeaseTime, Readings, Timestamp};
 use crate::events::event_queue::ReleaseContext;
 use crate::os::transport::TransportConfig;
@@ -136,36 +138,31 @@ impl Engine {
     /// finds out about all that has arrived before, and has time for nodes that may refuse it.
     pub(crate) fn acquire(
         &self,
-        key: &LockKey,
-        (token, ttl_millis, kind): (OwnerToken, u64, LockKind),
-        (in_turn, seat): (Option<InTurn>, Option<&Seat<'_>>),
+        request: AttemptRequest,
+        seat: Option<&Seat<'_>>,
         mut deadline: impl FnMut(Timestamp, bool) -> Timestamp,
     ) -> (AttemptRecord, RoundResult) {
         let t0 = self.readings();
         let mut deadline = |has_to_connect| deadline(t0.steady, has_to_connect);
+        let (token, kind) = (request.token.clone(), request.kind);
         let result = match seat {
-            None => {
-                let (key, token) = (key.clone(), token.clone());
-                let submission = Submission::Acquire { key, token, ttl_millis, kind, in_turn };
-                self.driver.submit(submission, t0.steady, deadline, || ())
-            }
+            None => self.driver.submit(Submission::Acquire(request), t0.steady, deadline, || ()),
             Some(seat) => {
                 let mut until = t0.steady;
                 let begin = |nodes: &mut Nodes, now| {
                     nodes.wait_registry().look_into(seat.entry().number);
-                    let request = LeaseRequest { key: key.as_bytes(), token: &token, ttl_millis, kind };
-                    let ticket = nodes.acquire(&request, in_turn, now);
+                    let ticket = nodes.acquire(&request, now);
                     until = deadline(nodes.has_to_connect(now));
                     (ticket, until)
                 };
-                let refused = self.driver.run(begin, |nodes, ticket| match nodes.rounds().await_refusals(ticket) {
+                let refused = self.driver.run(begin, |nodes, ticket| match nodes.rounds.await_stragglers(ticket) {
                     true => Err(ticket),
-                    false => Ok(nodes.rounds().conclude(ticket)),
+                    false => Ok(nodes.rounds.conclude(ticket)),
                 });
                 // A waiter has time, and an attempt that all nodes have refused leaves nothing to undo.
                 refused.unwrap_or_else(|ticket| {
                     let refusals = |now: Timestamp| now.after(now.since(t0.steady).min(REFUSAL_LIMIT)).min(until);
-                    self.driver.run(|_, now| (ticket, refusals(now)), |nodes, ticket| nodes.rounds().conclude(ticket))
+                    self.driver.run(|_, now| (ticket, refusals(now)), |nodes, ticket| nodes.rounds.conclude(ticket))
                 })
             }
         };
@@ -200,15 +197,17 @@ impl Engine {
     }
 
     /// Stores a call's ticket on these nodes, and does not wait for that.
-    pub(crate) fn store(&self, key: &[u8], kind: LockKind, entry: (Entry, u64), nodes: NodeSet) {
-        self.driver.enter(|all, now| all.store((key, kind), entry, nodes, now));
+    pub(crate) fn store(&self, key: &[u8], kind: LockKind, entry: Entry, ticket: u64, nodes: NodeSet) {
+        let (entry, ticket) = (Some(entry), TicketRequest::Fixed(ticket));
+        let request = TakeRequest { entry, ticket, stores_only: true, ..TakeRequest::WITHOUT_ENTRY };
+        self.driver.enter(|all, now| all.store(key, kind, request, nodes, now));
     }
 
     /// Removes a call's entry on these nodes, or without one tells those that wait, and does not wait for that.
     pub(crate) fn leave(&self, key: &[u8], kind: LockKind, entry: Option<Entry>, nodes: NodeSet) {
         self.driver.enter(|all, now| {
             entry.into_iter().for_each(|entry| all.wait_registry().leave(entry.number));
-            all.leave((key, kind), entry, nodes, now);
+            all.leave(key, kind, entry, nodes, now);
         });
     }
 
@@ -221,8 +220,8 @@ impl Engine {
         deadline: impl FnOnce(Timestamp) -> Timestamp,
     ) -> RoundResult {
         self.driver.run(
-            |nodes, now| (nodes.raise((key, attempt), agreement, now), deadline(now)),
-            |nodes, ticket| nodes.rounds().conclude(ticket),
+            |nodes, now| (nodes.raise(key, attempt, agreement, now), deadline(now)),
+            |nodes, ticket| nodes.rounds.conclude(ticket),
         )
     }
 
@@ -272,17 +271,15 @@ impl Engine {
             let (until, glance) = (deadline(), self.now().after(DEADLINE_CHECK));
             let is_glance = glance < until;
             let begin = |nodes: &mut Nodes, _: Timestamp| {
-                nodes.rounds().set_soft_deadline(ticket, is_glance);
+                nodes.rounds.set_soft_deadline(ticket, is_glance);
                 (ticket, until.min(glance))
             };
             let conclude = |nodes: &mut Nodes, ticket| match stragglers {
-                _ if is_glance && !nodes.rounds().is_decided(ticket) => ControlFlow::Continue(()),
-                Stragglers::AwaitedSince(_) | Stragglers::AwaitedUntil(_)
-                    if nodes.rounds().await_stragglers(ticket) =>
-                {
+                _ if is_glance && !nodes.rounds.is_decided(ticket) => ControlFlow::Continue(()),
+                Stragglers::AwaitedSince(_) | Stragglers::AwaitedUntil(_) if nodes.rounds.await_stragglers(ticket) => {
                     ControlFlow::Break(None)
                 }
-                _ => ControlFlow::Break(Some(nodes.rounds().conclude(ticket))),
+                _ => ControlFlow::Break(Some(nodes.rounds.conclude(ticket))),
             };
             match self.driver.run(begin, conclude) {
                 ControlFlow::Continue(()) => {}
@@ -291,10 +288,8 @@ impl Engine {
             }
         }
         let deadline = deadline();
-        self.driver.run(
-            |_, now| (ticket, stragglers.until(now).min(deadline)),
-            |nodes, ticket| nodes.rounds().conclude(ticket),
-        )
+        self.driver
+            .run(|_, now| (ticket, stragglers.until(now).min(deadline)), |nodes, ticket| nodes.rounds.conclude(ticket))
     }
 
     /// Sets the key of a held lock again on nodes that have lost it, and does not wait for that. Gives the nodes that
@@ -325,7 +320,7 @@ impl Engine {
                 let timeouts = if nodes.has_to_connect(now) { 2 } else { 1 };
                 (ticket, now.after(self.node_timeout * timeouts))
             },
-            |nodes, ticket| nodes.rounds().conclude(ticket),
+            |nodes, ticket| nodes.rounds.conclude(ticket),
         )
     }
 
@@ -343,7 +338,7 @@ impl Engine {
     #[cfg(test)]
     #[allow(dead_code, reason = "the simulator asks")]
     pub(crate) fn in_flight(&self) -> usize {
-        self.driver.enter(|nodes, _| nodes.rounds().in_flight())
+        self.driver.enter(|nodes, _| nodes.rounds.in_flight())
     }
 
     /// How long a node has to answer.
@@ -404,7 +399,7 @@ impl Engine {
             until = self.driver.run(
                 |nodes, now| (nodes.await_settled(Settled::Answered, now), until),
                 |nodes, ticket| {
-                    let is_settled = nodes.rounds().is_decided(ticket);
+                    let is_settled = nodes.rounds.is_decided(ticket);
                     nodes.leave_settled(ticket);
                     let last = nodes.last_release_answered_at().max(begun);
                     if is_settled { begun } else { last.after(self.node_timeout).min(limit) }

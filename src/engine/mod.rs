@@ -44,7 +44,7 @@
 //! | 1 | A refused call that may wait gets an entry, and its client subscribes to its channel | [`Engine::sit`](calls::Engine::sit) | `engine/calls.rs` |
 //! | 2 | The call is registered by its number | [`WaitRegistry::enter`](wait_registry::WaitRegistry::enter) | `engine/wait_registry.rs` |
 //! | 3 | It asks in its turn, as the state machine says: the nodes store the entry, or grant | `Attempts::in_turn` | `api/mutex/attempts/waiting.rs` |
-//! | 4 | What the nodes reply about the queue is collected with the votes | [`Rounds::record_queue_reply`](rounds::Rounds::record_queue_reply) | `engine/rounds/queueing.rs` |
+//! | 4 | What the nodes reply about the queue is collected with the votes | [`Rounds::record_queue_reply`](rounds::Rounds::record_queue_reply) | `engine/rounds/mod.rs` |
 //! | 5 | The ticket is fixed, and the time to ask without a message | `QueuedCall::lost` | `algorithm/queue/mod.rs` |
 //! | 6 | The thread sleeps, or drives | [`Seat::wait`](seat::Seat::wait) | `engine/seat.rs` |
 //! | 7 | A message is read from a subscriber connection, and wakes the call | `Subscribers::read` | `engine/nodes/subscribers.rs` |

@@ -40,8 +40,8 @@ impl Seat<'_> {
 
     /// Has these nodes remove the entry. The call goes on to wait.
     pub(crate) fn step_aside(&self, nodes: NodeSet) {
-        let lock = (self.key.as_bytes(), self.kind);
-        self.driver.enter(|all, now| all.leave(lock, Some(self.entry), nodes, now));
+        let (key, kind) = (self.key.as_bytes(), self.kind);
+        self.driver.enter(|all, now| all.leave(key, kind, Some(self.entry), nodes, now));
     }
 
     /// Waits until then at the latest, and returns what has arrived.
@@ -88,7 +88,7 @@ impl Drop for Seat<'_> {
         self.driver.enter(|nodes, now| {
             if !has_won {
                 nodes.wait_registry().leave(entry.number);
-                nodes.leave((key.as_bytes(), kind), Some(entry), may_have, now);
+                nodes.leave(key.as_bytes(), kind, Some(entry), may_have, now);
             }
             nodes.note_wait_ended(now);
         });

@@ -34,12 +34,11 @@ mod events;
 #[path = "os/mod.rs"]
 mod os;
 
-use algorithm::lease::OwnerToken;
 use algorithm::node::{NodeId, NodeSet};
 use algorithm::time::Timestamp;
 use algorithm::vote::{Outcome, Vote};
 use engine::driver::{Driver, Reactor, WaitSlot};
-use engine::rounds::{Purpose, RoundResult, Rounds};
+use engine::rounds::{Attempt, Purpose, RoundResult, Rounds};
 use os::sync::{Condvar, Mutex, MutexGuard, begin, lock, pass, passed};
 use protocol::session::Ticket;
 use shuttle::rand::Rng;
@@ -254,8 +253,7 @@ impl Reactor for Nodes {
             if !watch.sees(line) {
                 return true;
             }
-            self.rounds.vote(ticket, NodeId::new(line.node), &vote);
-            self.rounds.unrefer(ticket);
+            self.rounds.count(ticket, NodeId::new(line.node), &vote);
             false
         });
         lock(&self.wire.state).replies.extend(replies);
@@ -284,7 +282,7 @@ impl Reactor for Nodes {
     }
 
     fn await_work(&mut self, _now: Timestamp) -> Ticket {
-        let ticket = self.rounds.open(Purpose::Wait, &[STUCK_KEY], &OwnerToken::from_entropy([0; 20]));
+        let ticket = self.rounds.open(Purpose::Wait);
         self.settling.push(ticket);
         if self.stuck.is_empty() {
             self.rounds.end_wait(ticket);
@@ -311,7 +309,7 @@ impl Nodes {
             assert!(latest.is_none_or(|latest| latest < key), "key {key} was overtaken by {latest:?}");
             *latest = Some(key);
         }
-        let ticket = self.rounds.open(Purpose::Acquire, &[key], &OwnerToken::from_entropy([key; 20]));
+        let ticket = self.rounds.open(Purpose::Acquire(Attempt::default()));
         if key.is_multiple_of(3) {
             // This round finds every connection lost, and makes it anew.
             for number in &mut self.lines {

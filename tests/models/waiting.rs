@@ -28,7 +28,6 @@ mod events;
 #[path = "os/mod.rs"]
 mod os;
 
-use algorithm::lease::OwnerToken;
 use algorithm::node::NodeId;
 use algorithm::queue::Message;
 use algorithm::time::Timestamp;
@@ -236,9 +235,7 @@ fn wait(
         }
         let wakening = relay.run(
             |nodes, _| {
-                let token = OwnerToken::from_entropy([0; OwnerToken::ENTROPY]);
-                let ticket = nodes.rounds.open(Purpose::Wait, &[], &token);
-                nodes.rounds.set_soft_deadline(ticket, true);
+                let ticket = nodes.rounds.open(Purpose::Wait);
                 if !nodes.registry.sleep(call, ticket) {
                     nodes.rounds.end_wait(ticket);
                 }

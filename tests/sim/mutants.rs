@@ -57,8 +57,8 @@ const MUTANTS: &[Mutant] = &[
                 "let _ = (attempt, departure);",
             ),
             (
-                "        let asked = engine.acquire(",
-                "        engine.undo(self.call.key(), engine.adopt(lease.0.clone(), lease.2), None, self.call.ttl.duration());\n        let asked = engine.acquire(",
+                "        let asked = engine.acquire(request,",
+                "        engine.undo(self.call.key(), engine.adopt(request.token.clone(), kind), None, self.call.ttl.duration());\n        let asked = engine.acquire(request,",
             ),
         ],
     },
@@ -161,8 +161,8 @@ const MUTANTS: &[Mutant] = &[
         name: "what a lost connection owes is forgotten",
         file: "engine/nodes/mod.rs",
         edits: &[(
-            "Abandoned::Release => self.defer_abandoned(node, ticket, (fault, is_closed_in_use)),",
-            "Abandoned::Release => {\n                    let _ = is_closed_in_use;\n                    self.rounds.vote(ticket, node, &Vote::Fault(fault));\n                    self.rounds.unrefer(ticket);\n                }",
+            "Abandoned::Release => self.defer_abandoned(node, ticket, fault, is_closed_in_use, now),",
+            "Abandoned::Release => {\n                    let _ = is_closed_in_use;\n                    self.rounds.count(ticket, node, &Vote::Fault(fault));\n                }",
         )],
     },
     Mutant {
@@ -394,7 +394,7 @@ const MUTANTS: &[Mutant] = &[
         name: "rounds leak when a connection is lost",
         file: "engine/nodes/mod.rs",
         edits: &[(
-            "self.rounds.vote(ticket, node, &Vote::Fault(fault));\n                    self.rounds.unrefer(ticket);",
+            "self.rounds.count(ticket, node, &Vote::Fault(fault));",
             "self.rounds.vote(ticket, node, &Vote::Fault(fault));",
         )],
     },
@@ -425,7 +425,7 @@ const MUTANTS: &[Mutant] = &[
         name: "a release that did not run is forgotten",
         file: "engine/nodes/pending.rs",
         edits: &[(
-            "        self.defer_release(node, ticket, Some((fault, now)));\n",
+            "        self.defer_release(node, ticket, Some(fault), now);\n",
             "        self.rounds.unrefer(ticket);\n",
         )],
     },

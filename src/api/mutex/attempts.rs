@@ -19,7 +19,7 @@ use crate::algorithm::time::{Readings, Timestamp};
 use crate::algorithm::vote::Outcome;
 use crate::api::guard::MutexGuard;
 use crate::api::wait::Wait;
-use crate::engine::calls::{AttemptRecord, InTurn, RoundResult};
+use crate::engine::calls::{AttemptRecord, AttemptRequest, InTurn, RoundResult};
 use crate::engine::local_queue::{HoldId, QueueTicket, Unavailability};
 use crate::events::error::{Error, Result};
 use crate::os::entropy;
@@ -191,9 +191,9 @@ impl<'a, 'm> Attempts<'a, 'm> {
         let engine = self.call.client.engine();
         let deadline = |t0, connects| self.machine.attempt_deadline(t0, connects);
         let token = entropy::draw(&mut SysRng).map_err(|_| Error::entropy())?.labelled(self.call.label());
-        let lease = (token, self.call.ttl.millis(), kind);
-        let seat = self.waiter.as_deref().map(Waiter::seat);
-        let asked = engine.acquire(key, lease, (in_turn, seat), deadline);
+        let ttl_millis = self.call.ttl.millis();
+        let request = AttemptRequest { key: key.clone(), token, ttl_millis, kind, in_turn };
+        let asked = engine.acquire(request, self.waiter.as_deref().map(Waiter::seat), deadline);
         if let (Some(waiter), Some(InTurn { request: TakeRequest { entry: Some(_), .. }, .. })) =
             (&mut self.waiter, in_turn)
         {

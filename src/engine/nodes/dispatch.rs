@@ -1,18 +1,17 @@
 //! Replies: read from a connection, and each handed to the round that it belongs to.
 
 use super::Nodes;
-use super::incarnations::HeldVote;
-use super::vote_filter::VoteFilter;
+use super::vote_filter::{NodeVote, VoteFilter};
 use crate::algorithm::detail::Detail;
 use crate::algorithm::fault::{Cause, Fault, Phase};
-use crate::algorithm::fence::FencingToken;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Vote;
 use crate::engine::node_connection::Received;
-use crate::engine::rounds::Purpose;
+use crate::engine::rounds::{Purpose, Refusal};
 use crate::protocol::lock_key;
+use crate::protocol::operation::{Operation, Verb};
 use crate::protocol::session::{Answer, PlainVote, SessionEvent, Ticket, Wakes};
 use std::time::Duration;
 
@@ -41,13 +40,13 @@ impl Nodes {
         if is_answered {
             self.note_answer(node, now);
         }
-        if self.releases.is_pending(node) {
+        if self.releases.pending.contains(node) {
             self.flush_pending(node, now);
         }
-        if !self.counting.contains(node) {
+        if !self.following.counting.contains(node) {
             self.follow_or_leave(node);
         }
-        if self.node(node).has_unsent(&self.log) {
+        if self.node(node).has_unsent(&self.following.log) {
             // A release goes out again: in another form, or because it was pending. Or the handshake of TLS is over,
             // or has another flight. An error shows at the next read.
             let _ = self.flush_node(node, now);
@@ -58,17 +57,17 @@ impl Nodes {
     /// Hands out what the bytes of a connection mean. True when the node has answered whether a lock may be acquired or
     /// kept.
     fn dispatch(&mut self, node: NodeId, now: Timestamp) -> Result<bool, Fault> {
-        if self.counting.contains(node) {
+        if self.following.counting.contains(node) {
             let counted = self.count_plain_votes(node, now);
             counted.map_err(|error| Fault::new(self.node(node).phase(), Cause::Protocol(error)))?;
             // The other replies contain more: perhaps the node is not what it was.
             let is_plain = !self.node(node).session.has_event();
-            self.counting.set(node, is_plain);
+            self.following.counting.set(node, is_plain);
         }
         let mut is_answered = false;
         while self.node(node).session.has_event() {
             // By reference: an event is wide, and this runs for each reply.
-            match &mut self.connections[node.index()].session.next_event(&self.log) {
+            match &self.connections[node.index()].session.next_event(&self.following.log) {
                 Ok(Some(event)) => is_answered |= self.handle(event, node, now),
                 Ok(None) => break,
                 Err(error) => return Err(Fault::new(self.node(node).phase(), Cause::Protocol(*error))),
@@ -79,26 +78,26 @@ impl Nodes {
 
     /// Counts replies that are plain votes, of a node whose votes count as they are. All other replies stay.
     fn count_plain_votes(&mut self, node: NodeId, now: Timestamp) -> Result<(), ProtocolError> {
-        let Nodes { connections, log, releases, rounds, .. } = self;
-        let session = &mut connections[node.index()].session;
+        let session = &mut self.connections[node.index()].session;
         while session.traffic.has_input()
-            && let Some(PlainVote { ticket, is_granted, is_release }) = session.next_plain_vote(log)?
+            && let Some(PlainVote { ticket, is_granted, is_release }) = session.next_plain_vote(&self.following.log)?
         {
             if is_release {
-                releases.note_answer(now);
+                self.releases.answered_at = now;
             }
-            rounds.count(ticket, node, is_granted);
+            self.rounds.count(ticket, node, if is_granted { &Vote::Granted } else { &Vote::Refused });
         }
         Ok(())
     }
 
     /// Hands out one event. True when it says whether a lock may be acquired or kept.
-    fn handle(&mut self, event: &mut SessionEvent, node: NodeId, now: Timestamp) -> bool {
+    fn handle(&mut self, event: &SessionEvent, node: NodeId, now: Timestamp) -> bool {
         match event {
-            SessionEvent::Answered(ticket, answer) => return self.on_answer((*ticket, node), answer, now),
+            SessionEvent::Answered(ticket, answer) => return self.on_answer(*ticket, node, answer, now),
             SessionEvent::Inspected(ticket, vote) => {
                 self.note_inspected(*ticket, node, now);
-                return self.count_vote((*ticket, node), (vote, None), now);
+                let mut cast = NodeVote { ticket: *ticket, node, vote: *vote, fence: None };
+                return self.count_vote(&mut cast, now);
             }
             SessionEvent::NotRun(ticket, fault) => {
                 self.take_wakes(node, *ticket, now);
@@ -117,38 +116,37 @@ impl Nodes {
             SessionEvent::Noted => self.on_noted(node, now),
             SessionEvent::Rejected(fault) => {
                 self.filter(node).on_rejected(*fault, now);
-                self.on_silence(node, (*fault, false), now);
+                self.on_silence(node, *fault, false, now);
             }
         }
         false
     }
 
     /// Counts the vote in an answer, and records whatever else the answer contains.
-    fn on_answer(&mut self, (ticket, node): (Ticket, NodeId), answer: &mut Answer, now: Timestamp) -> bool {
+    fn on_answer(&mut self, ticket: Ticket, node: NodeId, answer: &Answer, now: Timestamp) -> bool {
         self.take_wakes(node, ticket, now);
-        let (vote, fence) = match answer {
-            Answer::Vote(vote) | Answer::RefusedFor(vote, _) => (vote, None),
-            Answer::Fence(fence) => (&mut Vote::Granted, Some(*fence)),
-            Answer::Held(_) => (&mut Vote::Refused, None),
+        let (vote, fence, refusal) = match answer {
+            Answer::Vote(vote) => (*vote, None, None),
+            Answer::Fence(fence) => (Vote::Granted, Some(*fence), None),
+            Answer::Held(left) => (Vote::Refused, None, Some(Refusal::Until(now.after(*left)))),
+            Answer::RefusedFor(vote, keys) => (*vote, None, Some(Refusal::Keys(*keys))),
             Answer::Queued(reply) => {
                 self.rounds.record_queue_reply(ticket, node, reply);
-                (&mut Vote::Refused, None)
+                let refusal = match reply.held {
+                    Some(Duration::ZERO) => None,
+                    Some(left) => Some(Refusal::Until(now.after(left))),
+                    None => Some(Refusal::Endless),
+                };
+                (Vote::Refused, None, refusal)
             }
             Answer::WrongForm => {
                 self.resend(node, ticket, now);
                 return false;
             }
         };
-        let is_usable = self.count_vote((ticket, node), (vote, fence), now);
-        match answer {
-            Answer::Held(left) => self.rounds.record_end(ticket, node, now.after(*left)),
-            Answer::RefusedFor(_, keys) => self.rounds.record_refused_keys(ticket, node, *keys),
-            Answer::Queued(reply) => match reply.held {
-                Some(Duration::ZERO) => {}
-                Some(left) => self.rounds.record_end(ticket, node, now.after(left)),
-                None => self.rounds.record_endless(ticket, node),
-            },
-            Answer::Fence(_) | Answer::Vote(_) | Answer::WrongForm => {}
+        let is_usable = self.count_vote(&mut NodeVote { ticket, node, vote, fence }, now);
+        if let Some(refusal) = refusal {
+            self.rounds.record_refusal(ticket, node, refusal);
         }
         is_usable
     }
@@ -180,77 +178,78 @@ impl Nodes {
             let fault = Fault::new(Phase::Reply, Cause::NoPermission).with(Detail::Command("PUBLISH"));
             self.subscribers.note_publish_denied(node, fault);
         }
-        let Some(round) = self.rounds.round(ticket) else { return };
-        let (kind, keys) = (round.kind(), round.key().to_vec());
+        let Some(command) = self.rounds.command(ticket) else { return };
+        let (keys, leave) = (command.key.to_vec(), Operation { verb: Verb::Leave(None), ..*command.operation });
         for (key, part) in lock_key::each(&keys).zip(0..) {
             if wakes.told & 1 << part != 0 {
                 self.subscribers.registry.note_woken(key, now);
             }
             if wakes.more & 1 << part != 0 && self.subscribers.may_repeat(now) {
-                self.leave((key, kind), None, NodeSet::from_iter([node]), now);
+                self.queue_entry(key, leave, NodeSet::from_iter([node]), now);
             }
         }
     }
 
-    /// Counts a vote, and the fence that a grant has brought. True when the node has answered whether a lock may be
-    /// acquired or kept.
-    pub(super) fn count_vote(
-        &mut self,
-        (ticket, node): (Ticket, NodeId),
-        (vote, fence): (&mut Vote, Option<FencingToken>),
-        now: Timestamp,
-    ) -> bool {
+    /// Counts a vote, as far as it counts. True when the node has answered whether a lock may be acquired or kept.
+    pub(super) fn count_vote(&mut self, cast: &mut NodeVote, now: Timestamp) -> bool {
         let Nodes { rounds, connections, states, clock, releases, incarnations, .. } = self;
+        let NodeVote { ticket, node, fence, .. } = *cast;
         let purpose = rounds.purpose(ticket);
         if incarnations.is_doubtful(node) {
             let refusal = connections[node.index()].session.identity().look.refusal;
-            let held = HeldVote { ticket, node, vote: *vote, fence };
-            if incarnations.holds(held, rounds.round(ticket), refusal, vote) {
-                return purpose != Some(Purpose::Inspect);
+            if incarnations.holds(cast, rounds.round(ticket), refusal) {
+                return !matches!(purpose, Some(Purpose::Inspect(_)));
             }
         }
+        let voter = connections[node.index()].voter().filter(|_| cast.vote == Vote::Granted);
+        let duplicate = |voter| Vote::Fault(Fault::new(Phase::Handshake, Cause::Duplicate(voter)));
         // A grant for the voter waits with it, and counts as little. A key that was deleted is deleted.
-        let is_release = matches!(purpose, Some(Purpose::Entry | Purpose::Release) | None);
-        let voter = if *vote == Vote::Granted { connections[node.index()].voter() } else { None };
+        let is_release = matches!(purpose, Some(Purpose::Entry | Purpose::Release { .. }) | None);
         if let (Some(voter), false) = (voter, is_release) {
             if incarnations.is_doubtful(voter) && incarnations.judging.is_some() {
-                incarnations.held.push(HeldVote { ticket, node, vote: *vote, fence });
+                incarnations.held.push(*cast);
                 return false;
             }
             let left = connections[voter.index()].quarantine.remaining(clock.now());
             if incarnations.is_doubtful(voter) || !left.is_zero() {
-                *vote = Vote::Fault(Fault::new(Phase::Handshake, Cause::Duplicate(voter)));
+                cast.vote = duplicate(voter);
             }
         }
         let connection = &mut connections[node.index()];
         let mut filter = VoteFilter { node, connection, states, clock: &**clock };
-        filter.filter_vote(purpose, vote, now);
-        if voter.is_some() {
-            filter.credit_voter(ticket, vote, rounds);
+        filter.filter_vote(purpose, &mut cast.vote, now);
+        // One run id has one vote, however many URLs report it, and a grant by any of them counts as the voter's: of
+        // two URLs of one server, either may be the first to set or to delete the key. A server that repeats the run id
+        // of another one, and finishes its handshake first, cannot take the vote of that one away. Two quorums have
+        // more nodes in common than there are such servers, so that one server that lies about its run id makes no
+        // second holder.
+        if let (Some(voter), Vote::Granted) = (voter, cast.vote) {
+            rounds.granted_at(ticket, voter);
+            cast.vote = duplicate(voter);
         }
-        if let (Vote::Granted, Some(fence)) = (&*vote, fence) {
+        if let (Vote::Granted, Some(fence)) = (cast.vote, fence) {
             rounds.record_fence(ticket, node, fence);
         }
-        if purpose == Some(Purpose::Release) {
-            filter.note_released(ticket, vote, rounds);
-            releases.note_answer(now);
+        if matches!(rounds.purpose(ticket), Some(Purpose::Release { .. })) {
+            filter.note_released(ticket, &mut cast.vote, rounds);
+            releases.answered_at = now;
         }
-        rounds.vote(ticket, node, vote);
-        if matches!(purpose, Some(Purpose::Inspect)) {
-            // That a user may not ask says nothing of locks.
-            rounds.unrefer(ticket);
-            return false;
-        }
-        let is_usable = filter.note_vote(purpose, vote, now);
-        rounds.unrefer(ticket);
-        match purpose {
-            Some(Purpose::Entry | Purpose::Release) => return false,
+        rounds.vote(ticket, node, &cast.vote);
+        let purpose = rounds.purpose(ticket);
+        // That a user may not ask which holder has a lock says nothing of locks.
+        let is_about_locks = !matches!(purpose, Some(Purpose::Inspect(_)));
+        let votes = is_about_locks && filter.note_vote(purpose, &cast.vote, now);
+        let is_usable = match purpose {
+            Some(Purpose::Entry | Purpose::Inspect(_) | Purpose::Release { .. }) => false,
             // It answers. That does not show that it also grants locks.
-            Some(Purpose::Check) => return true,
-            _ => {}
-        }
-        // A rejected node is connected to again after its back-off, whatever it answers meanwhile.
-        filter.connection.note_answer();
+            Some(Purpose::Check) => true,
+            _ => {
+                // A rejected node is connected to again after its back-off, whatever it answers meanwhile.
+                filter.connection.note_answer();
+                votes
+            }
+        };
+        rounds.unrefer(ticket);
         is_usable
     }
 

@@ -1,9 +1,8 @@
 //! What nodes remember of themselves, as far as it was read, and the votes that wait until they are judged.
 //! [`judging`](super::judging) is what is done about it.
 
-use super::vote_filter::in_quarantine;
+use super::vote_filter::{NodeVote, in_quarantine};
 use crate::algorithm::fault::{Cause, Fault, Phase};
-use crate::algorithm::fence::FencingToken;
 use crate::algorithm::incarnation::mismatch::Mismatch;
 use crate::algorithm::incarnation::summary::NodeNote;
 use crate::algorithm::incarnation::{Found, Incarnation, Look, Rules, Seen, Standing};
@@ -11,7 +10,6 @@ use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Vote;
 use crate::engine::rounds::{Purpose, Round};
-use crate::protocol::session::Ticket;
 use std::time::Duration;
 
 /// What is known of the nodes' incarnations.
@@ -30,7 +28,7 @@ pub(super) struct Incarnations {
     /// Those whose votes do not count, or not yet.
     pub(super) doubtful: NodeSet,
     /// The votes of those, while the nodes are judged.
-    pub(super) held: Vec<HeldVote>,
+    pub(super) held: Vec<NodeVote>,
     /// The last look at each node, over all its connections.
     last: Vec<Option<Look>>,
     /// Those that have lost their data since the locks of this client were last set again.
@@ -72,15 +70,6 @@ pub(super) enum Stage {
     LookingAgain,
     /// Notes are stored.
     Noting,
-}
-
-/// A vote that waits, with the fence that a grant has brought.
-#[derive(Clone, Copy)]
-pub(super) struct HeldVote {
-    pub(super) ticket: Ticket,
-    pub(super) node: NodeId,
-    pub(super) vote: Vote,
-    pub(super) fence: Option<FencingToken>,
 }
 
 impl Incarnations {
@@ -139,25 +128,23 @@ impl Incarnations {
 
     /// Keeps a vote of such a node until the nodes are judged, or leaves what counts of it: all of it where it decides
     /// nothing. `refusal`: why the node was not looked at, or not noted. True where the vote is kept.
-    pub(super) fn holds(
-        &mut self,
-        held: HeldVote,
-        round: Option<&Round>,
-        refusal: Option<Cause>,
-        vote: &mut Vote,
-    ) -> bool {
-        let counted = in_quarantine(round.map(Round::purpose), *vote);
-        let is_kept = counted != *vote && self.judging.is_some();
-        if is_kept {
-            self.held.push(held);
-        } else if counted != *vote {
-            let refusal = refusal.map(|cause| Vote::Fault(Fault::new(Phase::Reply, cause)));
-            // A check grants nothing.
-            let is_check = round.is_some_and(|round| round.purpose() == Purpose::Check);
-            let decides = !is_check && round.is_none_or(|round| round.tally().can_be_won());
-            *vote = refusal.unwrap_or(if decides { counted } else { *vote });
+    pub(super) fn holds(&mut self, cast: &mut NodeVote, round: Option<&Round>, refusal: Option<Cause>) -> bool {
+        let counted = in_quarantine(round.map(|round| &round.purpose), cast.vote);
+        if counted == cast.vote {
+            return false;
         }
-        is_kept
+        if self.judging.is_some() {
+            self.held.push(*cast);
+            return true;
+        }
+        // A check grants nothing.
+        let decides = round.is_none_or(|round| !matches!(round.purpose, Purpose::Check) && round.tally.can_be_won());
+        if let Some(cause) = refusal {
+            cast.vote = Vote::Fault(Fault::new(Phase::Reply, cause));
+        } else if decides {
+            cast.vote = counted;
+        }
+        false
     }
 
     /// Whether a node does not count before others have replied that were not heard of.
@@ -178,7 +165,7 @@ impl Incarnations {
     }
 
     /// Removes the held votes for which this is true, and returns them.
-    pub(super) fn take_held(&mut self, is_taken: impl Fn(&HeldVote) -> bool) -> Vec<HeldVote> {
+    pub(super) fn take_held(&mut self, is_taken: impl Fn(&NodeVote) -> bool) -> Vec<NodeVote> {
         self.held.extract_if(.., |held| is_taken(held)).collect()
     }
 

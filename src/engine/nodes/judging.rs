@@ -8,8 +8,8 @@
 //! has its quorum returns before the nodes are judged; the helper thread completes that when no other thread drives.
 
 use super::Nodes;
-use super::incarnations::{HeldVote, Incarnations, Judging, LookTimes, Stage};
-use super::vote_filter::in_quarantine;
+use super::incarnations::{Incarnations, Judging, LookTimes, Stage};
+use super::vote_filter::{NodeVote, in_quarantine};
 use crate::algorithm::detail::Detail;
 use crate::algorithm::fault::{Fault, Phase};
 use crate::algorithm::incarnation::{Look, MOMENT, Origin, Seen, Standing};
@@ -58,7 +58,7 @@ impl Nodes {
         self.report_mismatches(node);
         if let Some(cause) = refusal.filter(|_| self.incarnations.seen[node.index()] == Seen::Silent) {
             // It would refuse a lock as well.
-            self.counting.set(node, false);
+            self.following.counting.set(node, false);
             self.states.mark_refusing(node, Fault::new(Phase::Reply, cause), now);
         }
         self.incarnations.note_answer(node, Timestamp::NEVER);
@@ -66,33 +66,31 @@ impl Nodes {
     }
 
     /// The connection is lost, or the node may not vote on it.
-    pub(super) fn on_silence(&mut self, node: NodeId, (fault, is_idle): (Fault, bool), now: Timestamp) {
+    pub(super) fn on_silence(&mut self, node: NodeId, fault: Fault, is_idle: bool, now: Timestamp) {
         self.incarnations.seen[node.index()] = Seen::Silent;
         self.incarnations.note_answer(node, Timestamp::NEVER);
         if self.node(node).is_closed() && is_idle {
             self.incarnations.idle.insert(node);
         }
-        for mut held in self.incarnations.take_held(|held| held.node == node) {
-            held.vote = Vote::Fault(fault);
-            self.count_held(held, now);
+        for held in self.incarnations.take_held(|held| held.node == node) {
+            self.count_held(NodeVote { vote: Vote::Fault(fault), ..held }, now);
         }
         self.judge(now);
     }
 
     /// The owner of a round waits no longer: what these nodes have answered does not count, unless it decides nothing.
     pub(super) fn give_up_held(&mut self, ticket: Ticket) {
-        for HeldVote { node, mut vote, .. } in self.incarnations.take_held(|held| held.ticket == ticket) {
-            if self.rounds.round(ticket).is_some_and(|round| round.tally().can_be_won()) {
-                vote = in_quarantine(self.rounds.purpose(ticket), vote);
+        for NodeVote { node, mut vote, .. } in self.incarnations.take_held(|held| held.ticket == ticket) {
+            if let Some(round) = self.rounds.round(ticket).filter(|round| round.tally.can_be_won()) {
+                vote = in_quarantine(Some(&round.purpose), vote);
             }
-            self.rounds.vote(ticket, node, &vote);
-            self.rounds.unrefer(ticket);
+            self.rounds.count(ticket, node, &vote);
         }
     }
 
     /// The nodes whose votes in a round wait.
     pub(super) fn held_nodes(&self, ticket: Ticket) -> NodeSet {
-        let of_round = |held: &&HeldVote| held.ticket == ticket;
+        let of_round = |held: &&NodeVote| held.ticket == ticket;
         self.incarnations.held.iter().filter(of_round).map(|held| held.node).collect()
     }
 
@@ -209,7 +207,7 @@ impl Nodes {
     /// Finds out which nodes count now, and how long the others wait.
     fn note_standings(&mut self) {
         let doubtful_before = std::mem::take(&mut self.incarnations.doubtful);
-        self.counting = NodeSet::EMPTY;
+        self.following.counting = NodeSet::EMPTY;
         let is_judging = self.incarnations.judging.is_some();
         if self.incarnations.rules.policy == RestartPolicy::Off {
             return;
@@ -238,18 +236,15 @@ impl Nodes {
                 self.incarnations.doubtful.insert(node);
                 match standing {
                     _ if doubtful_before.contains(node) => {}
-                    // Another node's note is in question, and this one has lost nothing.
-                    Some(Standing::Counts) => self.hold_counted(node),
+                    // Another node's note is in question, and this one has lost nothing: its grants wait.
+                    Some(Standing::Counts) => {
+                        let grants = self.rounds.take_back(node).into_iter();
+                        let held = grants.map(|(ticket, fence)| NodeVote { ticket, node, vote: Vote::Granted, fence });
+                        self.incarnations.held.extend(held);
+                    }
                     _ => self.rounds.withdraw(node, UNTRUSTED),
                 }
             }
-        }
-    }
-
-    /// Lets grants of a node that were counted wait until the nodes are judged.
-    fn hold_counted(&mut self, node: NodeId) {
-        for (ticket, fence) in self.rounds.take_back(node) {
-            self.incarnations.held.push(HeldVote { ticket, node, vote: Vote::Granted, fence });
         }
     }
 
@@ -275,10 +270,9 @@ impl Nodes {
         }
     }
 
-    fn count_held(&mut self, held: HeldVote, now: Timestamp) {
-        let HeldVote { ticket, node, mut vote, fence } = held;
-        if self.count_vote((ticket, node), (&mut vote, fence), now) {
-            self.note_answer(node, now);
+    fn count_held(&mut self, mut held: NodeVote, now: Timestamp) {
+        if self.count_vote(&mut held, now) {
+            self.note_answer(held.node, now);
         }
     }
 }

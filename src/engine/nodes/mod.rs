@@ -39,9 +39,10 @@ use crate::events::event_queue::EventQueue;
 use crate::events::node_states::NodeStates;
 use crate::os::waker::Waker;
 use crate::os::watch::Watch;
-use crate::protocol::session::{Abandoned, HandshakeState, Log, Ticket};
+use crate::protocol::session::{Abandoned, HandshakeState, Ticket};
 use background::BackgroundReleases;
 use commands::Commands;
+use following::Following;
 use incarnations::Incarnations;
 use poll_list::PollList;
 use std::sync::Arc;
@@ -54,7 +55,7 @@ use vote_filter::VoteFilter;
 /// The connections and rounds of one client.
 pub(super) struct Nodes {
     connections: Vec<NodeConnection>,
-    rounds: Rounds,
+    pub(super) rounds: Rounds,
     clock: Arc<dyn Clock>,
     /// What is known of each node.
     states: NodeStates,
@@ -64,11 +65,7 @@ pub(super) struct Nodes {
     background: BackgroundReleases,
     subscribers: Subscribers,
     incarnations: Incarnations,
-    /// The commands for all nodes that follow it.
-    log: Log,
-    followers: NodeSet,
-    /// Those of them whose votes count as they are. Whatever may change that takes the node out.
-    counting: NodeSet,
+    following: Following,
 }
 
 /// What an engine is made with, besides its nodes.
@@ -97,9 +94,7 @@ impl Nodes {
         let EngineConfig { spin, release_notifications, retention, rules, node_timeout, events } = config;
         let size = connections.len();
         Nodes {
-            log: Log::new(connections.first().and_then(|connection| connection.handshake().node_key.clone())),
-            followers: NodeSet::EMPTY,
-            counting: NodeSet::EMPTY,
+            following: Following::new(&connections),
             connections,
             rounds: Rounds::new(size, events.clone()),
             states: NodeStates::new(events.clone(), size, clock.now()),
@@ -111,11 +106,6 @@ impl Nodes {
             subscribers: Subscribers::new(size, release_notifications, events),
             incarnations: Incarnations::new(rules, node_timeout, size),
         }
-    }
-
-    /// The rounds in flight.
-    pub(super) fn rounds(&mut self) -> &mut Rounds {
-        &mut self.rounds
     }
 
     /// Closes this process's copies of all connections, and sends nothing: after a fork, the parent goes on using them.
@@ -138,12 +128,12 @@ impl Nodes {
     /// queues bytes can use `connections` directly, and must call [`Commands::on_queued`] or write the bytes.
     fn node_mut(&mut self, node: NodeId) -> &mut NodeConnection {
         self.poll.mark_stale(node);
-        self.counting.set(node, false);
+        self.following.counting.set(node, false);
         &mut self.connections[node.index()]
     }
 
     fn filter(&mut self, node: NodeId) -> VoteFilter<'_> {
-        self.counting.set(node, false);
+        self.following.counting.set(node, false);
         let connection = &mut self.connections[node.index()];
         VoteFilter { node, connection, states: &mut self.states, clock: &*self.clock }
     }
@@ -231,16 +221,15 @@ impl Nodes {
                     unwritten.push(ticket);
                 }
                 Abandoned::Unwritten | Abandoned::Acquire | Abandoned::Check | Abandoned::Extend => {
-                    self.rounds.vote(ticket, node, &Vote::Fault(fault));
-                    self.rounds.unrefer(ticket);
+                    self.rounds.count(ticket, node, &Vote::Fault(fault));
                 }
-                Abandoned::Release => self.defer_abandoned(node, ticket, (fault, is_closed_in_use)),
+                Abandoned::Release => self.defer_abandoned(node, ticket, fault, is_closed_in_use, now),
             }
         }
         if !unwritten.is_empty() {
-            self.queue_unwritten(node, &unwritten, (fault, now));
+            self.queue_unwritten(node, &unwritten, fault, now);
         }
-        self.on_silence(node, (fault, is_idle), now);
+        self.on_silence(node, fault, is_idle, now);
     }
 
     /// Writes what a connection's socket takes.
@@ -255,8 +244,8 @@ impl Nodes {
 
     fn flush_node(&mut self, node: NodeId, now: Timestamp) -> Result<(), Fault> {
         let connection = &mut self.connections[node.index()];
-        let flushed = connection.flush(&self.log, now);
-        self.releases.on_written(node, connection, &self.log);
+        let flushed = connection.flush(&self.following.log, now);
+        self.releases.on_written(node, connection, &self.following.log);
         match &flushed {
             Ok(wants_write) => self.poll.set_wants_write(node, *wants_write),
             // Some errors do not end the connection: it is polled until it takes the bytes.
@@ -284,7 +273,7 @@ impl Nodes {
 
     /// The nodes that have not voted in a round that has no verdict.
     fn undecided(&self, ticket: Ticket) -> NodeSet {
-        self.rounds.round(ticket).map_or(NodeSet::EMPTY, |round| round.tally().undecided())
+        self.rounds.round(ticket).map_or(NodeSet::EMPTY, |round| round.tally.undecided())
     }
 }
 
@@ -300,11 +289,19 @@ impl Reactor for Nodes {
     }
 
     fn begin(&mut self, submission: &Submission, now: Timestamp) -> (Ticket, bool) {
-        self.begin_submission(submission, now)
+        match submission {
+            // True: an attempt depends on connections that are still being made.
+            Submission::Acquire(request) => (self.acquire(request, now), self.has_to_connect(now)),
+            Submission::Release(release) => (self.release(release, now), false),
+        }
     }
 
     fn begin_posted(&mut self, posting: Posting, now: Timestamp) {
-        self.begin_posting(posting, now);
+        let ticket = self.release(&posting.release, now);
+        match posting.report {
+            Some((context, deadline)) => self.background.follow(&mut self.rounds, ticket, context, deadline),
+            None => self.rounds.unrefer(ticket),
+        }
     }
 
     fn conclude(&mut self, ticket: Ticket) -> RoundResult {
@@ -352,12 +349,12 @@ impl Reactor for Nodes {
     }
 
     fn watch(&mut self, alone: bool, now: Timestamp) -> Box<Watch> {
-        let (mut watch, due) = self.poll.take(&self.connections, &self.log, self.commands.unsent(), now);
+        let (mut watch, due) = self.poll.take(&self.connections, &self.following.log, self.commands.unsent(), now);
         self.subscribers.list(&mut watch, &self.connections, now);
         // An address that does not answer is given up for the next one.
         watch.limit = watch.limit.min(due.min(self.incarnations.due()).since(now));
         if self.releases.bounds_poll() {
-            let due = self.releases.due(&self.connections, &self.log);
+            let due = self.releases.due(&self.connections, &self.following.log);
             watch.limit = watch.limit.min(due.since(now));
         }
         // A wait for another client's lock is long, and a wait for releases is not urgent.
@@ -396,7 +393,7 @@ impl Reactor for Nodes {
         for (node, notice) in ended {
             self.leave_ended(node, &notice, now);
         }
-        self.cut_log();
+        self.following.cut_log(&self.connections);
         self.judge_late(now);
         self.serve_pending(now);
         self.end_settled(now);
@@ -417,12 +414,12 @@ impl Reactor for Nodes {
     }
 
     fn has_work_left(&self) -> bool {
-        self.incarnations.judging.is_some() || self.releases.has_any(&self.connections, &self.log)
+        self.incarnations.judging.is_some() || self.releases.has_any(&self.connections, &self.following.log)
     }
 
     fn work_due(&self, now: Timestamp) -> Option<Timestamp> {
         let is_judging = self.incarnations.judging.is_some();
-        if is_judging { Some(now) } else { self.releases.next(&self.connections, &self.log, now) }
+        if is_judging { Some(now) } else { self.releases.next(&self.connections, &self.following.log, now) }
     }
 
     fn await_work(&mut self, now: Timestamp) -> Ticket {

@@ -19,7 +19,6 @@
 
 use super::Nodes;
 use crate::algorithm::fault::{Cause, Fault};
-use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::pending_release::Settled;
 use crate::algorithm::time::Timestamp;
@@ -34,14 +33,14 @@ const FLUSH_LIMIT: usize = 512;
 const FLUSH_BYTES: usize = 1024 * 1024;
 
 impl Nodes {
-    /// Keeps a release for later. `refusal`: why the node has not run it, and when. The round must be referred to for
-    /// it.
-    pub(super) fn defer_release(&mut self, node: NodeId, ticket: Ticket, refusal: Option<(Fault, Timestamp)>) {
-        let end = self.rounds.round(ticket).map_or(Timestamp::ORIGIN, |round| round.conditions().key_ends);
+    /// Keeps a release for later. `refusal`: why the node has not run it now. The round must be referred to for it.
+    pub(super) fn defer_release(&mut self, node: NodeId, ticket: Ticket, refusal: Option<Fault>, now: Timestamp) {
+        let end = self.rounds.conditions(ticket).map_or(Timestamp::ORIGIN, |conditions| conditions.key_ends);
+        let refusal = refusal.map(|fault| (fault, now));
         if let Some(dropped) = self.apart(node).pending.insert(ticket, end, refusal) {
             self.rounds.unrefer(dropped);
         }
-        self.releases.insert_pending(node);
+        self.releases.pending.insert(node);
         // The driver has to bound its poll by what is due for it.
         self.poll.note_change(true);
     }
@@ -49,26 +48,32 @@ impl Nodes {
     /// Keeps a release that a lost connection left unanswered, if its key may be on the node. The node's vote is the
     /// fault. It has none yet if the release is sent at once on another connection: when the server has closed one that
     /// was in use.
-    pub(super) fn defer_abandoned(&mut self, node: NodeId, ticket: Ticket, (fault, is_closed_in_use): (Fault, bool)) {
-        let round = self.rounds.round(ticket);
-        let is_needed = round.is_some_and(|round| self.node(node).may_hold(round.conditions()));
+    pub(super) fn defer_abandoned(
+        &mut self,
+        node: NodeId,
+        ticket: Ticket,
+        fault: Fault,
+        is_closed_in_use: bool,
+        now: Timestamp,
+    ) {
+        let conditions = self.rounds.conditions(ticket);
+        let is_needed = conditions.is_some_and(|conditions| self.node(node).may_hold(conditions));
         if !(is_needed && is_closed_in_use && self.rounds.resend(ticket, node)) {
             self.rounds.vote(ticket, node, &Vote::Fault(fault));
         }
         match is_needed {
-            true => self.defer_release(node, ticket, None),
+            true => self.defer_release(node, ticket, None, now),
             false => self.rounds.unrefer(ticket),
         }
     }
 
     /// The node could not run a release: keeps it for later.
     pub(super) fn note_not_run(&mut self, node: NodeId, ticket: Ticket, fault: Fault, now: Timestamp) {
-        let purpose = self.rounds.purpose(ticket);
         let mut vote = Vote::Fault(fault);
-        self.filter(node).filter_vote(purpose, &mut vote, now);
+        self.filter(node).filter_vote(None, &mut vote, now);
         self.rounds.vote(ticket, node, &vote);
-        self.filter(node).note_vote(Some(Purpose::Release), &vote, now);
-        self.defer_release(node, ticket, Some((fault, now)));
+        self.filter(node).note_vote(None, &vote, now);
+        self.defer_release(node, ticket, Some(fault), now);
     }
 
     /// Queues pending releases of a node, as many as it can take at once.
@@ -82,19 +87,19 @@ impl Nodes {
             && connection.session.traffic.unsent().len() < FLUSH_BYTES
             && let Some(ticket) = connection.pending.take(now)
         {
-            if let (Some(round), Some(command)) = (self.rounds.round(ticket), self.rounds.command(ticket)) {
-                connection.pending.carry(round.conditions().key_ends);
+            if let (Some(conditions), Some(command)) = (self.rounds.conditions(ticket), self.rounds.command(ticket)) {
+                connection.pending.carry(conditions.key_ends);
                 connection.queue(&command, now);
             }
         }
         if connection.pending.is_empty() {
-            self.releases.remove_pending(node);
+            self.releases.pending.set(node, false);
         }
     }
 
     /// Does what is due for pending releases: drops those whose keys have ended, makes connections again, sends.
     pub(super) fn serve_pending(&mut self, now: Timestamp) {
-        for node in self.releases.nodes(&self.connections, &self.log).iter() {
+        for node in self.releases.nodes(&self.connections, &self.following.log).iter() {
             if let Some(fault) = self.node(node).exceeded_limit(now) {
                 self.lose(node, fault, now);
             }
@@ -113,7 +118,12 @@ impl Nodes {
                 && connection.may_open(now).is_ok()
                 && let Err(fault) = self.open(node, now)
             {
-                self.give_up_resending(node, fault);
+                // This is the node's vote in the releases that were to be sent on another connection.
+                for ticket in self.connections[node.index()].pending.tickets() {
+                    if self.rounds.round(ticket).is_some_and(|round| round.resent.contains(node)) {
+                        self.rounds.vote(ticket, node, &Vote::Fault(fault));
+                    }
+                }
             }
             self.commands.on_queued(NodeSet::from_iter([node]), now);
         }
@@ -121,9 +131,7 @@ impl Nodes {
 
     /// Begins to wait for releases.
     pub(in crate::engine) fn await_settled(&mut self, target: Settled, now: Timestamp) -> Ticket {
-        let no_token = OwnerToken::from_entropy([0; OwnerToken::ENTROPY]);
-        let ticket = self.rounds.open(Purpose::Wait, &[], &no_token);
-        self.rounds.set_soft_deadline(ticket, true);
+        let ticket = self.rounds.open(Purpose::Wait);
         self.releases.enter(ticket, target);
         // The driver has to bound its poll by what is due for releases.
         self.poll.note_change(true);
@@ -135,7 +143,7 @@ impl Nodes {
     pub(super) fn end_settled(&mut self, now: Timestamp) {
         if self.releases.is_awaited() {
             let is_sent = self.work_due(now).is_none_or(|due| due > now);
-            self.releases.notify(&self.connections, &self.log, is_sent, &mut self.rounds);
+            self.releases.notify(&self.connections, &self.following.log, is_sent, &mut self.rounds);
         }
     }
 
@@ -146,28 +154,19 @@ impl Nodes {
 
     /// When a node last answered a release.
     pub(in crate::engine) fn last_release_answered_at(&self) -> Timestamp {
-        self.releases.answered_at()
+        self.releases.answered_at
     }
 
     /// The nodes that have not run all releases, each with what keeps it from that.
     pub(in crate::engine) fn unsettled(&self) -> Vec<(NodeId, Fault)> {
         let fault = |node: NodeId| {
             let connection = self.node(node);
-            let is_left = !connection.pending.is_empty() || connection.awaits_release(&self.log);
+            let is_left = !connection.pending.is_empty() || connection.awaits_release(&self.following.log);
             let cannot_run = connection.is_closed() || !connection.runs_releases();
             let late = Fault::new(connection.phase(), Cause::TimedOut);
             let fault = if cannot_run { connection.fault() } else { connection.pending.refusal().unwrap_or(late) };
             is_left.then_some((node, fault))
         };
         self.nodes().filter_map(fault).collect()
-    }
-
-    /// The other connection could not be made: this is the node's vote in the releases that were to be sent on it.
-    fn give_up_resending(&mut self, node: NodeId, fault: Fault) {
-        for ticket in self.connections[node.index()].pending.tickets() {
-            if self.rounds.round(ticket).is_some_and(|round| round.was_resent(node)) {
-                self.rounds.vote(ticket, node, &Vote::Fault(fault));
-            }
-        }
     }
 }

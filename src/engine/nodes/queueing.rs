@@ -6,12 +6,12 @@ use crate::algorithm::fence::FencingToken;
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::lock_kind::{Access, LockKind};
 use crate::algorithm::node::{NodeId, NodeSet};
-use crate::algorithm::queue::{Entry, EntryKind, TakeRequest, TicketRequest};
+use crate::algorithm::queue::{Entry, EntryKind, TakeRequest};
 use crate::algorithm::time::Timestamp;
 use crate::engine::interrupt::Interrupt;
 use crate::engine::rounds::Purpose;
 use crate::engine::wait_registry::{WaitRegistry, Wakening};
-use crate::protocol::operation::Verb;
+use crate::protocol::operation::{Operation, Verb};
 use crate::protocol::session::Ticket;
 use crate::protocol::subscription::Notice;
 use std::sync::Arc;
@@ -36,12 +36,13 @@ impl Nodes {
     /// told, and removes it then. Without an entry, those are told that wait. No thread waits for it.
     pub(in crate::engine) fn leave(
         &mut self,
-        (key, kind): (&[u8], LockKind),
+        key: &[u8],
+        kind: LockKind,
         entry: Option<Entry>,
         nodes: NodeSet,
         now: Timestamp,
     ) {
-        self.queue_entry((key, kind), Verb::Leave(entry), nodes, now);
+        self.queue_entry(key, self.commands.operation(kind, Verb::Leave(entry)), nodes, now);
         if let Some(entry) = entry {
             self.subscribers.note_removed(entry, nodes);
         }
@@ -50,14 +51,14 @@ impl Nodes {
     /// Queues that a call's entry is stored with its ticket on these nodes. No thread waits for it.
     pub(in crate::engine) fn store(
         &mut self,
-        lock: (&[u8], LockKind),
-        (entry, ticket): (Entry, u64),
+        key: &[u8],
+        kind: LockKind,
+        request: TakeRequest,
         nodes: NodeSet,
         now: Timestamp,
     ) {
-        let ticket = TicketRequest::Fixed(ticket);
-        let request = TakeRequest { entry: Some(entry), ticket, stores_only: true, ..TakeRequest::WITHOUT_ENTRY };
-        self.queue_entry(lock, Verb::Take { ttl_millis: 0, request }, nodes, now);
+        let operation = self.commands.operation(kind, Verb::Take { ttl_millis: 0, request });
+        self.queue_entry(key, operation, nodes, now);
     }
 
     /// A call that has ended got a message: its entry is removed on that node.
@@ -70,21 +71,20 @@ impl Nodes {
             EntryKind::Write => LockKind::ReadWrite { access: Access::Write, fence: None },
             EntryKind::Permit(permits) => LockKind::Permit(permits),
         };
-        self.leave((&notice.key, kind), Some(entry), NodeSet::from_iter([node]), now);
+        self.leave(&notice.key, kind, Some(entry), NodeSet::from_iter([node]), now);
     }
 
-    fn queue_entry(&mut self, (key, kind): (&[u8], LockKind), verb: Verb, nodes: NodeSet, now: Timestamp) {
+    /// Queues an operation on a queue for those of these nodes that can run it. No thread waits for it.
+    pub(super) fn queue_entry(&mut self, key: &[u8], operation: Operation, nodes: NodeSet, now: Timestamp) {
         let ready: NodeSet = nodes.iter().filter(|node| self.node(*node).runs_releases()).collect();
         self.subscribers.note_left(nodes.without(ready), &mut self.poll, now);
         if ready.is_empty() {
             return;
         }
         let token = OwnerToken::from_entropy([0; OwnerToken::ENTROPY]);
-        let ticket = self.rounds.open_command(Purpose::Entry, (key, &token), kind);
-        let operation = self.commands.operation(kind, verb);
-        self.queue(ticket, operation, ready, now);
-        self.rounds.mark_decided(ticket);
-        self.rounds.unrefer(ticket);
+        let ticket = self.rounds.open_command(Purpose::Entry, key, &token, operation);
+        self.queue(ticket, ready, now);
+        self.rounds.disown(ticket);
     }
 
     /// Begins a wait for messages to a call. It ends at once when something has arrived, or the interrupt was set,

@@ -5,7 +5,7 @@
 
 use super::Nodes;
 use super::commands::InTurn;
-use super::submission::{AttemptRecord, KeyOrigin, LeaseRequest, Posting, Release, ReleaseScope, Submission};
+use super::submission::{AttemptRecord, AttemptRequest, KeyOrigin, LeaseRequest, Release, ReleaseScope};
 use crate::algorithm::fault::Fault;
 use crate::algorithm::fence::Agreement;
 use crate::algorithm::lease::OwnerToken;
@@ -14,66 +14,36 @@ use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::time::{Readings, Timestamp};
 use crate::algorithm::vote::Vote;
 use crate::engine::node_connection::NodeConnection;
-use crate::engine::rounds::{Purpose, Straggler};
+use crate::engine::rounds::{Attempt, Purpose};
 use crate::protocol::lock_key;
-use crate::protocol::operation::{Departure, Verb};
-use crate::protocol::session::Ticket;
+use crate::protocol::operation::{Departure, Operation, Verb};
+use crate::protocol::session::{Command, Session, Ticket};
 
 impl Nodes {
-    /// Begins an attempt or a release. True: an attempt depends on connections that are still being made.
-    pub(super) fn begin_submission(&mut self, submission: &Submission, now: Timestamp) -> (Ticket, bool) {
-        match submission {
-            Submission::Acquire { key, token, ttl_millis, kind, in_turn } => {
-                let request = LeaseRequest { key: key.as_bytes(), token, ttl_millis: *ttl_millis, kind: *kind };
-                let ticket = self.acquire(&request, *in_turn, now);
-                (ticket, self.has_to_connect(now))
-            }
-            Submission::Release(release) => (self.release(release, now), false),
-        }
-    }
-
-    /// Begins a release that no thread waits for.
-    pub(super) fn begin_posting(&mut self, posting: Posting, now: Timestamp) {
-        let ticket = self.release(&posting.release, now);
-        match posting.report {
-            Some((context, deadline)) => self.background.follow(&mut self.rounds, ticket, context, deadline),
-            None => self.rounds.unrefer(ticket),
-        }
-    }
-
-    /// Queues an acquire for every node that may be asked: in the call's turn, or taking what is free, whichever calls
-    /// wait. `now` was read before any byte of it is written.
-    pub(in crate::engine) fn acquire(
-        &mut self,
-        request: &LeaseRequest<'_>,
-        in_turn: Option<InTurn>,
-        now: Timestamp,
-    ) -> Ticket {
-        let ttl_millis = request.ttl_millis;
+    /// Queues an acquire for every node that may be asked. `now` was read before any byte of it is written.
+    pub(in crate::engine) fn acquire(&mut self, request: &AttemptRequest, now: Timestamp) -> Ticket {
+        let &AttemptRequest { ref key, ref token, ttl_millis, kind, in_turn } = request;
         let verb = match in_turn {
             Some(InTurn { request, .. }) if !request.by_command => Verb::Take { ttl_millis, request },
             _ => Verb::Acquire { ttl_millis },
         };
-        let operation = self.commands.operation(request.kind, verb);
+        let attempt = Attempt::new(in_turn.map(|in_turn| in_turn.round()));
         let is_place = in_turn.is_some_and(|in_turn| in_turn.request.stores_only);
-        let purpose = if is_place { Purpose::Enqueue } else { Purpose::Acquire };
-        let (ticket, ready) = self.begin(purpose, request, now);
-        if let Some(in_turn) = in_turn {
-            self.rounds.collect_replies(ticket, in_turn.round());
-        }
+        let purpose = if is_place { Purpose::Enqueue(attempt) } else { Purpose::Acquire(attempt) };
+        let (ticket, ready) = self.begin(purpose, key.as_bytes(), token, self.commands.operation(kind, verb), now);
         // When no quorum is left to ask, the other nodes are spared a key that would only have to be deleted.
         if !self.rounds.is_decided(ticket) {
-            self.queue(ticket, operation, ready, now);
+            self.queue(ticket, ready, now);
         }
         ticket
     }
 
     /// Queues an extension for every node that may be asked.
     pub(in crate::engine) fn extend(&mut self, request: &LeaseRequest<'_>, now: Timestamp) -> Ticket {
-        let purpose = Purpose::Extend(Straggler::LeftBehind);
-        let operation = self.commands.operation(request.kind, Verb::Extend { ttl_millis: request.ttl_millis });
-        let (ticket, ready) = self.begin(purpose, request, now);
-        self.queue(ticket, operation, ready, now);
+        let &LeaseRequest { key, token, ttl_millis, kind } = request;
+        let operation = self.commands.operation(kind, Verb::Extend { ttl_millis });
+        let (ticket, ready) = self.begin(Purpose::Extend, key, token, operation, now);
+        self.queue(ticket, ready, now);
         ticket
     }
 
@@ -81,13 +51,15 @@ impl Nodes {
     /// already: those that answered the greatest have granted, and a node that was not counted is not asked.
     pub(in crate::engine) fn raise(
         &mut self,
-        (key, attempt): (&[u8], &AttemptRecord),
+        key: &[u8],
+        attempt: &AttemptRecord,
         agreement: &Agreement,
         now: Timestamp,
     ) -> Ticket {
         self.expire_background(now);
-        let (token, kind) = (&attempt.token, LockKind::Fenced(agreement.fence()));
-        let ticket = self.rounds.open_command(Purpose::Acquire, (key, token), kind);
+        let operation = self.commands.operation(attempt.kind.with_fence(agreement.fence()), Verb::Raise);
+        let purpose = Purpose::Acquire(Attempt::default());
+        let ticket = self.rounds.open_command(purpose, key, &attempt.token, operation);
         let mut ready = NodeSet::EMPTY;
         for node in self.nodes() {
             let vote = if agreement.settled().contains(node) {
@@ -103,13 +75,12 @@ impl Nodes {
             };
             self.rounds.vote(ticket, node, &vote);
         }
-        let operation = self.commands.operation(attempt.kind.with_fence(agreement.fence()), Verb::Raise);
-        self.queue(ticket, operation, ready, now);
+        self.queue(ticket, ready, now);
         ticket
     }
 
     /// Queues an acquire with the token of a lock that is held, for nodes that have lost its key. No thread waits for
-    /// it. Gives the nodes that it may reach.
+    /// it. Returns the nodes that it may reach.
     pub(in crate::engine) fn repair(&mut self, request: &LeaseRequest<'_>, nodes: NodeSet, now: Timestamp) -> NodeSet {
         self.leave_late(now);
         // A node that has some keys of a set gets those that it lacks.
@@ -118,8 +89,10 @@ impl Nodes {
     }
 
     fn repair_key(&mut self, request: &LeaseRequest<'_>, nodes: NodeSet, now: Timestamp) -> NodeSet {
-        let &LeaseRequest { key, token, kind, .. } = request;
-        let ticket = self.rounds.open_command(Purpose::Acquire, (key, token), kind);
+        let &LeaseRequest { key, token, ttl_millis, kind } = request;
+        // A fence that does not fall is all that the next holder needs: the lock's own is the floor.
+        let operation = self.commands.operation(kind, Verb::Acquire { ttl_millis });
+        let ticket = self.rounds.open_command(Purpose::Acquire(Attempt::default()), key, token, operation);
         let mut ready = NodeSet::EMPTY;
         for node in nodes.iter() {
             if !self.node(node).is_ready(now) {
@@ -133,15 +106,12 @@ impl Nodes {
                 self.rounds.vote(ticket, node, &Vote::Fault(fault));
             }
         }
-        // A fence that does not fall is all that the next holder needs: the lock's own is the floor.
-        let operation = self.commands.operation(kind, Verb::Acquire { ttl_millis: request.ttl_millis });
-        self.queue(ticket, operation, ready, now);
-        self.rounds.mark_decided(ticket);
-        self.rounds.unrefer(ticket);
+        self.queue(ticket, ready, now);
+        self.rounds.disown(ticket);
         ready
     }
 
-    /// Notices connections that have ended, and begins to make them again. Gives the nodes that have lost their data
+    /// Notices connections that have ended, and begins to make them again. Returns the nodes that have lost their data
     /// since this was asked last, and whether a node is being connected to. Nothing is sent on connections that stand.
     pub(in crate::engine) fn reconnect(&mut self, now: Timestamp) -> (NodeSet, bool) {
         self.leave_late(now);
@@ -156,7 +126,7 @@ impl Nodes {
     /// Queues a compare-and-delete for what an attempt may have set. For a node without a connection it is kept, if the
     /// key can have reached the node at all. A lock that is to stand gets an end, by compare and expire. Nothing is
     /// kept for it, because its key ends by itself.
-    fn release(&mut self, release: &Release, now: Timestamp) -> Ticket {
+    pub(super) fn release(&mut self, release: &Release, now: Timestamp) -> Ticket {
         let Release { key, attempt: AttemptRecord { token, reached, kind, departure, .. }, scope, .. } = release;
         let (key, kind, conditions) = (key.as_bytes(), *kind, release.conditions(now));
         let departure = match scope {
@@ -168,7 +138,12 @@ impl Nodes {
         }
         let stands = matches!(scope, ReleaseScope::Everywhere { stands_for: Some(_) });
         self.tidy(now);
-        let ticket = self.rounds.open_release((key, token), kind, conditions);
+        let verb = match *scope {
+            ReleaseScope::Everywhere { stands_for: Some(millis) } => Verb::Extend { ttl_millis: millis.get() },
+            ReleaseScope::Everywhere { .. } | ReleaseScope::Reached { .. } => Verb::Release(departure),
+        };
+        let purpose = Purpose::Release { conditions, context: None };
+        let ticket = self.rounds.open_command(purpose, key, token, self.commands.operation(kind, verb));
         let mut ready = NodeSet::EMPTY;
         for node in self.nodes() {
             if reached.contains(node) {
@@ -190,20 +165,15 @@ impl Nodes {
             let fault = connection.fault();
             if may_hold {
                 self.rounds.refer(ticket, NodeSet::from_iter([node]));
-                self.defer_release(node, ticket, None);
+                self.defer_release(node, ticket, None, now);
             }
             self.rounds.vote(ticket, node, &Vote::Fault(fault));
         }
-        let verb = match *scope {
-            ReleaseScope::Everywhere { stands_for: Some(millis) } => Verb::Extend { ttl_millis: millis.get() },
-            ReleaseScope::Everywhere { .. } | ReleaseScope::Reached { .. } => Verb::Release(departure),
-        };
-        let operation = self.commands.operation(kind, verb);
-        self.queue(ticket, operation, ready, now);
+        self.queue(ticket, ready, now);
         match departure {
             Some(departure) if stands => {
                 let key = lock_key::each(key).nth(departure.key.into()).unwrap_or(key);
-                self.leave((key, kind), Some(departure.entry), ready, now);
+                self.leave(key, kind, Some(departure.entry), ready, now);
             }
             Some(Departure { entry, ticket: None, .. }) => self.subscribers.note_removed(entry, ready),
             _ => {}
@@ -230,22 +200,42 @@ impl Nodes {
     }
 
     /// Opens the round of an operation. Returns its ticket, and the nodes that can be asked.
-    fn begin(&mut self, purpose: Purpose, request: &LeaseRequest<'_>, now: Timestamp) -> (Ticket, NodeSet) {
+    fn begin(
+        &mut self,
+        purpose: Purpose,
+        key: &[u8],
+        token: &OwnerToken,
+        operation: Operation,
+        now: Timestamp,
+    ) -> (Ticket, NodeSet) {
         self.tidy(now);
-        let &LeaseRequest { key, token, kind, .. } = request;
-        let ticket = self.rounds.open_command(purpose, (key, token), kind);
+        let ticket = self.rounds.open_command(purpose, key, token, operation);
         (ticket, self.prepare_all(ticket, now))
     }
 
+    /// Asks every node that can be asked something that is no command, and that each node is asked alone.
+    pub(super) fn ask_alone(&mut self, purpose: Purpose, ask: impl Fn(&mut Session, Ticket), now: Timestamp) -> Ticket {
+        self.expire_background(now);
+        let ticket = self.rounds.open(purpose);
+        let ready = self.prepare_all(ticket, now);
+        for node in ready.iter() {
+            let connection = self.apart(node);
+            connection.note_request(now);
+            ask(&mut connection.session, ticket);
+        }
+        self.rounds.refer(ticket, ready);
+        self.commands.on_queued(ready, now);
+        ticket
+    }
+
     /// Queues requests on another connection of which no byte was written on the one that has ended with this fault.
-    pub(super) fn queue_unwritten(&mut self, node: NodeId, unwritten: &[Ticket], (fault, now): (Fault, Timestamp)) {
-        let opened = self.node(node).may_open(now).and_then(|()| self.open(node, now));
+    pub(super) fn queue_unwritten(&mut self, node: NodeId, unwritten: &[Ticket], fault: Fault, now: Timestamp) {
+        let opened = self.reopen(node, now);
         for &ticket in unwritten {
             if let (Ok(()), Some(command)) = (opened, self.rounds.command(ticket)) {
                 self.connections[node.index()].queue(&command, now);
             } else {
-                self.rounds.vote(ticket, node, &Vote::Fault(opened.err().unwrap_or(fault)));
-                self.rounds.unrefer(ticket);
+                self.rounds.count(ticket, node, &Vote::Fault(opened.err().unwrap_or(fault)));
             }
         }
         self.commands.on_queued(NodeSet::from_iter([node]), now);
@@ -257,7 +247,7 @@ impl Nodes {
         self.subscribers.close_idle(&mut self.poll, now);
     }
 
-    /// Prepares every node for a request, and gives those that it can be queued for. The others have voted with their
+    /// Prepares every node for a request, and returns those that it can be queued for. The others have voted with their
     /// faults.
     pub(super) fn prepare_all(&mut self, ticket: Ticket, now: Timestamp) -> NodeSet {
         let mut ready = NodeSet::EMPTY;
@@ -267,20 +257,18 @@ impl Nodes {
                 continue;
             };
             self.filter(node).note_failure(fault, now);
-            if self.node(node).may_grant_for_another(now) && self.counts_duplicates(ticket) {
+            // A grant by a duplicate counts as the voter's. That of a fenced lock does not: the fence would have to be
+            // raised on the connection that answered it.
+            let is_fenced = |command: Command<'_>| command.operation.fence().is_some();
+            let counts = matches!(self.rounds.purpose(ticket), Some(Purpose::Acquire(_) | Purpose::Extend))
+                && !self.rounds.command(ticket).is_some_and(is_fenced);
+            if counts && self.node(node).may_grant_for_another(now) {
                 ready.insert(node);
             } else {
                 self.rounds.vote(ticket, node, &Vote::Fault(fault));
             }
         }
         ready
-    }
-
-    /// Whether a grant by a duplicate counts as the voter's. That of a fenced lock does not: the fence would have to be
-    /// raised on the connection that answered it.
-    fn counts_duplicates(&self, ticket: Ticket) -> bool {
-        let is_fenced = self.rounds.round(ticket).is_none_or(|round| round.kind().is_fenced());
-        !is_fenced && matches!(self.rounds.purpose(ticket), Some(Purpose::Acquire | Purpose::Extend(_)))
     }
 
     /// Prepares a node for a request.
@@ -304,6 +292,14 @@ impl Nodes {
         if let Some(fault) = self.node(node).retry_reason(now) {
             self.lose(node, fault, now);
         }
+        self.reopen(node, now)
+    }
+
+    /// Begins to make another connection if there is none.
+    ///
+    /// # Errors
+    /// Why not.
+    fn reopen(&mut self, node: NodeId, now: Timestamp) -> Result<(), Fault> {
         if self.node(node).is_closed() {
             self.node(node).may_open(now)?;
             self.open(node, now)?;
@@ -317,10 +313,7 @@ impl Nodes {
             return;
         }
         self.refresh(node, now);
-        let connection = self.node(node);
-        if connection.is_closed() && connection.may_open(now).is_ok() {
-            // What went wrong is the connection's fault from now on, and the caller asks for that.
-            let _ = self.open(node, now);
-        }
+        // What went wrong is the connection's fault, and the caller asks for that.
+        let _ = self.reopen(node, now);
     }
 }

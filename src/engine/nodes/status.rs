@@ -8,7 +8,6 @@ use crate::algorithm::fault_counts::FaultCounts;
 use crate::algorithm::incarnation::mismatch::Mismatch;
 use crate::algorithm::incarnation::summary::NodeNote;
 use crate::algorithm::latency::Histogram;
-use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::time::Timestamp;
 use crate::engine::rounds::{Purpose, RoundResult};
@@ -71,19 +70,7 @@ impl NodeStatusSnapshot {
 impl Nodes {
     /// Asks every node whether it may vote, and begins to connect to those that there is no connection to.
     pub(in crate::engine) fn check(&mut self, now: Timestamp) -> Ticket {
-        self.expire_background(now);
-        // It is about no key.
-        let no_token = OwnerToken::from_entropy([0; OwnerToken::ENTROPY]);
-        let ticket = self.rounds.open(Purpose::Check, b"", &no_token);
-        let ready = self.prepare_all(ticket, now);
-        for node in ready.iter() {
-            let connection = self.apart(node);
-            connection.note_request(now);
-            connection.session.check(ticket, now);
-        }
-        self.rounds.refer(ticket, ready);
-        self.commands.on_queued(ready, now);
-        ticket
+        self.ask_alone(Purpose::Check, |session, ticket| session.check(ticket, now), now)
     }
 
     /// The result of a check. The state of each node that failed notes its fault.

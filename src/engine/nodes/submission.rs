@@ -16,14 +16,18 @@ use std::time::Duration;
 /// Something that a thread waits for.
 pub(in crate::engine) enum Submission {
     /// An attempt of a call that does not wait in a queue.
-    Acquire {
-        key: LockKey,
-        token: OwnerToken,
-        ttl_millis: u64,
-        kind: LockKind,
-        in_turn: Option<InTurn>,
-    },
+    Acquire(AttemptRequest),
     Release(Release),
+}
+
+/// What an attempt asks for: the key, or those of a set, the value, for how long, and how it asks in its turn.
+pub(crate) struct AttemptRequest {
+    pub(crate) key: LockKey,
+    pub(crate) token: OwnerToken,
+    pub(crate) ttl_millis: u64,
+    pub(crate) kind: LockKind,
+    /// None: it takes what is free, whichever calls wait.
+    pub(crate) in_turn: Option<InTurn>,
 }
 
 /// A release that no thread waits for.
@@ -57,7 +61,7 @@ pub(crate) enum ReleaseScope {
     },
 }
 
-/// A lease that is asked for: the key, or those of a set, the value, and for how long.
+/// A lease that is to last longer: the key, or those of a set, the value, and for how long.
 #[derive(Clone, Copy)]
 pub(crate) struct LeaseRequest<'o> {
     pub(crate) key: &'o [u8],

@@ -8,7 +8,6 @@
 
 use super::poll_list::PollList;
 use crate::algorithm::fault::Fault;
-use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::queue::Entry;
 use crate::algorithm::time::Timestamp;
@@ -135,9 +134,7 @@ impl Subscribers {
         rounds: &mut Rounds,
         now: Timestamp,
     ) -> (Ticket, bool) {
-        let no_token = OwnerToken::from_entropy([0; OwnerToken::ENTROPY]);
-        let ticket = rounds.open(Purpose::Wait, b"", &no_token);
-        rounds.set_soft_deadline(ticket, true);
+        let ticket = rounds.open(Purpose::Wait);
         let is_opened = self.connect(nodes, now);
         // The driver polls the subscriber connections only while calls sleep.
         let is_changed = is_opened || !self.registry.has_sleepers();

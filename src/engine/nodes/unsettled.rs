@@ -10,39 +10,19 @@ use crate::protocol::session::{Log, Ticket};
 /// The nodes that have releases to send, and the threads that wait until none is left.
 pub(super) struct UnsettledReleases {
     /// The nodes that have pending releases.
-    pending: NodeSet,
+    pub(super) pending: NodeSet,
     /// The nodes whose sockets did not take all bytes of the last write.
     blocked: NodeSet,
     /// The waits for releases, and what each of them waits for.
     waits: Vec<(Ticket, Settled)>,
     /// When a node last answered a release.
-    answered_at: Timestamp,
+    pub(super) answered_at: Timestamp,
 }
 
 impl UnsettledReleases {
     pub(super) fn new() -> UnsettledReleases {
         let (pending, blocked) = (NodeSet::EMPTY, NodeSet::EMPTY);
         UnsettledReleases { pending, blocked, waits: Vec::new(), answered_at: Timestamp::ORIGIN }
-    }
-
-    /// Notes that a node has pending releases.
-    pub(super) fn insert_pending(&mut self, node: NodeId) {
-        self.pending.insert(node);
-    }
-
-    /// Notes that a node has no pending release any more.
-    pub(super) fn remove_pending(&mut self, node: NodeId) {
-        self.pending.set(node, false);
-    }
-
-    /// Notes that a node has answered a release.
-    pub(super) fn note_answer(&mut self, now: Timestamp) {
-        self.answered_at = now;
-    }
-
-    /// When a node last answered a release.
-    pub(super) fn answered_at(&self) -> Timestamp {
-        self.answered_at
     }
 
     /// The nodes that may need to be served. While a thread waits for releases, it also finds out which nodes are
@@ -64,11 +44,6 @@ impl UnsettledReleases {
     /// Whether a thread waits for releases.
     pub(super) fn is_awaited(&self) -> bool {
         !self.waits.is_empty()
-    }
-
-    /// Whether the node has pending releases.
-    pub(super) fn is_pending(&self, node: NodeId) -> bool {
-        self.pending.contains(node)
     }
 
     /// Whether a release is left that no node has answered, or that is to be sent again.

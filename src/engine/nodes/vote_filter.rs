@@ -11,6 +11,7 @@
 
 use crate::algorithm::detail::Detail;
 use crate::algorithm::fault::{Cause, Fault, Phase};
+use crate::algorithm::fence::FencingToken;
 use crate::algorithm::node::NodeId;
 use crate::algorithm::quarantine;
 use crate::algorithm::time::{Clock, Timestamp};
@@ -21,13 +22,22 @@ use crate::events::event_queue::PendingEvent;
 use crate::events::node_states::NodeStates;
 use crate::protocol::session::{HandshakeState, Ticket};
 
+/// A node's vote in a round, with the fence that a grant has brought.
+#[derive(Clone, Copy)]
+pub(super) struct NodeVote {
+    pub(super) ticket: Ticket,
+    pub(super) node: NodeId,
+    pub(super) vote: Vote,
+    pub(super) fence: Option<FencingToken>,
+}
+
 /// What counts of a vote in a round for this purpose, while the node is in quarantine.
-pub(super) fn in_quarantine(purpose: Option<Purpose>, vote: Vote) -> Vote {
+pub(super) fn in_quarantine(purpose: Option<&Purpose>, vote: Vote) -> Vote {
     match purpose {
-        Some(Purpose::Acquire | Purpose::Enqueue | Purpose::Check) => quarantine::of_attempt(vote),
-        Some(Purpose::Extend(_)) => quarantine::of_extension(vote),
-        Some(Purpose::Inspect) => quarantine::of_inspection(vote),
-        Some(Purpose::Entry | Purpose::Release | Purpose::Wait) | None => vote,
+        Some(Purpose::Acquire(_) | Purpose::Enqueue(_) | Purpose::Check) => quarantine::of_attempt(vote),
+        Some(Purpose::Extend) => quarantine::of_extension(vote),
+        Some(Purpose::Inspect(_)) => quarantine::of_inspection(vote),
+        Some(Purpose::Entry | Purpose::Release { .. } | Purpose::Wait) | None => vote,
     }
 }
 
@@ -107,7 +117,7 @@ impl VoteFilter<'_> {
 
     /// Leaves what counts of a vote in a round for this purpose.
     #[inline]
-    pub(super) fn filter_vote(&mut self, purpose: Option<Purpose>, vote: &mut Vote, now: Timestamp) {
+    pub(super) fn filter_vote(&mut self, purpose: Option<&Purpose>, vote: &mut Vote, now: Timestamp) {
         if let &mut Vote::Fault(fault) = vote
             && matches!(fault.cause, Cause::NotMaster | Cause::ReadOnly | Cause::Server("MASTERDOWN"))
             && self.connection.session.standing() == HandshakeState::Accepted
@@ -136,25 +146,10 @@ impl VoteFilter<'_> {
         }
     }
 
-    /// One run id has one vote, however many URLs report it, and a grant by any of them counts as the voter's: of two
-    /// URLs of one server, either may be the first to set or to delete the key. A server that repeats the run id of
-    /// another one, and finishes its handshake first, cannot take the vote of that one away. Two quorums have more
-    /// nodes in common than there are such servers, so that one server that lies about its run id makes no second
-    /// holder.
-    pub(super) fn credit_voter(&self, ticket: Ticket, vote: &mut Vote, rounds: &mut Rounds) {
-        if let Vote::Granted = vote
-            && let HandshakeState::Rejected(fault @ Fault { cause: Cause::Duplicate(voter), .. }) =
-                self.connection.session.standing()
-        {
-            rounds.granted_at(ticket, voter);
-            *vote = Vote::Fault(fault);
-        }
-    }
-
     /// The node has answered a release, with this vote.
     pub(super) fn note_released(&mut self, ticket: Ticket, vote: &mut Vote, rounds: &Rounds) {
         self.connection.pending.resume(ticket);
-        let was_resent = || rounds.round(ticket).is_some_and(|round| round.was_resent(self.node));
+        let was_resent = || rounds.round(ticket).is_some_and(|round| round.resent.contains(self.node));
         // The first request may have deleted the key, and its answer be lost: which is not known.
         if *vote == Vote::Refused && was_resent() {
             *vote = Vote::Fault(Fault::new(Phase::Reply, Cause::Closed));
@@ -164,27 +159,28 @@ impl VoteFilter<'_> {
     /// Notes in the node's state what its vote says of the node. False when the node refuses every lock: then only a
     /// better answer to an attempt shows that it votes. A full server still extends locks.
     #[inline]
-    pub(super) fn note_vote(&mut self, purpose: Option<Purpose>, vote: &Vote, now: Timestamp) -> bool {
-        match (purpose, vote) {
+    pub(super) fn note_vote(&mut self, purpose: Option<&Purpose>, vote: &Vote, now: Timestamp) -> bool {
+        let is_attempt = matches!(purpose, Some(Purpose::Acquire(_)));
+        match (is_attempt, vote) {
             // One lock cannot be served. Others can.
             (_, &Vote::Fault(fault @ Fault { cause: Cause::UnexpectedValue | Cause::FenceAhead, .. })) => {
                 self.states.record_fault(self.node, fault);
             }
             (_, Vote::Fault(Fault { cause: Cause::Quarantined, .. } | Fault { phase: Phase::Handshake, .. })) => {}
-            (Some(Purpose::Acquire), &Vote::Fault(fault)) => {
+            (true, &Vote::Fault(fault)) => {
                 self.states.mark_refusing(self.node, fault, now);
                 return false;
             }
-            (_, &Vote::Fault(fault)) => {
+            (false, &Vote::Fault(fault)) => {
                 if self.states.is_up(self.node) {
                     self.states.record_fault(self.node, fault);
                 }
                 return !self.states.is_refusing(self.node);
             }
-            (Some(Purpose::Acquire), _) => {}
-            (_, _) => return !self.states.is_refusing(self.node),
+            (true, _) => {}
+            (false, _) => return !self.states.is_refusing(self.node),
         }
-        if purpose == Some(Purpose::Acquire) {
+        if is_attempt {
             self.states.clear_refusing(self.node);
         }
         true

@@ -5,35 +5,33 @@
 //! straggler's reply, however late, finds its own round and no other. A background release is a round without an owner.
 //! If its outcome is to be reported, the round refers to itself until it has a verdict.
 
-mod asking;
+mod attempt;
 mod purpose;
-mod queueing;
 mod refusals;
+mod request;
 mod result;
 mod withdrawal;
 
 use super::driver::WaitSlot;
 use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::fault_counts::FaultCounts;
-use crate::algorithm::fence::{Fences, FencingToken};
+use crate::algorithm::fence::FencingToken;
 use crate::algorithm::inspection::Inspection;
 use crate::algorithm::lease::OwnerToken;
-use crate::algorithm::lock_kind::LockKind;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::pending_release::ReleaseConditions;
-use crate::algorithm::queue::QueueRound;
-use crate::algorithm::time::Timestamp;
-use crate::algorithm::vote::{ExtensionVerdict, Outcome, ReleaseVerdict, Tally, Vote};
+use crate::algorithm::queue::QueueReply;
+use crate::algorithm::vote::{Tally, Vote};
 use crate::events::event_queue::{EventQueue, PendingEvent, ReleaseContext};
 use crate::protocol::operation::Operation;
-use crate::protocol::session::Ticket;
-pub(crate) use purpose::{Purpose, Straggler};
+use crate::protocol::session::{Command, Ticket};
+pub(crate) use attempt::Attempt;
+pub(crate) use purpose::Purpose;
+pub(crate) use refusals::Refusal;
+use request::Request;
 pub(crate) use result::RoundResult;
 use std::collections::VecDeque;
 use std::sync::Arc;
-
-/// Longest key buffer that an unused slot keeps.
-const KEPT_KEY: usize = 256;
 
 /// The thread that waits for the verdict. A background release has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,87 +41,47 @@ enum Owner {
     Asleep(WaitSlot),
 }
 
+/// What that thread waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Awaited {
+    /// The verdict. The nodes that have not voted at its deadline have failed.
+    Verdict,
+    /// The verdict, or a deadline at which it only checks something: that leaves the nodes without a vote.
+    Glance,
+    /// It has the verdict, and waits for the other votes. Its deadline leaves the nodes without one.
+    Stragglers,
+}
+
 /// One round.
 #[derive(Debug)]
 pub(crate) struct Round {
     generation: u32,
     references: u32,
-    purpose: Purpose,
-    key: Vec<u8>,
-    token: OwnerToken,
-    tally: Tally,
+    pub(crate) purpose: Purpose,
+    request: Request,
+    pub(crate) tally: Tally,
     faults: Box<[Fault]>,
-    /// When the keys end for which nodes refused, as far as they have said.
-    ends: Vec<Timestamp>,
-    /// For which keys of a set they refused: a bit for each.
-    refusals: Vec<u64>,
-    /// The nodes that refused for a key without expiry.
-    endless: NodeSet,
-    /// For an attempt that is made in turn: what the nodes replied about the queue.
-    queue: Option<Box<QueueRound>>,
-    /// What the nodes are asked, if it is about the key.
-    operation: Option<Operation>,
     reached: NodeSet,
-    decided: bool,
-    /// Whether its owner's deadline leaves the nodes without a vote: the owner only checks something, or has its
-    /// verdict.
-    soft_deadline: bool,
+    /// The nodes that the request is sent to once more, on another connection than the one that is lost.
+    pub(crate) resent: NodeSet,
+    is_decided: bool,
     owner: Owner,
-    /// Of a background release whose outcome is to be reported.
-    context: Option<ReleaseContext>,
-    kind: LockKind,
-    /// Of a release: what decides whether, and for how long, it is kept for a node.
-    conditions: ReleaseConditions,
-    /// The nodes that it is sent to once more, on another connection.
-    resent: NodeSet,
-    /// What the nodes of a fenced attempt have answered.
-    fences: Fences,
-    /// What nodes have answered to a question that changes nothing.
-    inquiry: Option<Box<Inspection>>,
+    awaited: Awaited,
 }
 
 impl Round {
-    pub(crate) fn key(&self) -> &[u8] {
-        &self.key
-    }
-
-    pub(crate) fn conditions(&self) -> &ReleaseConditions {
-        &self.conditions
-    }
-
-    pub(crate) fn purpose(&self) -> Purpose {
-        self.purpose
-    }
-
-    /// Whether the node was sent the request on a connection that is lost, and once more on another one.
-    pub(crate) fn was_resent(&self, node: NodeId) -> bool {
-        self.resent.contains(node)
-    }
-
-    pub(crate) fn tally(&self) -> &Tally {
-        &self.tally
-    }
-
-    /// What kind of lock its key is of.
-    pub(crate) fn kind(&self) -> LockKind {
-        self.kind
-    }
-
     fn has_verdict(&self) -> bool {
-        match self.purpose {
-            // The owner has its verdict already, and waits for the other nodes.
-            Purpose::Acquire if self.soft_deadline => self.tally.undecided().is_empty(),
-            Purpose::Acquire | Purpose::Enqueue => self.tally.acquisition() != Outcome::Pending && !self.lacks_ticket(),
-            Purpose::Extend(straggler) => match self.tally.extension() {
-                ExtensionVerdict::Pending => false,
-                ExtensionVerdict::Extended => straggler == Straggler::LeftBehind || self.tally.undecided().is_empty(),
-                ExtensionVerdict::Lost | ExtensionVerdict::Unavailable => true,
-            },
-            Purpose::Check => self.tally.undecided().is_empty(),
-            Purpose::Inspect => self.inquiry.as_ref().is_some_and(|answers| answers.is_decided(&self.tally)),
-            Purpose::Release => self.tally.release() != ReleaseVerdict::Pending,
-            // No thread waits for it. A wait is ended.
-            Purpose::Entry | Purpose::Wait => false,
+        match (&self.purpose, self.awaited) {
+            (Purpose::Acquire(_) | Purpose::Extend, Awaited::Stragglers) => self.tally.undecided().is_empty(),
+            (purpose, _) => purpose.has_verdict(&self.tally),
+        }
+    }
+
+    /// Decides the round. Its owner is woken if it sleeps.
+    fn decide(&mut self, decided: &mut VecDeque<WaitSlot>) {
+        self.is_decided = true;
+        if let Owner::Asleep(slot) = self.owner {
+            decided.push_back(slot);
         }
     }
 }
@@ -145,51 +103,31 @@ impl Rounds {
         Rounds { slots: Vec::new(), unused: Vec::new(), fault_counts, decided: VecDeque::new(), events }
     }
 
-    /// Opens a round. The caller has the first reference to it.
-    pub(crate) fn open(&mut self, purpose: Purpose, key: &[u8], token: &OwnerToken) -> Ticket {
-        let slot = match self.unused.pop() {
-            Some(slot) => slot,
-            None => {
-                self.slots.push(Round {
-                    generation: 0,
-                    references: 0,
-                    purpose,
-                    key: Vec::new(),
-                    token: token.clone(),
-                    tally: Tally::new(self.fault_counts.len()),
-                    faults: vec![Fault::new(Phase::Reply, Cause::TimedOut); self.fault_counts.len()].into_boxed_slice(),
-                    ends: Vec::new(),
-                    refusals: Vec::new(),
-                    endless: NodeSet::EMPTY,
-                    queue: None,
-                    operation: None,
-                    reached: NodeSet::EMPTY,
-                    decided: false,
-                    soft_deadline: false,
-                    owner: Owner::Absent,
-                    context: None,
-                    kind: LockKind::Plain,
-                    conditions: ReleaseConditions::default(),
-                    resent: NodeSet::EMPTY,
-                    fences: Fences::default(),
-                    inquiry: None,
-                });
-                (self.slots.len() - 1) as u32
-            }
-        };
+    /// Opens a round that is about no key. The caller has the first reference to it.
+    pub(crate) fn open(&mut self, purpose: Purpose) -> Ticket {
+        let nodes = self.fault_counts.len();
+        let slot = self.unused.pop().unwrap_or_else(|| {
+            self.slots.push(Round {
+                generation: 0,
+                references: 0,
+                purpose: Purpose::Wait,
+                request: Request::none(),
+                tally: Tally::new(nodes),
+                faults: vec![Fault::new(Phase::Reply, Cause::TimedOut); nodes].into(),
+                reached: NodeSet::EMPTY,
+                resent: NodeSet::EMPTY,
+                is_decided: false,
+                owner: Owner::Absent,
+                awaited: Awaited::Verdict,
+            });
+            (self.slots.len() - 1) as u32
+        });
         let round = &mut self.slots[slot as usize];
         round.references = 1;
         round.purpose = purpose;
-        round.key.extend_from_slice(key);
-        round.token.clone_from(token);
-        round.tally = Tally::new(self.fault_counts.len());
-        round.ends.clear();
-        round.refusals.clear();
-        (round.reached, round.endless, round.resent) = (NodeSet::EMPTY, NodeSet::EMPTY, NodeSet::EMPTY);
-        (round.queue, round.operation) = (None, None);
-        (round.decided, round.soft_deadline, round.kind) = (false, false, LockKind::Plain);
-        round.owner = Owner::Absent;
-        round.inquiry = (purpose == Purpose::Inspect).then(Box::default);
+        round.tally = Tally::new(nodes);
+        (round.reached, round.resent) = (NodeSet::EMPTY, NodeSet::EMPTY);
+        (round.is_decided, round.owner, round.awaited) = (false, Owner::Absent, Awaited::Verdict);
         Ticket { slot, generation: round.generation }
     }
 
@@ -197,59 +135,69 @@ impl Rounds {
     pub(crate) fn open_command(
         &mut self,
         purpose: Purpose,
-        (key, token): (&[u8], &OwnerToken),
-        kind: LockKind,
+        key: &[u8],
+        token: &OwnerToken,
+        operation: Operation,
     ) -> Ticket {
-        let ticket = self.open(purpose, key, token);
-        let round = &mut self.slots[ticket.slot as usize];
-        round.kind = kind;
-        if kind.is_fenced() {
-            round.fences.clear();
-        }
+        let ticket = self.open(purpose);
+        self.slots[ticket.slot as usize].request.set(key, token, operation);
         ticket
     }
 
-    /// Opens the round of a release.
-    pub(crate) fn open_release(
-        &mut self,
-        lock: (&[u8], &OwnerToken),
-        kind: LockKind,
-        conditions: ReleaseConditions,
-    ) -> Ticket {
-        let ticket = self.open_command(Purpose::Release, lock, kind);
-        self.slots[ticket.slot as usize].conditions = conditions;
-        ticket
+    /// What the nodes of a round are asked, if it is about a key.
+    pub(crate) fn command(&self, ticket: Ticket) -> Option<Command<'_>> {
+        self.round(ticket)?.request.command(ticket)
     }
 
     /// Whether a node's request is worth sending on another connection before the node votes: its owner waits for the
     /// verdict, and it was not done before.
     pub(crate) fn resend(&mut self, ticket: Ticket, node: NodeId) -> bool {
         self.round_mut(ticket).is_some_and(|round| {
-            let is_background = round.purpose == Purpose::Release && round.owner == Owner::Absent;
-            let is_awaited = !round.decided && (!is_background || round.context.is_some());
+            let is_unreported = matches!(round.purpose, Purpose::Release { context: None, .. });
+            let is_awaited = !round.is_decided && !(is_unreported && round.owner == Owner::Absent);
             is_awaited && round.resent.insert(node)
         })
     }
 
-    /// Notes the fence that a node has granted the key with.
+    /// Records the fence that a node has granted the key with. To be called before its vote.
     pub(crate) fn record_fence(&mut self, ticket: Ticket, node: NodeId, fence: FencingToken) {
-        if let Some(round) = self.round_mut(ticket)
-            && round.tally.undecided().contains(node)
-        {
-            round.fences.record(node, fence);
+        if let Some(attempt) = self.attempt(ticket, |tally| tally.undecided().contains(node)) {
+            attempt.fences.record(node, fence);
         }
+    }
+
+    /// Records what a node that has not granted replied about the queue. To be called before its vote.
+    pub(crate) fn record_queue_reply(&mut self, ticket: Ticket, node: NodeId, reply: &QueueReply) {
+        if let Some(attempt) = self.attempt(ticket, |tally| tally.undecided().contains(node)) {
+            attempt.record_queue_reply(node, reply);
+        }
+    }
+
+    /// Records what a node has said about the key that it has refused for.
+    pub(crate) fn record_refusal(&mut self, ticket: Ticket, node: NodeId, refusal: Refusal) {
+        if let Some(attempt) = self.attempt(ticket, |tally| tally.refused().contains(node)) {
+            attempt.refusals.record(node, refusal);
+        }
+    }
+
+    fn attempt(&mut self, ticket: Ticket, is_counted: impl Fn(&Tally) -> bool) -> Option<&mut Attempt> {
+        self.round_mut(ticket).filter(|round| is_counted(&round.tally))?.purpose.attempt()
     }
 
     /// The answers to a question that changes nothing.
     pub(crate) fn inquiry(&mut self, ticket: Ticket) -> Option<&mut Inspection> {
-        self.round_mut(ticket)?.inquiry.as_deref_mut()
+        match &mut self.round_mut(ticket)?.purpose {
+            Purpose::Inspect(answers) => Some(answers),
+            _ => None,
+        }
     }
 
-    /// Decides a round that no thread waits for: nothing is asked again for it.
-    pub(crate) fn mark_decided(&mut self, ticket: Ticket) {
+    /// No thread waits for the round: nothing is asked again for it. The caller gives its reference away.
+    pub(crate) fn disown(&mut self, ticket: Ticket) {
         if let Some(round) = self.round_mut(ticket) {
-            round.decided = true;
+            round.is_decided = true;
         }
+        self.unrefer(ticket);
     }
 
     /// The round of a ticket, for as long as there is a reference to it.
@@ -273,15 +221,22 @@ impl Rounds {
         round.references -= 1;
         if round.references == 0 {
             round.generation = round.generation.wrapping_add(1);
-            round.key.clear();
-            round.key.shrink_to(KEPT_KEY);
+            round.request.clear();
             self.unused.push(ticket.slot);
         }
     }
 
     /// What a round is for, while there is a reference to it.
-    pub(crate) fn purpose(&self, ticket: Ticket) -> Option<Purpose> {
-        self.round(ticket).map(|round| round.purpose)
+    pub(crate) fn purpose(&self, ticket: Ticket) -> Option<&Purpose> {
+        self.round(ticket).map(|round| &round.purpose)
+    }
+
+    /// Of a release: what decides whether, and for how long, it is kept for a node.
+    pub(crate) fn conditions(&self, ticket: Ticket) -> Option<&ReleaseConditions> {
+        match self.purpose(ticket)? {
+            Purpose::Release { conditions, .. } => Some(conditions),
+            _ => None,
+        }
     }
 
     /// Says what the owner of a round sleeps on, if it does.
@@ -305,20 +260,20 @@ impl Rounds {
             round.faults[node.index()] = *fault;
             self.fault_counts[node.index()].record(*fault);
         }
-        if !round.decided && round.has_verdict() {
-            round.decided = true;
-            if let Owner::Asleep(slot) = round.owner {
-                self.decided.push_back(slot);
-            }
-            if round.context.is_some() {
-                self.push_verdict(ticket);
+        if !round.is_decided && round.has_verdict() {
+            round.decide(&mut self.decided);
+            if let Purpose::Release { context, .. } = &mut round.purpose
+                && let Some(context) = context.take()
+            {
+                self.report(ticket, context);
             }
         }
     }
 
-    /// Counts the last vote of a node that refers to the round: it grants or refuses.
-    pub(crate) fn count(&mut self, ticket: Ticket, node: NodeId, is_granted: bool) {
-        self.vote(ticket, node, if is_granted { &Vote::Granted } else { &Vote::Refused });
+    /// Counts the vote of a node that refers to the round for the last time.
+    #[inline]
+    pub(crate) fn count(&mut self, ticket: Ticket, node: NodeId, vote: &Vote) {
+        self.vote(ticket, node, vote);
         self.unrefer(ticket);
     }
 
@@ -337,29 +292,26 @@ impl Rounds {
 
     /// Ends a wait.
     pub(crate) fn end_wait(&mut self, ticket: Ticket) {
-        if let Some(round) = self.round_mut(ticket)
-            && !std::mem::replace(&mut round.decided, true)
-            && let Owner::Asleep(slot) = round.owner
+        if let Some(round) = live(&mut self.slots, ticket)
+            && !round.is_decided
         {
-            self.decided.push_back(slot);
+            round.decide(&mut self.decided);
         }
     }
 
     /// Reports the verdict on a release, now or when there is one. The caller gives its reference away. True when the
     /// verdict was there.
-    pub(crate) fn report_verdict(&mut self, ticket: Ticket, context: ReleaseContext) -> bool {
+    pub(crate) fn report_verdict(&mut self, ticket: Ticket, reported: ReleaseContext) -> bool {
         let is_decided = self.is_decided(ticket);
-        if let Some(round) = self.round_mut(ticket) {
-            round.context = Some(context);
-        }
         if is_decided {
-            self.push_verdict(ticket);
+            self.report(ticket, reported);
+        } else if let Some(Round { purpose: Purpose::Release { context, .. }, .. }) = self.round_mut(ticket) {
+            *context = Some(reported);
         }
         is_decided
     }
 
-    fn push_verdict(&mut self, ticket: Ticket) {
-        let Some(context) = self.round_mut(ticket).and_then(|round| round.context.take()) else { return };
+    fn report(&mut self, ticket: Ticket, context: ReleaseContext) {
         let result = self.conclude(ticket);
         if let Some(events) = &self.events {
             events.push(PendingEvent::Release(context, result.tally.release(), result.faults));
@@ -369,65 +321,50 @@ impl Rounds {
     /// Says whether the owner's next deadline leaves the nodes without a vote.
     pub(crate) fn set_soft_deadline(&mut self, ticket: Ticket, is_soft: bool) {
         if let Some(round) = self.round_mut(ticket) {
-            round.soft_deadline = is_soft;
+            round.awaited = if is_soft { Awaited::Glance } else { Awaited::Verdict };
         }
     }
 
     /// Whether the owner's deadline leaves the nodes without a vote.
     pub(crate) fn has_soft_deadline(&self, ticket: Ticket) -> bool {
-        self.round(ticket).is_some_and(|round| round.soft_deadline)
+        let is_soft = |round: &Round| round.awaited != Awaited::Verdict || matches!(round.purpose, Purpose::Wait);
+        self.round(ticket).is_some_and(is_soft)
     }
 
-    /// Waits for the nodes that have not voted in an extension that is won. Its deadline leaves them without a vote.
-    /// False when there is none to wait for.
+    /// Waits for the nodes that have not voted, where their votes are of use though there is a verdict. The owner's
+    /// deadline leaves them without a vote. False when there is none to wait for.
     pub(crate) fn await_stragglers(&mut self, ticket: Ticket) -> bool {
         let Some(round) = self.round_mut(ticket) else { return false };
-        let is_won = round.tally.extension() == ExtensionVerdict::Extended;
-        let has_stragglers = is_won && !round.tally.undecided().is_empty();
+        let has_stragglers = !round.tally.undecided().is_empty() && round.purpose.awaits_stragglers(&round.tally);
         if has_stragglers {
-            round.purpose = Purpose::Extend(Straggler::Awaited);
-            (round.decided, round.soft_deadline) = (false, true);
+            (round.is_decided, round.awaited) = (false, Awaited::Stragglers);
         }
         has_stragglers
     }
 
-    /// Waits for the nodes that have not voted in an attempt that is lost, if those that have voted refused it: where
-    /// the others refuse it as well, nothing is to be undone. The owner's deadline leaves them without a vote. False
-    /// when there is none to wait for.
-    pub(crate) fn await_refusals(&mut self, ticket: Ticket) -> bool {
-        let Some(round) = self.round_mut(ticket) else { return false };
-        let tally = &round.tally;
-        let is_refused = tally.untouched().len() >= tally.quorum() && tally.granted().is_empty();
-        let has_stragglers = is_refused && !tally.undecided().is_empty();
-        if has_stragglers {
-            (round.decided, round.soft_deadline) = (false, true);
-        }
-        has_stragglers
-    }
-
-    /// Ends the owner's wait: gives the count as it is now, and refers to the round no more.
+    /// Ends the owner's wait: returns the count as it is now, and refers to the round no more.
     pub(crate) fn conclude(&mut self, ticket: Ticket) -> RoundResult {
         let round = &mut self.slots[ticket.slot as usize];
         debug_assert_eq!(round.generation, ticket.generation, "the owner refers to its round until here");
-        let matters = matches!(round.purpose, Purpose::Check | Purpose::Inspect)
-            || round.tally.granted().len() < round.tally.quorum();
-        let faulted = if matters { round.tally.faulted() } else { NodeSet::EMPTY };
+        let (tally, purpose) = (round.tally, &mut round.purpose);
+        let matters = matches!(purpose, Purpose::Check | Purpose::Inspect(_)) || tally.granted().len() < tally.quorum();
+        let faulted = if matters { tally.faulted() } else { NodeSet::EMPTY };
         let faults = faulted.iter().map(|node| (node, round.faults[node.index()])).collect();
-        let (inquiry, queue) = (round.inquiry.take(), round.queue.take());
+        let mut result = RoundResult::new(tally, round.reached, faults);
+        match purpose {
+            Purpose::Acquire(attempt) | Purpose::Enqueue(attempt) => attempt.conclude(&mut result),
+            Purpose::Inspect(answers) => result.inquiry = Some(Box::new(std::mem::take(answers))),
+            _ => {}
+        }
         // The owner goes on to undo the attempt: no node that it has not awaited is asked again.
-        round.decided = true;
-        let Round { tally, reached, endless, .. } = *round;
-        let agreement = round.kind.is_fenced().then(|| round.fences.agreement()).flatten();
-        let free_at = round.free_at();
-        let refused_key = round.refused_key();
-        let result = RoundResult { tally, reached, faults, free_at, refused_key, endless, agreement, queue, inquiry };
+        round.is_decided = true;
         self.unrefer(ticket);
         result
     }
 
     /// Whether the verdict is in. A round that is gone has nothing to wait for.
     pub(crate) fn is_decided(&self, ticket: Ticket) -> bool {
-        self.round(ticket).is_none_or(|round| round.decided)
+        self.round(ticket).is_none_or(|round| round.is_decided)
     }
 
     fn round_mut(&mut self, ticket: Ticket) -> Option<&mut Round> {

@@ -1,27 +1,62 @@
-//! What a round is for, and what it waits for.
+//! What a round asks for, each with what only that needs.
+
+use super::attempt::Attempt;
+use crate::algorithm::inspection::Inspection;
+use crate::algorithm::pending_release::ReleaseConditions;
+use crate::algorithm::vote::{ExtensionVerdict, ReleaseVerdict, Tally};
+use crate::events::event_queue::ReleaseContext;
 
 /// What a round asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum Purpose {
-    Acquire,
+    /// A lock.
+    Acquire(Attempt),
     /// As an acquire that grants nothing: a place in the queue of a key of a set. A node that has none may still grant.
-    Enqueue,
-    /// Whether nodes may vote. The verdict is there when each has said so.
+    Enqueue(Attempt),
+    /// Whether nodes may vote. The verdict is there when each has voted.
     Check,
-    /// With [`Straggler::Awaited`] it has no verdict before every node has voted, unless it is lost.
-    Extend(Straggler),
-    /// Which holder has a lock.
-    Inspect,
+    Extend,
+    /// Which holder has a lock: what the nodes have answered.
+    Inspect(Inspection),
     /// That a call's entry is stored or removed, or that those are told that wait. A reply shows nothing of locks.
     Entry,
-    Release,
+    Release {
+        /// What decides whether, and for how long, it is kept for a node.
+        conditions: ReleaseConditions,
+        /// Of a background release whose outcome is to be reported.
+        context: Option<ReleaseContext>,
+    },
     /// Nothing: a thread waits until its wait is ended.
     Wait,
 }
 
-/// What becomes of nodes that have not answered when a quorum has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Straggler {
-    Awaited,
-    LeftBehind,
+impl Purpose {
+    /// Whether the votes decide.
+    pub(super) fn has_verdict(&self, tally: &Tally) -> bool {
+        match self {
+            Purpose::Acquire(attempt) | Purpose::Enqueue(attempt) => attempt.has_verdict(tally),
+            Purpose::Check => tally.undecided().is_empty(),
+            Purpose::Extend => tally.extension() != ExtensionVerdict::Pending,
+            Purpose::Inspect(answers) => answers.is_decided(tally),
+            Purpose::Release { .. } => tally.release() != ReleaseVerdict::Pending,
+            // No thread waits for it. A wait is ended.
+            Purpose::Entry | Purpose::Wait => false,
+        }
+    }
+
+    /// Whether the owner of a decided round may wait for the nodes that have not voted: an extension that is won learns
+    /// which nodes have lost the key, and an attempt that all nodes have refused leaves nothing to undo.
+    pub(super) fn awaits_stragglers(&self, tally: &Tally) -> bool {
+        match self {
+            Purpose::Extend => tally.extension() == ExtensionVerdict::Extended,
+            _ => tally.untouched().len() >= tally.quorum() && tally.granted().is_empty(),
+        }
+    }
+
+    pub(super) fn attempt(&mut self) -> Option<&mut Attempt> {
+        match self {
+            Purpose::Acquire(attempt) | Purpose::Enqueue(attempt) => Some(attempt),
+            _ => None,
+        }
+    }
 }

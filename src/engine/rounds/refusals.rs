@@ -1,58 +1,67 @@
 //! What nodes replied about the keys that they refused for: until when, and which of a set.
 
-use super::{Round, Rounds};
-use crate::algorithm::node::NodeId;
+use super::result::RoundResult;
+use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Tally;
 use crate::protocol::lock_key::MOST_KEYS;
-use crate::protocol::session::Ticket;
 
-impl Round {
+/// What a node has said about the key that it refused for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// The key has no expiry.
+    Endless,
+    /// Of a set: a bit for each of its keys.
+    Keys(u64),
+    /// The key ends then.
+    Until(Timestamp),
+}
+
+/// The refusals of a round, as far as the nodes have said more than that.
+#[derive(Debug, Default)]
+pub(super) struct Refusals(Vec<(NodeId, Refusal)>);
+
+impl Refusals {
+    pub(super) fn record(&mut self, node: NodeId, refusal: Refusal) {
+        self.0.push((node, refusal));
+    }
+
+    /// Hands what is known to the owner of the round.
+    pub(super) fn conclude(&self, result: &mut RoundResult) {
+        // Not where nothing is: this runs for each attempt.
+        if !self.0.is_empty() {
+            result.free_at = self.free_at(&result.tally);
+            result.refused_key = self.key(&result.tally);
+            result.endless = self.endless();
+        }
+    }
+
     /// A quorum may be acquired when that many nodes have no other client's key. A verdict may be there before so many
     /// have said: the keys of one lock end together, so that what is known stands for the rest.
-    pub(super) fn free_at(&self) -> Timestamp {
-        let missing = self.tally.quorum().saturating_sub(self.tally.granted().len());
-        let mut ends = self.ends.clone();
+    fn free_at(&self, tally: &Tally) -> Timestamp {
+        let end = |&(_, refusal): &_| if let Refusal::Until(end) = refusal { Some(end) } else { None };
+        let mut ends: Vec<Timestamp> = self.0.iter().filter_map(end).collect();
         ends.sort_unstable();
+        let missing = tally.quorum().saturating_sub(tally.granted().len());
         let last = missing.min(ends.len()).checked_sub(1);
-        last.and_then(|last| ends.get(last)).copied().unwrap_or(Timestamp::NEVER)
+        last.map_or(Timestamp::NEVER, |last| ends[last])
     }
 
     /// The key of a set to wait for.
-    pub(super) fn refused_key(&self) -> Option<usize> {
-        refused_key(&self.refusals, &self.tally)
-    }
-}
-
-impl Rounds {
-    /// Records when the key ends for which a node has refused.
-    pub(crate) fn record_end(&mut self, ticket: Ticket, node: NodeId, end: Timestamp) {
-        self.refused_round(ticket, node).into_iter().for_each(|round| round.ends.push(end));
-    }
-
-    /// Records for which keys of a set a node has refused: a bit for each.
-    pub(crate) fn record_refused_keys(&mut self, ticket: Ticket, node: NodeId, keys: u64) {
-        self.refused_round(ticket, node).into_iter().for_each(|round| round.refusals.push(keys));
+    fn key(&self, tally: &Tally) -> Option<usize> {
+        let keys = |&(_, refusal): &_| if let Refusal::Keys(keys) = refusal { keys } else { 0 };
+        let any = self.0.iter().map(keys).fold(0, |any, keys| any | keys);
+        let refused = |key: usize| self.0.iter().map(keys).filter(|keys| keys & 1 << key != 0).count();
+        let enough = tally.nodes() - tally.quorum() + 1;
+        // Of equals the last one is taken.
+        let refused_keys = (0..MOST_KEYS).rev().filter(|key| any & 1 << key != 0);
+        refused_keys.max_by_key(|&key| refused(key).min(enough))
     }
 
-    /// Records that the key has no expiry for which a node has refused.
-    pub(crate) fn record_endless(&mut self, ticket: Ticket, node: NodeId) {
-        self.refused_round(ticket, node).into_iter().for_each(|round| _ = round.endless.insert(node));
+    /// The nodes that refused for a key without expiry.
+    fn endless(&self) -> NodeSet {
+        self.0.iter().filter(|(_, refusal)| *refusal == Refusal::Endless).map(|&(node, _)| node).collect()
     }
-
-    fn refused_round(&mut self, ticket: Ticket, node: NodeId) -> Option<&mut Round> {
-        self.round_mut(ticket).filter(|round| round.tally.refused().contains(node))
-    }
-}
-
-/// The key of a set to wait for, by the keys that each node has refused for.
-fn refused_key(refusals: &[u64], tally: &Tally) -> Option<usize> {
-    let any = refusals.iter().fold(0, |any, keys| any | keys);
-    let refused = |key: usize| refusals.iter().filter(|&keys| keys & 1 << key != 0).count();
-    let enough = tally.nodes() - tally.quorum() + 1;
-    // Of equals the last one is taken.
-    let keys = (0..MOST_KEYS).rev().filter(|key| any & 1 << key != 0);
-    keys.max_by_key(|&key| refused(key).min(enough))
 }
 
 #[cfg(test)]
@@ -61,7 +70,10 @@ mod tests {
 
     #[test]
     fn a_set_waits_for_the_first_key_that_has_no_quorum() {
-        let waits_for = |refusals: &[u64]| refused_key(refusals, &Tally::new(3));
+        let waits_for = |refusals: &[u64]| {
+            let refusals = refusals.iter().map(|&keys| (NodeId::new(0), Refusal::Keys(keys)));
+            Refusals(refusals.collect()).key(&Tally::new(3))
+        };
         assert_eq!(waits_for(&[]), None);
         assert_eq!(waits_for(&[0b110, 0b010]), Some(1), "two of three nodes have refused it");
         assert_eq!(waits_for(&[0b111, 0b111, 0b111]), Some(0));

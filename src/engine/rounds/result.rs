@@ -33,6 +33,21 @@ pub(crate) struct RoundResult {
 }
 
 impl RoundResult {
+    /// The votes alone.
+    pub(super) fn new(tally: Tally, reached: NodeSet, faults: Vec<(NodeId, Fault)>) -> RoundResult {
+        RoundResult {
+            tally,
+            reached,
+            faults,
+            free_at: Timestamp::NEVER,
+            refused_key: None,
+            endless: NodeSet::EMPTY,
+            agreement: None,
+            queue: None,
+            inquiry: None,
+        }
+    }
+
     /// Whether an extension was won.
     pub(crate) fn is_extended(&self) -> bool {
         self.tally.extension() == ExtensionVerdict::Extended

@@ -1,7 +1,13 @@
 //! Tests of the rounds in flight.
 
 use super::*;
-use crate::algorithm::queue::{QueueReply, Slots, Storage};
+use crate::algorithm::queue::{QueueRound, Slots, Storage};
+use crate::algorithm::time::Timestamp;
+use crate::protocol::operation::{Kind, Verb};
+
+fn attempt(queue: Option<QueueRound>) -> Purpose {
+    Purpose::Acquire(Attempt::new(queue))
+}
 
 fn rounds() -> (Rounds, Ticket) {
     rounds_of(3)
@@ -9,7 +15,7 @@ fn rounds() -> (Rounds, Ticket) {
 
 fn rounds_of(nodes: usize) -> (Rounds, Ticket) {
     let mut rounds = Rounds::new(nodes, None);
-    let ticket = rounds.open(Purpose::Acquire, b"k", &OwnerToken::from_entropy([0; 20]));
+    let ticket = rounds.open(attempt(None));
     (rounds, ticket)
 }
 
@@ -32,7 +38,7 @@ fn a_straggler_finds_its_round_and_then_nobody_does() {
         rounds.unrefer(ticket);
     }
     rounds.vote(ticket, NodeId::new(2), &Vote::Refused);
-    assert_eq!(rounds.round(ticket).unwrap().tally().refused().len(), 1);
+    assert_eq!(rounds.round(ticket).unwrap().tally.refused().len(), 1);
     rounds.unrefer(ticket);
     assert!(rounds.round(ticket).is_none());
     assert_eq!(rounds.in_flight(), 0);
@@ -41,9 +47,7 @@ fn a_straggler_finds_its_round_and_then_nobody_does() {
 /// The fence of a node that may have forgotten it is no reason not to raise the others.
 #[test]
 fn the_fence_of_a_grant_that_is_withdrawn_does_not_count() {
-    let (token, kind) = (OwnerToken::from_entropy([0; 20]), LockKind::Fenced(FencingToken::saturating(1)));
-    let mut rounds = Rounds::new(3, None);
-    let ticket = rounds.open_command(Purpose::Acquire, (b"k", &token), kind);
+    let (mut rounds, ticket) = rounds();
     for (index, fence) in [(0, 9), (1, 9), (2, 5)] {
         rounds.record_fence(ticket, NodeId::new(index), FencingToken::saturating(fence));
         rounds.vote(ticket, NodeId::new(index), &Vote::Granted);
@@ -58,9 +62,8 @@ fn the_fence_of_a_grant_that_is_withdrawn_does_not_count() {
 /// It is counted when the node has been judged, as if it came then.
 #[test]
 fn a_grant_that_is_taken_back_counts_with_its_fence_when_it_is_counted_again() {
-    let (token, kind) = (OwnerToken::from_entropy([0; 20]), LockKind::Fenced(FencingToken::saturating(1)));
-    let (mut rounds, node, fence) = (Rounds::new(3, None), NodeId::new(0), FencingToken::saturating(9));
-    let ticket = rounds.open_command(Purpose::Acquire, (b"k", &token), kind);
+    let (node, fence) = (NodeId::new(0), FencingToken::saturating(9));
+    let (mut rounds, ticket) = rounds();
     let grant = |rounds: &mut Rounds, node| {
         rounds.record_fence(ticket, node, fence);
         rounds.vote(ticket, node, &Vote::Granted);
@@ -90,7 +93,7 @@ fn refusals_are_awaited_where_no_node_has_granted() {
             rounds.vote(ticket, NodeId::new(index), &vote);
         }
         let was_decided = rounds.is_decided(ticket);
-        assert_eq!(rounds.await_refusals(ticket), is_awaited, "{votes} of {nodes}");
+        assert_eq!(rounds.await_stragglers(ticket), is_awaited, "{votes} of {nodes}");
         assert_eq!(rounds.is_decided(ticket), was_decided && !is_awaited, "{votes} of {nodes}");
         for index in votes.len()..nodes {
             rounds.vote(ticket, NodeId::new(index), &Vote::Refused);
@@ -101,14 +104,14 @@ fn refusals_are_awaited_where_no_node_has_granted() {
 
 /// Otherwise a node that does not know the script any more would be asked again behind the release.
 #[test]
-fn nothing_is_asked_again_once_the_owner_has_ceased_to_await_refusals() {
+fn nothing_is_asked_again_once_the_owner_has_ceased_to_await_stragglers() {
     let (mut rounds, ticket) = rounds_of(3);
     for index in 0..2 {
         rounds.vote(ticket, NodeId::new(index), &Vote::Refused);
     }
     // For the node that has not answered.
     rounds.refer(ticket, NodeSet::from_iter([NodeId::new(2)]));
-    assert!(rounds.await_refusals(ticket) && !rounds.is_decided(ticket));
+    assert!(rounds.await_stragglers(ticket) && !rounds.is_decided(ticket));
     rounds.conclude(ticket);
     assert!(rounds.round(ticket).is_some() && rounds.is_decided(ticket));
 }
@@ -117,7 +120,9 @@ fn nothing_is_asked_again_once_the_owner_has_ceased_to_await_refusals() {
 fn a_stale_ticket_does_not_vote_in_the_next_round_of_its_slot() {
     let (mut rounds, stale) = rounds();
     rounds.unrefer(stale);
-    let fresh = rounds.open(Purpose::Release, b"other", &OwnerToken::from_entropy([1; 20]));
+    let release = Purpose::Release { conditions: ReleaseConditions::default(), context: None };
+    let operation = Operation { verb: Verb::Release(None), kind: Kind::Plain };
+    let fresh = rounds.open_command(release, b"other", &OwnerToken::from_entropy([1; 20]), operation);
     assert_eq!(fresh.slot, stale.slot);
     for index in 0..3 {
         rounds.vote(stale, NodeId::new(index), &Vote::Granted);
@@ -125,8 +130,8 @@ fn a_stale_ticket_does_not_vote_in_the_next_round_of_its_slot() {
     rounds.unrefer(stale);
     assert!(rounds.is_decided(stale));
     assert!(!rounds.is_decided(fresh));
-    assert_eq!(rounds.round(fresh).unwrap().key(), b"other");
-    assert_eq!(rounds.round(fresh).unwrap().tally().undecided().len(), 3);
+    assert_eq!(rounds.command(fresh).unwrap().key, b"other");
+    assert_eq!(rounds.round(fresh).unwrap().tally.undecided().len(), 3);
 }
 
 #[test]
@@ -147,7 +152,7 @@ fn a_lock_is_free_when_the_keys_of_a_quorum_have_ended_as_far_as_nodes_have_said
         for (index, &end) in ends.iter().enumerate() {
             let node = NodeId::new(faults + index);
             rounds.vote(ticket, node, &Vote::Refused);
-            rounds.record_end(ticket, node, at(end));
+            rounds.record_refusal(ticket, node, Refusal::Until(at(end)));
         }
         assert_eq!(rounds.conclude(ticket).free_at, free_at, "{faults} {ends:?}");
     }
@@ -191,8 +196,8 @@ fn a_lost_attempt_in_turn_waits_for_a_quorum_of_replies() {
     for (queue, is_decided) in
         [(None, true), (Some(QueueRound::new(None, u64::MAX)), false), (Some(QueueRound::new(Some(5), u64::MAX)), true)]
     {
-        let (mut rounds, ticket) = rounds();
-        queue.into_iter().for_each(|queue| rounds.collect_replies(ticket, queue));
+        let mut rounds = Rounds::new(3, None);
+        let ticket = rounds.open(attempt(queue));
         rounds.vote(ticket, NodeId::new(0), &fault);
         refuse_in_turn(&mut rounds, ticket, 1);
         assert_eq!(rounds.is_decided(ticket), is_decided);
@@ -201,16 +206,16 @@ fn a_lost_attempt_in_turn_waits_for_a_quorum_of_replies() {
     }
     // Of four nodes, two are enough to refuse, and no quorum.
     for own in [None, Some(5)] {
-        let (mut rounds, ticket) = rounds_of(4);
-        rounds.collect_replies(ticket, QueueRound::new(own, u64::MAX));
+        let mut rounds = Rounds::new(4, None);
+        let ticket = rounds.open(attempt(Some(QueueRound::new(own, u64::MAX))));
         for (node, is_decided) in [(0, false), (1, false), (2, true)] {
             refuse_in_turn(&mut rounds, ticket, node);
             assert_eq!(rounds.is_decided(ticket), is_decided, "{own:?} {node}");
         }
     }
     // Where no quorum can reply, it waits for nothing.
-    let (mut rounds, ticket) = rounds();
-    rounds.collect_replies(ticket, QueueRound::new(None, u64::MAX));
+    let mut rounds = Rounds::new(3, None);
+    let ticket = rounds.open(attempt(Some(QueueRound::new(None, u64::MAX))));
     [0, 1].into_iter().for_each(|node| rounds.vote(ticket, NodeId::new(node), &fault));
     assert!(rounds.is_decided(ticket));
 }
@@ -221,8 +226,7 @@ fn what_a_node_replied_about_the_queue_is_taken_once_and_before_its_vote() {
     rounds.record_queue_reply(ticket, NodeId::new(0), &queue_reply(4));
     rounds.vote(ticket, NodeId::new(0), &Vote::Refused);
     assert!(rounds.conclude(ticket).queue.is_none(), "it was not asked in turn");
-    let ticket = rounds.open(Purpose::Acquire, b"k", &OwnerToken::from_entropy([0; 20]));
-    rounds.collect_replies(ticket, QueueRound::new(None, u64::MAX));
+    let ticket = rounds.open(attempt(Some(QueueRound::new(None, u64::MAX))));
     let stale = Ticket { generation: ticket.generation + 1, ..ticket };
     rounds.record_queue_reply(stale, NodeId::new(2), &queue_reply(9));
     refuse_in_turn(&mut rounds, ticket, 0);

@@ -16,8 +16,8 @@ impl Rounds {
         }
     }
 
-    /// It is open whether a node counts: so are its grants in attempts that are not decided. Gives them, with their
-    /// fences, and refers to their rounds once more.
+    /// It is open whether a node counts: so are its grants in attempts that are not decided. Returns them, with
+    /// their fences, and refers to their rounds once more.
     pub(crate) fn take_back(&mut self, node: NodeId) -> Vec<(Ticket, Option<FencingToken>)> {
         let refer = |(ticket, round, fence): (Ticket, &mut Round, _)| {
             round.references += 1;
@@ -30,12 +30,13 @@ impl Rounds {
     /// grant.
     fn reopened(&mut self, node: NodeId) -> impl Iterator<Item = (Ticket, &mut Round, Option<FencingToken>)> {
         (0..).zip(&mut self.slots).filter_map(move |(slot, round)| {
-            let is_open = round.references > 0 && round.purpose == Purpose::Acquire && !round.decided;
             let ticket = Ticket { slot, generation: round.generation };
-            (is_open && round.tally.take_back(node)).then(|| {
-                let fence = round.fences.forget(node);
-                (ticket, round, fence)
-            })
+            let Purpose::Acquire(attempt) = &mut round.purpose else { return None };
+            if round.references == 0 || round.is_decided || !round.tally.take_back(node) {
+                return None;
+            }
+            let fence = attempt.fences.forget(node);
+            Some((ticket, round, fence))
         })
     }
 }

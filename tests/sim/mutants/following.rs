@@ -6,7 +6,10 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a command in the log is not sent before the next one",
         file: "engine/nodes/following.rs",
-        edits: &[("self.commands.on_queued(nodes, now);", "self.commands.on_queued(nodes.without(sharing), now);")],
+        edits: &[(
+            "        commands.on_queued(nodes, now);",
+            "        commands.on_queued(nodes.without(sharing), now);",
+        )],
     },
     Mutant {
         name: "a reply is counted for the next request in the log",
@@ -51,8 +54,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "the votes of a node that follows count whatever its state",
         file: "engine/nodes/following.rs",
         edits: &[(
-            "let counts = self.followers.contains(node) && self.counts_as_it_is(node);",
-            "let _ = self.counts_as_it_is(node);\n        let counts = self.followers.contains(node);",
+            "let counts = self.following.followers.contains(node) && self.counts_as_it_is(node);",
+            "let _ = self.counts_as_it_is(node);\n        let counts = self.following.followers.contains(node);",
         )],
     },
 ];

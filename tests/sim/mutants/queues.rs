@@ -18,7 +18,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "queue: a leave that is never sent",
         file: "engine/seat.rs",
         edits: &[(
-            "                nodes.leave((key.as_bytes(), kind), Some(entry), may_have, now);",
+            "                nodes.leave(key.as_bytes(), kind, Some(entry), may_have, now);",
             "                let _ = (key, kind, may_have);",
         )],
     },
@@ -90,9 +90,9 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "queue: half of the nodes decide against a call in turn",
-        file: "engine/rounds/queueing.rs",
+        file: "engine/rounds/attempt.rs",
         edits: &[(
-            "let has_ticket = queue.has_ticket() && !self.tally.faulted().is_empty();",
+            "let has_ticket = queue.has_ticket() && !tally.faulted().is_empty();",
             "let has_ticket = queue.has_ticket();",
         )],
     },

@@ -13,7 +13,7 @@ use super::{Asked, MutexGuard, SharedGuard, State};
 use crate::algorithm::lease::Ttl;
 use crate::algorithm::time::{Readings, Timestamp};
 use crate::api::watchdog::Watchdog;
-use crate::engine::calls::InTurn;
+use crate::engine::calls::{AttemptRequest, InTurn};
 use crate::events::error::Result;
 use crate::os::sync::lock;
 use std::time::Duration;
@@ -72,12 +72,10 @@ impl MutexGuard {
         self.held.change(|held| held.longest = held.longest.max(ttl.longest()));
         let timeout = engine.node_timeout();
         let deadline = |t0: Timestamp, connects: bool| t0.after(timeout * (1 + u32::from(connects))).min(until);
-        let (record, result) = engine.acquire(
-            self.key(),
-            (self.claim.token.clone(), ttl.millis(), kind),
-            (Some(InTurn::AS_A_NEWCOMER), None),
-            deadline,
-        );
+        let (key, token) = (self.key().clone(), self.claim.token.clone());
+        let in_turn = Some(InTurn::AS_A_NEWCOMER);
+        let request = AttemptRequest { key, token, ttl_millis: ttl.millis(), kind, in_turn };
+        let (record, result) = engine.acquire(request, None, deadline);
         self.held.change(|held| held.reached = held.reached.union(record.reached));
         let Readings { steady: answered_at, lease: now } = engine.readings();
         let is_won = result.is_won() && self.lease().is_valid(now) && ttl.lease_from(record.t0.lease).is_valid(now);

@@ -6,11 +6,12 @@
 //! lock.
 
 pub(crate) use super::rounds::RoundResult;
-use super::rounds::{Purpose, Rounds, Straggler};
+use super::rounds::{Attempt, Purpose, Rounds};
 use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::lease::{OwnerToken, Ttl};
 use crate::algorithm::lock_kind::LockKind;
 use crate::algorithm::node::{NodeId, NodeSet};
+use crate::algorithm::pending_release::ReleaseConditions;
 use crate::algorithm::queue::Entry;
 use crate::algorithm::time::{LeaseTime, Readings, Timestamp};
 use crate::algorithm::vote::Vote;
@@ -52,7 +53,16 @@ pub(crate) struct AttemptRecord {
     pub(crate) kind: LockKind,
 }
 
-/// How an attempt is made. None is made here.
+/// An attempt. None is made here.
+pub(crate) struct AttemptRequest {
+    pub(crate) key: LockKey,
+    pub(crate) token: OwnerToken,
+    pub(crate) ttl_millis: u64,
+    pub(crate) kind: LockKind,
+    pub(crate) in_turn: Option<InTurn>,
+}
+
+/// How it would be made.
 #[derive(Clone, Copy)]
 pub(crate) struct InTurn;
 
@@ -149,7 +159,7 @@ impl Engine {
         {
             let mut state = lock(&self.0.state);
             state.repairs += nodes.len();
-            let ticket = state.rounds.open(Purpose::Acquire, order.key, order.token);
+            let ticket = state.rounds.open(Purpose::Acquire(Attempt::default()));
             state.queue(ticket, nodes, order, What::Repair);
             state.rounds.unrefer(ticket);
         }
@@ -163,9 +173,8 @@ impl Engine {
 
     pub(crate) fn acquire(
         &self,
-        _: &LockKey,
-        _: (OwnerToken, u64, LockKind),
-        _: (Option<InTurn>, Option<&()>),
+        _: AttemptRequest,
+        _: Option<&()>,
         _: impl FnMut(Timestamp, bool) -> Timestamp,
     ) -> (AttemptRecord, RoundResult) {
         unreachable!("no thread shares a lock to read")
@@ -351,7 +360,8 @@ impl Network {
         let key = key.as_bytes();
         let ticket = {
             let mut state = lock(&self.state);
-            let ticket = state.rounds.open(Purpose::Release, key, &claim.token);
+            let purpose = Purpose::Release { conditions: ReleaseConditions::default(), context: None };
+            let ticket = state.rounds.open(purpose);
             // As if the other nodes did not respond: only where the key can be, it is released.
             state.queue(
                 ticket,
@@ -382,7 +392,7 @@ impl Network {
             let left = deadline().since(time::now()).min(GLANCE);
             state = self.wait(state, left);
         }
-        let undecided = state.rounds.round(ticket).map_or(NodeSet::EMPTY, |round| round.tally().undecided());
+        let undecided = state.rounds.round(ticket).map_or(NodeSet::EMPTY, |round| round.tally.undecided());
         for node in undecided.iter() {
             let fault = Vote::Fault(Fault::new(Phase::Reply, Cause::TimedOut));
             state.rounds.vote(ticket, node, &fault);
@@ -397,7 +407,7 @@ impl Network {
 
 impl State {
     fn extend(&mut self, order: &LeaseRequest<'_>) -> Ticket {
-        let ticket = self.rounds.open(Purpose::Extend(Straggler::LeftBehind), order.key, order.token);
+        let ticket = self.rounds.open(Purpose::Extend);
         self.queue(ticket, NodeSet::first(NODES), order, What::Extend);
         ticket
     }
@@ -437,7 +447,6 @@ impl State {
                 Vote::Granted
             }
         };
-        self.rounds.vote(request.ticket, NodeId::new(index), &vote);
-        self.rounds.unrefer(request.ticket);
+        self.rounds.count(request.ticket, NodeId::new(index), &vote);
     }
 }

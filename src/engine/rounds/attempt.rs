@@ -1,0 +1,54 @@
+//! An attempt to take a lock: what the nodes reply beside their votes.
+
+use super::refusals::Refusals;
+use super::result::RoundResult;
+use crate::algorithm::fence::Fences;
+use crate::algorithm::node::NodeId;
+use crate::algorithm::queue::{QueueReply, QueueRound, QueuedCall, Setup};
+use crate::algorithm::vote::{Outcome, Tally};
+use std::time::Duration;
+
+/// What the nodes of an attempt have replied.
+#[derive(Debug, Default)]
+pub(crate) struct Attempt {
+    pub(super) refusals: Refusals,
+    /// Of a fenced attempt.
+    pub(super) fences: Fences,
+    /// About the queue, if the attempt is made in turn.
+    queue: Option<Box<QueueRound>>,
+}
+
+impl Attempt {
+    /// An attempt that collects what nodes reply about the queue, if it is made in turn.
+    pub(crate) fn new(queue: Option<QueueRound>) -> Attempt {
+        Attempt { queue: queue.map(Box::new), ..Attempt::default() }
+    }
+
+    pub(super) fn has_verdict(&self, tally: &Tally) -> bool {
+        tally.acquisition() != Outcome::Pending && !self.lacks_ticket(tally)
+    }
+
+    /// Whether an attempt is lost to which so few nodes have replied that its call gets no ticket, and so many are
+    /// still to reply that it may. Where only refusals decide, a call with a ticket waits as well, or it would have to
+    /// repeat the round: with an even number of nodes, half of them are enough to refuse.
+    fn lacks_ticket(&self, tally: &Tally) -> bool {
+        let Some(queue) = &self.queue else { return false };
+        let answered = tally.granted().len() + tally.refused().len();
+        let setup = Setup { nodes: tally.nodes(), place_lease: Duration::ZERO };
+        let has_ticket = queue.has_ticket() && !tally.faulted().is_empty();
+        QueuedCall::lacks_ticket(has_ticket, &setup, answered, tally.undecided().len())
+    }
+
+    pub(super) fn record_queue_reply(&mut self, node: NodeId, reply: &QueueReply) {
+        if let Some(queue) = &mut self.queue {
+            queue.on_refused(node, *reply);
+        }
+    }
+
+    /// Hands the replies to the owner of the round.
+    pub(super) fn conclude(&mut self, result: &mut RoundResult) {
+        self.refusals.conclude(result);
+        result.agreement = self.fences.agreement();
+        result.queue = self.queue.take();
+    }
+}
