@@ -81,7 +81,7 @@ impl Nodes {
     fn count_plain_votes(&mut self, node: NodeId, now: Timestamp) -> Result<(), ProtocolError> {
         let Nodes { connections, log, releases, rounds, .. } = self;
         let session = &mut connections[node.index()].session;
-        while session.traffic.has_input()
+        while !session.incoming.is_empty()
             && let Some(PlainVote { ticket, is_granted, is_release }) = session.next_plain_vote(log)?
         {
             if is_release {
@@ -96,9 +96,9 @@ impl Nodes {
     fn handle(&mut self, event: &mut SessionEvent, node: NodeId, now: Timestamp) -> bool {
         match event {
             SessionEvent::Answered(ticket, answer) => return self.on_answer((*ticket, node), answer, now),
-            SessionEvent::Inspected(ticket, vote) => {
-                self.note_inspected(*ticket, node, now);
-                return self.count_vote((*ticket, node), (vote, None), now);
+            SessionEvent::Inspected(ticket, inspected) => {
+                self.note_inspected(*ticket, node, inspected, now);
+                return self.count_vote((*ticket, node), (&mut inspected.vote, None), now);
             }
             SessionEvent::NotRun(ticket, fault) => {
                 self.take_wakes(node, *ticket, now);
@@ -211,7 +211,7 @@ impl Nodes {
         }
         // A grant for the voter waits with it, and counts as little. A key that was deleted is deleted.
         let is_release = matches!(purpose, Some(Purpose::Entry | Purpose::Release) | None);
-        let voter = if *vote == Vote::Granted { connections[node.index()].voter() } else { None };
+        let voter = if *vote == Vote::Granted { connections[node.index()].session.standing().voter() } else { None };
         if let (Some(voter), false) = (voter, is_release) {
             if incarnations.is_doubtful(voter) && incarnations.judging.is_some() {
                 incarnations.held.push(HeldVote { ticket, node, vote: *vote, fence });

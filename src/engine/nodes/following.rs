@@ -21,7 +21,7 @@ impl Nodes {
     pub(super) fn apart(&mut self, node: NodeId) -> &mut NodeConnection {
         if self.followers.contains(node) {
             self.followers.set(node, false);
-            self.connections[node.index()].session.leave(&self.log);
+            self.connections[node.index()].session.pipeline.leave(&self.log);
         }
         self.node_mut(node)
     }
@@ -109,14 +109,12 @@ impl Nodes {
     }
 
     fn is_late(&self, now: Timestamp) -> bool {
-        self.log.oldest().is_some_and(|oldest| {
-            now.since(oldest) > self.incarnations.node_timeout || NodeConnection::is_backlog(self.log.size())
-        })
+        self.log.backlog().is_late(self.incarnations.node_timeout, now)
     }
 
     /// Forgets what all nodes that follow have answered.
     pub(super) fn cut_log(&mut self) {
         let Nodes { log, followers, connections, .. } = self;
-        log.cut_behind(followers.iter().map(|node| &connections[node.index()].session));
+        log.cut(followers.iter().filter_map(|node| connections[node.index()].session.pipeline.cursor()));
     }
 }

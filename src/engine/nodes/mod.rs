@@ -97,7 +97,9 @@ impl Nodes {
         let EngineConfig { spin, release_notifications, retention, rules, node_timeout, events } = config;
         let size = connections.len();
         Nodes {
-            log: Log::new(connections.first().and_then(|connection| connection.handshake().node_key.clone())),
+            log: Log::new(
+                connections.first().and_then(|connection| connection.link.endpoint.handshake().node_key.clone()),
+            ),
             followers: NodeSet::EMPTY,
             counting: NodeSet::EMPTY,
             connections,
@@ -375,7 +377,7 @@ impl Reactor for Nodes {
         self.leave_late(now);
         if watch.woken {
             for node in self.nodes() {
-                if let Err(fault) = self.node_mut(node).resolved(now) {
+                if let Err(fault) = self.node_mut(node).link.resolved(now) {
                     self.lose(node, fault, now);
                 }
             }
