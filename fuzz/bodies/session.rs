@@ -248,9 +248,9 @@ impl Run {
                 }
             }
             7 => {
-                let count = (how * how * how).min(self.session.traffic.unsent().len());
-                self.sent.extend_from_slice(&self.session.traffic.unsent()[..count]);
-                self.session.traffic.sent(count);
+                let count = (how * how * how).min(self.session.pipeline.unsent(&Log::default()).len());
+                self.sent.extend_from_slice(&self.session.pipeline.unsent(&Log::default())[..count]);
+                self.session.pipeline.sent(count);
             }
             8 | 9 => {
                 let reply = self.fitting_reply(how);
@@ -286,12 +286,12 @@ impl Run {
 
     /// Queues an operation. Returns whether it is a script that is called by its hash.
     fn queue(&mut self, ticket: Ticket, verb: Verb, keys: usize, now: Timestamp) -> bool {
-        let before = self.session.traffic.unsent().len();
+        let before = self.session.pipeline.unsent(&Log::default()).len();
         let operation = &Operation { verb, kind: Kind::Plain };
         let (key, token) = (key(keys), token(ticket));
         let command = Command { ticket, operation, key: key.as_bytes(), token: &token };
         self.session.queue(&command, now);
-        self.session.traffic.unsent()[before..].windows(11).any(|words| words == b"\r\nEVALSHA\r\n")
+        self.session.pipeline.unsent(&Log::default())[before..].windows(11).any(|words| words == b"\r\nEVALSHA\r\n")
     }
 
     /// Makes what was just asked about so many keys this request.
@@ -332,14 +332,14 @@ impl Run {
         if pending == 0 {
             self.peak = 0;
         }
-        let space = self.session.traffic.space();
+        let space = self.session.incoming.space();
         assert!(!space.is_empty(), "no space to read to");
         let bound = RECEIVE_BUFFER.max(2 * self.peak);
         assert!(space.len() <= bound - pending, "{} bytes of space beside {pending}", space.len());
         let count = most.min(space.len()).min(self.on_the_way.len());
         space[..count].copy_from_slice(&self.on_the_way[..count]);
         self.received.extend(self.on_the_way.drain(..count));
-        self.session.traffic.received(count);
+        self.session.incoming.received(count);
         self.peak = self.peak.max(pending + count);
     }
 
@@ -491,14 +491,14 @@ impl Run {
     /// What can be seen of the session is what the model says.
     fn compare(&mut self) {
         assert_eq!(self.session.take_wakes(), std::mem::take(&mut self.wakes));
-        assert_eq!(self.session.backlog(), self.asked.len() - self.answered);
-        assert_eq!(self.session.waiting_since(), self.asked.get(self.answered).map(|asked| asked.at));
+        assert_eq!(self.session.pipeline.backlog().requests, self.asked.len() - self.answered);
+        assert_eq!(self.session.pipeline.backlog().oldest, self.asked.get(self.answered).map(|asked| asked.at));
         assert_eq!(self.session.standing(), self.standing);
     }
 
     fn end(mut self) {
         self.compare();
-        self.sent.extend_from_slice(self.session.traffic.unsent());
+        self.sent.extend_from_slice(self.session.pipeline.unsent(&Log::default()));
         check_commands(&self.sent, &self.asked);
         let shown = format!("{:?}", self.session);
         assert!(!shown.contains(USER) && !shown.contains(PASSWORD), "{shown}");
@@ -517,10 +517,10 @@ impl Run {
             let is_unwritten = expected.1 != Abandoned::Release && got == (expected.0, Abandoned::Unwritten);
             assert!(got == expected || is_unwritten, "{got:?} for {expected:?}");
         }
-        assert_eq!((self.session.backlog(), self.session.waiting_since()), (0, None));
+        assert_eq!((self.session.pipeline.backlog().requests, self.session.pipeline.backlog().oldest), (0, None));
         assert_eq!(self.session.abandon().count(), 0);
-        self.session.traffic.space()[0] = b'+';
-        self.session.traffic.received(1);
+        self.session.incoming.space()[0] = b'+';
+        self.session.incoming.received(1);
         assert_eq!(self.session.next_event(&Log::default()), Err(ProtocolError::Unrequested));
     }
 }

@@ -99,12 +99,12 @@ fn feed(
         if bytes.is_empty() {
             return (events, Ok(()));
         }
-        let space = subscription.traffic.space();
+        let space = subscription.incoming.space();
         assert!(!space.is_empty(), "no space to read to");
         let count = piece(bytes.len()).min(space.len());
         space[..count].copy_from_slice(&bytes[..count]);
         bytes = &bytes[count..];
-        subscription.traffic.received(count);
+        subscription.incoming.received(count);
     }
 }
 

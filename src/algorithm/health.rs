@@ -27,12 +27,14 @@ pub struct Health {
     failures: u32,
     not_before: Timestamp,
     fault: Option<Fault>,
+    /// Tells nodes apart, for the jitter.
+    salt: u64,
 }
 
 impl Health {
-    /// A node of which nothing bad is known.
-    pub fn new() -> Health {
-        Health { failures: 0, not_before: Timestamp::ORIGIN, fault: None }
+    /// A node of which nothing bad is known. `salt` tells nodes apart, for the jitter.
+    pub fn new(salt: u64) -> Health {
+        Health { failures: 0, not_before: Timestamp::ORIGIN, fault: None, salt }
     }
 
     /// Whether it may be asked now.
@@ -54,22 +56,22 @@ impl Health {
     /// It answered: nothing bad is known of it any more.
     pub fn answered(&mut self) {
         if self.fault.is_some() {
-            *self = Health::new();
+            *self = Health::new(self.salt);
         }
     }
 
-    /// It failed. `salt` tells nodes apart, for the jitter.
-    pub fn failed(&mut self, fault: Fault, now: Timestamp, salt: u64) {
+    /// It failed.
+    pub fn failed(&mut self, fault: Fault, now: Timestamp) {
         self.fault = Some(fault);
         self.failures = self.failures.saturating_add(1);
-        self.not_before = now.after(self.delay(now, salt));
+        self.not_before = now.after(self.delay(now));
     }
 
     /// A connection that worked was closed, as servers do with idle ones: it may be opened again at once, but only
     /// once, unless it had lasted for longer than the node would ever be left alone.
-    pub fn disconnected(&mut self, fault: Fault, lasted: Duration, now: Timestamp, salt: u64) {
+    pub fn disconnected(&mut self, fault: Fault, lasted: Duration, now: Timestamp) {
         if self.failures > 0 && lasted < LAST_DELAY {
-            self.failed(fault, now, salt);
+            self.failed(fault, now);
         } else {
             self.failures = 1;
             self.fault = Some(fault);
@@ -87,17 +89,11 @@ impl Health {
         self.fault.unwrap_or(Fault::new(Phase::Connect, Cause::TimedOut))
     }
 
-    fn delay(&self, now: Timestamp, salt: u64) -> Duration {
+    fn delay(&self, now: Timestamp) -> Duration {
         let doubled = FIRST_DELAY.saturating_mul(1 << (self.failures - 1).min(16)).min(LAST_DELAY);
         // Up to a quarter less, by a hash of the moment: enough to part clients, no generator to keep.
-        let hash = (now.as_nanos() ^ salt.rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        let hash = (now.as_nanos() ^ self.salt.rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         doubled - (doubled / 4).mul_f64(hash as f64 / f64::from(u32::MAX))
-    }
-}
-
-impl Default for Health {
-    fn default() -> Health {
-        Health::new()
     }
 }
 
@@ -113,13 +109,13 @@ mod tests {
 
     #[test]
     fn a_failing_node_is_asked_once_per_growing_delay() {
-        let mut health = Health::new();
+        let mut health = Health::new(7);
         let mut now = at(1000);
         let mut asked = Vec::new();
         for _ in 0..5_000 {
             if health.may_ask(now).is_ok() {
                 asked.push(now);
-                health.failed(REFUSED, now, 7);
+                health.failed(REFUSED, now);
             }
             assert_eq!(health.may_ask(now), Err(REFUSED));
             now = now.after(Duration::from_millis(1));
@@ -133,34 +129,34 @@ mod tests {
 
     #[test]
     fn an_answer_forgets_the_past() {
-        let mut health = Health::new();
+        let mut health = Health::new(0);
         for _ in 0..10 {
-            health.failed(REFUSED, at(0), 0);
+            health.failed(REFUSED, at(0));
         }
         assert_eq!(health.may_ask(at(500)), Err(REFUSED));
         health.answered();
         assert_eq!(health.may_ask(at(500)), Ok(()));
-        health.failed(REFUSED, at(500), 0);
+        health.failed(REFUSED, at(500));
         assert_eq!(health.may_ask(at(510)), Ok(()));
     }
 
     #[test]
     fn a_closed_idle_connection_may_be_opened_again_at_once_but_only_once() {
         let closed = Fault::new(Phase::Reply, Cause::Closed);
-        let mut health = Health::new();
+        let mut health = Health::new(0);
         for _ in 0..3 {
-            health.disconnected(closed, LAST_DELAY, at(0), 0);
+            health.disconnected(closed, LAST_DELAY, at(0));
             assert_eq!(health.may_ask(at(0)), Ok(()));
         }
-        health.disconnected(closed, LAST_DELAY / 2, at(0), 0);
+        health.disconnected(closed, LAST_DELAY / 2, at(0));
         assert_eq!(health.may_ask(at(0)), Err(closed));
     }
 
     #[test]
     fn failures_without_end_do_not_overflow() {
-        let mut health = Health::new();
+        let mut health = Health::new(u64::MAX);
         health.failures = u32::MAX;
-        health.failed(REFUSED, Timestamp::NEVER, u64::MAX);
+        health.failed(REFUSED, Timestamp::NEVER);
         assert_eq!(health.may_ask(Timestamp::NEVER), Ok(()));
     }
 }

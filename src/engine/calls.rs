@@ -104,7 +104,10 @@ impl Engine {
         let connections = nodes
             .into_iter()
             .enumerate()
-            .map(|(index, node)| NodeConnection::new(NodeId::new(index), node, node_timeout, Arc::clone(&waker)))
+            .map(|(index, (endpoint, transport, quarantine))| {
+                let (node, waker) = (NodeId::new(index), Arc::clone(&waker));
+                NodeConnection::new(node, endpoint, transport, quarantine, node_timeout, waker)
+            })
             .collect();
         let has_messages = config.release_notifications;
         let nodes = Nodes::new(connections, Arc::clone(&clock), Arc::clone(&waker), config);

@@ -46,7 +46,7 @@ impl Subscriber {
             socket: SocketState::Closed,
             transport: TransportConfig::default(),
             subscription: Subscription::open(&Default::default(), 0, Timestamp::ORIGIN),
-            health: Health::new(),
+            health: Health::new(node.index() as u64 + 101),
             opened_at: Timestamp::ORIGIN,
             not_before: Timestamp::ORIGIN,
         }
@@ -69,14 +69,14 @@ impl Subscriber {
             self.fail(Fault::new(Phase::Reply, Cause::TimedOut), now);
         }
         if now >= self.due(node) {
-            match node.connect_beside() {
+            match node.link.connect_beside() {
                 None => return is_late,
                 Some(Err(error)) => self.fail(broken(&error), now),
                 Some(Ok(stream)) => {
                     self.socket = SocketState::Connecting(Arc::new(stream));
-                    self.transport = node.transport().clone();
+                    self.transport = node.link.transport.clone();
                     self.opened_at = now;
-                    self.subscription = Subscription::open(node.handshake(), client, now);
+                    self.subscription = Subscription::open(node.link.endpoint.handshake(), client, now);
                     self.advance(now);
                 }
             }
@@ -101,7 +101,7 @@ impl Subscriber {
             if reads >= MAX_READS && !transport.has_unread() {
                 break;
             }
-            let space = self.subscription.traffic.space();
+            let space = self.subscription.incoming.space();
             let size = space.len();
             let count = match transport.read(space) {
                 Ok(0) => {
@@ -116,7 +116,7 @@ impl Subscriber {
                 }
             };
             let is_all = count < size && !transport.has_unread();
-            self.subscription.traffic.received(count);
+            self.subscription.incoming.received(count);
             loop {
                 match self.subscription.next_event() {
                     Ok(None) => break,
@@ -157,12 +157,12 @@ impl Subscriber {
 
     /// What to poll for, if anything.
     pub(super) fn interest(&self) -> Option<Interest> {
-        self.socket.interest(!self.subscription.traffic.unsent().is_empty())
+        self.socket.interest(!self.subscription.outgoing.unsent().is_empty())
     }
 
     /// Whether this is what there is to poll for now.
     pub(super) fn is_interested_in(&self, interest: Option<&Interest>) -> bool {
-        self.socket.is_interested_in(!self.subscription.traffic.unsent().is_empty(), interest)
+        self.socket.is_interested_in(!self.subscription.outgoing.unsent().is_empty(), interest)
     }
 
     /// Whether this is the present stream.
@@ -192,9 +192,9 @@ impl Subscriber {
     /// Sends what the kernel takes. An error of the connection shows at the next read.
     fn flush(&mut self) {
         let SocketState::Open(transport) = &mut self.socket else { return };
-        while !self.subscription.traffic.unsent().is_empty() {
-            match transport.write(self.subscription.traffic.unsent()) {
-                Ok(count) => self.subscription.traffic.sent(count),
+        while !self.subscription.outgoing.unsent().is_empty() {
+            match transport.write(self.subscription.outgoing.unsent()) {
+                Ok(count) => self.subscription.outgoing.sent(count),
                 Err(_) => return,
             }
         }
@@ -202,15 +202,15 @@ impl Subscriber {
     }
 
     fn fail(&mut self, fault: Fault, now: Timestamp) {
-        let (salt, lasted) = (self.node.index() as u64 + 101, now.since(self.opened_at));
+        let lasted = now.since(self.opened_at);
         let was_open = matches!(self.socket, SocketState::Open(_));
         if was_open && lasted >= LASTING {
             self.health.answered();
         }
         if was_open && fault.cause == Cause::Closed {
-            self.health.disconnected(fault, lasted, now, salt);
+            self.health.disconnected(fault, lasted, now);
         } else {
-            self.health.failed(fault, now, salt);
+            self.health.failed(fault, now);
         }
         self.socket = SocketState::Closed;
     }

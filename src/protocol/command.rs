@@ -40,30 +40,16 @@ pub fn remaining(out: &mut Vec<u8>, key: &[u8]) {
     resp::encode(out, &[b"PTTL", key]);
 }
 
-/// How long a key lives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lifetime {
-    /// It has no expiry.
-    Endless,
-    /// So long at most, counted from now.
-    Limited(Duration),
-    /// The node does not say.
-    Unknown,
-}
-
-/// What [`remaining`] brought.
+/// How long a key lives at most, counted from now, as [`remaining`] has brought it; none if it has no expiry.
 ///
 /// # Errors
-/// A reply that `PTTL` never gives.
-pub fn remaining_reply(reply: Reply<'_>) -> Result<Lifetime, ProtocolError> {
+/// A reply that `PTTL` never gives; an error reply is for the caller.
+pub fn remaining_reply(reply: Reply<'_>) -> Result<Option<Duration>, ProtocolError> {
     match reply {
-        Reply::Integer(-2) => Ok(Lifetime::Limited(Duration::ZERO)),
-        Reply::Integer(-1) => Ok(Lifetime::Endless),
-        Reply::Error(_) => Ok(Lifetime::Unknown),
+        Reply::Integer(-2) => Ok(Some(Duration::ZERO)),
+        Reply::Integer(-1) => Ok(None),
         // A key lives through the last millisecond of its time.
-        Reply::Integer(millis @ 0..) => {
-            Ok(Lifetime::Limited(Duration::from_millis(millis.unsigned_abs().saturating_add(1))))
-        }
+        Reply::Integer(millis @ 0..) => Ok(Some(Duration::from_millis(millis.unsigned_abs().saturating_add(1)))),
         _ => Err(ProtocolError::UnexpectedReply),
     }
 }
@@ -124,32 +110,6 @@ pub fn info(out: &mut Vec<u8>, section: &str) {
     resp::encode(out, &[b"INFO", section.as_bytes()]);
 }
 
-/// What [`info`] brought.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InfoReply<'b> {
-    /// The lines of the section.
-    Text(&'b [u8]),
-    /// The user may not ask, or the command is renamed: what the server is stays unknown.
-    Withheld,
-    /// The server will not talk to us.
-    Refused(Cause),
-}
-
-/// The meaning of a reply to [`info`].
-///
-/// # Errors
-/// A reply that `INFO` never gives.
-pub fn info_reply(reply: Reply<'_>) -> Result<InfoReply<'_>, ProtocolError> {
-    match reply {
-        Reply::Bulk(Some(text)) => Ok(InfoReply::Text(text)),
-        Reply::Error(text) => Ok(match error_reply::cause(text) {
-            _ if error_reply::is_withheld(text) => InfoReply::Withheld,
-            cause => InfoReply::Refused(cause),
-        }),
-        _ => Err(ProtocolError::UnexpectedReply),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -205,11 +165,10 @@ mod tests {
     #[test]
     fn how_long_a_key_lives_is_rounded_up() {
         let table = [
-            (Reply::Integer(-2), Ok(Lifetime::Limited(Duration::ZERO))),
-            (Reply::Integer(-1), Ok(Lifetime::Endless)),
-            (Reply::Integer(0), Ok(Lifetime::Limited(Duration::from_millis(1)))),
-            (Reply::Integer(i64::MAX), Ok(Lifetime::Limited(Duration::from_millis(1 << 63)))),
-            (Reply::Error(b"NOPERM no"), Ok(Lifetime::Unknown)),
+            (Reply::Integer(-2), Ok(Some(Duration::ZERO))),
+            (Reply::Integer(-1), Ok(None)),
+            (Reply::Integer(0), Ok(Some(Duration::from_millis(1)))),
+            (Reply::Integer(i64::MAX), Ok(Some(Duration::from_millis(1 << 63)))),
             (Reply::Integer(-3), Err(ProtocolError::UnexpectedReply)),
             (Reply::Bulk(None), Err(ProtocolError::UnexpectedReply)),
         ];
@@ -219,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn handshakes_are_accepted_refused_or_withheld() {
+    fn handshakes_are_accepted_or_refused() {
         assert_eq!(handshake_reply(Reply::Simple(b"OK"), Cause::Auth), Ok(None));
         assert_eq!(handshake_reply(Reply::Error(b"ERR invalid password"), Cause::Auth), Ok(Some(Cause::Auth)));
         assert_eq!(
@@ -235,10 +194,5 @@ mod tests {
             Ok(Some(Cause::TooManyClients))
         );
         assert_eq!(handshake_reply(Reply::Integer(1), Cause::Auth), Err(ProtocolError::UnexpectedReply));
-        assert_eq!(info_reply(Reply::Bulk(Some(b"x:1"))), Ok(InfoReply::Text(b"x:1")));
-        assert_eq!(info_reply(Reply::Error(b"NOPERM no")), Ok(InfoReply::Withheld));
-        assert_eq!(info_reply(Reply::Error(b"ERR unknown command 'INFO'")), Ok(InfoReply::Withheld));
-        assert_eq!(info_reply(Reply::Error(b"DENIED no")), Ok(InfoReply::Refused(Cause::Server("DENIED"))));
-        assert_eq!(info_reply(Reply::Simple(b"OK")), Err(ProtocolError::UnexpectedReply));
     }
 }

@@ -4,7 +4,7 @@
 //! persistence rejects no connection, and neither does its refusal. The same holds for `INFO memory`, which no vote
 //! depends on: it is asked for later, because a server takes more time for it than for all the rest.
 
-use super::command::{self, InfoReply};
+use super::command;
 use super::error_reply;
 use super::node_note;
 use super::resp::Reply;
@@ -45,7 +45,7 @@ pub(super) enum Part {
 }
 
 impl Handshake {
-    /// Writes it, and gives the parts that it has.
+    /// Writes it, and returns the parts that it has.
     pub(super) fn write(&self, out: &mut Vec<u8>) -> Vec<Part> {
         let mut parts = Vec::new();
         if let Some(password) = &self.password {
@@ -75,48 +75,34 @@ impl Handshake {
 }
 
 impl Part {
-    fn command(self) -> &'static str {
-        match self {
-            Part::Auth => "AUTH",
-            Part::Select => "SELECT",
-            Part::InfoServer | Part::InfoMemory | Part::InfoPersistence | Part::InfoReplication => "INFO",
-            Part::NodeKey => "GET",
-            Part::NodeTime => "TIME",
-        }
-    }
-
-    /// Takes in the reply. Gives why the server refuses us, if it does.
+    /// Takes in the reply, and returns why the server refuses us, if it does.
     ///
     /// # Errors
     /// A reply that the command never gives.
     pub(super) fn learn(self, reply: Reply<'_>, identity: &mut ServerInfo) -> Result<Option<Fault>, ProtocolError> {
-        let refusal = |cause| {
-            let fault = Fault::new(Phase::Handshake, cause);
-            match (cause, reply) {
-                (Cause::Auth, Reply::Error(text)) => fault.with(error_reply::login(text)),
-                (Cause::NoPermission, _) => fault.with(Detail::Command(self.command())),
-                _ => fault,
-            }
-        };
-        let info = match self {
-            Part::Auth => return Ok(command::handshake_reply(reply, Cause::Auth)?.map(refusal)),
-            Part::Select => return Ok(command::handshake_reply(reply, Cause::Database)?.map(refusal)),
-            Part::InfoServer | Part::InfoMemory | Part::InfoPersistence | Part::InfoReplication => {
-                command::info_reply(reply)?
-            }
-            Part::NodeKey => return identity.look.learn_value(reply).map(|()| None),
-            Part::NodeTime => return identity.look.learn_time(reply).map(|()| None),
-        };
-        Ok(match info {
-            InfoReply::Text(section) => {
+        let refusal = match (self, reply) {
+            (Part::Auth, _) => command::handshake_reply(reply, Cause::Auth)?,
+            (Part::Select, _) => command::handshake_reply(reply, Cause::Database)?,
+            (Part::NodeKey, _) => return identity.look.learn_value(reply).map(|()| None),
+            (Part::NodeTime, _) => return identity.look.learn_time(reply).map(|()| None),
+            (_, Reply::Bulk(Some(section))) => {
                 identity.learn(section);
                 None
             }
-            InfoReply::Refused(cause) if !matches!(self, Part::InfoMemory | Part::InfoPersistence) => {
-                Some(refusal(cause))
+            (Part::InfoMemory | Part::InfoPersistence, Reply::Error(_)) => None,
+            // The user may not ask, or the command is renamed: what the server is stays unknown.
+            (_, Reply::Error(text)) => Some(error_reply::cause(text)).filter(|_| !error_reply::is_withheld(text)),
+            _ => return Err(ProtocolError::UnexpectedReply),
+        };
+        Ok(refusal.map(|cause| {
+            let fault = Fault::new(Phase::Handshake, cause);
+            match (cause, self, reply) {
+                (Cause::Auth, _, Reply::Error(text)) => fault.with(error_reply::login(text)),
+                (Cause::NoPermission, Part::Auth, _) => fault.with(Detail::Command("AUTH")),
+                (Cause::NoPermission, Part::Select, _) => fault.with(Detail::Command("SELECT")),
+                _ => fault,
             }
-            InfoReply::Refused(_) | InfoReply::Withheld => None,
-        })
+        }))
     }
 }
 
@@ -149,6 +135,19 @@ mod tests {
         let (flight, asked) = parts(&Handshake { checks_durability: true, ..Handshake::default() });
         assert_eq!(asked, [Part::InfoServer, Part::InfoPersistence, Part::InfoReplication]);
         assert!(flight.contains("\r\nINFO\r\n$11\r\npersistence\r\n"), "{flight}");
+    }
+
+    #[test]
+    fn what_the_server_is_may_be_withheld_or_refused() {
+        let learn = |reply| Part::InfoServer.learn(reply, &mut ServerInfo::default());
+        for reply in
+            [Reply::Bulk(Some(b"x:1")), Reply::Error(b"NOPERM no"), Reply::Error(b"ERR unknown command 'INFO'")]
+        {
+            assert_eq!(learn(reply), Ok(None), "{reply:?}");
+        }
+        let denied = Fault::new(Phase::Handshake, Cause::Server("DENIED"));
+        assert_eq!(learn(Reply::Error(b"DENIED no")), Ok(Some(denied)));
+        assert_eq!(learn(Reply::Simple(b"OK")), Err(ProtocolError::UnexpectedReply));
     }
 
     #[test]

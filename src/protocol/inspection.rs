@@ -7,9 +7,8 @@
 //!
 //! The expiry of a fenced lock's key is that of its fence: the lock ends at the deadline, by the node's clock. Nothing
 //! of a token leaves this file but its hash.
-//!
 
-use super::command::{self, Lifetime};
+use super::command;
 use super::error_reply;
 use super::key_space;
 use super::resp::{self, Reply};
@@ -22,35 +21,57 @@ use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::vote::Vote;
 use std::time::Duration;
 
-/// What `GET` has brought.
+/// What a node has replied to the question.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Stored {
+pub struct Inspected {
+    /// Granted with an occupant, or absent.
+    pub vote: Vote,
+    /// What the node has under the key, with how long it lasts from now on.
+    pub occupant: Option<Occupant>,
+    /// How many calls wait for the lock.
+    pub waiting: u64,
+}
+
+/// What `GET` has brought.
+#[derive(Debug, Default, PartialEq, Eq)]
+enum Stored {
     /// No key, or a fenced lock that is free.
+    #[default]
     Nothing,
     /// A signature, with the deadline of a fenced lock in milliseconds of the node's clock.
     Signature(HolderTag, HolderLabel, u64),
     Fault(Fault),
 }
 
-/// What the replies have brought so far. Those of one question stand next to each other, and what they come to is taken
-/// with its event.
+/// What the replies to one question have brought so far: they arrive one behind the other.
 #[derive(Default)]
-pub(super) struct Inspected {
-    stored: Option<Stored>,
+pub(super) struct Inquiry {
+    stored: Stored,
     waiting: u64,
-    occupant: Option<Occupant>,
 }
 
-impl Inspected {
-    pub(super) fn note_value(&mut self, stored: Stored) {
-        (self.stored, self.waiting) = (Some(stored), 0);
+impl Inquiry {
+    /// Takes the reply to `GET`.
+    ///
+    /// # Errors
+    /// A reply that it never gives.
+    pub(super) fn learn_value(&mut self, reply: Reply<'_>, is_fenced: bool) -> Result<(), ProtocolError> {
+        self.stored = match reply {
+            Reply::Bulk(None) => Stored::Nothing,
+            Reply::Bulk(Some(value)) if is_fenced => fenced(value).unwrap_or(UNEXPECTED),
+            Reply::Bulk(Some(value)) => signature(value, 0),
+            Reply::Error(text) if error_reply::cause(text) == Cause::Server("WRONGTYPE") => UNEXPECTED,
+            Reply::Error(text) => Stored::Fault(error_reply::fault(text, "GET")),
+            _ => return Err(ProtocolError::UnexpectedReply),
+        };
+        Ok(())
     }
 
     /// Takes the reply to `ZCARD`. A user may have no right to it, and a server may not know it: then no call counts.
     ///
     /// # Errors
     /// A reply that it never gives.
-    pub(super) fn note_waiting(&mut self, reply: Reply<'_>) -> Result<(), ProtocolError> {
+    pub(super) fn learn_waiting(&mut self, reply: Reply<'_>) -> Result<(), ProtocolError> {
         self.waiting = match reply {
             Reply::Integer(count) => u64::try_from(count).map_err(|_| ProtocolError::UnexpectedReply)?,
             Reply::Error(_) => 0,
@@ -59,20 +80,29 @@ impl Inspected {
         Ok(())
     }
 
-    /// How many calls wait in the lock's queue.
-    pub(super) fn take_waiting(&mut self) -> u64 {
-        std::mem::take(&mut self.waiting)
-    }
-
-    pub(super) fn note_end(&mut self, reply: Reply<'_>, is_fenced: bool) -> Result<Vote, ProtocolError> {
-        let stored = self.stored.take().unwrap_or(Stored::Nothing);
-        let (vote, occupant) = end_reply(stored, reply, is_fenced)?;
-        self.occupant = occupant;
-        Ok(vote)
-    }
-
-    pub(super) fn take_occupant(&mut self) -> Option<Occupant> {
-        self.occupant.take()
+    /// The node's answer: the reply to `PTTL` or `TIME`, together with the others.
+    ///
+    /// # Errors
+    /// A reply that they never give.
+    pub(super) fn finish(&mut self, reply: Reply<'_>, is_fenced: bool) -> Result<Inspected, ProtocolError> {
+        let Inquiry { stored, waiting } = std::mem::take(self);
+        let end = match (reply, &stored) {
+            (Reply::Error(text), _) => Err(error_reply::fault(text, if is_fenced { "TIME" } else { "PTTL" })),
+            (reply, stored) if is_fenced => {
+                let now = command::time_reply(reply)? / 1000;
+                // It is held through the last millisecond of its time.
+                let left = |deadline: u64| Duration::from_millis((deadline + 1).saturating_sub(now));
+                Ok(if let &Stored::Signature(_, _, deadline) = stored { Some(left(deadline)) } else { None })
+            }
+            (reply, _) => Ok(command::remaining_reply(reply)?),
+        };
+        let (vote, occupant) = match (stored, end) {
+            (Stored::Fault(fault), _) | (_, Err(fault)) => (Vote::Fault(fault), None),
+            // It has ended between the two.
+            (Stored::Nothing, _) | (_, Ok(Some(Duration::ZERO))) => (Vote::Absent, None),
+            (Stored::Signature(tag, label, _), Ok(left)) => (Vote::Granted, Some(Occupant { tag, label, left })),
+        };
+        Ok(Inspected { vote, occupant, waiting })
     }
 }
 
@@ -84,47 +114,6 @@ pub(super) fn ask(out: &mut Vec<u8>, key: &[u8], is_fenced: bool) {
         false => command::remaining(out, key),
         true => command::time(out),
     }
-}
-
-/// The meaning of the reply to `GET`.
-///
-/// # Errors
-/// A reply that it never gives.
-pub(super) fn value_reply(reply: Reply<'_>, is_fenced: bool) -> Result<Stored, ProtocolError> {
-    match reply {
-        Reply::Bulk(None) => Ok(Stored::Nothing),
-        Reply::Bulk(Some(value)) if is_fenced => Ok(fenced(value).unwrap_or(UNEXPECTED)),
-        Reply::Bulk(Some(value)) => Ok(signature(value, 0)),
-        Reply::Error(text) if error_reply::cause(text) == Cause::Server("WRONGTYPE") => Ok(UNEXPECTED),
-        Reply::Error(text) => Ok(Stored::Fault(error_reply::fault(text, "GET"))),
-        _ => Err(ProtocolError::UnexpectedReply),
-    }
-}
-
-/// The node's answer: the reply to `PTTL` or `TIME`, together with what is stored.
-///
-/// # Errors
-/// A reply that they never give.
-pub(super) fn end_reply(
-    stored: Stored,
-    reply: Reply<'_>,
-    is_fenced: bool,
-) -> Result<(Vote, Option<Occupant>), ProtocolError> {
-    let end = match reply {
-        Reply::Error(text) if is_fenced => Err(error_reply::fault(text, "TIME")),
-        Reply::Error(text) => Err(error_reply::fault(text, "PTTL")),
-        reply if is_fenced => Ok(remaining(&stored, command::time_reply(reply)? / 1000)),
-        reply => Ok(match command::remaining_reply(reply)? {
-            Lifetime::Endless | Lifetime::Unknown => None,
-            Lifetime::Limited(left) => Some(left),
-        }),
-    };
-    Ok(match (stored, end) {
-        (Stored::Fault(fault), _) | (_, Err(fault)) => (Vote::Fault(fault), None),
-        // It has ended between the two.
-        (Stored::Nothing, _) | (_, Ok(Some(Duration::ZERO))) => (Vote::Absent, None),
-        (Stored::Signature(tag, label, _), Ok(left)) => (Vote::Granted, Some(Occupant { tag, label, left })),
-    })
 }
 
 const UNEXPECTED: Stored = Stored::Fault(Fault::new(Phase::Reply, Cause::UnexpectedValue));
@@ -150,12 +139,6 @@ fn signature(value: &[u8], deadline: u64) -> Stored {
     Stored::Signature(HolderTag::exact(value), label.unwrap_or(HolderLabel::NONE), deadline)
 }
 
-/// How long a fenced lock is held for from this time of the node's clock on, through the last millisecond.
-fn remaining(stored: &Stored, now: u64) -> Option<Duration> {
-    let &Stored::Signature(_, _, deadline) = stored else { return None };
-    Some(Duration::from_millis((deadline + 1).saturating_sub(now)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::resp::Decoder;
@@ -167,8 +150,9 @@ mod tests {
     }
 
     fn answer(value: &str, end: &str, is_fenced: bool) -> Result<(Vote, Option<Occupant>), ProtocolError> {
-        let stored = parsed(value, |reply| value_reply(reply, is_fenced))?;
-        parsed(end, |reply| end_reply(stored, reply, is_fenced))
+        let mut inquiry = Inquiry::default();
+        parsed(value, |reply| inquiry.learn_value(reply, is_fenced))?;
+        parsed(end, |reply| inquiry.finish(reply, is_fenced)).map(|inspected| (inspected.vote, inspected.occupant))
     }
 
     fn bulk(text: &str) -> String {
@@ -201,9 +185,8 @@ mod tests {
     #[test]
     fn a_queue_that_cannot_be_asked_for_has_no_calls() {
         let waiting = |text: &str| {
-            let mut inspected = Inspected::default();
-            inspected.note_value(Stored::Nothing);
-            parsed(text, |reply| inspected.note_waiting(reply)).map(|()| inspected.take_waiting())
+            let mut inquiry = Inquiry::default();
+            parsed(text, |reply| inquiry.learn_waiting(reply)).map(|()| inquiry.waiting)
         };
         assert_eq!((waiting(":0\r\n"), waiting(":3\r\n")), (Ok(0), Ok(3)));
         assert_eq!(waiting(&format!(":{}\r\n", i64::MAX)), Ok(i64::MAX.unsigned_abs()));

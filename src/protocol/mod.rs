@@ -9,9 +9,9 @@
 //! 2. [`Session::queue`](session::Session::queue) chooses the [`Form`](form::Form) that this server is asked in. A
 //!    script that the server has run goes by its hash ([`script`]).
 //! 3. [`command`], [`extension`] or [`queue`] writes the command at the end of the connection's
-//!    [`Traffic`](traffic::Traffic). In front of it is sent the question whether the server is still a master, if the
-//!    last reply to that is old.
-//! 4. The session notes in its queue of expected replies what their meaning depends on. The engine writes the bytes and
+//!    [`Outgoing`](traffic::Outgoing) bytes. In front of it is sent the question whether the server is still a master,
+//!    if the last reply to that is old.
+//! 4. The session's pipeline keeps what the meaning of each expected reply depends on. The engine writes the bytes and
 //!    reads replies.
 //! 5. [`resp::Decoder`] finds the next reply. It belongs to the oldest request, always.
 //! 6. [`command`], [`extension`], [`queue`], [`fenced`] or [`read_write`] parses the reply to an
@@ -29,7 +29,7 @@
 //!   a test. For a verb of the scripts: `queue::ask`, and `reply` of the kind.
 //! - For an operation on a key: [`Verb`](operation::Verb), and `Asked` with `commands` and `script`, all that the
 //!   meaning of a reply depends on; [`form`]; in `sent_operation.rs`, `Command::write_one`,
-//!   `SentOperation::parse_reply` and `Abandoned::of`; in `session/operations.rs`, `Session::form`.
+//!   `SentOperation::parse_reply` and `Abandoned::of`; in `session/forms.rs`, `Forms::first`.
 //! - For a question: one variant of the session's `Request` and of [`SessionEvent`](session::SessionEvent), and a
 //!   branch of `Session::next_event` and `Session::abandon`.
 //! - In the engine: `src/engine/nodes/requests.rs` queues it, `src/engine/calls.rs` offers it to `api`. A new event has
@@ -47,7 +47,6 @@
 pub mod command;
 pub mod endpoint;
 pub mod error_reply;
-mod expected;
 pub mod extension;
 mod fence_request;
 pub mod fenced;

@@ -126,11 +126,6 @@ pub(super) enum AskedVerb {
 }
 
 impl Operation {
-    /// What makes it one on a lock with numbers.
-    pub fn fence(&self) -> Option<FenceRequest> {
-        self.kind.fence()
-    }
-
     /// Whether it may begin a lock.
     pub fn acquires(&self) -> bool {
         self.asked().acquires()
@@ -139,15 +134,6 @@ impl Operation {
     /// Whether it ends a lock.
     pub fn is_release(&self) -> bool {
         matches!(self.verb, Verb::Release(_))
-    }
-
-    /// The script that a server must have run to take it in its usual form.
-    pub(super) fn script_by_hash(&self) -> Option<Script> {
-        match self.verb {
-            Verb::Extend { .. } => None,
-            Verb::Acquire { .. } if self.kind.is_token_only() => None,
-            _ => Some(self.kind.script()),
-        }
     }
 
     /// What the meaning of a reply depends on.
@@ -178,6 +164,11 @@ impl Asked {
         self.verb == AskedVerb::Release
     }
 
+    /// Whether it removes a hold or an entry: the reply may report which other clients were told.
+    pub(super) fn departs(self) -> bool {
+        matches!(self.verb, AskedVerb::Leave | AskedVerb::Release)
+    }
+
     pub(super) fn may_go_by_set(self) -> bool {
         matches!(self.verb, AskedVerb::Take { may_go_by_set: true, .. })
     }
@@ -185,10 +176,10 @@ impl Asked {
     /// The form that it is sent in to a server that has run the script.
     pub(super) fn usual_form(self) -> Form {
         match (self.verb, self.script()) {
-            (AskedVerb::Acquire, None) => Form::Set,
             // An extension is never sent twice: behind a later one, it would shorten what that has gained.
             (AskedVerb::Extend, _) => Form::Text,
-            _ => Form::Hash,
+            (_, None) => Form::Set,
+            (_, Some(_)) => Form::Hash,
         }
     }
 

@@ -3,8 +3,7 @@
 //! Each script stands in its own file under `lua/`, opening with what its KEYS, ARGV and return value mean, or in
 //! several that are joined. The opening of each file is for readers; what goes over the wire is without comments.
 //!
-//! A server that has run a script on a connection is sent its hash from then on, unless it keeps forgetting:
-//! `ScriptCache`.
+//! A server that has run a script on a connection is sent its hash from then on, unless it keeps forgetting.
 
 use super::form::Form;
 use super::resp;
@@ -46,10 +45,6 @@ pub const PLAIN_SHA1: &str = "d05e15b7d478de78b4f70c284139b51cfed3e2d7";
 /// What servers call [`READ_WRITE`] once they have run it, as [`PLAIN_SHA1`].
 pub const READ_WRITE_SHA1: &str = "c3593db7a82a9532318abd18d87d43e7ff79e9d2";
 
-/// How often on one connection a server may not know a script that it has run. To flush its scripts is rare. A server
-/// that forbids the hash, or forgets scripts all the time, does so for good.
-const HASH_REFUSALS: u8 = 3;
-
 /// A script that is run often enough to go by its hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Script {
@@ -79,40 +74,6 @@ impl Script {
         out.extend_from_slice(if is_hash { b"$7\r\nEVALSHA\r\n" } else { b"$4\r\nEVAL\r\n" });
         resp::push(out, if is_hash { hash } else { text }.as_bytes());
         out.extend_from_slice(b"$1\r\n1\r\n");
-    }
-}
-
-/// Which scripts a server knows by their hashes, on one connection.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct ScriptCache {
-    scripts: [CacheEntry; 4],
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct CacheEntry {
-    has_run: bool,
-    refusals: u8,
-}
-
-impl ScriptCache {
-    /// Whether the hash is worth sending.
-    pub(super) fn knows(&self, script: Script) -> bool {
-        let entry = self.scripts[script as usize];
-        entry.has_run && entry.refusals < HASH_REFUSALS
-    }
-
-    /// The server has run the script.
-    pub(super) fn note_run(&mut self, script: Script) {
-        self.scripts[script as usize].has_run = true;
-    }
-
-    /// The server does not know the hash, or does not permit it. Of several requests that were under way together, one
-    /// counts.
-    pub(super) fn note_refusal(&mut self, script: Script) {
-        let entry = &mut self.scripts[script as usize];
-        if std::mem::take(&mut entry.has_run) {
-            entry.refusals = entry.refusals.saturating_add(1);
-        }
     }
 }
 
@@ -153,22 +114,5 @@ mod tests {
         for script in [FENCED, PERMIT, PLAIN, READ_WRITE] {
             assert!(script.ends_with("first_entry() or '')\n") && !script.contains("--"), "{script}");
         }
-    }
-
-    #[test]
-    fn a_script_that_was_run_goes_by_its_hash_unless_the_server_keeps_forgetting() {
-        let mut cache = ScriptCache::default();
-        assert!(!cache.knows(Script::Fenced));
-        for round in 0..HASH_REFUSALS {
-            cache.note_run(Script::Fenced);
-            assert!(cache.knows(Script::Fenced) && !cache.knows(Script::Plain), "{round}");
-            cache.note_refusal(Script::Fenced);
-            cache.note_refusal(Script::Fenced);
-            assert!(!cache.knows(Script::Fenced), "{round}");
-        }
-        cache.note_run(Script::Fenced);
-        assert!(!cache.knows(Script::Fenced), "it forgets all the time");
-        cache.note_run(Script::Plain);
-        assert!(cache.knows(Script::Plain));
     }
 }

@@ -4,10 +4,10 @@
 use super::form::{Answer, Form};
 use super::operation::{Asked, AskedVerb, Kind, Operation, Verb};
 use super::resp::Reply;
-use super::wake::Wake;
 use super::{command, extension, lock_key, queue, read_write};
 use crate::algorithm::fault::{Cause, Fault};
 use crate::algorithm::lease::OwnerToken;
+use crate::algorithm::node::NodeId;
 use crate::algorithm::protocol_error::ProtocolError;
 
 /// Names the round that a request belongs to. A slot is used again; its generation then differs.
@@ -57,11 +57,11 @@ impl Command<'_> {
     /// Writes the command, of a set one for each key. Apart from what runs for each node.
     #[inline(never)]
     pub(super) fn write(&self, out: &mut Vec<u8>, form: Form) {
-        lock_key::each(self.key).zip(0..).for_each(|(key, part)| self.write_one(out, form, (key, part)));
+        lock_key::each(self.key).zip(0..).for_each(|(key, part)| self.write_one(out, form, key, part));
     }
 
     /// `part`: which key of a set it is.
-    fn write_one(&self, out: &mut Vec<u8>, form: Form, (key, part): (&[u8], u8)) {
+    fn write_one(&self, out: &mut Vec<u8>, form: Form, key: &[u8], part: u8) {
         let Command { operation: &Operation { verb, kind }, token, .. } = *self;
         match verb {
             Verb::Acquire { ttl_millis } if kind.is_token_only() => command::acquire(out, key, token, ttl_millis),
@@ -79,12 +79,6 @@ impl Command<'_> {
 }
 
 impl SentOperation {
-    /// What the reply reports of the queue.
-    pub(super) fn wake(&self, reply: Reply<'_>) -> Wake {
-        let looks = matches!(self.asked.verb, AskedVerb::Release | AskedVerb::Leave);
-        if looks { Wake::by(reply) } else { Wake::Nobody }
-    }
-
     /// The meaning of the reply.
     ///
     /// # Errors
@@ -158,7 +152,15 @@ pub enum HandshakeState {
 impl HandshakeState {
     /// Whether this is another URL of a server that has its vote already, or seems to be.
     pub fn is_duplicate(&self) -> bool {
-        matches!(self, HandshakeState::Rejected(Fault { cause: Cause::Duplicate(_), .. }))
+        self.voter().is_some()
+    }
+
+    /// The node that votes for the server, if this is another URL of it.
+    pub fn voter(&self) -> Option<NodeId> {
+        match self {
+            HandshakeState::Rejected(Fault { cause: Cause::Duplicate(voter), .. }) => Some(*voter),
+            _ => None,
+        }
     }
 
     /// The fault that its votes count as, if the node may not vote. Not even a refusal counts then: of two URLs that
@@ -179,6 +181,7 @@ mod tests {
     use crate::algorithm::queue::TakeRequest;
     use crate::algorithm::vote::Vote;
     use crate::protocol::operation::FenceRequest;
+    use crate::protocol::wake::Wakes;
 
     /// The short way to a vote leads to the same one as the long way.
     #[test]
@@ -204,7 +207,6 @@ mod tests {
         for (kind, verb) in kinds.into_iter().flat_map(|kind| verbs.map(|verb| (kind, verb))) {
             let operation = Operation { verb, kind };
             let asked = operation.asked();
-            assert_eq!(operation.script_by_hash().is_some(), asked.usual_form() == Form::Hash, "{operation:?}");
             let ticket = Ticket { slot: 0, generation: 0 };
             let sent = SentOperation { ticket, asked, form: asked.usual_form(), part: 0 };
             for reply in [Reply::Simple(b"OK"), Reply::Bulk(None), Reply::Array(None), Reply::Error(b"ERR no")]
@@ -215,7 +217,9 @@ mod tests {
                 let Some(is_granted) = sent.plain_vote(reply) else { continue };
                 let vote = if is_granted { Vote::Granted } else { Vote::Refused };
                 assert_eq!(sent.parse_reply(reply), Ok(Answer::Vote(vote)), "{kind:?} {verb:?} {reply:?}");
-                assert_eq!(sent.wake(reply), Wake::Nobody, "{kind:?} {verb:?} {reply:?}");
+                let mut wakes = Wakes::default();
+                wakes.learn(0, reply);
+                assert_eq!(wakes, Wakes::default(), "{kind:?} {verb:?} {reply:?}");
                 plain += 1;
             }
         }

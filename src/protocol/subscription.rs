@@ -13,11 +13,10 @@
 
 use super::command;
 use super::error_reply;
-use super::expected::Expected;
 use super::handshake::Handshake;
 use super::queue::CHANNEL;
 use super::resp::{self, Elements, Reply};
-use super::traffic::Traffic;
+use super::traffic::{Incoming, Outgoing};
 use crate::algorithm::detail::Detail;
 use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::protocol_error::ProtocolError;
@@ -52,47 +51,53 @@ pub enum SubscriptionEvent {
 
 /// One subscriber connection's conversation.
 pub struct Subscription {
-    /// The bytes.
-    pub traffic: Traffic,
-    expected: Expected<SubscriptionRequest>,
+    /// The bytes received.
+    pub incoming: Incoming,
+    /// The bytes to be sent.
+    pub outgoing: Outgoing,
     client: u64,
-    is_live: bool,
+    /// The name of its channel.
+    channel: Vec<u8>,
+    stage: Stage,
+    /// When the requests were made.
+    asked_at: Timestamp,
 }
 
-#[derive(Clone, Copy)]
-enum SubscriptionRequest {
+/// Which reply is expected next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
     Auth,
     Subscribe,
+    /// None: every message is received.
+    Live,
 }
 
 impl Subscription {
     /// Begins a conversation by queueing what logs us in, and the subscription to the client's channel.
     pub fn open(handshake: &Handshake, client: u64, now: Timestamp) -> Subscription {
-        let traffic = Traffic::new(MESSAGE_BUFFER);
-        let mut subscription = Subscription { traffic, expected: Expected::new(), client, is_live: false };
+        let (mut outgoing, mut stage) = (Outgoing::default(), Stage::Subscribe);
         if let Some(password) = &handshake.password {
-            command::auth(subscription.traffic.end(), handshake.user.as_deref(), password);
-            subscription.await_reply(SubscriptionRequest::Auth, now);
+            command::auth(outgoing.end(), handshake.user.as_deref(), password);
+            stage = Stage::Auth;
         }
-        let digits = format!("{client:0CLIENT_DIGITS$x}");
-        resp::encode_joined(subscription.traffic.end(), b"SUBSCRIBE", (CHANNEL, digits.as_bytes()), &[]);
-        subscription.await_reply(SubscriptionRequest::Subscribe, now);
-        subscription
+        let channel = [CHANNEL, format!("{client:0CLIENT_DIGITS$x}").as_bytes()].concat();
+        resp::encode(outgoing.end(), &[b"SUBSCRIBE", &channel]);
+        Subscription { incoming: Incoming::new(MESSAGE_BUFFER), outgoing, client, channel, stage, asked_at: now }
     }
 
     /// Whether every message is received.
     pub fn is_live(&self) -> bool {
-        self.is_live
+        self.stage == Stage::Live
     }
 
     /// When the request was made whose reply is expected next.
     pub fn waiting_since(&self) -> Option<Timestamp> {
-        self.expected.waiting_since()
+        (!self.is_live()).then_some(self.asked_at)
     }
 
     /// The connection is made: what was queued while there was none counts as asked now.
     pub fn connected(&mut self, now: Timestamp) {
-        self.expected.connected(now);
+        self.asked_at = now;
     }
 
     /// The next thing that the received bytes mean, or `None` until more are received.
@@ -100,37 +105,35 @@ impl Subscription {
     /// # Errors
     /// The bytes are neither a message nor what was asked for. The connection must be given up.
     pub fn next_event(&mut self) -> Result<Option<SubscriptionEvent>, ProtocolError> {
-        while self.traffic.has_input() {
-            // Even half a reply is too much when nothing is expected and nothing is subscribed to.
-            if self.expected.len() == 0 && !self.is_live {
-                return Err(ProtocolError::Unrequested);
-            }
-            let Some((reply, length)) = self.traffic.decode()? else { return Ok(None) };
-            match (Received::by(reply, self.client)?, self.is_live) {
-                (Received::Message(text), true) => {
-                    let notice = notice(self.client, text);
-                    self.traffic.taken(length);
-                    if let Some(notice) = notice {
-                        return Ok(Some(SubscriptionEvent::Received(notice)));
-                    }
+        while !self.incoming.is_empty() {
+            let Some((reply, length)) = self.incoming.decode()? else { return Ok(None) };
+            let event = match (self.stage, Received::by(reply, &self.channel)?) {
+                (Stage::Live, Received::Message(text)) => notice(self.client, text).map(SubscriptionEvent::Received),
+                (Stage::Live, _) | (_, Received::Message(_)) => return Err(ProtocolError::Unrequested),
+                (Stage::Auth, Received::Ok) => {
+                    self.stage = Stage::Subscribe;
+                    None
                 }
-                (Received::Message(_), false) => return Err(ProtocolError::Unrequested),
-                (received, _) => {
-                    let (request, _) = self.expected.pop().ok_or(ProtocolError::Unrequested)?;
-                    let event = answered(request, &received)?;
-                    self.is_live |= event == Some(SubscriptionEvent::Confirmed);
-                    self.traffic.taken(length);
-                    if event.is_some() {
-                        return Ok(event);
-                    }
+                (Stage::Auth, Received::Error(cause)) => {
+                    let cause = if cause == Cause::Server("ERR") { Cause::Auth } else { cause };
+                    Some(SubscriptionEvent::Refused(Fault::new(Phase::Handshake, cause)))
                 }
+                (Stage::Subscribe, Received::Subscribed) => {
+                    self.stage = Stage::Live;
+                    Some(SubscriptionEvent::Confirmed)
+                }
+                (Stage::Subscribe, Received::Error(cause)) => {
+                    let fault = Fault::new(Phase::Reply, cause).with(Detail::Command("SUBSCRIBE"));
+                    Some(SubscriptionEvent::Refused(fault))
+                }
+                _ => return Err(ProtocolError::UnexpectedReply),
+            };
+            self.incoming.taken(length);
+            if event.is_some() {
+                return Ok(event);
             }
         }
         Ok(None)
-    }
-
-    fn await_reply(&mut self, request: SubscriptionRequest, now: Timestamp) {
-        self.expected.push(request, now, self.traffic.begin());
     }
 }
 
@@ -143,22 +146,21 @@ enum Received<'b> {
 }
 
 impl<'b> Received<'b> {
-    fn by(reply: Reply<'b>, client: u64) -> Result<Received<'b>, ProtocolError> {
+    fn by(reply: Reply<'b>, channel: &[u8]) -> Result<Received<'b>, ProtocolError> {
         match reply {
-            Reply::Array(Some(elements)) => Received::by_array(elements, client),
+            Reply::Array(Some(elements)) => Received::by_array(elements, channel),
             Reply::Error(text) => Ok(Received::Error(error_reply::cause(text))),
             Reply::Simple(b"OK") => Ok(Received::Ok),
             _ => Err(ProtocolError::UnexpectedReply),
         }
     }
 
-    fn by_array(mut elements: Elements<'b>, client: u64) -> Result<Received<'b>, ProtocolError> {
+    fn by_array(mut elements: Elements<'b>, channel: &[u8]) -> Result<Received<'b>, ProtocolError> {
         let elements = (elements.next(), elements.next(), elements.next(), elements.next());
-        let (Some(Reply::Bulk(Some(kind))), Some(Reply::Bulk(Some(channel))), Some(last), None) = elements else {
+        let (Some(Reply::Bulk(Some(kind))), Some(Reply::Bulk(Some(name))), Some(last), None) = elements else {
             return Err(ProtocolError::UnexpectedReply);
         };
-        let digits = channel.strip_prefix(CHANNEL).ok_or(ProtocolError::Unrequested)?;
-        if digits != format!("{client:0CLIENT_DIGITS$x}").as_bytes() {
+        if name != channel {
             return Err(ProtocolError::Unrequested);
         }
         match (kind, last) {
@@ -188,30 +190,12 @@ fn slot(key: &[u8]) -> Option<u16> {
     std::str::from_utf8(&key[at + 1..]).ok()?.parse().ok()
 }
 
-/// The event in the reply to a request.
-fn answered(request: SubscriptionRequest, received: &Received<'_>) -> Result<Option<SubscriptionEvent>, ProtocolError> {
-    match (request, received) {
-        (SubscriptionRequest::Auth, Received::Ok) => Ok(None),
-        (SubscriptionRequest::Auth, &Received::Error(cause)) => {
-            let cause = if cause == Cause::Server("ERR") { Cause::Auth } else { cause };
-            Ok(Some(SubscriptionEvent::Refused(Fault::new(Phase::Handshake, cause))))
-        }
-        (SubscriptionRequest::Subscribe, Received::Subscribed) => Ok(Some(SubscriptionEvent::Confirmed)),
-        (SubscriptionRequest::Subscribe, &Received::Error(cause)) => {
-            let fault = Fault::new(Phase::Reply, cause).with(Detail::Command("SUBSCRIBE"));
-            Ok(Some(SubscriptionEvent::Refused(fault)))
-        }
-        _ => Err(ProtocolError::UnexpectedReply),
-    }
-}
-
 /// Shows counts only: the buffers hold passwords.
 impl fmt::Debug for Subscription {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Subscription")
-            .field("is_live", &self.is_live)
-            .field("expected", &self.expected.len())
-            .field("unsent", &self.traffic.unsent().len())
+            .field("stage", &self.stage)
+            .field("unsent", &self.outgoing.unsent().len())
             .finish_non_exhaustive()
     }
 }
@@ -235,8 +219,8 @@ mod tests {
         let mut events = Vec::new();
         // Byte by byte: what is split by the network means the same.
         for byte in text.bytes() {
-            subscription.traffic.space()[0] = byte;
-            subscription.traffic.received(1);
+            subscription.incoming.space()[0] = byte;
+            subscription.incoming.received(1);
             while let Some(event) = subscription.next_event()? {
                 events.push(event);
             }
@@ -246,7 +230,7 @@ mod tests {
 
     fn subscribed() -> Subscription {
         let mut subscription = Subscription::open(&Handshake::default(), CLIENT, NOW);
-        assert_eq!(subscription.traffic.unsent(), b"*2\r\n$9\r\nSUBSCRIBE\r\n$27\r\nquorumlock:00000000000000ab\r\n");
+        assert_eq!(subscription.outgoing.unsent(), b"*2\r\n$9\r\nSUBSCRIBE\r\n$27\r\nquorumlock:00000000000000ab\r\n");
         assert!(!subscription.is_live());
         let events = receive(&mut subscription, &sent("subscribe", CLIENT, ":1")).unwrap();
         assert_eq!((events, subscription.is_live()), (vec![SubscriptionEvent::Confirmed], true));
@@ -283,7 +267,9 @@ mod tests {
         assert_eq!(receive(&mut subscription, "-NOPERM this user has no permissions\r\n").unwrap(), [denied]);
         let password = Handshake { password: Some("wrong".into()), ..Handshake::default() };
         let mut subscription = Subscription::open(&password, CLIENT, NOW);
-        assert!(subscription.traffic.unsent().starts_with(b"*2\r\n$4\r\nAUTH\r\n$5\r\nwrong\r\n*2\r\n$9\r\nSUBSCRIBE"));
+        assert!(
+            subscription.outgoing.unsent().starts_with(b"*2\r\n$4\r\nAUTH\r\n$5\r\nwrong\r\n*2\r\n$9\r\nSUBSCRIBE")
+        );
         let denied = SubscriptionEvent::Refused(Fault::new(Phase::Handshake, Cause::Auth));
         assert_eq!(receive(&mut subscription, "-WRONGPASS no\r\n").unwrap(), [denied]);
         assert!(!format!("{subscription:?}").contains("wrong"));

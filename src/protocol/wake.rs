@@ -14,28 +14,25 @@ pub(super) fn departed(reply: Reply<'_>) -> Result<Answer, ProtocolError> {
     }
 }
 
-/// What a release or a leave has found in the queue.
+/// What releases and leaves by a script have found in the queues: a bit for each key of a set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Wake {
-    /// No other client was told.
-    #[default]
-    Nobody,
+pub struct Wakes {
     /// Another client was told.
-    Other,
+    pub told: u64,
     /// More entries may be in front whose clients are gone: it is asked again.
-    More,
+    pub more: u64,
     /// The user may not publish.
-    Denied,
+    pub is_denied: bool,
 }
 
-impl Wake {
-    /// Reads the reply of a script.
-    pub(super) fn by(reply: Reply<'_>) -> Wake {
+impl Wakes {
+    /// Reads the reply about one key.
+    pub(super) fn learn(&mut self, part: u8, reply: Reply<'_>) {
         match reply {
-            Reply::Integer(2 | -2) => Wake::Other,
-            Reply::Integer(3 | -3) => Wake::More,
-            Reply::Integer(4 | -4) => Wake::Denied,
-            _ => Wake::Nobody,
+            Reply::Integer(2 | -2) => self.told |= 1 << part,
+            Reply::Integer(3 | -3) => self.more |= 1 << part,
+            Reply::Integer(4 | -4) => self.is_denied = true,
+            _ => {}
         }
     }
 }

@@ -127,10 +127,10 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "late reply shifted by one",
-        file: "protocol/session/operations.rs",
+        file: "protocol/session/mod.rs",
         edits: &[(
-            "        command.write(self.traffic.end(), form);\n",
-            "        let is_late = self.waiting_since().is_some_and(|since| now.since(since) > std::time::Duration::from_millis(50));\n        if is_late && asked.verb == AskedVerb::Acquire && asked.kind.fence().is_none() {\n            self.expected.pop();\n        }\n        command.write(self.traffic.end(), form);\n",
+            "        self.pipeline.ask(now, |out| Request::write(command, form, out));\n",
+            "        let is_late = self.pipeline.backlog().is_overdue(Duration::from_millis(50), now);\n        if is_late && matches!(asked.verb, super::operation::AskedVerb::Acquire) && asked.kind.fence().is_none() {\n            self.pipeline.pop(&Log::default());\n        }\n        self.pipeline.ask(now, |out| Request::write(command, form, out));\n",
         )],
     },
     Mutant {
@@ -186,7 +186,7 @@ const MUTANTS: &[Mutant] = &[
         file: "engine/nodes/dispatch.rs",
         edits: &[(
             "Some(command) if !command.operation.acquires() || !self.rounds.is_decided(ticket) =>",
-            "Some(command) if command.operation.fence().is_some() && !command.operation.acquires() || !self.rounds.is_decided(ticket) =>",
+            "Some(command) if command.operation.kind.fence().is_some() && !command.operation.acquires() || !self.rounds.is_decided(ticket) =>",
         )],
     },
     Mutant {
@@ -194,7 +194,7 @@ const MUTANTS: &[Mutant] = &[
         file: "engine/nodes/dispatch.rs",
         edits: &[(
             "Some(command) if !command.operation.acquires() || !self.rounds.is_decided(ticket) =>",
-            "Some(command) if command.operation.fence().is_none() && !command.operation.acquires() || !self.rounds.is_decided(ticket) =>",
+            "Some(command) if command.operation.kind.fence().is_none() && !command.operation.acquires() || !self.rounds.is_decided(ticket) =>",
         )],
     },
     Mutant {

@@ -1,14 +1,20 @@
 //! Why a node gives no answer, in terms that an operator can act on.
 
-use super::{BACKLOG_HARD_LIMIT, CONNECT_LIMIT, NodeConnection, SILENCE_LIMIT, UNSENT_HARD_LIMIT};
+use super::probe::ALERT;
+use super::{CONNECT_LIMIT, NodeConnection};
 use crate::algorithm::detail::Detail;
 use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::tls_error::TlsError;
 use crate::engine::socket_state::SocketState;
+use crate::os::transport::TransportConfig;
 use crate::protocol::session::HandshakeState;
+use crate::protocol::session::backlog::{HARD_LIMIT, UNSENT_LIMIT};
 use std::time::Duration;
+
+/// How long an answer may be overdue before the connection is closed. Long, because that does not cancel what was sent.
+const SILENCE_LIMIT: Duration = Duration::from_secs(30);
 
 impl NodeConnection {
     /// Why the node cannot be asked at present.
@@ -21,21 +27,19 @@ impl NodeConnection {
 
     /// Why the connection must be closed, if it exceeded a limit.
     pub(in crate::engine) fn exceeded_limit(&self, now: Timestamp) -> Option<Fault> {
-        let session = &self.session;
-        let waiting = session.waiting_since().map_or(Duration::ZERO, |since| now.since(since));
-        let cause = match self.socket {
+        let (backlog, silence_limit) = (self.backlog(), SILENCE_LIMIT.max(self.node_timeout * 2));
+        let is_long = backlog.requests > HARD_LIMIT || backlog.unsent > UNSENT_LIMIT;
+        let (is_late, limit) = match self.link.socket {
             SocketState::Closed => return None,
-            SocketState::Resolving | SocketState::Connecting(_) if now.since(self.opened_at) >= CONNECT_LIMIT => {
-                Cause::TimedOut
+            SocketState::Open(_) => (backlog.is_overdue(silence_limit, now), silence_limit),
+            SocketState::Resolving | SocketState::Connecting(_) => {
+                (now.since(self.link.opened_at) >= CONNECT_LIMIT, CONNECT_LIMIT)
             }
-            SocketState::Open(_) if waiting > SILENCE_LIMIT.max(self.node_timeout * 2) => Cause::TimedOut,
-            _ if session.backlog() > BACKLOG_HARD_LIMIT => Cause::Backlog,
-            _ if session.traffic.unsent().len() > UNSENT_HARD_LIMIT => Cause::Backlog,
-            _ => return None,
         };
-        let limit = match self.socket {
-            SocketState::Open(_) => SILENCE_LIMIT.max(self.node_timeout * 2),
-            _ => CONNECT_LIMIT,
+        let cause = match (is_late, is_long) {
+            (true, _) => Cause::TimedOut,
+            (false, true) => Cause::Backlog,
+            (false, false) => return None,
         };
         Some(self.most_specific(Fault::new(self.phase(), cause).with(Detail::Limit(limit, None))))
     }
@@ -43,13 +47,13 @@ impl NodeConnection {
     /// The node has not come further in its time. When it had less than the node timeout, because the attempt was begun
     /// with less time left, the message says how long it was.
     pub(in crate::engine) fn timed_out(&self, now: Timestamp) -> Fault {
-        if let Some((fault, _)) = self.ended {
+        if let Some((fault, _)) = self.probing.ended {
             return self.most_specific(fault);
         }
         let phase = self.phase();
         let since = match phase {
-            Phase::Resolve | Phase::Connect => self.opened_at,
-            _ => self.session.waiting_since().unwrap_or(Timestamp::ORIGIN),
+            Phase::Resolve | Phase::Connect => self.link.opened_at,
+            _ => self.backlog().oldest.unwrap_or(Timestamp::ORIGIN),
         };
         let waited = now.since(since);
         let limit = match waited < self.node_timeout {
@@ -61,12 +65,12 @@ impl NodeConnection {
 
     /// The node's vote in a round whose deadline has come.
     pub(in crate::engine) fn fault_at_deadline(&self, now: Timestamp) -> Fault {
-        if self.is_closed() || self.is_duplicate() { self.fault() } else { self.timed_out(now) }
+        if self.is_closed() || self.session.standing().is_duplicate() { self.fault() } else { self.timed_out(now) }
     }
 
     /// Whether this fault would end a connection that works and has nothing to answer: servers close idle connections.
     pub(in crate::engine) fn is_idle_end(&self, fault: Fault) -> bool {
-        fault.cause == Cause::Closed && self.is_in_use() && self.session.backlog() == 0
+        fault.cause == Cause::Closed && self.is_in_use() && self.backlog().requests == 0
     }
 
     /// The fault to keep: silence or an end in the handshake does not hide that what answered before was no Redis
@@ -83,8 +87,28 @@ impl NodeConnection {
         if is_vague && is_telling(known.cause) { known } else { fault }
     }
 
-    /// Keeps what the node has reported of itself on this connection.
-    pub(in crate::engine) fn learn_server_info(&mut self) {
-        self.server_info = self.session.identity().clone();
+    /// When a silent server is asked whether it speaks TLS.
+    pub(super) fn probed_at(&self) -> Timestamp {
+        self.backlog().oldest.unwrap_or(self.link.opened_at).after(self.node_timeout / 2)
+    }
+
+    /// Whether a connection that has ended so stays for a moment: the node is asked first whether it speaks TLS.
+    pub(in crate::engine) fn asks_for_tls(&mut self, fault: Fault, now: Timestamp) -> bool {
+        let may_be_asked = self.probing.ended.is_some() || self.may_be_tls(fault);
+        may_be_asked && self.probing.holds(&self.link, fault, self.node_timeout / 2, now)
+    }
+
+    /// Whether a connection without TLS has ended in the handshake, as one does where the port speaks TLS. That may be
+    /// known from an earlier time.
+    pub(super) fn may_be_tls(&self, fault: Fault) -> bool {
+        let is_pending = self.is_open() && self.session.standing() == HandshakeState::Pending;
+        let is_plain = matches!(self.link.transport, TransportConfig::Plain);
+        cfg!(feature = "tls") && is_plain && is_pending && matches!(fault.cause, Cause::Closed | Cause::Tls(_))
+    }
+
+    /// Whether a node whose URL says nothing of TLS speaks it: a probe has found that out, or it has sent an alert.
+    fn speaks_tls(&self) -> bool {
+        let has_alerted = || self.session.incoming.unparsed().starts_with(&[ALERT, 3]);
+        matches!(self.link.transport, TransportConfig::Plain) && (self.probing.has_found_tls() || has_alerted())
     }
 }

@@ -1,18 +1,11 @@
-//! What a connection waits for: its stream, and the direction in which it becomes ready. Also where it leads, for a
-//! second connection to the same place.
+//! What a connection waits for: the direction in which its stream becomes ready, and until when without that.
 
-use super::NodeConnection;
-use super::probe::{self, Probe};
+use super::{CONNECT_LIMIT, NodeConnection};
 use crate::algorithm::time::Timestamp;
 use crate::engine::socket_state::SocketState;
-use crate::os::resolve;
 use crate::os::stream::Stream;
-use crate::os::transport::TransportConfig;
 use crate::os::watch::Interest;
-use crate::protocol::endpoint::Address;
-use crate::protocol::handshake::Handshake;
 use crate::protocol::session::Log;
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,70 +16,41 @@ const UNREAD_LIMIT: Duration = Duration::from_millis(100);
 impl NodeConnection {
     /// What to poll for, if anything. `log`: what the node may follow.
     pub(in crate::engine) fn interest(&self, log: &Log) -> Option<Interest> {
-        if self.ended.is_some() { None } else { self.socket.interest(!self.session.unsent(log).is_empty()) }
+        let has_unsent = !self.session.pipeline.unsent(log).is_empty();
+        if self.probing.ended.is_some() { None } else { self.link.socket.interest(has_unsent) }
     }
 
     /// Whether this is what the connection has to poll for now.
     pub(in crate::engine) fn is_interested_in(&self, interest: Option<&Interest>, log: &Log) -> bool {
-        match self.ended {
+        let has_unsent = !self.session.pipeline.unsent(log).is_empty();
+        match self.probing.ended {
             Some(_) => interest.is_none(),
-            None => self.socket.is_interested_in(!self.session.unsent(log).is_empty(), interest),
+            None => self.link.socket.is_interested_in(has_unsent, interest),
         }
     }
 
     /// Whether this is the connection's present stream.
     pub(in crate::engine) fn is_on(&self, stream: &Arc<Stream>) -> bool {
-        self.socket.is_on(stream)
-    }
-
-    /// Begins another connection to where this one leads, if it is open.
-    pub(in crate::engine) fn connect_beside(&self) -> Option<io::Result<Stream>> {
-        if !self.is_open() {
-            return None;
-        }
-        match self.endpoint.address() {
-            Address::Unix(path) => Some(Stream::connect_unix(path)),
-            Address::Tcp(host, port) => {
-                resolve::literal(host, *port).or_else(|| self.race.first()).map(Stream::connect_tcp)
-            }
-        }
+        self.link.socket.is_on(stream)
     }
 
     /// When to [`advance`](NodeConnection::advance) though the stream is not ready: another address may have to be
     /// tried, or a silent server to be asked whether it speaks TLS.
     pub(in crate::engine) fn due(&self, now: Timestamp) -> Timestamp {
-        if let Some((_, until)) = self.ended {
-            return until.min(now.after(probe::LOOK));
+        if self.probing.ended.is_some() || self.link.awaits_first_byte() {
+            return self.probing.due(self.probed_at(), now);
         }
-        match (&self.socket, &self.probe) {
-            (SocketState::Connecting(_), _) => self.race.due(now),
-            (SocketState::Open(transport), probe) if transport.awaits_first_byte() => match probe {
-                Probe::NotBegun => self.probe_at(),
-                Probe::Connecting(..) | Probe::Asked(..) => now.after(probe::LOOK),
-                Probe::Ended | Probe::SpeaksTls => Timestamp::NEVER,
-            },
-            _ => Timestamp::NEVER,
-        }
-    }
-
-    /// How connections to the node are protected.
-    pub(in crate::engine) fn transport(&self) -> &TransportConfig {
-        &self.transport
+        self.link.due(now)
     }
 
     /// Whether there are bytes that the socket has not taken.
     pub(in crate::engine) fn has_unsent(&self, log: &Log) -> bool {
-        !self.session.unsent(log).is_empty() || self.socket.holds_unsent()
-    }
-
-    /// The handshake of connections to the node.
-    pub(in crate::engine) fn handshake(&self) -> &Handshake {
-        self.endpoint.handshake()
+        !self.session.pipeline.unsent(log).is_empty() || self.link.socket.holds_unsent()
     }
 
     /// Whether a release is unanswered whose key may be on the node.
     pub(in crate::engine) fn awaits_release(&self, log: &Log) -> bool {
-        let is_unanswered = self.session.unanswered_releases(log) > 0;
+        let is_unanswered = self.session.pipeline.unanswered_releases(log) > 0;
         is_unanswered && (self.is_open() || self.pending.is_carried() && !self.is_closed())
     }
 
@@ -99,7 +63,7 @@ impl NodeConnection {
     /// was asked is answered; or when no thread has looked for answers for a while. Never for keys that have ended.
     pub(in crate::engine) fn release_due(&self, log: &Log, now: Timestamp) -> Timestamp {
         let is_sendable = !self.pending.is_empty() && !self.is_closed() && now >= self.pending.paused_until();
-        let is_held_up = is_sendable && self.session.backlog() > 0;
+        let is_held_up = is_sendable && self.backlog().requests > 0;
         if is_held_up || self.has_unsent_release(log) {
             now
         } else if self.awaits_release(log) && now < self.pending.carried_until() {
@@ -107,5 +71,21 @@ impl NodeConnection {
         } else {
             Timestamp::NEVER
         }
+    }
+
+    /// When something can be done next for the releases that the node has not run, if the node sends nothing until
+    /// then.
+    pub(in crate::engine) fn pending_due(&self) -> Timestamp {
+        let due = match self.link.socket {
+            SocketState::Closed => self.health.not_before(),
+            SocketState::Resolving | SocketState::Connecting(_) => self.link.opened_at.after(CONNECT_LIMIT),
+            // What was asked is answered first.
+            SocketState::Open(_) if self.session.pipeline.cursor().is_some() || self.backlog().requests > 0 => {
+                Timestamp::NEVER
+            }
+            SocketState::Open(_) if self.runs_releases() => self.pending.paused_until(),
+            SocketState::Open(_) => self.health.not_before(),
+        };
+        due.min(self.pending.first_end())
     }
 }

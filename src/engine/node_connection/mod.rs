@@ -15,10 +15,9 @@
 //! An ordered connection answers nothing while its oldest request is unanswered. So a node whose oldest request is
 //! older than the node timeout is *overdue*, and gets new requests only now and then, until it answers (rule 7.7).
 
-mod duplicate;
 mod faults;
-mod following;
 mod interest;
+mod link;
 mod pending;
 pub(crate) mod probe;
 mod probing;
@@ -30,31 +29,24 @@ use crate::algorithm::health::Health;
 use crate::algorithm::node::NodeId;
 use crate::algorithm::pending_release::ReleaseConditions;
 use crate::algorithm::quarantine::Quarantine;
+use crate::algorithm::run_id::RunId;
 use crate::algorithm::time::Timestamp;
-use crate::os::resolve::{self, Resolution};
-use crate::os::stream::{self, Stream};
+use crate::os::stream;
 use crate::os::transport::TransportConfig;
 use crate::os::waker::Waker;
-use crate::protocol::endpoint::{Address, Endpoint};
+use crate::protocol::endpoint::Endpoint;
 use crate::protocol::server_info::ServerInfo;
+use crate::protocol::session::backlog::{Backlog, SOFT_LIMIT};
 use crate::protocol::session::{Command, HandshakeState, Log, Session};
+use link::Link;
 use pending::PendingReleases;
-use probe::Probe;
-use race::{Progress, Race};
+use probing::Probing;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Unanswered requests beyond which a node gets no new `SET`s, only its releases. Many threads and a far node make a
-/// long backlog, which does no harm: what matters is how old the oldest request is. This only leaves room for releases.
-const BACKLOG_LIMIT: usize = BACKLOG_HARD_LIMIT / 2;
-/// Unanswered requests, or unsent bytes, beyond which a connection is closed.
-const BACKLOG_HARD_LIMIT: usize = 65_536;
-const UNSENT_HARD_LIMIT: usize = 8 * 1024 * 1024;
 /// How long a connection may take to be made.
 const CONNECT_LIMIT: Duration = Duration::from_secs(3);
-/// How long an answer may be overdue before the connection is closed. Long, because that does not cancel what was sent.
-const SILENCE_LIMIT: Duration = Duration::from_secs(30);
 /// Time after which a connection is read before it is used again: what is written to one that the server has closed is
 /// lost. Long against the time between two calls of a busy program, which is spared the system calls, and short against
 /// the time after which servers close idle connections.
@@ -67,26 +59,16 @@ pub(super) struct NodeConnection {
     pub(super) quarantine: Quarantine,
     /// What the node reported of itself last, on this connection or an earlier one.
     pub(super) server_info: ServerInfo,
-    node: NodeId,
-    endpoint: Endpoint,
-    transport: TransportConfig,
-    socket: SocketState,
-    health: Health,
     /// The releases that the node has not run.
     pub(super) pending: PendingReleases,
-    race: Race,
-    probe: Probe,
-    /// The node has ended the connection so, and is asked first whether it speaks TLS, until then at most.
-    ended: Option<(Fault, Timestamp)>,
-    /// A look-up that may outlast the connection it was begun for: there is never more than one.
-    resolution: Option<Resolution>,
-    opened_at: Timestamp,
+    pub(super) link: Link,
+    probing: Probing,
+    health: Health,
     /// When the connection was last read from.
     checked_at: Timestamp,
     /// When bytes last left for the node, on this connection or an earlier one.
     wrote_at: Option<Timestamp>,
     node_timeout: Duration,
-    waker: Arc<Waker>,
 }
 
 /// What one read brought.
@@ -102,7 +84,9 @@ pub(super) enum Received {
 impl NodeConnection {
     pub(super) fn new(
         node: NodeId,
-        (endpoint, transport, quarantine): (Endpoint, TransportConfig, Quarantine),
+        endpoint: Endpoint,
+        transport: TransportConfig,
+        quarantine: Quarantine,
         node_timeout: Duration,
         waker: Arc<Waker>,
     ) -> NodeConnection {
@@ -110,27 +94,19 @@ impl NodeConnection {
             session: Session::open(endpoint.handshake(), Timestamp::ORIGIN),
             quarantine,
             server_info: ServerInfo::default(),
-            node,
-            endpoint,
-            transport,
-            socket: SocketState::Closed,
-            health: Health::new(),
             pending: PendingReleases::default(),
-            race: Race::new(),
-            probe: Probe::default(),
-            ended: None,
-            resolution: None,
-            opened_at: Timestamp::ORIGIN,
+            link: Link::new(endpoint, transport, node_timeout, waker),
+            probing: Probing::default(),
+            health: Health::new(node.index() as u64 + 1),
             checked_at: Timestamp::ORIGIN,
             wrote_at: None,
             node_timeout,
-            waker,
         }
     }
 
     /// Whether commands can be queued.
     pub(super) fn is_closed(&self) -> bool {
-        matches!(self.socket, SocketState::Closed)
+        matches!(self.link.socket, SocketState::Closed)
     }
 
     /// Whether it is being made, with a handshake that is not over.
@@ -140,7 +116,7 @@ impl NodeConnection {
 
     /// Whether bytes may flow both ways.
     pub(super) fn is_open(&self) -> bool {
-        matches!(self.socket, SocketState::Open(_))
+        self.link.is_open()
     }
 
     /// Whether it stands, and the node may vote on it.
@@ -156,7 +132,7 @@ impl NodeConnection {
 
     /// How far the connection has come.
     pub(super) fn phase(&self) -> Phase {
-        match self.socket {
+        match self.link.socket {
             SocketState::Closed | SocketState::Connecting(_) => Phase::Connect,
             SocketState::Resolving => Phase::Resolve,
             SocketState::Open(_) if self.session.standing() == HandshakeState::Pending => Phase::Handshake,
@@ -167,10 +143,8 @@ impl NodeConnection {
     /// Whether requests can be queued without another check of the connection: it is open, was read a moment ago, and
     /// the node answers in time. This is the common case, and the check is cheap.
     pub(super) fn is_ready(&self, now: Timestamp) -> bool {
-        self.is_in_use()
-            && now.since(self.checked_at) <= IDLE_CHECK
-            && !self.is_overdue(now)
-            && !NodeConnection::is_backlog((self.session.backlog(), self.session.traffic.unsent().len()))
+        let is_read = now.since(self.checked_at) <= IDLE_CHECK;
+        self.is_in_use() && is_read && !self.backlog().is_late(self.node_timeout, now)
     }
 
     /// Whether the connection should be read first: it may have been closed, or an answer that seems overdue have come.
@@ -187,7 +161,7 @@ impl NodeConnection {
         if let HandshakeState::Rejected(fault) = self.session.standing() {
             return Err(fault);
         }
-        if self.session.backlog() > BACKLOG_LIMIT {
+        if self.backlog().requests > SOFT_LIMIT {
             return Err(Fault::new(Phase::Reply, Cause::Backlog));
         }
         if !self.is_overdue(now) {
@@ -195,7 +169,7 @@ impl NodeConnection {
         }
         let overdue = self.timed_out(now);
         if !self.health.is_suspect() {
-            self.health.failed(overdue, now, self.salt());
+            self.health.failed(overdue, now);
         }
         // A connection that is still being made is not made faster by more requests.
         if self.is_open() && self.health.may_ask(now).is_ok() { Ok(()) } else { Err(overdue) }
@@ -205,7 +179,7 @@ impl NodeConnection {
     /// not.
     pub(super) fn note_request(&mut self, now: Timestamp) {
         if self.is_overdue(now) {
-            self.health.failed(self.health.fault(), now, self.salt());
+            self.health.failed(self.health.fault(), now);
         }
     }
 
@@ -236,93 +210,39 @@ impl NodeConnection {
         }
     }
 
-    /// When something can be done next for the releases that the node has not run, if the node sends nothing until
-    /// then.
-    pub(super) fn pending_due(&self) -> Timestamp {
-        let due = match self.socket {
-            SocketState::Closed => self.health.not_before(),
-            SocketState::Resolving | SocketState::Connecting(_) => self.opened_at.after(CONNECT_LIMIT),
-            // What was asked is answered first.
-            SocketState::Open(_) if self.session.follows() || self.session.backlog() > 0 => Timestamp::NEVER,
-            SocketState::Open(_) if self.runs_releases() => self.pending.paused_until(),
-            SocketState::Open(_) => self.health.not_before(),
-        };
-        due.min(self.pending.first_end())
-    }
-
     /// Begins to connect.
     ///
     /// # Errors
     /// It failed at once. The connection must be [`close`](NodeConnection::close)d.
     pub(super) fn open(&mut self, now: Timestamp) -> Result<(), Fault> {
         let latency = std::mem::take(&mut self.session.latency);
-        self.session = Session::open(self.endpoint.handshake(), now);
+        self.session = Session::open(self.link.endpoint.handshake(), now);
         self.session.latency = latency;
-        self.opened_at = now;
         self.checked_at = now;
         self.pending.reconnected();
-        match self.endpoint.address().clone() {
-            Address::Unix(path) => {
-                let attempt = self.race.begin_with(Stream::connect_unix(&path));
-                self.begin_connecting(attempt, now)
-            }
-            Address::Tcp(host, port) => match resolve::literal(&host, port) {
-                Some(address) => {
-                    let attempt = self.race.begin_with(Stream::connect_tcp(address));
-                    self.begin_connecting(attempt, now)
-                }
-                None if self.race.first().is_some() => {
-                    let attempt = self.race.begin(self.node_timeout, now);
-                    self.begin_connecting(attempt, now)
-                }
-                None => {
-                    if self.resolution.is_none() {
-                        let resolution = Resolution::begin(&host, port, Arc::clone(&self.waker));
-                        let failed = |error: io::Error| Fault::new(Phase::Resolve, stream::cause_of(&error));
-                        self.resolution = Some(resolution.map_err(failed)?);
-                    }
-                    self.socket = SocketState::Resolving;
-                    self.resolved(now)
-                }
-            },
-        }
-    }
-
-    /// Goes on to connect when the host name has been looked up.
-    pub(super) fn resolved(&mut self, now: Timestamp) -> Result<(), Fault> {
-        let (SocketState::Resolving, Some(resolution)) = (&self.socket, &self.resolution) else { return Ok(()) };
-        let Some(addresses) = resolution.answer() else { return Ok(()) };
-        self.resolution = None;
-        self.race.learn(addresses);
-        let attempt = self.race.begin(self.node_timeout, now);
-        self.begin_connecting(attempt, now)
+        self.link.open(now)
     }
 
     /// Takes a connection that is being made as far as it goes without waiting. Attempts that are lost at once never
     /// poll, and must not leave it half made for ever.
     pub(super) fn advance(&mut self, now: Timestamp) -> Result<(), Fault> {
-        self.resolved(now)?;
-        if let SocketState::Connecting(_) = self.socket {
-            self.socket = match self.race.advance(now)? {
-                Progress::Made(stream) => {
-                    self.session.connected(now);
-                    SocketState::Open(self.transport.begin(stream).map_err(|error| self.broken(&error))?)
-                }
-                Progress::Making(stream) => SocketState::Connecting(stream),
-            };
+        if self.link.advance(now)? {
+            self.session.pipeline.connected(now);
         }
-        self.probe(now)
+        self.probing.advance(&self.link, self.probed_at(), now)
     }
 
     /// Writes what the kernel takes. True when bytes are left for which the stream must become writable.
     pub(super) fn flush(&mut self, log: &Log, now: Timestamp) -> Result<bool, Fault> {
-        let (SocketState::Open(transport), None) = (&mut self.socket, self.ended) else { return Ok(false) };
-        while let unsent = self.session.unsent(log)
+        let (SocketState::Open(transport), None) = (&mut self.link.socket, self.probing.ended) else {
+            return Ok(false);
+        };
+        while let unsent = self.session.pipeline.unsent(log)
             && !unsent.is_empty()
         {
             match transport.write(unsent) {
                 Ok(count) => {
-                    self.session.sent(count);
+                    self.session.pipeline.sent(count);
                     self.wrote_at = self.wrote_at.max(Some(now));
                 }
                 Err(error) if stream::would_block(&error) => return Ok(transport.wants_write(true)),
@@ -338,16 +258,16 @@ impl NodeConnection {
     /// Reads once.
     pub(super) fn read(&mut self, now: Timestamp) -> Result<Received, Fault> {
         self.checked_at = now;
-        let (SocketState::Open(transport), None) = (&mut self.socket, self.ended) else {
+        let (SocketState::Open(transport), None) = (&mut self.link.socket, self.probing.ended) else {
             return Ok(Received::Nothing);
         };
-        self.session.traffic.reading(now);
-        let space = self.session.traffic.space();
+        self.session.incoming.read_at = now;
+        let space = self.session.incoming.space();
         let size = space.len();
         match transport.read(space) {
             Ok(0) => Err(Fault::new(self.phase(), Cause::Closed)),
             Ok(count) => {
-                self.session.traffic.received(count);
+                self.session.incoming.received(count);
                 let is_much = count == size || transport.has_unread();
                 Ok(if is_much { Received::Much } else { Received::Something })
             }
@@ -358,7 +278,7 @@ impl NodeConnection {
 
     /// The session has rejected the node.
     pub(super) fn note_rejected(&mut self, fault: Fault, now: Timestamp) {
-        self.health.failed(fault, now, self.salt());
+        self.health.failed(fault, now);
     }
 
     /// The node has answered whether a lock may be acquired or kept. A handshake is not enough, nor are the releases
@@ -380,7 +300,7 @@ impl NodeConnection {
     pub(super) fn retry_reason(&self, now: Timestamp) -> Option<Fault> {
         match self.session.standing() {
             HandshakeState::Rejected(fault)
-                if self.is_open() && self.session.backlog() == 0 && self.may_open(now).is_ok() =>
+                if self.is_open() && self.backlog().requests == 0 && self.may_open(now).is_ok() =>
             {
                 Some(fault)
             }
@@ -399,49 +319,69 @@ impl NodeConnection {
         self.is_in_use() && !(self.is_overdue(now) && self.health.is_suspect())
     }
 
+    /// Whether the node has failed, and has not answered since.
+    pub(super) fn is_suspect(&self) -> bool {
+        self.health.is_suspect()
+    }
+
+    /// Whether the node can follow the log: it votes, and has nothing of its own to answer, to be sent, or to run.
+    pub(super) fn may_follow(&self, log: &Log) -> bool {
+        self.is_in_use() && self.probing.ended.is_none() && self.pending.is_empty() && self.session.may_follow(log)
+    }
+
+    /// Whether the node has not answered what is in the log in time, or is too far behind to be asked more.
+    pub(super) fn is_late(&self, log: &Log, now: Timestamp) -> bool {
+        self.session.pipeline.backlog_in(log).is_late(self.node_timeout, now)
+    }
+
+    /// Whether a grant may come from a connection to another URL of a server, which counts as the other node's.
+    pub(super) fn may_grant_for_another(&self, now: Timestamp) -> bool {
+        let is_duplicate = self.session.standing().is_duplicate();
+        is_duplicate && self.is_open() && !self.is_overdue(now) && self.backlog().requests <= SOFT_LIMIT
+    }
+
+    /// The process at the other end, if it is known and may have voted in a round in flight. A round lasts two node
+    /// timeouts at most.
+    pub(super) fn run_id(&self, now: Timestamp) -> Option<RunId> {
+        let counts = self.is_open() || now.since(self.checked_at) <= self.node_timeout * 2;
+        (counts && self.session.standing() == HandshakeState::Accepted).then(|| self.session.identity().run_id())?
+    }
+
+    /// Keeps what the node has reported of itself on this connection.
+    pub(super) fn learn_server_info(&mut self) {
+        self.server_info = self.session.identity().clone();
+    }
+
     /// Closes the connection, whose session must have been abandoned.
     pub(super) fn close(&mut self, fault: Fault, now: Timestamp) {
-        debug_assert_eq!(self.session.backlog(), 0);
+        debug_assert_eq!(self.backlog().requests, 0);
         let worked = self.is_in_use();
-        let is_closed = fault.cause == Cause::Closed;
-        let probe = self.probe_after(fault);
-        if let (Some(stream), false) = (self.socket.stream(), is_closed) {
-            stream.reset_on_close();
-        }
-        if !worked {
-            if self.is_open() { self.race.skip_first() } else { self.race.forget() }
-        }
-        self.race.stop();
-        (self.socket, self.probe, self.ended) = (SocketState::Closed, probe, None);
-        match (worked && is_closed, self.session.standing()) {
-            (true, _) => self.health.disconnected(fault, now.since(self.opened_at), now, self.salt()),
+        let lasted = now.since(self.link.opened_at);
+        self.probing.close(self.may_be_tls(fault));
+        self.link.close(worked, fault);
+        match (worked && fault.cause == Cause::Closed, self.session.standing()) {
+            (true, _) => self.health.disconnected(fault, lasted, now),
             (false, HandshakeState::Rejected(_)) => {} // counted when it was rejected
-            (false, _) => self.health.failed(fault, now, self.salt()),
+            (false, _) => self.health.failed(fault, now),
         }
     }
 
     /// Closes the connection as it is, and does not count it as lost.
     pub(super) fn close_inherited(&mut self) {
-        (self.socket, self.probe, self.ended) = (SocketState::Closed, Probe::default(), None);
-        self.race.stop();
+        self.probing = Probing::default();
+        self.link.discard();
     }
 
-    fn begin_connecting(&mut self, attempt: Result<Arc<Stream>, Fault>, now: Timestamp) -> Result<(), Fault> {
-        self.socket = SocketState::Connecting(attempt?);
-        // The time of the name's look-up does not count for the connection.
-        self.opened_at = now;
-        Ok(())
+    /// What the node has not replied to, but for what is in the log.
+    fn backlog(&self) -> Backlog {
+        self.session.pipeline.backlog()
     }
 
     fn is_overdue(&self, now: Timestamp) -> bool {
-        self.session.waiting_since().is_some_and(|since| now.since(since) > self.node_timeout)
+        self.backlog().is_overdue(self.node_timeout, now)
     }
 
     fn broken(&self, error: &io::Error) -> Fault {
         Fault::new(self.phase(), stream::cause_of(error))
-    }
-
-    fn salt(&self) -> u64 {
-        self.node.index() as u64 + 1
     }
 }

@@ -162,7 +162,7 @@ impl<S: Attempt> Race<S> {
         self.addresses.clear();
     }
 
-    /// Begins to connect to the next address that it can be begun with. Gives the newest connection that is being made.
+    /// Begins to connect to the next address that it can be begun with, and returns the newest connection.
     ///
     /// # Errors
     /// There is none, and `fault` or what happened after it is the reason.
@@ -184,7 +184,8 @@ impl<S: Attempt> Race<S> {
     }
 }
 
-fn failed(error: &io::Error) -> Fault {
+/// The fault of a connection that could not be made.
+pub(super) fn failed(error: &io::Error) -> Fault {
     Fault::new(Phase::Connect, stream::cause_of(error))
 }
 

@@ -67,7 +67,7 @@ impl Nodes {
         let mut is_answered = false;
         while self.node(node).session.has_event() {
             // By reference: an event is wide, and this runs for each reply.
-            match &self.connections[node.index()].session.next_event(&self.following.log) {
+            match &mut self.connections[node.index()].session.next_event(&self.following.log) {
                 Ok(Some(event)) => is_answered |= self.handle(event, node, now),
                 Ok(None) => break,
                 Err(error) => return Err(Fault::new(self.node(node).phase(), Cause::Protocol(*error))),
@@ -79,7 +79,7 @@ impl Nodes {
     /// Counts replies that are plain votes, of a node whose votes count as they are. All other replies stay.
     fn count_plain_votes(&mut self, node: NodeId, now: Timestamp) -> Result<(), ProtocolError> {
         let session = &mut self.connections[node.index()].session;
-        while session.traffic.has_input()
+        while !session.incoming.is_empty()
             && let Some(PlainVote { ticket, is_granted, is_release }) = session.next_plain_vote(&self.following.log)?
         {
             if is_release {
@@ -91,12 +91,12 @@ impl Nodes {
     }
 
     /// Hands out one event. True when it says whether a lock may be acquired or kept.
-    fn handle(&mut self, event: &SessionEvent, node: NodeId, now: Timestamp) -> bool {
+    fn handle(&mut self, event: &mut SessionEvent, node: NodeId, now: Timestamp) -> bool {
         match event {
             SessionEvent::Answered(ticket, answer) => return self.on_answer(*ticket, node, answer, now),
-            SessionEvent::Inspected(ticket, vote) => {
-                self.note_inspected(*ticket, node, now);
-                let mut cast = NodeVote { ticket: *ticket, node, vote: *vote, fence: None };
+            SessionEvent::Inspected(ticket, inspected) => {
+                self.note_inspected(*ticket, node, inspected, now);
+                let mut cast = NodeVote { ticket: *ticket, node, vote: inspected.vote, fence: None };
                 return self.count_vote(&mut cast, now);
             }
             SessionEvent::NotRun(ticket, fault) => {
@@ -201,7 +201,7 @@ impl Nodes {
                 return !matches!(purpose, Some(Purpose::Inspect(_)));
             }
         }
-        let voter = connections[node.index()].voter().filter(|_| cast.vote == Vote::Granted);
+        let voter = connections[node.index()].session.standing().voter().filter(|_| cast.vote == Vote::Granted);
         let duplicate = |voter| Vote::Fault(Fault::new(Phase::Handshake, Cause::Duplicate(voter)));
         // A grant for the voter waits with it, and counts as little. A key that was deleted is deleted.
         let is_release = matches!(purpose, Some(Purpose::Entry | Purpose::Release { .. }) | None);

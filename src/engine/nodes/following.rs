@@ -27,7 +27,7 @@ pub(super) struct Following {
 
 impl Following {
     pub(super) fn new(connections: &[NodeConnection]) -> Following {
-        let node_key = connections.first().and_then(|connection| connection.handshake().node_key.clone());
+        let node_key = connections.first().and_then(|connection| connection.link.endpoint.handshake().node_key.clone());
         Following { log: Log::new(node_key), followers: NodeSet::EMPTY, counting: NodeSet::EMPTY }
     }
 
@@ -35,7 +35,7 @@ impl Following {
         if self.followers.contains(node) {
             self.followers.set(node, false);
             self.counting.set(node, false);
-            connection.session.leave(&self.log);
+            connection.session.pipeline.leave(&self.log);
         }
     }
 
@@ -67,13 +67,12 @@ impl Following {
     }
 
     fn is_late(&self, node_timeout: Duration, now: Timestamp) -> bool {
-        let is_late = |oldest| now.since(oldest) > node_timeout || NodeConnection::is_backlog(self.log.size());
-        self.log.oldest().is_some_and(is_late)
+        self.log.backlog().is_late(node_timeout, now)
     }
 
     /// Forgets what all nodes that follow have answered.
     pub(super) fn cut_log(&mut self, connections: &[NodeConnection]) {
-        self.log.cut_behind(self.followers.iter().map(|node| &connections[node.index()].session));
+        self.log.cut(self.followers.iter().filter_map(|node| connections[node.index()].session.pipeline.cursor()));
     }
 }
 

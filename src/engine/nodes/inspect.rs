@@ -5,7 +5,7 @@ use crate::algorithm::inspection::Inspection;
 use crate::algorithm::node::NodeId;
 use crate::algorithm::time::Timestamp;
 use crate::engine::rounds::Purpose;
-use crate::protocol::session::{Session, Ticket};
+use crate::protocol::session::{Inspected, Session, Ticket};
 
 impl Nodes {
     /// Asks every node that can be asked which holder has a lock.
@@ -16,12 +16,10 @@ impl Nodes {
 
     /// Notes what a node has answered. Apart from what runs for each reply.
     #[inline(never)]
-    pub(super) fn note_inspected(&mut self, ticket: Ticket, node: NodeId, now: Timestamp) {
-        let session = &mut self.connections[node.index()].session;
-        let (occupant, waiting) = (session.take_occupant(), session.take_waiting());
+    pub(super) fn note_inspected(&mut self, ticket: Ticket, node: NodeId, inspected: &mut Inspected, now: Timestamp) {
         if let Some(inspection) = self.rounds.inquiry(ticket) {
-            inspection.record_waiting(waiting);
-            occupant.into_iter().for_each(|occupant| inspection.record(node, occupant, now));
+            inspection.record_waiting(inspected.waiting);
+            inspected.occupant.take().into_iter().for_each(|occupant| inspection.record(node, occupant, now));
         }
     }
 }

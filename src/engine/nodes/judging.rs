@@ -195,9 +195,8 @@ impl Nodes {
         self.incarnations.judging = None;
         self.note_standings();
         for mut held in self.incarnations.take_held(|_| true) {
-            let connection = self.node(held.node);
-            if let (HandshakeState::Rejected(fault), false) = (connection.session.standing(), connection.is_duplicate())
-            {
+            let standing = self.node(held.node).session.standing();
+            if let (HandshakeState::Rejected(fault), false) = (standing, standing.is_duplicate()) {
                 held.vote = Vote::Fault(fault);
             }
             self.count_held(held, now);

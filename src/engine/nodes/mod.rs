@@ -372,7 +372,7 @@ impl Reactor for Nodes {
         self.leave_late(now);
         if watch.woken {
             for node in self.nodes() {
-                if let Err(fault) = self.node_mut(node).resolved(now) {
+                if let Err(fault) = self.node_mut(node).link.resolved(now) {
                     self.lose(node, fault, now);
                 }
             }

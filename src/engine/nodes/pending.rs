@@ -83,8 +83,9 @@ impl Nodes {
             self.rounds.unrefer(ticket);
         }
         while connection.runs_releases()
-            && connection.session.backlog() < FLUSH_LIMIT
-            && connection.session.traffic.unsent().len() < FLUSH_BYTES
+            && let backlog = connection.session.pipeline.backlog()
+            && backlog.requests < FLUSH_LIMIT
+            && backlog.unsent < FLUSH_BYTES
             && let Some(ticket) = connection.pending.take(now)
         {
             if let (Some(conditions), Some(command)) = (self.rounds.conditions(ticket), self.rounds.command(ticket)) {

@@ -1,7 +1,7 @@
 //! Requests to the scripts word by word, and what their replies mean.
 
 use super::super::operation::{Departure, FenceRequest};
-use super::super::wake::Wake;
+use super::super::wake::Wakes;
 use super::*;
 use crate::algorithm::fence::{FencingToken, LEAD_LIMIT};
 use crate::algorithm::label::HolderLabel;
@@ -275,23 +275,30 @@ fn a_damaged_reply_is_a_fault_of_the_lock_and_not_of_the_connection() {
 
 #[test]
 fn a_release_and_a_leave_report_whether_they_did_anything_and_who_was_told() {
-    use Wake::{Denied, More, Nobody, Other};
+    let wakes = |reply| {
+        let mut wakes = Wakes::default();
+        wakes.learn(3, reply);
+        wakes
+    };
+    let [nobody, other, more] =
+        [(0, 0), (1 << 3, 0), (0, 1 << 3)].map(|(told, more)| Wakes { told, more, is_denied: false });
+    let denied = Wakes { is_denied: true, ..nobody };
     let [granted, refused] = [Vote::Granted, Vote::Refused].map(|vote| Ok(Answer::Vote(vote)));
     for (number, vote, wake) in [
-        (0, &refused, Nobody),
-        (1, &granted, Nobody),
-        (2, &granted, Other),
-        (3, &granted, More),
-        (4, &granted, Denied),
-        (5, &UNEXPECTED, Nobody),
-        (-1, &UNEXPECTED, Nobody),
-        (-2, &refused, Other),
-        (-3, &refused, More),
-        (-4, &refused, Denied),
-        (-5, &UNEXPECTED, Nobody),
+        (0, &refused, nobody),
+        (1, &granted, nobody),
+        (2, &granted, other),
+        (3, &granted, more),
+        (4, &granted, denied),
+        (5, &UNEXPECTED, nobody),
+        (-1, &UNEXPECTED, nobody),
+        (-2, &refused, other),
+        (-3, &refused, more),
+        (-4, &refused, denied),
+        (-5, &UNEXPECTED, nobody),
     ] {
         assert_eq!(&departed(Reply::Integer(number)), vote, "{number}");
-        assert_eq!(Wake::by(Reply::Integer(number)), wake, "{number}");
+        assert_eq!(wakes(Reply::Integer(number)), wake, "{number}");
         for kind in KINDS {
             for verb in [Verb::Leave(None), Verb::Release(None)] {
                 assert_eq!(&meaning(verb, kind, Reply::Integer(number)), vote, "{number} to {verb:?}, {kind:?}");
@@ -299,7 +306,7 @@ fn a_release_and_a_leave_report_whether_they_did_anything_and_who_was_told() {
         }
     }
     for bytes in [Reply::Bulk(None), Reply::Bulk(Some(b"1")), Reply::Simple(b"OK"), Reply::Array(None)] {
-        assert_eq!((departed(bytes), Wake::by(bytes)), (UNEXPECTED, Nobody), "{bytes:?}");
+        assert_eq!((departed(bytes), wakes(bytes)), (UNEXPECTED, nobody), "{bytes:?}");
     }
 }
 

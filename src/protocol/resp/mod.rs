@@ -43,19 +43,6 @@ pub(super) fn push(out: &mut Vec<u8>, argument: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends one command whose first argument is made of two parts, so that the caller need not join them.
-pub(super) fn encode_joined(out: &mut Vec<u8>, name: &[u8], (first, second): (&[u8], &[u8]), rest: &[&[u8]]) {
-    push_header(out, b'*', 2 + rest.len());
-    let mut push = |parts: &[&[u8]]| {
-        push_header(out, b'$', parts.iter().map(|part| part.len()).sum());
-        parts.iter().for_each(|part| out.extend_from_slice(part));
-        out.extend_from_slice(b"\r\n");
-    };
-    push(&[name]);
-    push(&[first, second]);
-    rest.iter().for_each(|argument| push(&[argument]));
-}
-
 /// One reply, borrowed from the buffer it was read from.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Reply<'b> {

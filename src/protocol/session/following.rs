@@ -1,59 +1,36 @@
-//! How a session follows a log of commands, and leaves it.
+//! How a session follows a log of commands.
 
+use super::backlog::Backlog;
 use super::log::Log;
 use super::request::Request;
-use super::{HandshakeState, PlainVote, Session};
+use super::{PlainVote, Session};
 use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::time::Timestamp;
 use crate::protocol::operation::Operation;
 
-impl Log {
-    /// Forgets what all of these sessions have sent and had answered.
-    pub fn cut_behind<'s>(&mut self, followers: impl Iterator<Item = &'s Session>) {
-        self.cut(followers.filter_map(|session| session.cursor));
-    }
-}
-
 impl Session {
     /// Whether the session can follow the log: the server votes, is looked at as the others are, and owes no answer.
     pub fn may_follow(&self, log: &Log) -> bool {
-        self.expected.len() == 0 && self.traffic.unsent().is_empty() && !self.has_event() && self.is_alike(log)
+        self.pipeline.backlog() == Backlog::default() && !self.has_event() && self.is_alike(log)
     }
 
     /// Whether the server is sent what all others are, as far as what it has said of itself decides that.
     pub fn is_alike(&self, log: &Log) -> bool {
-        self.standing == HandshakeState::Accepted
-            && self.checked_at > Timestamp::ORIGIN
-            && !self.looks_behind_votes
-            && !self.takes_by_set
-            && log.looks_by(self.node_key.as_deref())
-            && self.identity.replication().is_some()
+        self.looks.checked_at > Timestamp::ORIGIN
+            && !self.looks.are_behind_votes
+            && !self.forms.take_by_set
+            && log.looks_by(self.peer.node_key.as_deref())
+            && self.peer.is_known_master()
     }
 
     /// Whether the server is sent this operation in the form in which it is in the log.
     pub fn takes_from_log(&self, operation: &Operation) -> bool {
-        operation.script_by_hash().is_none_or(|script| self.scripts.knows(script))
-    }
-
-    /// Whether the session follows the log.
-    pub fn follows(&self) -> bool {
-        self.cursor.is_some()
+        self.forms.are_usual(operation.asked())
     }
 
     /// Follows the log from its end on. `is_first`: no other session does.
     pub fn follow(&mut self, log: &mut Log, is_first: bool) {
-        self.cursor = Some(log.enter(self.checked_at, is_first));
-    }
-
-    /// Leaves the log, and takes what is left of it for this session into its own queue.
-    pub fn leave(&mut self, log: &Log) {
-        let Some(cursor) = self.cursor.take() else { return };
-        for logged in log.unanswered(&cursor) {
-            // Counted in bytes of the connection, which sent others before those of the log.
-            let begin = self.traffic.all_sent() + logged.begin - cursor.sent;
-            self.await_reply_at(logged.request, logged.asked_at, begin);
-        }
-        self.traffic.end().extend_from_slice(log.unsent(&cursor));
+        self.pipeline.follow(log.enter(self.looks.checked_at, is_first));
     }
 
     /// Takes the next reply if it only grants or refuses what is in the log.
@@ -62,9 +39,8 @@ impl Session {
     /// The bytes are no reply. The connection must be given up: they cannot be decoded a second time.
     #[inline]
     pub fn next_plain_vote(&mut self, log: &Log) -> Result<Option<PlainVote>, ProtocolError> {
-        let request = self.cursor.as_ref().and_then(|cursor| log.request(cursor));
-        let Some(Request::Operation(sent)) = request else { return Ok(None) };
-        let Some((reply, length)) = self.traffic.decode()? else { return Ok(None) };
+        let Some(Request::Operation(sent)) = self.pipeline.front(log) else { return Ok(None) };
+        let Some((reply, length)) = self.incoming.decode()? else { return Ok(None) };
         let Some(is_granted) = sent.plain_vote(reply) else { return Ok(None) };
         let (ticket, is_release) = (sent.ticket, sent.asked.is_release());
         self.taken(length, log);
@@ -73,35 +49,12 @@ impl Session {
 
     /// The server was asked with the log whether it is still a master.
     pub fn looked_at(&mut self, now: Timestamp) {
-        self.checked_at = now;
+        self.looks.checked_at = now;
     }
 
     /// Whether the server was asked how much memory it may use.
     pub fn has_asked_for_memory(&self) -> bool {
-        self.has_asked_for_memory
-    }
-
-    /// The bytes that are to be sent next.
-    pub fn unsent<'a>(&'a self, log: &'a Log) -> &'a [u8] {
-        self.cursor.as_ref().map_or_else(|| self.traffic.unsent(), |cursor| log.unsent(cursor))
-    }
-
-    /// Says that the first `count` of those went out.
-    pub fn sent(&mut self, count: usize) {
-        self.traffic.sent(count);
-        self.cursor.iter_mut().for_each(|cursor| cursor.sent += count as u64);
-    }
-
-    /// How many requests in the log the node has not answered, and when the oldest was made.
-    pub fn unanswered(&self, log: &Log) -> (usize, Option<Timestamp>) {
-        let Some(cursor) = &self.cursor else { return (0, None) };
-        let mut unanswered = log.unanswered(cursor);
-        (unanswered.len(), unanswered.next().map(|first| first.asked_at))
-    }
-
-    /// How many of the expected replies are to releases.
-    pub fn unanswered_releases(&self, log: &Log) -> usize {
-        self.unanswered_releases + self.cursor.map_or(0, |cursor| cursor.unanswered_releases(log))
+        self.looks.have_shown_memory
     }
 }
 
@@ -124,7 +77,7 @@ mod tests {
     /// A session that follows the log.
     fn follower(log: &mut Log) -> Session {
         let mut session = Session::open(&Handshake::default(), NOW);
-        session.sent(session.traffic.unsent().len());
+        session.pipeline.sent(session.pipeline.unsent(&Log::default()).len());
         let info = format!("role:master\r\nmaster_replid:{}\r\nmaster_replid2:{}", "a".repeat(40), "0".repeat(40));
         let handshake = format!("$0\r\n\r\n${}\r\n{info}\r\n", info.len());
         assert!(!session.may_follow(log), "the handshake is not answered");
@@ -135,8 +88,8 @@ mod tests {
     }
 
     fn receive(session: &mut Session, text: &str) {
-        session.traffic.space()[..text.len()].copy_from_slice(text.as_bytes());
-        session.traffic.received(text.len());
+        session.incoming.space()[..text.len()].copy_from_slice(text.as_bytes());
+        session.incoming.received(text.len());
     }
 
     fn events(session: &mut Session, log: &Log, text: &str) -> Vec<SessionEvent> {
@@ -167,22 +120,22 @@ mod tests {
                 append(&mut log, 9, SET);
                 let mut session = follower(&mut log);
                 [SET, RELEASE, SET].into_iter().zip(0..).for_each(|(verb, slot)| append(&mut log, slot, verb));
-                let all = session.unsent(&log).to_vec();
+                let all = session.pipeline.unsent(&log).to_vec();
                 let sent = sent.min(all.len());
-                session.sent(sent);
+                session.pipeline.sent(sent);
                 let answered = if sent < all.len() { 0 } else { answered };
                 let mut seen = events(&mut session, &log, &replies[..[0, 5, 9, 14][answered]]);
                 // What others do with the log is nothing to the session that has left it.
-                session.leave(&log);
-                other.sent(other.unsent(&log).len());
+                session.pipeline.leave(&log);
+                other.pipeline.sent(other.pipeline.unsent(&log).len());
                 append(&mut log, 8, SET);
-                log.cut_behind([&other].into_iter());
-                assert_eq!([all[..sent].to_vec(), session.unsent(&log).to_vec()].concat(), all);
+                log.cut(other.pipeline.cursor().into_iter());
+                assert_eq!([all[..sent].to_vec(), session.pipeline.unsent(&log).to_vec()].concat(), all);
                 assert_eq!(
-                    (session.backlog(), session.unanswered_releases(&log)),
+                    (session.pipeline.backlog().requests, session.pipeline.unanswered_releases(&log)),
                     (3 - answered, usize::from(answered < 2))
                 );
-                session.sent(session.unsent(&log).len());
+                session.pipeline.sent(session.pipeline.unsent(&log).len());
                 seen.extend(events(&mut session, &log, &replies[[0, 5, 9, 14][answered]..]));
                 assert_eq!(seen, [granted(0), granted(1), granted(2)], "{sent} {answered}");
                 assert!(
@@ -198,10 +151,10 @@ mod tests {
         let mut log = Log::default();
         let mut session = follower(&mut log);
         append(&mut log, 0, SET);
-        let first = session.unsent(&log).len();
+        let first = session.pipeline.unsent(&log).len();
         [1, 2].into_iter().for_each(|slot| append(&mut log, slot, SET));
-        session.sent(first + 1);
-        session.leave(&log);
+        session.pipeline.sent(first + 1);
+        session.pipeline.leave(&log);
         let abandoned = [(0, Abandoned::Acquire), (1, Abandoned::Acquire), (2, Abandoned::Unwritten)];
         assert_eq!(session.abandon().collect::<Vec<_>>(), abandoned.map(|(slot, kind)| (ticket(slot), kind)));
     }
@@ -229,7 +182,7 @@ mod tests {
             let mut log = Log::default();
             let mut session = follower(&mut log);
             [0, 1].into_iter().for_each(|slot| append(&mut log, slot, SET));
-            session.sent(session.unsent(&log).len());
+            session.pipeline.sent(session.pipeline.unsent(&log).len());
             receive(&mut session, bytes);
             assert_eq!(session.next_plain_vote(&log).err(), Some(error), "{bytes:?}");
         }
@@ -243,20 +196,20 @@ mod tests {
         for slot in 0..100 {
             append(&mut log, slot, SET);
             for session in &mut sessions {
-                session.sent(session.unsent(&log).len());
+                session.pipeline.sent(session.pipeline.unsent(&log).len());
             }
             let [first, second] = &mut sessions;
             receive(first, "+OK\r\n");
             assert_eq!(first.next_plain_vote(&log).unwrap().map(|vote| vote.ticket), Some(ticket(slot)));
             if slot % 10 == 9 {
-                assert_eq!(second.unanswered(&log), (10, Some(NOW)));
+                assert_eq!(second.pipeline.backlog_in(&log), Backlog { requests: 10, unsent: 0, oldest: Some(NOW) });
                 assert_eq!(
                     events(second, &log, &"+OK\r\n".repeat(10)),
                     (slot - 9..=slot).map(granted).collect::<Vec<_>>()
                 );
             }
-            log.cut_behind(sessions.iter());
-            assert_eq!(log.size(), ((slot as usize + 1) % 10, 0));
+            log.cut(sessions.iter().filter_map(|session| session.pipeline.cursor()));
+            assert_eq!((log.backlog().requests, log.backlog().unsent), ((slot as usize + 1) % 10, 0));
         }
     }
 
@@ -267,7 +220,7 @@ mod tests {
         let mut session = follower(&mut log);
         log.look(NOW);
         session.looked_at(NOW);
-        session.sent(session.unsent(&log).len());
+        session.pipeline.sent(session.pipeline.unsent(&log).len());
         assert!(session.is_alike(&log));
         assert_eq!(events(&mut session, &log, "-BUSY a script runs\r\n"), []);
         assert!(!session.is_alike(&log));

@@ -12,7 +12,8 @@
 //! A node that needs other bytes, or answers late, leaves the log: its session takes what is left for it into its own
 //! queue, in the same order, and follows again from the end of the log when it has answered all of that.
 
-use super::request::Request;
+use super::backlog::Backlog;
+use super::request::{Awaited, Request};
 use crate::algorithm::time::Timestamp;
 use crate::protocol::sent_operation::Command;
 use std::collections::VecDeque;
@@ -28,7 +29,7 @@ pub struct Log {
     bytes: Vec<u8>,
     /// How many bytes there were before those.
     cut_bytes: u64,
-    requests: VecDeque<Logged>,
+    requests: VecDeque<Awaited>,
     /// How many requests there were before those.
     cut_requests: u64,
     /// How many releases there were ever.
@@ -39,17 +40,9 @@ pub struct Log {
     node_key: Option<String>,
 }
 
-/// One request.
-pub(super) struct Logged {
-    pub(super) request: Request,
-    pub(super) asked_at: Timestamp,
-    /// How many bytes there were in the log before its command.
-    pub(super) begin: u64,
-}
-
 /// How far a node has come in the log.
 #[derive(Clone, Copy)]
-pub(super) struct Cursor {
+pub struct Cursor {
     /// How many bytes of the log were sent.
     pub(super) sent: u64,
     /// How many requests were answered.
@@ -66,9 +59,9 @@ impl Log {
 
     /// Appends a command, in the form that a server takes which has run the script of the lock's kind.
     pub fn append(&mut self, command: &Command<'_>, now: Timestamp) {
-        let (form, begin) = (command.operation.asked().usual_form(), self.end());
-        command.write(&mut self.bytes, form);
-        Request::each_of(command, form).for_each(|request| self.push(request, now, begin));
+        let begin = self.end();
+        let requests = Request::write(command, command.operation.asked().usual_form(), &mut self.bytes);
+        requests.for_each(|request| self.push(request, now, begin));
     }
 
     /// Appends the question to each server whether it is still the master that it was, and what it remembers of itself.
@@ -89,14 +82,17 @@ impl Log {
         self.node_key.as_deref() == node_key
     }
 
-    /// How many requests are kept, and how many bytes.
-    pub fn size(&self) -> (usize, usize) {
-        (self.requests.len(), self.bytes.len())
+    /// What not all servers have replied to.
+    pub fn backlog(&self) -> Backlog {
+        let oldest = self.requests.front().map(|first| first.asked_at);
+        Backlog { requests: self.requests.len(), unsent: self.bytes.len(), oldest }
     }
 
-    /// When the first request was made that is kept.
-    pub fn oldest(&self) -> Option<Timestamp> {
-        self.requests.front().map(|first| first.asked_at)
+    /// What the server at this cursor has not replied to.
+    pub(super) fn backlog_at(&self, cursor: &Cursor) -> Backlog {
+        let mut unanswered = self.unanswered(cursor);
+        let requests = unanswered.len();
+        Backlog { requests, unsent: self.unsent(cursor).len(), oldest: unanswered.next().map(|first| first.asked_at) }
     }
 
     /// A cursor at the end. The servers were last asked then whether they are masters; `is_first`: no other session
@@ -107,7 +103,7 @@ impl Log {
     }
 
     /// Forgets what was sent and answered up to all of these cursors.
-    pub(super) fn cut(&mut self, cursors: impl Iterator<Item = Cursor>) {
+    pub fn cut(&mut self, cursors: impl Iterator<Item = Cursor>) {
         let end = self.last();
         let least = cursors.fold(end, |least, cursor| Cursor {
             sent: least.sent.min(cursor.sent),
@@ -139,7 +135,7 @@ impl Log {
 
     fn push(&mut self, request: Request, asked_at: Timestamp, begin: u64) {
         self.releases += u64::from(request.is_release());
-        self.requests.push_back(Logged { request, asked_at, begin });
+        self.requests.push_back(Awaited { request, asked_at, begin });
     }
 
     fn last(&self) -> Cursor {
@@ -158,7 +154,7 @@ impl Log {
     }
 
     /// The requests behind a cursor.
-    pub(super) fn unanswered(&self, cursor: &Cursor) -> impl ExactSizeIterator<Item = &Logged> {
+    pub(super) fn unanswered(&self, cursor: &Cursor) -> impl ExactSizeIterator<Item = &Awaited> {
         self.requests.range((cursor.answered - self.cut_requests) as usize..)
     }
 }

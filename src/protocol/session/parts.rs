@@ -104,17 +104,17 @@ mod tests {
         let mut session = Session::open(&Handshake::default(), Timestamp::ORIGIN);
         let silent = "-NOPERM no\r\n".repeat(2);
         assert_eq!(events(&mut session, &silent), [SessionEvent::Accepted]);
-        session.traffic.sent(session.traffic.unsent().len());
+        session.pipeline.sent(session.pipeline.unsent(&Log::default()).len());
         let (key, token) = (LockKey::of("", ["b", "a"]), OwnerToken::from_entropy([0xab; OwnerToken::ENTROPY]));
         let command = Command { ticket: TICKET, operation: &operation, key: key.as_bytes(), token: &token };
         session.queue(&command, Timestamp::ORIGIN);
-        let sent = String::from_utf8(session.traffic.unsent().to_vec()).unwrap();
+        let sent = String::from_utf8(session.pipeline.unsent(&Log::default()).to_vec()).unwrap();
         (session, sent.replace("\r\n", " ").replace(&"ab".repeat(20), "TOKEN"))
     }
 
     fn events(session: &mut Session, text: &str) -> Vec<SessionEvent> {
-        session.traffic.space()[..text.len()].copy_from_slice(text.as_bytes());
-        session.traffic.received(text.len());
+        session.incoming.space()[..text.len()].copy_from_slice(text.as_bytes());
+        session.incoming.received(text.len());
         std::iter::from_fn(|| session.next_event(&Log::default()).unwrap()).collect()
     }
 
@@ -128,14 +128,14 @@ mod tests {
         ] {
             let (mut session, bytes) = asked(ACQUIRE);
             assert_eq!(bytes, sent);
-            assert_eq!(session.backlog(), 2);
+            assert_eq!(session.pipeline.backlog().requests, 2);
             assert_eq!(events(&mut session, &replies[..5]), [], "half of it is no answer");
             assert_eq!(events(&mut session, &replies[5..]), [event]);
-            assert_eq!(session.backlog(), 0);
+            assert_eq!(session.pipeline.backlog().requests, 0);
         }
         for bytes in [0, 1] {
             let (mut session, _) = asked(ACQUIRE);
-            session.traffic.sent(bytes);
+            session.pipeline.sent(bytes);
             assert_eq!(events(&mut session, "+OK\r\n"), []);
             let left: Vec<_> = session.abandon().collect();
             let [(TICKET, kind)] = left[..] else { panic!("{left:?}") };
@@ -159,11 +159,11 @@ mod tests {
             (":-2\r\n:-3\r\n", &untouched, 0b01, 0b10, false),
         ] {
             let (mut session, _) = asked(RELEASE);
-            assert_eq!(session.unanswered_releases(&Log::default()), 1);
+            assert_eq!(session.pipeline.unanswered_releases(&Log::default()), 1);
             assert_eq!(events(&mut session, replies), std::slice::from_ref(event), "{replies:?}");
             assert_eq!(session.take_wakes(), Wakes { told, more, is_denied }, "{replies:?}");
             assert_eq!(
-                (session.take_wakes(), session.unanswered_releases(&Log::default())),
+                (session.take_wakes(), session.pipeline.unanswered_releases(&Log::default())),
                 (Wakes::default(), 0),
                 "once"
             );
@@ -195,9 +195,9 @@ mod tests {
         session.queue(&command, Timestamp::ORIGIN);
         let reported = events(&mut session, &"-NOSCRIPT No matching script.\r\n".repeat(2));
         assert_eq!(reported, [SessionEvent::Answered(TICKET, Answer::WrongForm)]);
-        session.traffic.sent(session.traffic.unsent().len());
+        session.pipeline.sent(session.pipeline.unsent(&Log::default()).len());
         session.ask_again(&command, Timestamp::ORIGIN);
-        assert_eq!(String::from_utf8_lossy(session.traffic.unsent()).matches("EVAL\r\n").count(), 2);
+        assert_eq!(String::from_utf8_lossy(session.pipeline.unsent(&Log::default())).matches("EVAL\r\n").count(), 2);
         assert_eq!(events(&mut session, ":1\r\n:1\r\n"), [SessionEvent::Answered(TICKET, Answer::Vote(Vote::Granted))]);
     }
 

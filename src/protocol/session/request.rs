@@ -1,5 +1,6 @@
 //! The requests of a session, each with one reply.
 
+use crate::algorithm::time::Timestamp;
 use crate::protocol::form::Form;
 use crate::protocol::handshake::Part;
 use crate::protocol::sent_operation::{Command, SentOperation, Ticket};
@@ -25,9 +26,18 @@ pub(super) enum Request {
     End(Ticket, bool),
 }
 
+/// A request whose reply is expected.
+pub(super) struct Awaited {
+    pub(super) request: Request,
+    pub(super) asked_at: Timestamp,
+    /// How many bytes there were before its command.
+    pub(super) begin: u64,
+}
+
 impl Request {
-    /// Those of a command in this form: one for each of its keys. The last one ends the operation.
-    pub(super) fn each_of(command: &Command<'_>, form: Form) -> impl Iterator<Item = Request> + use<> {
+    /// Writes a command in this form. Returns a request for each of its keys, of which the last one ends the operation.
+    pub(super) fn write(command: &Command<'_>, form: Form, out: &mut Vec<u8>) -> impl Iterator<Item = Request> + use<> {
+        command.write(out, form);
         let last = lock_key::count(command.key) as u8 - 1;
         let sent = SentOperation { ticket: command.ticket, asked: command.operation.asked(), form, part: last };
         (0..last).map(move |part| Request::Part(SentOperation { part, ..sent })).chain([Request::Operation(sent)])
@@ -39,11 +49,6 @@ impl Request {
         command::info(out, "replication");
         node_key.into_iter().for_each(|key| node_note::look(out, key.as_bytes()));
         PARTS.into_iter().take(if node_key.is_some() { PARTS.len() } else { 1 }).map(Request::Recheck)
-    }
-
-    /// The part of a handshake that it is, or repeats.
-    pub(super) fn part(self) -> Part {
-        if let Request::Handshake(part) | Request::Recheck(part) = self { part } else { Part::InfoReplication }
     }
 
     pub(super) fn is_release(&self) -> bool {

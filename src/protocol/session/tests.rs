@@ -1,7 +1,7 @@
 //! Tests of one connection's conversation: a scripted server, no socket.
 
 use super::{SessionEvent as Event, *};
-use crate::algorithm::fault::Cause;
+use crate::algorithm::fault::{Cause, Phase};
 use crate::algorithm::fence::FencingToken;
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::vote::Vote;
@@ -19,9 +19,9 @@ fn token(byte: u8) -> OwnerToken {
     OwnerToken::from_entropy([byte; 20])
 }
 
-fn queue(session: &mut Session, ticket: Ticket, (verb, kind): (Verb, Kind), (key, token): (&[u8], &OwnerToken)) {
-    let command = Command { ticket, operation: &Operation { verb, kind }, key, token };
-    session.queue(&command, NOW);
+fn queue(session: &mut Session, ticket: Ticket, verb: Verb, key: &[u8], token: &OwnerToken) {
+    let operation = &Operation { verb, kind: Kind::Plain };
+    session.queue(&Command { ticket, operation, key, token }, NOW);
 }
 
 /// Queues an operation on `k` once more, in another form.
@@ -31,15 +31,15 @@ fn ask_again(session: &mut Session, ticket: Ticket, verb: Verb) {
 }
 
 fn acquire(session: &mut Session, ticket: Ticket, key: &[u8], token: &OwnerToken) {
-    queue(session, ticket, (Verb::Acquire { ttl_millis: 1000 }, Kind::Plain), (key, token));
+    queue(session, ticket, Verb::Acquire { ttl_millis: 1000 }, key, token);
 }
 
 fn extend(session: &mut Session, ticket: Ticket, token: &OwnerToken, ttl_millis: u64) {
-    queue(session, ticket, (Verb::Extend { ttl_millis }, Kind::Plain), (b"k", token));
+    queue(session, ticket, Verb::Extend { ttl_millis }, b"k", token);
 }
 
 fn release(session: &mut Session, ticket: Ticket, token: &OwnerToken) {
-    queue(session, ticket, (Verb::Release(None), Kind::Plain), (b"k", token));
+    queue(session, ticket, Verb::Release(None), b"k", token);
 }
 
 fn bulk(text: &str) -> String {
@@ -53,10 +53,10 @@ fn introduction(server: &str, replication: &str) -> String {
 
 fn feed(session: &mut Session, mut bytes: &[u8]) {
     while !bytes.is_empty() {
-        let space = session.traffic.space();
+        let space = session.incoming.space();
         let count = space.len().min(bytes.len());
         space[..count].copy_from_slice(&bytes[..count]);
-        session.traffic.received(count);
+        session.incoming.received(count);
         bytes = &bytes[count..];
     }
 }
@@ -75,13 +75,13 @@ fn member(info: &str) -> Session {
     let mut session = Session::open(&Handshake::default(), Timestamp::ORIGIN);
     let accepted = events(&mut session, &introduction(info, "role:master"));
     assert_eq!(accepted, [Event::Accepted]);
-    session.traffic.sent(session.traffic.unsent().len());
+    session.pipeline.sent(session.pipeline.unsent(&Log::default()).len());
     session
 }
 
 fn sent(session: &mut Session) -> String {
-    let text = String::from_utf8(session.traffic.unsent().to_vec()).unwrap();
-    session.traffic.sent(text.len());
+    let text = String::from_utf8(session.pipeline.unsent(&Log::default()).to_vec()).unwrap();
+    session.pipeline.sent(text.len());
     text
 }
 
@@ -104,7 +104,7 @@ fn the_handshake_goes_out_in_one_flight_with_the_first_command() {
         events(&mut session, &replies),
         [Event::Accepted, Event::Answered(ticket(0), Answer::Vote(Vote::Granted))]
     );
-    assert_eq!((session.backlog(), session.waiting_since()), (0, None));
+    assert_eq!((session.pipeline.backlog().requests, session.pipeline.backlog().oldest), (0, None));
 }
 
 #[test]
@@ -170,11 +170,11 @@ fn the_memory_is_asked_for_when_no_lock_waits_and_decides_nothing() {
         assert!(!sent(&mut session).contains(MEMORY), "a lock waits");
         assert_eq!(events(&mut session, &master), [Event::Rechecked]);
         let later = NOW.after(Duration::from_secs(2));
-        session.recheck(later);
+        session.looks.before_vote(&session.peer, &mut session.pipeline, later);
         assert!(sent(&mut session).ends_with(MEMORY));
         assert_eq!(events(&mut session, &(master + said)), [Event::Rechecked, Event::MemoryKnown], "{said}");
         assert_eq!((session.identity().eviction(), session.standing()), (eviction, HandshakeState::Accepted));
-        session.recheck(later.after(Duration::from_secs(2)));
+        session.looks.before_vote(&session.peer, &mut session.pipeline, later.after(Duration::from_secs(2)));
         session.check(ticket(1), NOW);
         assert!(!sent(&mut session).contains(MEMORY), "it was asked for");
 
@@ -276,16 +276,16 @@ fn an_abandoned_conversation_hands_out_what_is_unanswered() {
     sent(&mut session);
     let kinds = [Abandoned::Acquire, Abandoned::Extend, Abandoned::Release];
     assert_eq!(session.abandon().collect::<Vec<_>>(), [4, 5, 6].map(|slot| (ticket(slot), kinds[slot as usize - 4])));
-    assert_eq!(session.backlog(), 0);
+    assert_eq!(session.pipeline.backlog().requests, 0);
 }
 
 #[test]
 fn a_server_has_had_no_time_before_it_was_connected() {
     let later = NOW.after(std::time::Duration::from_secs(1));
     let mut session = Session::open(&Handshake::default(), NOW);
-    assert_eq!(session.waiting_since(), Some(NOW));
-    session.connected(later);
-    assert_eq!(session.waiting_since(), Some(later));
+    assert_eq!(session.pipeline.backlog().oldest, Some(NOW));
+    session.pipeline.connected(later);
+    assert_eq!(session.pipeline.backlog().oldest, Some(later));
 }
 
 #[test]
@@ -294,12 +294,12 @@ fn partly_sent_bytes_are_sent_once() {
     for slot in 0..50 {
         acquire(&mut session, ticket(slot), b"k", &token(1));
     }
-    let whole = session.traffic.unsent().to_vec();
+    let whole = session.pipeline.unsent(&Log::default()).to_vec();
     let mut pieces = Vec::new();
-    while !session.traffic.unsent().is_empty() {
-        let count = session.traffic.unsent().len().min(7);
-        pieces.extend_from_slice(&session.traffic.unsent()[..count]);
-        session.traffic.sent(count);
+    while !session.pipeline.unsent(&Log::default()).is_empty() {
+        let count = session.pipeline.unsent(&Log::default()).len().min(7);
+        pieces.extend_from_slice(&session.pipeline.unsent(&Log::default())[..count]);
+        session.pipeline.sent(count);
     }
     assert_eq!(pieces, whole);
 }
@@ -311,7 +311,7 @@ fn the_receive_buffer_grows_for_one_long_reply_and_shrinks_again() {
     assert!(events(&mut session, &long).is_empty());
     assert!(session.identity().run_id().is_some());
     assert_eq!(events(&mut session, &bulk("role:master")), [Event::Accepted]);
-    assert_eq!(session.traffic.space().len(), RECEIVE_BUFFER);
+    assert_eq!(session.incoming.space().len(), RECEIVE_BUFFER);
 }
 
 #[test]
@@ -357,17 +357,18 @@ fn an_extension_counts_only_where_the_node_may_vote() {
 #[test]
 fn an_extension_of_a_fenced_lock_always_goes_by_text() {
     let mut session = member(INFO);
-    let mut asked = |operation, reply: &str| {
-        queue(&mut session, ticket(1), operation, (b"k", &token(1)));
+    let kind = Kind::Fenced(FenceRequest { least: FencingToken::saturating(1), retention_millis: 1000 });
+    let mut asked = |verb, reply: &str| {
+        let operation = &Operation { verb, kind };
+        session.queue(&Command { ticket: ticket(1), operation, key: b"k", token: &token(1) }, NOW);
         events(&mut session, reply);
         sent(&mut session).lines().nth(2).unwrap().to_owned()
     };
-    let kind = Kind::Fenced(FenceRequest { least: FencingToken::saturating(1), retention_millis: 1000 });
-    let acquire = (Verb::Acquire { ttl_millis: 10 }, kind);
+    let acquire = Verb::Acquire { ttl_millis: 10 };
     assert_eq!(asked(acquire, "$1\r\n7\r\n"), "EVAL");
     assert_eq!(asked(acquire, "$1\r\n7\r\n"), "EVALSHA");
-    assert_eq!(asked((Verb::Extend { ttl_millis: 10 }, kind), ":1\r\n"), "EVAL");
-    assert_eq!(asked((Verb::Release(None), kind), ":1\r\n"), "EVALSHA");
+    assert_eq!(asked(Verb::Extend { ttl_millis: 10 }, ":1\r\n"), "EVAL");
+    assert_eq!(asked(Verb::Release(None), ":1\r\n"), "EVALSHA");
 }
 
 #[test]

@@ -22,19 +22,19 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a node follows the log before it has answered",
         file: "protocol/session/following.rs",
-        edits: &[("self.expected.len() == 0 && ", "")],
+        edits: &[("self.pipeline.backlog() == Backlog::default()", "self.pipeline.backlog().unsent == 0")],
     },
     Mutant {
         name: "what a node has not answered in the log is forgotten when it leaves",
-        file: "protocol/session/following.rs",
+        file: "protocol/session/pipeline.rs",
         edits: &[("for logged in log.unanswered(&cursor) {", "for logged in log.unanswered(&cursor).skip(1) {")],
     },
     Mutant {
         name: "a release is forgotten by a node that leaves the log",
-        file: "protocol/session/following.rs",
+        file: "protocol/session/pipeline.rs",
         edits: &[(
-            "        self.traffic.end().extend_from_slice(log.unsent(&cursor));",
-            "        let is_release = self.unanswered_releases > 0;\n        self.traffic.end().extend_from_slice(if is_release { &[] } else { log.unsent(&cursor) });",
+            "        self.outgoing.end().extend_from_slice(log.unsent(&cursor));",
+            "        let is_release = self.releases > 0;\n        self.outgoing.end().extend_from_slice(if is_release { &[] } else { log.unsent(&cursor) });",
         )],
     },
     Mutant {

@@ -83,15 +83,15 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a node is looked at once for each connection",
-        file: "protocol/session/recheck.rs",
-        edits: &[("now.since(self.checked_at) > RECHECK_AFTER && !self.looks_behind_votes;", "false;")],
+        file: "protocol/session/looks.rs",
+        edits: &[("now.since(self.checked_at) > RECHECK_AFTER && !self.are_behind_votes;", "false;")],
     },
     Mutant {
         name: "a strict program looks once a second",
-        file: "protocol/session/recheck.rs",
+        file: "protocol/session/looks.rs",
         edits: &[
-            (" > RECHECK_AFTER && !self.looks_behind_votes;", " > RECHECK_AFTER;"),
-            ("if self.looks_behind_votes && self.standing", "if false && self.standing"),
+            (" > RECHECK_AFTER && !self.are_behind_votes;", " > RECHECK_AFTER;"),
+            ("if self.are_behind_votes && (peer", "if false && (peer"),
         ],
     },
     Mutant {

@@ -1,4 +1,4 @@
-//! The part of a conversation that finds out whether the server is still the master that it was.
+//! When the server is asked whether it is still the master that it was.
 //!
 //! A master that is made a replica and a master again keeps its connections, and has lost its keys. So a vote that
 //! comes long after the server last said what it is goes out behind `INFO replication`, in the same write, and the
@@ -7,98 +7,92 @@
 //! the handshake is not asked again.
 
 use super::log::RECHECK_AFTER;
-use super::{HandshakeState, Part, Request, Session, SessionEvent};
+use super::peer::Peer;
+use super::pipeline::Pipeline;
+use super::request::Request;
 use crate::algorithm::fault::{Fault, Phase};
-use crate::algorithm::incarnation::NewNote;
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Vote;
 use crate::protocol::command;
 use crate::protocol::form::Answer;
+use crate::protocol::handshake::Part;
+use crate::protocol::sent_operation::{HandshakeState, SentOperation};
+use std::time::Duration;
 
-impl Session {
-    /// Asks the server whether it is still the master that it was, if it has not said so lately. To be called before a
-    /// request is queued that brings a vote.
-    pub(super) fn recheck(&mut self, now: Timestamp) {
-        let is_due = now.since(self.checked_at) > RECHECK_AFTER && !self.looks_behind_votes;
-        if is_due && self.standing == HandshakeState::Accepted && self.identity.replication().is_some() {
-            self.look(now);
-            self.ask_for_memory(now);
+/// The looks at the server of one connection.
+pub(super) struct Looks {
+    /// Whether they come behind each vote, and not once a second.
+    pub(super) are_behind_votes: bool,
+    /// When the server was last asked.
+    pub(super) checked_at: Timestamp,
+    /// How long after the question the last reply of a look was read.
+    pub(super) took: Duration,
+    /// Whether the server was asked about its memory: once on each connection.
+    pub(super) have_shown_memory: bool,
+    /// An operation that was answered, and counts when the look behind it was answered as well.
+    pub(super) unconfirmed: Option<(SentOperation, Answer)>,
+}
+
+impl Looks {
+    /// Asks the server, if it has not said so lately. To be called before a request is asked that brings a vote.
+    pub(super) fn before_vote(&mut self, peer: &Peer, pipeline: &mut Pipeline, now: Timestamp) {
+        let is_due = now.since(self.checked_at) > RECHECK_AFTER && !self.are_behind_votes;
+        if is_due && peer.is_known_master() {
+            self.look(peer, pipeline, now);
+            self.ask_for_memory(pipeline, now);
         }
     }
 
     /// Asks the same behind a request that brings a vote, if each is looked behind.
-    pub(super) fn look_behind(&mut self, now: Timestamp) {
-        let is_told = self.standing == HandshakeState::Pending || self.identity.replication().is_some();
-        if self.looks_behind_votes && self.standing.rejection().is_none() && is_told {
-            self.look(now);
+    pub(super) fn behind_vote(&mut self, peer: &Peer, pipeline: &mut Pipeline, now: Timestamp) {
+        if self.are_behind_votes && (peer.standing == HandshakeState::Pending || peer.is_known_master()) {
+            self.look(peer, pipeline, now);
             // Not while the first lock on this connection waits: of all questions, this one takes the server longest.
-            if self.standing == HandshakeState::Accepted {
-                self.ask_for_memory(now);
+            if peer.standing == HandshakeState::Accepted {
+                self.ask_for_memory(pipeline, now);
             }
         }
     }
 
-    /// Whether the next reply belongs to a look.
-    pub(super) fn is_looking(&self) -> bool {
-        matches!(self.expected.front(), Some(Request::Recheck(_)))
+    /// Asks the server whether it is still the master that it was, and what it remembers of itself.
+    pub(super) fn look(&mut self, peer: &Peer, pipeline: &mut Pipeline, now: Timestamp) {
+        self.checked_at = now;
+        pipeline.ask(now, |out| Request::write_look(out, peer.node_key.as_deref()));
+    }
+
+    /// Asks the server, once on each connection, how much memory it may use.
+    pub(super) fn ask_for_memory(&mut self, pipeline: &mut Pipeline, now: Timestamp) {
+        if !std::mem::replace(&mut self.have_shown_memory, true) {
+            pipeline.ask(now, |out| {
+                command::info(out, "memory");
+                [Request::Recheck(Part::InfoMemory)]
+            });
+        }
+    }
+
+    /// Whether the reply to an operation waits for the one to the look behind it.
+    pub(super) fn are_awaited_behind(&self, sent: &SentOperation, pipeline: &Pipeline) -> bool {
+        self.are_behind_votes && !sent.asked.is_release() && is_looking(pipeline)
     }
 
     /// Whether an operation was answered, and the look behind it.
     #[inline]
-    pub(super) fn is_confirmed(&self) -> bool {
-        self.unconfirmed.is_some() && !self.is_looking()
+    pub(super) fn have_confirmed(&self, pipeline: &Pipeline) -> bool {
+        self.unconfirmed.is_some() && !is_looking(pipeline)
     }
 
-    /// Asks the server whether it is still the master that it was, and what it remembers of itself.
-    pub fn look(&mut self, now: Timestamp) {
-        self.checked_at = now;
-        let requests = Request::write_look(self.traffic.end(), self.node_key.as_deref());
-        requests.for_each(|request| self.await_reply(request, now));
+    /// The server runs nothing at present: a script runs, for example. The next vote asks again.
+    pub(super) fn failed(&mut self, fault: Fault) {
+        self.checked_at = Timestamp::ORIGIN;
+        if let Some((_, answer)) = &mut self.unconfirmed {
+            *answer = Answer::Vote(Vote::Fault(Fault { phase: Phase::Reply, ..fault }));
+        }
     }
+}
 
-    /// Asks the server, once on each connection, how much memory it may use.
-    pub(super) fn ask_for_memory(&mut self, now: Timestamp) {
-        if !std::mem::replace(&mut self.has_asked_for_memory, true) {
-            command::info(self.traffic.end(), "memory");
-            self.await_reply(Request::Recheck(Part::InfoMemory), now);
-        }
-    }
-
-    /// Has the node store a note about itself, if it still has what the last look has found.
-    pub fn note(&mut self, new: &NewNote, now: Timestamp) {
-        if let Some(key) = &self.node_key {
-            self.identity.look.store(self.traffic.end(), key.as_bytes(), new);
-            self.await_reply(Request::Note, now);
-        }
-    }
-
-    /// The server has answered a part of the question, or runs nothing at present.
-    pub(super) fn rechecked(&mut self, part: Part, refused: Option<Fault>) -> Option<SessionEvent> {
-        if part == Part::InfoMemory {
-            return Some(SessionEvent::MemoryKnown);
-        }
-        if let Some(fault) = refused {
-            // It runs a script, for example. The next vote asks again.
-            self.checked_at = Timestamp::ORIGIN;
-            if let Some((_, answer)) = &mut self.unconfirmed {
-                *answer = Answer::Vote(Vote::Fault(Fault { phase: Phase::Reply, ..fault }));
-            }
-            return None;
-        }
-        let has_objection = self.identity.objection().is_some();
-        if !self.is_last(part) && !has_objection {
-            return None;
-        }
-        match (self.standing, self.identity.objection()) {
-            (HandshakeState::Accepted, Some(cause)) => {
-                let fault = Fault::new(Phase::Reply, cause);
-                self.standing = HandshakeState::Rejected(fault);
-                Some(SessionEvent::Rejected(fault))
-            }
-            (HandshakeState::Accepted, None) => Some(SessionEvent::Rechecked),
-            (HandshakeState::Pending | HandshakeState::Rejected(_), _) => None,
-        }
-    }
+/// Whether the next reply belongs to a look.
+fn is_looking(pipeline: &Pipeline) -> bool {
+    matches!(pipeline.own_front(), Some(Request::Recheck(_)))
 }
 
 #[cfg(test)]
@@ -111,8 +105,7 @@ mod tests {
     use crate::algorithm::queue::TakeRequest;
     use crate::protocol::handshake::Handshake;
     use crate::protocol::operation::{FenceRequest, Kind, Operation, Verb};
-    use crate::protocol::session::{Abandoned, Command, Log, Ticket};
-    use std::time::Duration;
+    use crate::protocol::session::{Abandoned, Command, Log, Session, SessionEvent, Ticket};
 
     const TICKET: Ticket = Ticket { slot: 0, generation: 0 };
     const RECHECK: &str = "*2\r\n$4\r\nINFO\r\n$11\r\nreplication\r\n";
@@ -127,21 +120,23 @@ mod tests {
     }
 
     fn events(session: &mut Session, text: &str) -> Vec<SessionEvent> {
-        session.traffic.space()[..text.len()].copy_from_slice(text.as_bytes());
-        session.traffic.received(text.len());
+        session.incoming.space()[..text.len()].copy_from_slice(text.as_bytes());
+        session.incoming.received(text.len());
         std::iter::from_fn(|| session.next_event(&Log::default()).unwrap()).collect()
     }
 
     /// One that has not to ask about memory.
     fn open(handshake: &Handshake) -> Session {
-        Session { has_asked_for_memory: true, ..Session::open(handshake, Timestamp::ORIGIN) }
+        let mut session = Session::open(handshake, Timestamp::ORIGIN);
+        session.looks.have_shown_memory = true;
+        session
     }
 
     /// A session that was accepted at the origin of time, by a server that said this of its replication.
     fn member(replication: &str) -> Session {
         let mut session = open(&Handshake::default());
         assert_eq!(events(&mut session, &format!("$0\r\n\r\n{replication}")), [SessionEvent::Accepted]);
-        session.traffic.sent(session.traffic.unsent().len());
+        session.pipeline.sent(session.pipeline.unsent(&Log::default()).len());
         session
     }
 
@@ -154,8 +149,8 @@ mod tests {
     /// What goes out before a `SET`.
     fn before_set(session: &mut Session, now: Timestamp) -> String {
         queue(session, Operation { verb: Verb::Acquire { ttl_millis: 1 }, kind: Kind::Plain }, now);
-        let text = String::from_utf8(session.traffic.unsent().to_vec()).unwrap();
-        session.traffic.sent(text.len());
+        let text = String::from_utf8(session.pipeline.unsent(&Log::default()).to_vec()).unwrap();
+        session.pipeline.sent(text.len());
         text.split_once("*6\r\n$3\r\nSET\r\n").unwrap().0.to_owned()
     }
 
@@ -169,7 +164,7 @@ mod tests {
             let expected = if looks { vec![SessionEvent::Rechecked, granted] } else { vec![granted] };
             assert_eq!(events(&mut session, &format!("{reported}+OK\r\n")), expected);
         }
-        assert_eq!(session.backlog(), 0);
+        assert_eq!(session.pipeline.backlog().requests, 0);
     }
 
     #[test]
@@ -178,7 +173,7 @@ mod tests {
             let operation = Operation { verb, kind };
             let mut session = member(&replication("master"));
             queue(&mut session, operation, at(5000));
-            session.traffic.unsent().starts_with(RECHECK.as_bytes())
+            session.pipeline.unsent(&Log::default()).starts_with(RECHECK.as_bytes())
         };
         let request = FenceRequest { least: FencingToken::saturating(1), retention_millis: 1 };
         let write = Kind::ReadWrite(Access::Write, Some(request));
@@ -221,14 +216,14 @@ mod tests {
     #[test]
     fn a_look_behind_each_vote_is_understood_before_the_vote() {
         let mut session = member(&replication("master"));
-        session.looks_behind_votes = true;
+        session.looks.are_behind_votes = true;
         let set = Operation { verb: Verb::Acquire { ttl_millis: 1 }, kind: Kind::Plain };
         for _ in 0..2 {
             queue(&mut session, set, at(5000));
         }
         queue(&mut session, Operation { verb: Verb::Release(None), kind: Kind::Plain }, at(5000));
-        let sent = String::from_utf8(session.traffic.unsent().to_vec()).unwrap();
-        session.traffic.sent(sent.len());
+        let sent = String::from_utf8(session.pipeline.unsent(&Log::default()).to_vec()).unwrap();
+        session.pipeline.sent(sent.len());
         assert!(sent.starts_with("*6\r\n$3\r\nSET\r\n"), "{sent}");
         assert_eq!(sent.matches(RECHECK).count(), 2);
         let [granted, refused] =
@@ -246,7 +241,7 @@ mod tests {
         let reported = events(&mut session, "+OK\r\n-BUSY a script runs\r\n");
         assert_eq!(reported, [SessionEvent::Answered(TICKET, Answer::Vote(Vote::Fault(busy)))]);
         queue(&mut session, set, at(5000));
-        session.traffic.sent(session.traffic.unsent().len());
+        session.pipeline.sent(session.pipeline.unsent(&Log::default()).len());
         assert_eq!(events(&mut session, "+OK\r\n"), []);
         assert_eq!(session.abandon().collect::<Vec<_>>(), [(TICKET, Abandoned::Acquire)]);
         queue(&mut session, set, at(5000));
@@ -264,8 +259,8 @@ mod tests {
         let mut session = open(&handshake);
         const LOOK: &str = "*2\r\n$3\r\nGET\r\n$16\r\nquorumlock-node:\r\n*1\r\n$4\r\nTIME\r\n";
         const TIME: &str = "*2\r\n$1\r\n9\r\n$1\r\n5\r\n";
-        assert!(String::from_utf8_lossy(session.traffic.unsent()).ends_with(LOOK));
-        session.traffic.sent(session.traffic.unsent().len());
+        assert!(String::from_utf8_lossy(session.pipeline.unsent(&Log::default())).ends_with(LOOK));
+        session.pipeline.sent(session.pipeline.unsent(&Log::default()).len());
         let info = format!("$0\r\n\r\n{}", replication("master"));
         assert!(events(&mut session, &format!("{info}$-1\r\n")).is_empty(), "the clock is missing");
         assert_eq!(events(&mut session, TIME), [SessionEvent::Accepted]);
@@ -280,6 +275,6 @@ mod tests {
             reported,
             [SessionEvent::Rejected(fault), SessionEvent::Answered(TICKET, Answer::Vote(Vote::Fault(fault)))]
         );
-        assert_eq!(session.backlog(), 0);
+        assert_eq!(session.pipeline.backlog().requests, 0);
     }
 }

@@ -1,0 +1,152 @@
+//! How a node is reached: its address, and the socket of the present connection.
+//!
+//! ```text
+//!            open              address           writable
+//!   Closed ───────► Resolving ───────────► Connecting ─────────► Open
+//! ```
+
+use super::race::{self, Progress, Race};
+use crate::algorithm::fault::{Cause, Fault, Phase};
+use crate::algorithm::time::Timestamp;
+use crate::engine::socket_state::SocketState;
+use crate::os::resolve::{self, Resolution};
+use crate::os::stream::{self, Stream};
+use crate::os::transport::TransportConfig;
+use crate::os::waker::Waker;
+use crate::protocol::endpoint::{Address, Endpoint};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The way to one node.
+pub(in crate::engine) struct Link {
+    pub(in crate::engine) endpoint: Endpoint,
+    /// How connections to the node are protected.
+    pub(in crate::engine) transport: TransportConfig,
+    pub(super) socket: SocketState,
+    /// When the connection was begun, without the time of the name's look-up.
+    pub(super) opened_at: Timestamp,
+    race: Race,
+    /// A look-up that may outlast the connection it was begun for: there is never more than one.
+    resolution: Option<Resolution>,
+    /// What the addresses of the node share while they are tried.
+    time: Duration,
+    waker: Arc<Waker>,
+}
+
+impl Link {
+    pub(super) fn new(endpoint: Endpoint, transport: TransportConfig, time: Duration, waker: Arc<Waker>) -> Link {
+        Link {
+            endpoint,
+            transport,
+            socket: SocketState::Closed,
+            opened_at: Timestamp::ORIGIN,
+            race: Race::new(),
+            resolution: None,
+            time,
+            waker,
+        }
+    }
+
+    /// Begins to connect.
+    ///
+    /// # Errors
+    /// It failed at once.
+    pub(super) fn open(&mut self, now: Timestamp) -> Result<(), Fault> {
+        self.opened_at = now;
+        let (host, port) = match self.endpoint.address() {
+            Address::Unix(path) => {
+                let attempt = self.race.begin_with(Stream::connect_unix(path))?;
+                self.socket = SocketState::Connecting(attempt);
+                return Ok(());
+            }
+            Address::Tcp(host, port) => (host, *port),
+        };
+        if let Some(address) = resolve::literal(host, port) {
+            self.race.learn(vec![address]);
+        }
+        if self.race.first().is_some() {
+            return self.race(now);
+        }
+        if self.resolution.is_none() {
+            let resolution = Resolution::begin(host, port, Arc::clone(&self.waker));
+            let failed = |error: io::Error| Fault::new(Phase::Resolve, stream::cause_of(&error));
+            self.resolution = Some(resolution.map_err(failed)?);
+        }
+        self.socket = SocketState::Resolving;
+        self.resolved(now)
+    }
+
+    /// Goes on to connect when the host name has been looked up.
+    pub(in crate::engine) fn resolved(&mut self, now: Timestamp) -> Result<(), Fault> {
+        let (SocketState::Resolving, Some(resolution)) = (&self.socket, &self.resolution) else { return Ok(()) };
+        let Some(addresses) = resolution.answer() else { return Ok(()) };
+        self.resolution = None;
+        self.race.learn(addresses);
+        self.race(now)
+    }
+
+    /// Takes a connection that is being made as far as it goes without waiting. True when it is made with this.
+    pub(super) fn advance(&mut self, now: Timestamp) -> Result<bool, Fault> {
+        self.resolved(now)?;
+        let SocketState::Connecting(_) = self.socket else { return Ok(false) };
+        self.socket = match self.race.advance(now)? {
+            Progress::Made(stream) => {
+                SocketState::Open(self.transport.begin(stream).map_err(|error| race::failed(&error))?)
+            }
+            Progress::Making(stream) => SocketState::Connecting(stream),
+        };
+        Ok(self.is_open())
+    }
+
+    /// When to [`advance`](Link::advance) it though the stream is not ready: another address may have to be tried.
+    pub(super) fn due(&self, now: Timestamp) -> Timestamp {
+        if let SocketState::Connecting(_) = self.socket { self.race.due(now) } else { Timestamp::NEVER }
+    }
+
+    /// Begins another connection to where this one leads, if it is open.
+    pub(in crate::engine) fn connect_beside(&self) -> Option<io::Result<Stream>> {
+        match self.endpoint.address() {
+            _ if !self.is_open() => None,
+            Address::Unix(path) => Some(Stream::connect_unix(path)),
+            Address::Tcp(..) => self.race.first().map(Stream::connect_tcp),
+        }
+    }
+
+    /// Whether bytes may flow both ways.
+    #[inline]
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self.socket, SocketState::Open(_))
+    }
+
+    /// Whether a server that should speak TLS has sent nothing.
+    pub(super) fn awaits_first_byte(&self) -> bool {
+        matches!(&self.socket, SocketState::Open(transport) if transport.awaits_first_byte())
+    }
+
+    /// The connection has ended so. If it has not `worked`, another address is tried next time, or the name looked up.
+    pub(super) fn close(&mut self, worked: bool, fault: Fault) {
+        if fault.cause != Cause::Closed {
+            self.socket.stream().into_iter().for_each(|stream| stream.reset_on_close());
+        }
+        match (worked, self.is_open()) {
+            (true, _) => {}
+            (false, true) => self.race.skip_first(),
+            (false, false) => self.race.forget(),
+        }
+        self.discard();
+    }
+
+    /// Drops the connection as it is.
+    pub(super) fn discard(&mut self) {
+        self.race.stop();
+        self.socket = SocketState::Closed;
+    }
+
+    /// Tries the addresses that are known.
+    fn race(&mut self, now: Timestamp) -> Result<(), Fault> {
+        self.socket = SocketState::Connecting(self.race.begin(self.time, now)?);
+        self.opened_at = now;
+        Ok(())
+    }
+}

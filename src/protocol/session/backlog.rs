@@ -1,0 +1,35 @@
+//! What a server has not replied to, and from when on that is too much.
+
+use crate::algorithm::time::Timestamp;
+use std::time::Duration;
+
+/// Unanswered requests beyond which a node gets no new `SET`s, only its releases. Many threads and a far node make a
+/// long backlog, which does no harm: what matters is how old the oldest request is. This only leaves room for releases.
+pub const SOFT_LIMIT: usize = HARD_LIMIT / 2;
+/// Unanswered requests beyond which a connection is closed.
+pub const HARD_LIMIT: usize = 65_536;
+/// Unsent bytes beyond which it is closed.
+pub const UNSENT_LIMIT: usize = 8 * 1024 * 1024;
+
+/// What a server has not replied to, or several have not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Backlog {
+    /// How many requests.
+    pub requests: usize,
+    /// How many bytes of them were not sent.
+    pub unsent: usize,
+    /// When the oldest one was made.
+    pub oldest: Option<Timestamp>,
+}
+
+impl Backlog {
+    /// Whether the oldest request is older than this.
+    pub fn is_overdue(&self, limit: Duration, now: Timestamp) -> bool {
+        self.oldest.is_some_and(|oldest| now.since(oldest) > limit)
+    }
+
+    /// Whether it is that old, or so many requests or unsent bytes are more than a node is asked.
+    pub fn is_late(&self, limit: Duration, now: Timestamp) -> bool {
+        self.is_overdue(limit, now) || self.requests > SOFT_LIMIT || self.unsent > UNSENT_LIMIT
+    }
+}

@@ -1,0 +1,119 @@
+//! The server at the other end: what it has said of itself, and whether its votes count.
+
+use super::event::SessionEvent;
+use crate::algorithm::fault::{Fault, Phase};
+use crate::algorithm::protocol_error::ProtocolError;
+use crate::algorithm::vote::Vote;
+use crate::protocol::form::Answer;
+use crate::protocol::handshake::Part;
+use crate::protocol::resp::Reply;
+use crate::protocol::sent_operation::{HandshakeState, SentOperation};
+use crate::protocol::server_info::ServerInfo;
+
+/// The server of one connection.
+pub(super) struct Peer {
+    pub(super) standing: HandshakeState,
+    pub(super) identity: ServerInfo,
+    /// The key of what the node remembers, if it is looked at and tells.
+    pub(super) node_key: Option<String>,
+}
+
+impl Peer {
+    /// Whether its votes count, and it has said that it is a master.
+    pub(super) fn is_known_master(&self) -> bool {
+        self.standing == HandshakeState::Accepted && self.identity.replication().is_some()
+    }
+
+    /// A part of the handshake is answered, and refused if so. Only the first refusal is reported. When all is
+    /// answered: is this a node that may vote?
+    pub(super) fn on_handshake(&mut self, part: Part, mut refused: Option<Fault>) -> Option<SessionEvent> {
+        if self.standing != HandshakeState::Pending {
+            return None;
+        }
+        let is_last = self.is_last(part);
+        if is_last && refused.is_none() {
+            refused = self.identity.objection().map(|cause| Fault::new(Phase::Handshake, cause));
+        }
+        if let Some(fault) = refused {
+            self.standing = HandshakeState::Rejected(fault);
+            return Some(SessionEvent::Rejected(fault));
+        }
+        is_last.then(|| {
+            self.note_told();
+            self.standing = HandshakeState::Accepted;
+            SessionEvent::Accepted
+        })
+    }
+
+    /// A part of a later look is answered.
+    pub(super) fn on_look(&mut self, part: Part) -> Option<SessionEvent> {
+        match (self.standing, self.identity.objection()) {
+            (HandshakeState::Accepted, Some(cause)) => {
+                let fault = Fault::new(Phase::Reply, cause);
+                self.standing = HandshakeState::Rejected(fault);
+                Some(SessionEvent::Rejected(fault))
+            }
+            (HandshakeState::Accepted, None) if self.is_last(part) => Some(SessionEvent::Rechecked),
+            _ => None,
+        }
+    }
+
+    /// The reply to a note that was to be stored.
+    ///
+    /// # Errors
+    /// One that it never has.
+    pub(super) fn on_note(&mut self, reply: Reply<'_>) -> Result<(), ProtocolError> {
+        self.identity.look.learn_stored(reply)?;
+        self.note_told();
+        Ok(())
+    }
+
+    /// The vote of a server that was asked whether it may vote, and has refused to say it if so.
+    pub(super) fn checked(&self, refused: Option<Fault>) -> Vote {
+        // What a handshake would have found is a fault of the handshake, whenever it is found.
+        let objection = self.identity.objection().map(|cause| Fault::new(Phase::Handshake, cause));
+        let fault = refused.map(|fault| Fault { phase: Phase::Reply, ..fault }).or(objection);
+        self.filtered(fault.map_or(Vote::Granted, Vote::Fault))
+    }
+
+    /// The event in the answer to an operation.
+    pub(super) fn judged(&self, sent: &SentOperation, answer: Answer) -> SessionEvent {
+        match (&answer, self.standing.rejection()) {
+            (Answer::Vote(Vote::Fault(reason)), rejection) if sent.asked.is_release() && reason.cause.is_not_run() => {
+                SessionEvent::NotRun(sent.ticket, *rejection.unwrap_or(reason))
+            }
+            (_, Some(&rejection)) if !self.counts_all_the_same(sent, &answer) => {
+                SessionEvent::Answered(sent.ticket, Answer::Vote(Vote::Fault(rejection)))
+            }
+            _ => SessionEvent::Answered(sent.ticket, answer),
+        }
+    }
+
+    /// A vote as far as it counts.
+    pub(super) fn filtered(&self, vote: Vote) -> Vote {
+        self.standing.rejection().copied().map_or(vote, Vote::Fault)
+    }
+
+    /// Whether an answer counts although the node may not vote:
+    /// * A key that is set or deleted by a duplicate URL is set or deleted on the server, and the URL that votes for
+    ///   the server may be refused because of it. A fence is excluded: it is raised on the connection that replied.
+    /// * A release is sent again in another form, because the key is to be deleted on every node.
+    fn counts_all_the_same(&self, sent: &SentOperation, answer: &Answer) -> bool {
+        let (is_release, is_duplicate) = (sent.asked.is_release(), self.standing.is_duplicate());
+        match answer {
+            Answer::Vote(Vote::Granted) => is_duplicate && (is_release || sent.asked.kind.fence().is_none()),
+            Answer::WrongForm => is_release || is_duplicate,
+            _ => false,
+        }
+    }
+
+    /// A node that does not tell what it remembers is not looked at again on this connection.
+    fn note_told(&mut self) {
+        self.node_key = self.node_key.take().filter(|_| self.identity.look.is_told());
+    }
+
+    /// Whether a look, or a handshake, is answered in full with this.
+    fn is_last(&self, part: Part) -> bool {
+        part == if self.node_key.is_some() { Part::NodeTime } else { Part::InfoReplication }
+    }
+}
