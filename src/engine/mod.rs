@@ -77,6 +77,5 @@ pub(crate) mod rounds;
 pub(crate) mod seat;
 mod socket_state;
 mod subscriber;
-mod trial;
 pub(crate) mod wait_registry;
 pub(crate) mod watchdog_thread;

@@ -18,7 +18,7 @@
 use super::Driver;
 use super::reactor::Reactor;
 use super::state::{Helper, State};
-use crate::os::sync::{MutexGuard, is_current, lock, spawn};
+use crate::os::sync::{JoinHandle, is_current, lock, spawn};
 use std::sync::PoisonError;
 use std::time::Duration;
 
@@ -30,20 +30,19 @@ impl<R: Reactor + Send + 'static> Driver<R> {
     /// Whether a thread that leaves is to start the helper. Other threads that are here, or entering, check that when
     /// they leave.
     pub(super) fn needs_helper(&self, state: &mut State<R>) -> bool {
-        let is_last = state.driver.is_absent() && !state.has_sleepers();
+        let is_last = state.driving.is_absent() && state.sleepers.is_empty();
         if !is_last || state.is_closing || state.helper == Helper::Awake || !state.reactor.has_work_left() {
             return false;
         }
-        let now = state.now;
-        let Some(due) = state.reactor.work_due(now) else { return false };
-        if state.helper == Helper::Asleep {
-            if due <= now {
-                self.helper_signal.notify_one();
-            }
-            return false;
+        let Some(due) = state.reactor.work_due(state.now) else { return false };
+        if state.helper == Helper::Absent {
+            state.helper = Helper::Awake;
+            return true;
         }
-        state.helper = Helper::Awake;
-        true
+        if due <= state.now {
+            self.helper_signal.notify_one();
+        }
+        false
     }
 
     pub(super) fn start_helper(&self) {
@@ -60,10 +59,8 @@ impl<R: Reactor + Send + 'static> Driver<R> {
             }
         };
         drop(noted);
-        // It has nothing left to do, and may be the caller.
-        if let Some(previous) = previous.filter(|thread| !is_current(thread)) {
-            let _ = previous.join();
-        }
+        // It has nothing left to do.
+        join(previous);
     }
 
     fn help(&self) {
@@ -78,8 +75,11 @@ impl<R: Reactor + Send + 'static> Driver<R> {
                     return self.leave(state);
                 }
                 Some(due) if now < due => {
-                    state.name_next_driver(&self.submissions);
-                    state = self.sleep_outside(state, due.since(now));
+                    state.hand_over(&self.submissions);
+                    state.helper = Helper::Asleep;
+                    let slept = self.helper_signal.wait_timeout(state, due.since(now).min(LONGEST_SLEEP));
+                    (state, _) = slept.unwrap_or_else(PoisonError::into_inner);
+                    state.helper = Helper::Awake;
                 }
                 Some(_) => {
                     drop(state);
@@ -93,14 +93,6 @@ impl<R: Reactor + Send + 'static> Driver<R> {
         }
     }
 
-    fn sleep_outside<'a>(&'a self, mut state: MutexGuard<'a, State<R>>, time: Duration) -> MutexGuard<'a, State<R>> {
-        state.helper = Helper::Asleep;
-        let slept = self.helper_signal.wait_timeout(state, time.min(LONGEST_SLEEP));
-        let (mut state, _) = slept.unwrap_or_else(PoisonError::into_inner);
-        state.helper = Helper::Awake;
-        state
-    }
-
     /// Ends the helper, and starts none any more.
     pub(crate) fn close(&self) {
         let mut state = self.enter_state(false);
@@ -109,8 +101,13 @@ impl<R: Reactor + Send + 'static> Driver<R> {
         self.helper_signal.notify_one();
         self.leave(state);
         let thread = lock(&self.helper_thread).take();
-        if let Some(thread) = thread.filter(|thread| !is_current(thread)) {
-            let _ = thread.join();
-        }
+        join(thread);
+    }
+}
+
+/// Waits for a thread to end, unless it is the caller.
+fn join(thread: Option<JoinHandle<()>>) {
+    if let Some(thread) = thread.filter(|thread| !is_current(thread)) {
+        let _ = thread.join();
     }
 }

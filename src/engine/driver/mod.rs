@@ -1,6 +1,6 @@
 //! How waiting threads share one reactor: one of them drives it for all.
 //!
-//! The reactor (connections, rounds in flight) stands under one mutex that is never held across a wait. One thread at
+//! The reactor (connections, rounds in flight) is under one mutex that is never held across a wait. One thread at
 //! a time is the *driver*: it begins what was submitted, sends it, polls, lets the reactor absorb what is ready, and
 //! stores each verdict where the thread sleeps that waits for it. No other thread needs the mutex.
 //!
@@ -13,11 +13,13 @@
 //!                                                               └───────► named, or late ──► begin, send, drive
 //! ```
 //!
-//! What comes while a batch is in flight waits until the batch is decided, or its [hold](batch) is over, and then
-//! leaves together: in one write to each node. While nothing is held, each thread sends its own submission at once.
+//! What is submitted while a batch is in flight waits until the batch is decided, or its [hold](batch) is over, and
+//! then leaves together: in one write to each node. While nothing is held, the queue is closed, and each thread sends
+//! its own submission at once. For a thread that is alone with its client, nothing is held.
 //!
 //! Invariants, each of which a model test breaks on purpose to see it fail:
-//! 1. While a thread sleeps undecided, there is a driver, or a thread that was named the next one and is awake.
+//! 1. While a thread sleeps undecided, there is a driver, a thread that was named the next one and is awake, or one on
+//!    its way to the mutex.
 //! 2. A verdict is stored before its thread is woken, in the cell where the thread looks.
 //! 3. A thread sleeps no longer than to its own deadline, whichever thread drives and however long. A submission that
 //!    was not begun within [`PATIENCE`] is begun by its own thread. A thread that has slept for [`POLL_PATIENCE`], and
@@ -26,12 +28,14 @@
 //! 4. Submissions are begun in their order, and a thread that enters the mutex begins them before its own: no command
 //!    overtakes the release before it.
 //! 5. While the queue of submissions is open, a thread has the duty to begin what is in it: the driver, the thread
-//!    named next, or one on its way to the mutex. What was begun is sent before the mutex is left.
+//!    named next, one on its way to the mutex, or if the driver polls for longer, one that sleeps until the hold is
+//!    over. What was begun is sent before the mutex is left.
 //! 6. While work is left that a thread could do and none waits for, there is a thread that does it: the last one that
 //!    leaves starts it.
 
 // Named, because model checks include this file from elsewhere.
 mod batch;
+mod driving;
 mod helper;
 mod reactor;
 mod sleepers;
@@ -42,15 +46,16 @@ mod wait_cell;
 use crate::algorithm::time::Timestamp;
 use crate::os::sync::{Condvar, JoinHandle, Mutex, MutexGuard, lock};
 pub(crate) use reactor::Reactor;
-use state::{DriverState, State};
+use sleepers::Sleeper;
+use state::State;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use submissions::Submissions;
+use submissions::{Submissions, Submitted};
 use wait_cell::WaitCell;
 pub(crate) use wait_cell::WaitSlot;
 
 /// How long a thread relies on another one that has the duty to begin its submission, or was named to drive. That one
-/// comes within microseconds, unless the processor runs other programs.
+/// has the mutex within microseconds, unless the processor runs other programs.
 const PATIENCE: Duration = Duration::from_millis(5);
 /// How long a thread relies on one poll of another thread before it looks for replies itself. The thread that polls
 /// may not come back: it may be in a signal handler of the program, or get no processor time. Long, because nothing is
@@ -59,7 +64,7 @@ const POLL_PATIENCE: Duration = Duration::from_millis(20);
 
 /// A reactor that threads drive in turn.
 pub(crate) struct Driver<R: Reactor> {
-    submissions: Submissions<R>,
+    submissions: Mutex<Submissions<R>>,
     state: Mutex<State<R>>,
     /// What the helper sleeps on, and its thread.
     helper_signal: Condvar,
@@ -75,8 +80,6 @@ struct OwnWait<T> {
     ticket: T,
     /// Whether its verdict can be stored where the thread sleeps.
     takes_verdict: bool,
-    /// With which batch it was begun.
-    batch: u64,
     /// For how long to sleep before the next look for replies.
     patience: Duration,
 }
@@ -84,7 +87,7 @@ struct OwnWait<T> {
 impl<R: Reactor + Send + 'static> Driver<R> {
     pub(crate) fn new(reactor: R) -> Arc<Driver<R>> {
         Arc::new_cyclic(|this| Driver {
-            submissions: Submissions::new(),
+            submissions: Mutex::new(Submissions::NONE),
             state: Mutex::new(State::new(reactor)),
             helper_signal: Condvar::new(),
             helper_thread: Mutex::new(None),
@@ -92,8 +95,9 @@ impl<R: Reactor + Send + 'static> Driver<R> {
         })
     }
 
-    /// Submits something at `now`, and waits for its verdict. `deadline` says until when at most, given whether
-    /// connections have to be made first. `queued` is called when it has its place: what is begun later goes behind it.
+    /// Submits something at `now`, the present time, and waits for its verdict. `deadline` returns until when at most,
+    /// given whether connections have to be made first. `queued` is called when it has its place: what is begun later
+    /// goes behind it.
     pub(crate) fn submit(
         &self,
         submission: R::Submission,
@@ -101,13 +105,29 @@ impl<R: Reactor + Send + 'static> Driver<R> {
         mut deadline: impl FnMut(bool) -> Timestamp,
         queued: impl FnOnce(),
     ) -> R::Verdict {
-        if let Some(mut queue) = self.submissions.open() {
-            let cell = queue.submit(submission);
+        let mut queue = lock(&self.submissions);
+        if queue.is_open {
+            let cell = WaitCell::new();
+            queue.list.push(Submitted::Awaited(submission, Arc::clone(&cell)));
             drop(queue);
             queued();
-            return self.await_verdict(cell, now, deadline);
+            return self.await_verdict(&cell, now, deadline);
         }
-        let mut state = self.enter_state(true);
+        let mut state = match self.state.try_lock() {
+            // Nothing is in a closed queue, and no time has passed.
+            Ok(mut state) => {
+                state.now = state.now.max(now);
+                state.begin_batch();
+                queue.is_open = state.batch.is_held();
+                drop(queue);
+                state
+            }
+            Err(_) => {
+                queue.is_open = true;
+                drop(queue);
+                self.enter_state(true)
+            }
+        };
         let (ticket, has_to_connect) = state.act(|reactor, now| reactor.begin(&submission, now));
         queued();
         self.see_through(state, ticket, deadline(has_to_connect))
@@ -115,12 +135,12 @@ impl<R: Reactor + Send + 'static> Driver<R> {
 
     /// Submits something that no thread waits for.
     pub(crate) fn post(&self, posting: R::Posting) {
-        if let Some(mut queue) = self.submissions.open() {
-            return queue.post(posting);
+        let mut queue = lock(&self.submissions);
+        if std::mem::replace(&mut queue.is_open, true) {
+            return queue.list.push(Submitted::Posted(posting));
         }
-        let mut state = self.enter_state(false);
-        state.act(|reactor, now| reactor.begin_posted(posting, now));
-        self.leave(state);
+        drop(queue);
+        self.enter(|reactor, now| reactor.begin_posted(posting, now));
     }
 
     /// Does something in the reactor that does not wait.
@@ -139,7 +159,7 @@ impl<R: Reactor + Send + 'static> Driver<R> {
     }
 
     /// Begins something in the reactor, waits until it is decided, and collects it. `begin` is given the time, and
-    /// gives the ticket and the deadline of the wait.
+    /// returns the ticket and the deadline of the wait.
     pub(crate) fn run<T>(
         &self,
         begin: impl FnOnce(&mut R, Timestamp) -> (R::Ticket, Timestamp),
@@ -148,7 +168,7 @@ impl<R: Reactor + Send + 'static> Driver<R> {
         let mut state = self.enter_state(false);
         let (ticket, deadline) = state.act(begin);
         // No verdict is stored for a thread that looks for itself.
-        let waited = self.wait(state, (ticket, deadline), false);
+        let waited = self.wait(state, ticket, deadline, false);
         let mut state = waited.unwrap_or_else(|_| lock(&self.state));
         let result = collect(&mut state.reactor, ticket);
         self.leave(state);
@@ -158,36 +178,34 @@ impl<R: Reactor + Send + 'static> Driver<R> {
     /// Waits for the verdict on what another thread has the duty to begin.
     fn await_verdict(
         &self,
-        cell: Arc<WaitCell<R::Verdict>>,
+        cell: &WaitCell<R::Verdict>,
         now: Timestamp,
         mut deadline: impl FnMut(bool) -> Timestamp,
     ) -> R::Verdict {
         let patience = deadline(false).since(now).min(PATIENCE);
         loop {
             if let Some(verdict) = cell.wait(patience) {
-                self.submissions.put_cell(cell);
                 return verdict;
             }
             // Named the next driver, or the thread that has the duty is late.
             let mut state = lock(&self.state);
             state.read_clock();
-            state.forget_named(&cell);
-            if cell.begun().is_none() {
+            state.driving.forget_named(cell.slot);
+            let sleeper = state.remove(cell.slot).or_else(|| {
                 state.begin_submitted(&self.submissions, true);
+                state.remove(cell.slot)
+            });
+            match sleeper {
+                Some(begun) => return self.see_through(state, begun.ticket, deadline(begun.has_to_connect)),
+                // It has its verdict.
+                None => self.leave(state),
             }
-            if let Some(begun) = cell.begun()
-                && let Some(ticket) = state.unregister(begun.waiter, &cell)
-            {
-                self.submissions.put_cell(cell);
-                return self.see_through(state, ticket, deadline(begun.has_to_connect));
-            }
-            self.leave(state);
         }
     }
 
     /// Waits for a submission that was begun.
     fn see_through(&self, state: Guard<'_, R>, ticket: R::Ticket, deadline: Timestamp) -> R::Verdict {
-        match self.wait(state, (ticket, deadline), true) {
+        match self.wait(state, ticket, deadline, true) {
             Err(verdict) => verdict,
             Ok(mut state) => {
                 let verdict = state.reactor.conclude(ticket);
@@ -203,126 +221,116 @@ impl<R: Reactor + Send + 'static> Driver<R> {
     fn wait<'a>(
         &'a self,
         mut state: Guard<'a, R>,
-        (ticket, deadline): (R::Ticket, Timestamp),
+        ticket: R::Ticket,
+        deadline: Timestamp,
         takes_verdict: bool,
     ) -> Result<Guard<'a, R>, R::Verdict> {
+        let mut wait = OwnWait { ticket, takes_verdict, patience: POLL_PATIENCE };
+        let own_batch = state.batch.number;
         state.reactor.assign(ticket, None);
         state.flush();
-        let (begun_at, batch) = (state.read_clock(), state.batch.number);
-        let mut wait = OwnWait { ticket, takes_verdict, batch, patience: POLL_PATIENCE };
-        let mut has_driven = false;
+        let begun_at = state.read_clock();
         while !state.reactor.is_decided(ticket) {
-            let now = state.now;
-            if now >= deadline {
+            if state.now >= deadline {
                 state.act(|reactor, now| reactor.expire(ticket, now));
                 return Ok(state);
             }
-            let time = deadline.since(now);
-            if state.driver.is_absent() {
-                has_driven = true;
-                state = self.drive(state, &wait, time);
-            } else {
-                has_driven = false;
-                if state.hold_to_end(now).is_zero() {
-                    // That may decide the ticket, when a connection turns out to be broken.
+            let mut until = deadline;
+            if state.driving.leaves_hold() {
+                if state.batch.is_hold_over(own_batch, state.now) {
                     state.begin_next_batch(&self.submissions);
                     state.flush();
-                } else {
-                    let time = time.min(state.hold_to_end(now));
-                    state = self.sleep(state, &mut wait, time)?;
+                    state.read_clock();
+                    // That may decide the ticket, if a connection turns out to be broken.
+                    if state.reactor.is_decided(ticket) {
+                        break;
+                    }
                 }
+                until = until.min(state.batch.held_until);
             }
+            if !state.driving.is_absent() {
+                state = self.sleep(state, &mut wait, until)?;
+                continue;
+            }
+            state = self.drive(state, until);
             if !state.reactor.is_decided(ticket) {
                 state.read_clock();
+                continue;
             }
-        }
-        if has_driven && takes_verdict {
-            state.learn(begun_at);
-            // The others of the batch are answered at almost the same time, and no thread has to be woken for that.
-            while state.driver.is_absent() && state.is_batch_in_flight(state.now) && state.now < deadline {
-                let time = deadline.since(state.now);
-                state = self.drive(state, &wait, time);
+            if takes_verdict {
+                state.learn(begun_at);
+                // The others of the batch are answered at almost the same time, and no thread has to be woken for that.
+                while state.driving.is_absent() && state.batch.is_in_flight(state.now) && state.now < deadline {
+                    state.read_clock();
+                    let until = deadline.min(state.batch.held_until);
+                    state = self.drive(state, until);
+                }
             }
+            break;
         }
         Ok(state)
     }
 
-    /// Drives once: polls, and lets the reactor absorb what is ready.
-    fn drive<'a>(&'a self, mut state: Guard<'a, R>, wait: &OwnWait<R::Ticket>, timeout: Duration) -> Guard<'a, R> {
-        let now = state.now;
-        let was_decided = state.reactor.is_decided(wait.ticket);
-        let hold = self.hold(&mut state, wait, now);
-        if state.reactor.is_decided(wait.ticket) != was_decided {
-            // By a connection that turned out to be broken.
-            return state;
-        }
-        state.driver_ends_hold = state.is_open;
-        let alone = state.is_alone();
-        let mut watch = state.reactor.watch(alone, now);
-        let number = state.begin_poll();
+    /// Drives once: polls until then at most, and lets the reactor absorb what is ready.
+    fn drive<'a>(&'a self, mut state: Guard<'a, R>, until: Timestamp) -> Guard<'a, R> {
+        let (now, is_alone, is_held) = (state.now, state.sleepers.is_alone(), state.batch.is_held());
+        let mut watch = state.reactor.watch(is_alone, now);
+        let poll = state.driving.begin_poll(is_held);
         drop(state);
-        R::poll(&mut watch, timeout.min(hold));
+        R::poll(&mut watch, until.since(now));
         let mut state = lock(&self.state);
-        state.end_poll(number);
+        state.driving.end_poll(poll);
         state.read_clock();
         state.act(|reactor, now| reactor.absorb(watch, now));
         state
     }
 
-    /// Begins and sends the next batch, if that may not wait any more. Gives how long the one after it may.
-    fn hold(&self, state: &mut Guard<'_, R>, wait: &OwnWait<R::Ticket>, now: Timestamp) -> Duration {
-        let is_own_due = wait.batch == state.batch.number && !state.reactor.is_decided(wait.ticket);
-        let is_answered = !is_own_due && state.batch.is_decided();
-        if state.is_open && is_answered || state.hold_left(now).is_zero() {
-            state.begin_next_batch(&self.submissions);
-            state.flush();
-        }
-        state.hold_left(now)
-    }
-
-    /// Sleeps until the ticket is decided, the thread is called to drive, or the time is up. An error is the verdict on
-    /// a submission.
+    /// Sleeps until the ticket is decided, the thread is called to drive, or the time has come. An error is the verdict
+    /// on a submission.
     fn sleep<'a>(
         &'a self,
         mut state: Guard<'a, R>,
         wait: &mut OwnWait<R::Ticket>,
-        time: Duration,
+        until: Timestamp,
     ) -> Result<Guard<'a, R>, R::Verdict> {
-        let cell = self.submissions.take_cell();
-        let waiter = state.register(&cell, wait.ticket, wait.takes_verdict);
-        let patience = if state.driver.is_polling() { wait.patience } else { PATIENCE };
-        let (asleep_since, polls) = (state.now, state.polls);
+        let &mut OwnWait { ticket, takes_verdict, .. } = wait;
+        let cell = WaitCell::new();
+        state.sleepers.on_other_thread();
+        // Not as a part of a batch.
+        state.insert(Sleeper { cell: Arc::clone(&cell), ticket, takes_verdict, batch: 0, has_to_connect: false });
+        let poll = state.driving.poll();
+        let patience = if poll.is_some() { wait.patience } else { PATIENCE };
+        let asleep_since = state.now;
         drop(state);
-        let verdict = cell.wait(time.min(patience));
-        if let Some(verdict) = verdict {
-            self.submissions.put_cell(cell);
+        if let Some(verdict) = cell.wait(until.since(asleep_since).min(patience)) {
             return Err(verdict);
         }
         let mut state = lock(&self.state);
-        let is_undecided = state.unregister(waiter, &cell).is_some();
-        // This thread was named, or the one that was has not come in time.
         let now = state.read_clock();
-        let is_late = is_undecided && now.since(asleep_since) >= patience;
-        if state.driver.is_named(&cell) || is_late && !state.driver.is_polling() {
-            state.driver = DriverState::Absent;
-        } else if is_late && state.polls == polls {
-            state.look();
-            if state.reactor.is_decided(wait.ticket) {
-                state.depose();
-            }
+        if state.remove(cell.slot).is_none() {
+            // The ticket is decided, perhaps after the time was up.
+            return match cell.wait(Duration::ZERO) {
+                Some(verdict) => {
+                    self.leave(state);
+                    Err(verdict)
+                }
+                None => Ok(state),
+            };
         }
-        if is_late {
+        state.driving.forget_named(cell.slot);
+        if now.since(asleep_since) >= patience {
             wait.patience = wait.patience.saturating_mul(2);
-        }
-        let verdict = cell.take();
-        self.submissions.put_cell(cell);
-        match verdict {
-            Some(verdict) => {
-                self.leave(state);
-                Err(verdict)
+            // The one that was named has not come in time.
+            state.driving.forget_late();
+            if poll.is_some() && state.driving.poll() == poll {
+                state.look();
+                if state.reactor.is_decided(ticket) {
+                    state.driving.depose();
+                }
+                state.read_clock();
             }
-            None => Ok(state),
         }
+        Ok(state)
     }
 
     /// Takes the mutex, and begins what was submitted before. `will_wait`: the caller submits, and waits for that.
@@ -335,10 +343,7 @@ impl<R: Reactor + Send + 'static> Driver<R> {
 
     /// Leaves the mutex: nothing stays unsent, and a thread drives if one has to.
     fn leave(&self, mut state: Guard<'_, R>) {
-        state.close_unknown_hold(&self.submissions);
-        state.flush();
-        state.name_next_driver(&self.submissions);
-        state.wake_deposed();
+        state.hand_over(&self.submissions);
         if self.needs_helper(&mut state) {
             drop(state);
             self.start_helper();

@@ -27,7 +27,8 @@ pub(crate) trait Reactor {
     fn conclude(&mut self, ticket: Self::Ticket) -> Self::Verdict;
     /// Whether there is nothing left to wait for.
     fn is_decided(&self, ticket: Self::Ticket) -> bool;
-    /// Says which waiter to note when the ticket is decided; none while its owner is awake.
+    /// Sets the slot to report when the ticket is decided. None: its owner is awake. A slot stays when its owner wakes
+    /// up, and is then reported in vain.
     fn assign(&mut self, ticket: Self::Ticket, slot: Option<WaitSlot>);
     /// The owner's deadline has come: decides the ticket, unless there is more to wait for.
     fn expire(&mut self, ticket: Self::Ticket, now: Timestamp);

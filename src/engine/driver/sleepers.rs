@@ -2,7 +2,11 @@
 
 use super::reactor::Reactor;
 use super::wait_cell::{WaitCell, WaitSlot};
+use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// So many solitary waits in a row show that no other thread uses the client.
+const SOLITARY_WAITS: u32 = 64;
 
 /// One thread that sleeps.
 pub(super) struct Sleeper<R: Reactor> {
@@ -10,71 +14,57 @@ pub(super) struct Sleeper<R: Reactor> {
     pub(super) ticket: R::Ticket,
     /// Whether it wants the verdict stored. Otherwise it is only called, and looks for itself.
     pub(super) takes_verdict: bool,
-    /// The batch that it was begun with.
+    /// The batch that it was begun with. Zero if it has been awake since.
     pub(super) batch: u64,
-    /// Where it stands among those of its kind.
-    position: usize,
+    /// Whether connections had to be made first when it was begun.
+    pub(super) has_to_connect: bool,
 }
 
 /// All of them.
 pub(super) struct Sleepers<R: Reactor> {
-    entries: Vec<Option<Sleeper<R>>>,
-    unused: Vec<u32>,
-    /// Those that are only called, and those that take a verdict.
-    kinds: [Vec<WaitSlot>; 2],
+    by_slot: BTreeMap<WaitSlot, Sleeper<R>>,
+    /// How many more waits have to be solitary.
+    until_alone: u32,
 }
 
 impl<R: Reactor> Sleepers<R> {
     pub(super) fn new() -> Sleepers<R> {
-        Sleepers { entries: Vec::new(), unused: Vec::new(), kinds: [Vec::new(), Vec::new()] }
+        Sleepers { by_slot: BTreeMap::new(), until_alone: 0 }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.kinds.iter().all(Vec::is_empty)
+        self.by_slot.is_empty()
     }
 
-    pub(super) fn insert(
-        &mut self,
-        cell: &Arc<WaitCell<R::Verdict>>,
-        ticket: R::Ticket,
-        takes_verdict: bool,
-        batch: u64,
-    ) -> WaitSlot {
-        let index = self.unused.pop().unwrap_or_else(|| {
-            self.entries.push(None);
-            (self.entries.len() - 1) as u32
-        });
-        let id = WaitSlot(index);
-        let kind = &mut self.kinds[usize::from(takes_verdict)];
-        let waiter = Sleeper { cell: Arc::clone(cell), ticket, takes_verdict, batch, position: kind.len() };
-        kind.push(id);
-        self.entries[index as usize] = Some(waiter);
-        id
+    pub(super) fn insert(&mut self, sleeper: Sleeper<R>) {
+        self.by_slot.insert(sleeper.cell.slot, sleeper);
     }
 
-    /// Whether the waiter of this slot sleeps on this cell.
-    pub(super) fn is_on(&self, id: WaitSlot, cell: &Arc<WaitCell<R::Verdict>>) -> bool {
-        let waiter = self.entries.get(id.0 as usize).and_then(Option::as_ref);
-        waiter.is_some_and(|waiter| Arc::ptr_eq(&waiter.cell, cell))
-    }
-
-    /// Removes a waiter, unless that was done before.
-    pub(super) fn remove(&mut self, id: WaitSlot) -> Option<Sleeper<R>> {
-        let waiter = self.entries.get_mut(id.0 as usize)?.take()?;
-        self.unused.push(id.0);
-        let kind = &mut self.kinds[usize::from(waiter.takes_verdict)];
-        kind.swap_remove(waiter.position);
-        if let Some(&moved) = kind.get(waiter.position)
-            && let Some(moved) = &mut self.entries[moved.0 as usize]
-        {
-            moved.position = waiter.position;
-        }
-        Some(waiter)
+    /// Removes a sleeper, unless that was done before.
+    pub(super) fn remove(&mut self, slot: WaitSlot) -> Option<Sleeper<R>> {
+        self.by_slot.remove(&slot)
     }
 
     /// The one that had better drive: one that takes a verdict is done soon, and drives for itself.
-    pub(super) fn next_driver(&self) -> Option<&Arc<WaitCell<R::Verdict>>> {
-        let id = self.kinds[1].last().or(self.kinds[0].last())?;
-        self.entries[id.0 as usize].as_ref().map(|waiter| &waiter.cell)
+    pub(super) fn next_driver(&self) -> Option<Arc<WaitCell<R::Verdict>>> {
+        let next = self.by_slot.values().max_by_key(|sleeper| sleeper.takes_verdict);
+        next.map(|sleeper| Arc::clone(&sleeper.cell))
+    }
+
+    /// Another thread uses the client.
+    pub(super) fn on_other_thread(&mut self) {
+        self.until_alone = SOLITARY_WAITS;
+    }
+
+    /// A thread has waited, and driven for itself.
+    pub(super) fn on_wait(&mut self) {
+        if self.is_empty() {
+            self.until_alone = self.until_alone.saturating_sub(1);
+        }
+    }
+
+    /// Whether no other thread uses the client.
+    pub(super) fn is_alone(&self) -> bool {
+        self.is_empty() && self.until_alone == 0
     }
 }

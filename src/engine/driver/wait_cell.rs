@@ -1,79 +1,42 @@
-//! Wait slots: what a thread sleeps on until it has its verdict.
+//! Wait cells: what a thread sleeps on until it has its verdict, or is to look for itself.
 
 use crate::os::sync::{Condvar, Mutex, lock};
-use std::sync::PoisonError;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-/// What one thread sleeps on. A verdict is stored before the notification, and the thread takes it from here without
-/// another lock.
+/// What one thread sleeps on, once. What it is woken with is stored before the notification, and the thread takes it
+/// from here without another lock.
 pub(super) struct WaitCell<V> {
-    state: Mutex<CellState<V>>,
+    pub(super) slot: WaitSlot,
+    /// Set when the thread is woken: with its verdict, or with none to look at the connections and rounds itself.
+    woken: Mutex<Option<Option<V>>>,
     signal: Condvar,
 }
 
-struct CellState<V> {
-    verdict: Option<V>,
-    /// The thread is to look at the connections and rounds itself.
-    is_called: bool,
-    /// Where the wait is registered, once the submission was begun.
-    begun: Option<Begun>,
-}
-
-/// How a submission was begun.
-#[derive(Clone, Copy)]
-pub(super) struct Begun {
-    pub(super) waiter: WaitSlot,
-    pub(super) has_to_connect: bool,
-}
-
-/// A registered waiter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct WaitSlot(pub(super) u32);
+/// The number of a wait cell. No other cell has had it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct WaitSlot(u64);
 
 impl<V> WaitCell<V> {
-    pub(super) fn new() -> WaitCell<V> {
-        let state = CellState { verdict: None, is_called: false, begun: None };
-        WaitCell { state: Mutex::new(state), signal: Condvar::new() }
+    pub(super) fn new() -> Arc<WaitCell<V>> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let slot = WaitSlot(NEXT.fetch_add(1, Ordering::Relaxed));
+        Arc::new(WaitCell { slot, woken: Mutex::new(None), signal: Condvar::new() })
     }
 
-    /// Notes that the submission was begun.
-    pub(super) fn begin(&self, begun: Begun) {
-        lock(&self.state).begun = Some(begun);
-    }
-
-    pub(super) fn begun(&self) -> Option<Begun> {
-        lock(&self.state).begun
-    }
-
-    /// Stores the verdict, and wakes the thread.
-    pub(super) fn decide(&self, verdict: V) {
-        lock(&self.state).verdict = Some(verdict);
+    /// Wakes the thread: with its verdict, or to look for itself.
+    pub(super) fn wake(&self, verdict: Option<V>) {
+        *lock(&self.woken) = Some(verdict);
         self.signal.notify_one();
     }
 
-    /// Wakes the thread to look for itself.
-    pub(super) fn call(&self) {
-        lock(&self.state).is_called = true;
-        self.signal.notify_one();
-    }
-
-    /// Sleeps until there is a verdict, the thread is called, or the time is up.
+    /// Sleeps until the thread is woken, or the time is up. Returns the verdict, if there is one.
     pub(super) fn wait(&self, time: Duration) -> Option<V> {
-        let mut state = lock(&self.state);
-        if state.verdict.is_none() && !state.is_called && !time.is_zero() {
-            (state, _) = self.signal.wait_timeout(state, time).unwrap_or_else(PoisonError::into_inner);
+        let mut woken = lock(&self.woken);
+        if woken.is_none() && !time.is_zero() {
+            (woken, _) = self.signal.wait_timeout(woken, time).unwrap_or_else(PoisonError::into_inner);
         }
-        state.is_called = false;
-        state.verdict.take()
-    }
-
-    /// The verdict, if there is one.
-    pub(super) fn take(&self) -> Option<V> {
-        lock(&self.state).verdict.take()
-    }
-
-    /// Prepares the cell for another wait.
-    pub(super) fn reset(&self) {
-        *lock(&self.state) = CellState { verdict: None, is_called: false, begun: None };
+        woken.take().flatten()
     }
 }

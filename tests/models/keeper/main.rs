@@ -44,8 +44,6 @@ mod engine {
     pub(crate) mod local_queue;
     #[path = "../../../../src/engine/rounds/mod.rs"]
     pub(crate) mod rounds;
-    #[path = "../../../../src/engine/trial.rs"]
-    mod trial;
     #[path = "../../../../src/engine/watchdog_thread/mod.rs"]
     pub(crate) mod watchdog_thread;
 }
