@@ -44,6 +44,11 @@ impl NodeSet {
     /// No node.
     pub const EMPTY: NodeSet = NodeSet(0);
 
+    /// One node.
+    pub const fn only(node: NodeId) -> NodeSet {
+        NodeSet(1 << node.0)
+    }
+
     /// Adds a node; true when it was not in the set.
     pub fn insert(&mut self, node: NodeId) -> bool {
         let before = self.0;

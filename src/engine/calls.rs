@@ -31,7 +31,7 @@ use crate::os::transport::TransportConfig;
 use crate::os::waker::Waker;
 use crate::protocol::endpoint::Endpoint;
 use crate::protocol::lock_key::LockKey;
-use crate::protocol::operation::Departure;
+use crate::protocol::operation::{Departure, Verb};
 use crate::protocol::session::Ticket;
 use std::io;
 use std::ops::ControlFlow;
@@ -111,7 +111,7 @@ impl Engine {
             .collect();
         let has_messages = config.release_notifications;
         let nodes = Nodes::new(connections, Arc::clone(&clock), Arc::clone(&waker), config);
-        let has_woken = nodes.has_woken();
+        let has_woken = Arc::clone(&nodes.subscribers.registry.has_woken);
         let driver = Driver::new(nodes);
         Ok(Engine { driver, clock, node_timeout, waker, has_woken, has_messages, channel_watch: Arc::default() })
     }
@@ -153,7 +153,7 @@ impl Engine {
             Some(seat) => {
                 let mut until = t0.steady;
                 let begin = |nodes: &mut Nodes, now| {
-                    nodes.wait_registry().look_into(seat.entry().number);
+                    nodes.subscribers.registry.look_into(seat.entry().number);
                     let ticket = nodes.acquire(&request, now);
                     until = deadline(nodes.has_to_connect(now));
                     (ticket, until)
@@ -195,7 +195,7 @@ impl Engine {
             return None;
         }
         self.driver.enter(|nodes, now| {
-            keys.iter().filter_map(|key| nodes.wait_registry().woke_another(key.as_bytes(), now)).max()
+            keys.iter().filter_map(|key| nodes.subscribers.registry.woke_another(key.as_bytes(), now)).max()
         })
     }
 
@@ -203,14 +203,15 @@ impl Engine {
     pub(crate) fn store(&self, key: &[u8], kind: LockKind, entry: Entry, ticket: u64, nodes: NodeSet) {
         let (entry, ticket) = (Some(entry), TicketRequest::Fixed(ticket));
         let request = TakeRequest { entry, ticket, stores_only: true, ..TakeRequest::WITHOUT_ENTRY };
-        self.driver.enter(|all, now| all.store(key, kind, request, nodes, now));
+        let verb = Verb::Take { ttl_millis: 0, request };
+        self.driver.enter(|all, now| all.update_queue(key, kind, verb, nodes, now));
     }
 
     /// Removes a call's entry on these nodes, or without one tells those that wait, and does not wait for that.
     pub(crate) fn leave(&self, key: &[u8], kind: LockKind, entry: Option<Entry>, nodes: NodeSet) {
         self.driver.enter(|all, now| {
-            entry.into_iter().for_each(|entry| all.wait_registry().leave(entry.number));
-            all.leave(key, kind, entry, nodes, now);
+            entry.into_iter().for_each(|entry| all.subscribers.registry.leave(entry.number));
+            all.update_queue(key, kind, Verb::Leave(entry), nodes, now);
         });
     }
 
@@ -409,7 +410,8 @@ impl Engine {
                 },
             );
         }
-        self.driver.enter(Nodes::end_background);
+        // Their outcome is still counted.
+        self.driver.enter(|nodes, now| nodes.expire_background(Timestamp::NEVER, now));
     }
 }
 

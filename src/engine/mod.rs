@@ -16,7 +16,7 @@
 //! | 6 | The thread begins the attempt, and drives or sleeps until it is decided; or leaves it in the queue of a thread that begins it with others | [`Driver::submit`](driver::Driver::submit) | `engine/driver/mod.rs` |
 //! | 7 | A node that cannot be asked votes with its fault at once; the others are asked | [`Nodes::acquire`](nodes::Nodes::acquire) | `engine/nodes/requests.rs` |
 //! | 8 | The attempt gets a round: a tally, and a ticket that names it | [`Rounds::open_command`](rounds::Rounds::open_command) | `engine/rounds/mod.rs` |
-//! | 9 | The nodes that follow the log are asked by one entry in it; each node that is apart, by its own connection's queue | `Nodes::queue` | `engine/nodes/following.rs` |
+//! | 9 | The nodes that follow the log are asked by one entry in it; each node that is apart, by its own connection's queue | `Following::queue` | `engine/nodes/following.rs` |
 //! | 10 | The log notes which reply is expected of each, behind those to earlier commands | `Log::append` | `protocol/session/log.rs` |
 //! | 11 | The command is encoded: `SET key token NX PX ttl` | `command::acquire` | `protocol/command.rs` |
 //! | 12 | The bytes of all threads leave in one write per node | [`NodeConnection::flush`](node_connection::NodeConnection::flush) | `engine/node_connection/mod.rs` |
@@ -49,7 +49,7 @@
 //! | 6 | The thread sleeps, or drives | [`Seat::wait`](seat::Seat::wait) | `engine/seat.rs` |
 //! | 7 | A message is read from a subscriber connection, and wakes the call | `Subscribers::read` | `engine/nodes/subscribers.rs` |
 //! | 8 | The state machine says when to ask because of it | `QueuedCall::due` | `algorithm/queue/mod.rs` |
-//! | 9 | The entry is removed by the release, or when the call gives up | [`Nodes::leave`](nodes::Nodes::leave) | `engine/nodes/queueing.rs` |
+//! | 9 | The entry is removed by the release, or when the call gives up | [`Nodes::update_queue`](nodes::Nodes::update_queue) | `engine/nodes/queueing.rs` |
 //!
 //! # The path of a release that a node has not run
 //!
@@ -62,8 +62,8 @@
 //! | 5 | The kept releases of a node, by the end of their keys; beyond a limit the first is dropped | `PendingReleases::insert` | `engine/node_connection/pending.rs` |
 //! | 6 | The driver makes connections again, drops what has ended and sends the rest, after each poll | `Nodes::serve_pending` | `engine/nodes/pending.rs` |
 //! | 7 | When the last thread leaves and releases are left or unanswered, or nodes are being judged, the helper drives, at once or when no thread has looked for the answers | `start_helper` | `engine/driver/helper.rs` |
-//! | 8 | A call such as `flush_releases` waits until releases are sent, answered or run | `UnsettledReleases::notify` | `engine/nodes/unsettled.rs` |
-//! | 9 | The outcome of a release that no thread waits for is reported as an event | `BackgroundReleases::follow` | `engine/nodes/background.rs` |
+//! | 8 | A call such as `flush_releases` waits until releases are sent, answered or run | `Nodes::end_settled` | `engine/nodes/pending.rs` |
+//! | 9 | The outcome of a release that no thread waits for is reported as an event | [`Rounds::report_verdict`](rounds::Rounds::report_verdict) | `engine/rounds/mod.rs` |
 
 mod busy_poll;
 pub(crate) mod calls;

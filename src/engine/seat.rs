@@ -8,6 +8,7 @@ use crate::algorithm::lock_kind::LockKind;
 use crate::algorithm::node::NodeSet;
 use crate::algorithm::queue::Entry;
 use crate::algorithm::time::Timestamp;
+use crate::protocol::operation::Verb;
 use std::sync::Arc;
 
 /// The registration of such a call. Dropping it removes its entries from the queues, unless the call has won.
@@ -40,22 +41,25 @@ impl Seat<'_> {
 
     /// Has these nodes remove the entry. The call goes on to wait.
     pub(crate) fn step_aside(&self, nodes: NodeSet) {
-        let (key, kind) = (self.key.as_bytes(), self.kind);
-        self.driver.enter(|all, now| all.leave(key, kind, Some(self.entry), nodes, now));
+        let (key, leave) = (self.key.as_bytes(), Verb::Leave(Some(self.entry)));
+        self.driver.enter(|all, now| all.update_queue(key, self.kind, leave, nodes, now));
     }
 
     /// Waits until then at the latest, and returns what has arrived.
     pub(crate) fn wait(&self, until: Timestamp) -> Wakening {
         self.driver.run(
             |nodes, now| (nodes.sleep(self.entry.number, now), until),
-            |nodes, ticket| nodes.wake(ticket, self.entry.number),
+            |nodes, ticket| {
+                nodes.rounds.unrefer(ticket);
+                nodes.subscribers.registry.wake(self.entry.number)
+            },
         )
     }
 
     /// Whether every release by a quorum is certain to be noticed, though these nodes have no entry.
     pub(crate) fn is_attentive(&self, unstored: NodeSet) -> bool {
         self.driver.enter(|nodes, now| {
-            let registry = nodes.wait_registry();
+            let registry = &mut nodes.subscribers.registry;
             registry.is_attentive_without(unstored) && !registry.misses_messages(self.key.as_bytes(), now)
         })
     }
@@ -68,7 +72,7 @@ impl Seat<'_> {
     /// The lock has changed hands, and no message arrived. Before the channel is subscribed to, none can.
     pub(crate) fn record_missed_message(&self) {
         self.driver.enter(|nodes, now| {
-            let registry = nodes.wait_registry();
+            let registry = &mut nodes.subscribers.registry;
             if registry.is_attentive() {
                 registry.record_missed_message(self.key.as_bytes(), now);
             }
@@ -78,7 +82,7 @@ impl Seat<'_> {
     /// The call has won the lock, and has it until then unless that is extended: its release removes the entry.
     pub(crate) fn win(mut self, until: Timestamp) {
         self.has_won = true;
-        self.driver.enter(|nodes, _| nodes.wait_registry().hold(self.entry.number, until));
+        self.driver.enter(|nodes, _| nodes.subscribers.registry.hold(self.entry.number, until));
     }
 }
 
@@ -87,8 +91,8 @@ impl Drop for Seat<'_> {
         let Seat { ref key, kind, entry, may_have, has_won, .. } = *self;
         self.driver.enter(|nodes, now| {
             if !has_won {
-                nodes.wait_registry().leave(entry.number);
-                nodes.leave(key.as_bytes(), kind, Some(entry), may_have, now);
+                nodes.subscribers.registry.leave(entry.number);
+                nodes.update_queue(key.as_bytes(), kind, Verb::Leave(Some(entry)), may_have, now);
             }
             nodes.note_wait_ended(now);
         });

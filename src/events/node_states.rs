@@ -119,7 +119,7 @@ impl NodeStates {
 
     /// The quarantine has ended. Reported if its beginning was.
     pub(crate) fn quarantine_ended(&mut self, node: NodeId) {
-        let node_alone = NodeSet::from_iter([node]);
+        let node_alone = NodeSet::only(node);
         self.unreported_quarantined = self.unreported_quarantined.without(node_alone);
         if self.reported_quarantined.contains(node) {
             self.reported_quarantined = self.reported_quarantined.without(node_alone);

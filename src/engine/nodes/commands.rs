@@ -31,9 +31,10 @@ impl InTurn {
 pub(super) struct Commands {
     /// For how long nodes keep the key of a fenced lock.
     retention_millis: u64,
-    unsent: NodeSet,
-    /// When the latest of those commands was queued.
-    queued_at: Timestamp,
+    /// The nodes to write to.
+    pub(super) unsent: NodeSet,
+    /// When the latest command for them was queued.
+    pub(super) queued_at: Timestamp,
 }
 
 impl Commands {
@@ -61,20 +62,5 @@ impl Commands {
     pub(super) fn on_queued(&mut self, nodes: NodeSet, now: Timestamp) {
         self.unsent = self.unsent.union(nodes);
         self.queued_at = self.queued_at.max(now);
-    }
-
-    /// The connections of these nodes have opened, and something was queued on them before.
-    pub(super) fn on_opened(&mut self, nodes: NodeSet) {
-        self.unsent = self.unsent.union(nodes);
-    }
-
-    /// The nodes to write to.
-    pub(super) fn unsent(&self) -> NodeSet {
-        self.unsent
-    }
-
-    /// Takes the nodes to write to, and when the latest command for them was queued.
-    pub(super) fn take_unsent(&mut self) -> (NodeSet, Timestamp) {
-        (std::mem::take(&mut self.unsent), self.queued_at)
     }
 }

@@ -12,7 +12,7 @@ use crate::engine::node_connection::Received;
 use crate::engine::rounds::{Purpose, Refusal};
 use crate::protocol::lock_key;
 use crate::protocol::operation::{Operation, Verb};
-use crate::protocol::session::{Answer, PlainVote, SessionEvent, Ticket, Wakes};
+use crate::protocol::session::{Answer, Inspected, PlainVote, SessionEvent, Ticket, Wakes};
 use std::time::Duration;
 
 impl Nodes {
@@ -44,7 +44,10 @@ impl Nodes {
             self.flush_pending(node, now);
         }
         if !self.following.counting.contains(node) {
-            self.follow_or_leave(node);
+            let connection = &mut self.connections[node.index()];
+            let follows = self.following.follow_or_leave(node, connection, &mut self.poll);
+            let counts = follows && self.counts_as_it_is(node);
+            self.following.counting.set(node, counts);
         }
         if self.node(node).has_unsent(&self.following.log) {
             // A release goes out again: in another form, or because it was pending. Or the handshake of TLS is over,
@@ -52,6 +55,16 @@ impl Nodes {
             let _ = self.flush_node(node, now);
         }
         true
+    }
+
+    /// Whether nothing is known of a node that follows which would change its votes, or which a vote would change.
+    fn counts_as_it_is(&self, node: NodeId) -> bool {
+        let connection = self.node(node);
+        self.states.is_up(node)
+            && !self.states.is_refusing(node)
+            && !self.incarnations.is_doubtful(node)
+            && !connection.quarantine.is_on()
+            && !connection.is_suspect()
     }
 
     /// Hands out what the bytes of a connection mean. True when the node has answered whether a lock may be acquired or
@@ -122,29 +135,38 @@ impl Nodes {
         false
     }
 
+    /// Takes which holder the node has answered. Apart from what runs for each reply.
+    #[inline(never)]
+    fn note_inspected(&mut self, ticket: Ticket, node: NodeId, inspected: &mut Inspected, now: Timestamp) {
+        if let Some(inspection) = self.rounds.inquiry(ticket) {
+            inspection.record_waiting(inspected.waiting);
+            inspected.occupant.take().into_iter().for_each(|occupant| inspection.record(node, occupant, now));
+        }
+    }
+
     /// Counts the vote in an answer, and records whatever else the answer contains.
     fn on_answer(&mut self, ticket: Ticket, node: NodeId, answer: &Answer, now: Timestamp) -> bool {
         self.take_wakes(node, ticket, now);
-        let (vote, fence, refusal) = match answer {
-            Answer::Vote(vote) => (*vote, None, None),
-            Answer::Fence(fence) => (Vote::Granted, Some(*fence), None),
-            Answer::Held(left) => (Vote::Refused, None, Some(Refusal::Until(now.after(*left)))),
-            Answer::RefusedFor(vote, keys) => (*vote, None, Some(Refusal::Keys(*keys))),
+        let (mut cast, mut refusal) = (NodeVote { ticket, node, vote: Vote::Refused, fence: None }, None);
+        match answer {
+            Answer::Vote(vote) => cast.vote = *vote,
+            Answer::Fence(fence) => (cast.vote, cast.fence) = (Vote::Granted, Some(*fence)),
+            Answer::Held(left) => refusal = Some(Refusal::Until(now.after(*left))),
+            Answer::RefusedFor(vote, keys) => (cast.vote, refusal) = (*vote, Some(Refusal::Keys(*keys))),
             Answer::Queued(reply) => {
                 self.rounds.record_queue_reply(ticket, node, reply);
-                let refusal = match reply.held {
+                refusal = match reply.held {
                     Some(Duration::ZERO) => None,
                     Some(left) => Some(Refusal::Until(now.after(left))),
                     None => Some(Refusal::Endless),
                 };
-                (Vote::Refused, None, refusal)
             }
             Answer::WrongForm => {
                 self.resend(node, ticket, now);
                 return false;
             }
-        };
-        let is_usable = self.count_vote(&mut NodeVote { ticket, node, vote, fence }, now);
+        }
+        let is_usable = self.count_vote(&mut cast, now);
         if let Some(refusal) = refusal {
             self.rounds.record_refusal(ticket, node, refusal);
         }
@@ -185,7 +207,7 @@ impl Nodes {
                 self.subscribers.registry.note_woken(key, now);
             }
             if wakes.more & 1 << part != 0 && self.subscribers.may_repeat(now) {
-                self.queue_entry(key, leave, NodeSet::from_iter([node]), now);
+                self.queue_entry(key, leave, NodeSet::only(node), now);
             }
         }
     }

@@ -32,7 +32,7 @@ pub(super) struct Incarnations {
     /// The last look at each node, over all its connections.
     last: Vec<Option<Look>>,
     /// Those that have lost their data since the locks of this client were last set again.
-    returned: NodeSet,
+    pub(super) returned: NodeSet,
 }
 
 /// The times of the last look at a node.
@@ -102,11 +102,6 @@ impl Incarnations {
         }
     }
 
-    /// The nodes that have lost their data since this was asked last.
-    pub(super) fn take_returned(&mut self) -> NodeSet {
-        std::mem::take(&mut self.returned)
-    }
-
     /// When the judging continues without the nodes that are late.
     pub(super) fn due(&self) -> Timestamp {
         self.judging.as_ref().map_or(Timestamp::NEVER, |judging| judging.deadline)
@@ -145,11 +140,6 @@ impl Incarnations {
             cast.vote = counted;
         }
         false
-    }
-
-    /// Whether a node does not count before others have replied that were not heard of.
-    pub(super) fn awaits_others(&self) -> bool {
-        !self.unheard.is_empty() && self.rules.awaits_others(&self.seen)
     }
 
     /// What the node remembers of itself.

@@ -11,13 +11,15 @@ use super::Nodes;
 use super::incarnations::{Incarnations, Judging, LookTimes, Stage};
 use super::vote_filter::{NodeVote, in_quarantine};
 use crate::algorithm::detail::Detail;
-use crate::algorithm::fault::{Fault, Phase};
+use crate::algorithm::fault::{Cause, Fault, Phase};
+use crate::algorithm::incarnation::mismatch::Mismatch;
 use crate::algorithm::incarnation::{Look, MOMENT, Origin, Seen, Standing};
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::quarantine::{RestartPolicy, UNTRUSTED};
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Vote;
 use crate::engine::node_connection::NodeConnection;
+use crate::events::event_queue::PendingEvent;
 use crate::os::clock;
 use crate::protocol::session::{HandshakeState, Ticket};
 use std::time::Duration;
@@ -63,6 +65,25 @@ impl Nodes {
         }
         self.incarnations.note_answer(node, Timestamp::NEVER);
         self.judge(now);
+    }
+
+    /// Reports how what the node remembers does not fit this client: once for each change, and not for each look. While
+    /// it is silent, as one that stores nothing, what was last known holds.
+    fn report_mismatches(&mut self, node: NodeId) {
+        let seen = &self.incarnations.seen[node.index()];
+        if *seen == Seen::Silent {
+            return;
+        }
+        let mut mismatches = self.incarnations.rules.mismatches(seen, self.connections.len());
+        let refusal = self.connections[node.index()].session.identity().look.refusal;
+        if *seen == Seen::Untold && refusal == Some(Cause::NoPermission) {
+            mismatches.push(Mismatch::Rights);
+        }
+        let reported = &mut self.incarnations.mismatches[node.index()];
+        for &mismatch in mismatches.iter().filter(|mismatch| !reported.contains(mismatch)) {
+            self.states.push(PendingEvent::Mismatched(node, mismatch));
+        }
+        *reported = mismatches;
     }
 
     /// The connection is lost, or the node may not vote on it.
@@ -118,8 +139,10 @@ impl Nodes {
 
     /// Judges the nodes, as far as that is possible now.
     pub(super) fn judge(&mut self, now: Timestamp) {
-        let is_to_note = self.incarnations.rules.is_open(&self.incarnations.seen);
-        if self.incarnations.judging.is_none() && (is_to_note || self.incarnations.awaits_others()) {
+        let Incarnations { rules, seen, unheard, judging, .. } = &self.incarnations;
+        let is_to_note = rules.is_open(seen);
+        // A node may not count before others have replied that were not heard of.
+        if judging.is_none() && (is_to_note || !unheard.is_empty() && rules.awaits_others(seen)) {
             let limit = if is_to_note { now.before(self.incarnations.node_timeout) } else { Timestamp::ORIGIN };
             self.look_at(self.looked_at_before(limit, now), Stage::Looking, now);
         }

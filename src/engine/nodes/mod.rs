@@ -8,22 +8,18 @@
 //! hands out the replies, [`vote_filter`] judges them, [`pending`] sends again what a node has not run, [`subscribers`]
 //! receives what calls that wait are told, and [`queueing`] stores and removes their entries.
 
-mod background;
 pub(super) mod commands;
 mod dispatch;
 mod following;
 mod incarnations;
-mod inspect;
 mod judging;
-mod mismatches;
 mod pending;
 mod poll_list;
 mod queueing;
 pub(crate) mod requests;
 pub(crate) mod status;
 pub(super) mod submission;
-mod subscribers;
-mod unsettled;
+pub(super) mod subscribers;
 mod vote_filter;
 
 use super::driver::{Reactor, WaitSlot};
@@ -40,16 +36,15 @@ use crate::events::node_states::NodeStates;
 use crate::os::waker::Waker;
 use crate::os::watch::Watch;
 use crate::protocol::session::{Abandoned, HandshakeState, Ticket};
-use background::BackgroundReleases;
 use commands::Commands;
 use following::Following;
 use incarnations::Incarnations;
 use poll_list::PollList;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 use submission::{Posting, Submission};
 use subscribers::Subscribers;
-use unsettled::UnsettledReleases;
 use vote_filter::VoteFilter;
 
 /// The connections and rounds of one client.
@@ -62,10 +57,23 @@ pub(super) struct Nodes {
     commands: Commands,
     poll: PollList,
     releases: UnsettledReleases,
-    background: BackgroundReleases,
-    subscribers: Subscribers,
+    /// The background releases that have no verdict yet, in the order of their deadlines.
+    background: VecDeque<(Ticket, Timestamp)>,
+    pub(super) subscribers: Subscribers,
     incarnations: Incarnations,
     following: Following,
+}
+
+/// The nodes that have releases to send, and the threads that wait until none is left.
+struct UnsettledReleases {
+    /// The nodes that have pending releases.
+    pending: NodeSet,
+    /// The nodes whose sockets did not take all bytes of the last write.
+    blocked: NodeSet,
+    /// The waits for releases, and what each of them waits for.
+    waits: Vec<(Ticket, Settled)>,
+    /// When a node last answered a release.
+    answered_at: Timestamp,
 }
 
 /// What an engine is made with, besides its nodes.
@@ -101,8 +109,13 @@ impl Nodes {
             clock,
             commands: Commands::new(retention),
             poll: PollList::new(waker, size, spin),
-            releases: UnsettledReleases::new(),
-            background: BackgroundReleases::default(),
+            releases: UnsettledReleases {
+                pending: NodeSet::EMPTY,
+                blocked: NodeSet::EMPTY,
+                waits: Vec::new(),
+                answered_at: Timestamp::ORIGIN,
+            },
+            background: VecDeque::new(),
             subscribers: Subscribers::new(size, release_notifications, events),
             incarnations: Incarnations::new(rules, node_timeout, size),
         }
@@ -111,9 +124,9 @@ impl Nodes {
     /// Closes this process's copies of all connections, and sends nothing: after a fork, the parent goes on using them.
     /// Nothing is used here any more.
     pub(super) fn close_inherited(&mut self) {
-        self.poll.clear();
+        self.poll.watch = None;
         self.connections.iter_mut().for_each(NodeConnection::close_inherited);
-        self.subscribers.clear();
+        self.subscribers.connections.clear();
     }
 
     fn nodes(&self) -> impl Iterator<Item = NodeId> + use<> {
@@ -132,27 +145,22 @@ impl Nodes {
         &mut self.connections[node.index()]
     }
 
+    /// The connection, to ask the node something alone: it leaves the log.
+    fn apart(&mut self, node: NodeId) -> &mut NodeConnection {
+        self.following.leave(node, &mut self.connections[node.index()], &mut self.poll);
+        self.node_mut(node)
+    }
+
     fn filter(&mut self, node: NodeId) -> VoteFilter<'_> {
         self.following.counting.set(node, false);
         let connection = &mut self.connections[node.index()];
         VoteFilter { node, connection, states: &mut self.states, clock: &*self.clock }
     }
 
-    /// Ends the background releases whose deadlines have passed.
-    fn expire_background(&mut self, now: Timestamp) {
-        self.expire_background_until(now, now);
-    }
-
-    /// Ends all background releases: the client has ended, and their outcome is still counted.
-    pub(super) fn end_background(&mut self, now: Timestamp) {
-        self.expire_background_until(Timestamp::NEVER, now);
-    }
-
-    fn expire_background_until(&mut self, deadline: Timestamp, now: Timestamp) {
-        self.leave_late(now);
-        while let Some(ticket) = self.background.pop_expired(&self.rounds, deadline) {
-            self.expire(ticket, now);
-        }
+    /// Lets nodes leave the log that are late.
+    fn leave_late(&mut self, now: Timestamp) {
+        let timeout = self.incarnations.node_timeout;
+        self.following.leave_late(&mut self.connections, &mut self.poll, timeout, now);
     }
 
     /// Processes what has happened to a connection since it was last used, and closes it if it exceeded a limit.
@@ -165,7 +173,7 @@ impl Nodes {
         // Another address is tried, which the driver does not poll for yet.
         self.poll.note_change(is_due);
         if self.node(node).is_open() && !was_open {
-            self.commands.on_opened(NodeSet::from_iter([node]));
+            self.commands.unsent.insert(node);
         }
         if self.node(node).needs_read(now) {
             // The end of a connection shows only when nothing is left before it.
@@ -187,7 +195,7 @@ impl Nodes {
         self.poll.note_change(true);
         self.flush_pending(node, now);
         if self.node(node).is_open() {
-            self.commands.on_opened(NodeSet::from_iter([node]));
+            self.commands.unsent.insert(node);
         }
         Ok(())
     }
@@ -213,7 +221,7 @@ impl Nodes {
         let abandoned: Vec<_> = connection.session.abandon().collect();
         connection.close(fault, now);
         self.poll.forget_closed(node, &self.connections[node.index()]);
-        self.subscribers.note_left(NodeSet::from_iter([node]), &mut self.poll, now);
+        self.subscribers.note_left(NodeSet::only(node), &mut self.poll, now);
         let mut unwritten = Vec::new();
         for (ticket, request) in abandoned {
             match request {
@@ -245,7 +253,7 @@ impl Nodes {
     fn flush_node(&mut self, node: NodeId, now: Timestamp) -> Result<(), Fault> {
         let connection = &mut self.connections[node.index()];
         let flushed = connection.flush(&self.following.log, now);
-        self.releases.on_written(node, connection, &self.following.log);
+        self.releases.blocked.set(node, connection.has_unsent(&self.following.log));
         match &flushed {
             Ok(wants_write) => self.poll.set_wants_write(node, *wants_write),
             // Some errors do not end the connection: it is polled until it takes the bytes.
@@ -298,9 +306,9 @@ impl Reactor for Nodes {
 
     fn begin_posted(&mut self, posting: Posting, now: Timestamp) {
         let ticket = self.release(&posting.release, now);
-        match posting.report {
-            Some((context, deadline)) => self.background.follow(&mut self.rounds, ticket, context, deadline),
-            None => self.rounds.unrefer(ticket),
+        let Some((context, deadline)) = posting.report else { return self.rounds.unrefer(ticket) };
+        if !self.rounds.report_verdict(ticket, context) {
+            self.background.push_back((ticket, deadline));
         }
     }
 
@@ -342,24 +350,23 @@ impl Reactor for Nodes {
     }
 
     fn flush(&mut self) {
-        let (nodes, queued_at) = self.commands.take_unsent();
+        let nodes = std::mem::take(&mut self.commands.unsent);
         for node in nodes.iter() {
-            self.write(node, queued_at);
+            self.write(node, self.commands.queued_at);
         }
     }
 
     fn watch(&mut self, alone: bool, now: Timestamp) -> Box<Watch> {
-        let (mut watch, due) = self.poll.take(&self.connections, &self.following.log, self.commands.unsent(), now);
+        let (mut watch, due) = self.poll.take(&self.connections, &self.following.log, self.commands.unsent, now);
         self.subscribers.list(&mut watch, &self.connections, now);
         // An address that does not answer is given up for the next one.
         watch.limit = watch.limit.min(due.min(self.incarnations.due()).since(now));
-        if self.releases.bounds_poll() {
-            let due = self.releases.due(&self.connections, &self.following.log);
-            watch.limit = watch.limit.min(due.since(now));
+        if !(self.releases.pending.is_empty() && self.releases.waits.is_empty()) {
+            watch.limit = watch.limit.min(self.pending_due().since(now));
         }
         // A wait for another client's lock is long, and a wait for releases is not urgent.
-        let is_urgent = !self.subscribers.registry.has_sleepers() && !self.releases.is_awaited();
-        watch.spin = self.poll.spin_allowance(alone && is_urgent);
+        let is_urgent = !self.subscribers.registry.has_sleepers() && self.releases.waits.is_empty();
+        watch.spin = self.poll.spin.allowance(alone && is_urgent);
         watch
     }
 
@@ -385,10 +392,8 @@ impl Reactor for Nodes {
                 self.refresh(node, now);
             }
         }
-        let mut ended = Vec::new();
         let (connections, rounds) = (&self.connections, &mut self.rounds);
-        let is_changed = self.subscribers.absorb(&mut watch, connections, rounds, &mut ended, now);
-        self.poll.note_change(is_changed);
+        let ended = self.subscribers.absorb(&mut watch, connections, rounds, &mut self.poll, now);
         self.poll.put_back(watch, &self.connections);
         for (node, notice) in ended {
             self.leave_ended(node, &notice, now);
@@ -397,7 +402,7 @@ impl Reactor for Nodes {
         self.judge_late(now);
         self.serve_pending(now);
         self.end_settled(now);
-        self.expire_background(now);
+        self.expire_background(now, now);
     }
 
     fn interrupt(&mut self) {
@@ -410,16 +415,17 @@ impl Reactor for Nodes {
     }
 
     fn note_solitary_wait(&mut self, time: Duration) {
-        self.poll.learn(time);
+        self.poll.spin.learn(time);
     }
 
     fn has_work_left(&self) -> bool {
-        self.incarnations.judging.is_some() || self.releases.has_any(&self.connections, &self.following.log)
+        self.incarnations.judging.is_some() || !self.releases.pending.is_empty() || self.awaits_release()
     }
 
     fn work_due(&self, now: Timestamp) -> Option<Timestamp> {
         let is_judging = self.incarnations.judging.is_some();
-        if is_judging { Some(now) } else { self.releases.next(&self.connections, &self.following.log, now) }
+        let due = if is_judging { now } else { self.release_due(now) };
+        Some(due).filter(|&due| due < Timestamp::NEVER)
     }
 
     fn await_work(&mut self, now: Timestamp) -> Ticket {
@@ -431,7 +437,7 @@ impl Reactor for Nodes {
     }
 
     fn interrupt_work(&mut self) {
-        self.releases.notify_all(&mut self.rounds);
+        self.releases.waits.iter().for_each(|&(ticket, _)| self.rounds.end_wait(ticket));
         self.poll.note_change(true);
     }
 }

@@ -100,7 +100,13 @@ impl Nodes {
 
     /// Does what is due for pending releases: drops those whose keys have ended, makes connections again, sends.
     pub(super) fn serve_pending(&mut self, now: Timestamp) {
-        for node in self.releases.nodes(&self.connections, &self.following.log).iter() {
+        let mut nodes = self.releases.pending.union(self.releases.blocked);
+        if !self.releases.waits.is_empty() {
+            // It also finds out which nodes are silent.
+            let silent = self.nodes().filter(|&node| self.node(node).awaits_release(&self.following.log));
+            nodes = nodes.union(silent.collect());
+        }
+        for node in nodes.iter() {
             if let Some(fault) = self.node(node).exceeded_limit(now) {
                 self.lose(node, fault, now);
             }
@@ -126,14 +132,29 @@ impl Nodes {
                     }
                 }
             }
-            self.commands.on_queued(NodeSet::from_iter([node]), now);
+            self.commands.on_queued(NodeSet::only(node), now);
+        }
+    }
+
+    /// Ends the background releases whose deadlines are not after `last`: those that no thread waits for, and whose
+    /// outcome is reported as an event. The votes decide such a round like any other. As no thread's deadline ends it,
+    /// the next operation on the nodes, or the helper, counts the nodes that have not answered as timed out.
+    pub(in crate::engine) fn expire_background(&mut self, last: Timestamp, now: Timestamp) {
+        self.leave_late(now);
+        while let Some(&(ticket, deadline)) = self.background.front()
+            && (deadline <= last || self.rounds.is_decided(ticket))
+        {
+            self.background.pop_front();
+            if !self.rounds.is_decided(ticket) {
+                self.expire(ticket, now);
+            }
         }
     }
 
     /// Begins to wait for releases.
     pub(in crate::engine) fn await_settled(&mut self, target: Settled, now: Timestamp) -> Ticket {
         let ticket = self.rounds.open(Purpose::Wait);
-        self.releases.enter(ticket, target);
+        self.releases.waits.push((ticket, target));
         // The driver has to bound its poll by what is due for releases.
         self.poll.note_change(true);
         self.end_settled(now);
@@ -142,15 +163,49 @@ impl Nodes {
 
     /// Ends the waits for what has been reached.
     pub(super) fn end_settled(&mut self, now: Timestamp) {
-        if self.releases.is_awaited() {
-            let is_sent = self.work_due(now).is_none_or(|due| due > now);
-            self.releases.notify(&self.connections, &self.following.log, is_sent, &mut self.rounds);
+        if self.releases.waits.is_empty() {
+            return;
         }
+        let is_sent = self.work_due(now).is_none_or(|due| due > now);
+        let is_answered = !self.awaits_release();
+        for &(ticket, target) in &self.releases.waits {
+            let is_reached = match target {
+                Settled::Answered => is_answered,
+                Settled::Run => self.releases.pending.is_empty() && is_answered,
+                // Nothing is left to do at once.
+                Settled::Sent => is_sent,
+            };
+            if is_reached {
+                self.rounds.end_wait(ticket);
+            }
+        }
+    }
+
+    /// Whether a node has not answered a release.
+    pub(super) fn awaits_release(&self) -> bool {
+        self.connections.iter().any(|connection| connection.awaits_release(&self.following.log))
+    }
+
+    /// When there is something to do for pending releases next.
+    pub(super) fn pending_due(&self) -> Timestamp {
+        let log = &self.following.log;
+        let blocked = self.releases.blocked.iter().filter(|&node| self.node(node).has_unsent_release(log));
+        let due = |node: NodeId| self.node(node).pending_due();
+        self.releases.pending.iter().chain(blocked).map(due).min().unwrap_or(Timestamp::NEVER)
+    }
+
+    /// When there is something to do for releases next, if any is left: now, while one is on its way; when the answers
+    /// were not looked for, after a while.
+    pub(super) fn release_due(&self, now: Timestamp) -> Timestamp {
+        let pending = if self.releases.pending.is_empty() { Timestamp::NEVER } else { self.pending_due() };
+        let dues = self.connections.iter().map(|connection| connection.release_due(&self.following.log, now));
+        dues.fold(pending, Timestamp::min)
     }
 
     /// Ends a wait for releases.
     pub(in crate::engine) fn leave_settled(&mut self, ticket: Ticket) {
-        self.releases.leave(ticket, &mut self.rounds);
+        self.releases.waits.retain(|&(other, _)| other != ticket);
+        self.rounds.unrefer(ticket);
     }
 
     /// When a node last answered a release.

@@ -14,9 +14,9 @@ use std::time::Duration;
 /// The list of sockets, and what changes it while the driver polls.
 pub(super) struct PollList {
     waker: Arc<Waker>,
-    spin: Spin,
+    pub(super) spin: Spin,
     /// The list of the last poll. The driver holds it while it polls, and a thread that takes over makes another one.
-    watch: Option<Box<Watch>>,
+    pub(super) watch: Option<Box<Watch>>,
     /// How often a list was taken. What is older than the last one is not kept.
     taken: u64,
     /// The nodes whose connections may have changed since they were listed.
@@ -96,16 +96,6 @@ impl PollList {
         self.is_changed |= wants_write;
     }
 
-    /// For how long the next poll may spin.
-    pub(super) fn spin_allowance(&self, alone: bool) -> Duration {
-        self.spin.allowance(alone)
-    }
-
-    /// Counts a wait that a thread has made alone.
-    pub(super) fn learn(&mut self, time: Duration) {
-        self.spin.learn(time);
-    }
-
     /// Empties the waker, if it has ended the poll. A thread that has taken over may have slept on, and does not know
     /// of the change.
     pub(super) fn drain_waker(&mut self, watch: &Watch) {
@@ -143,10 +133,5 @@ impl PollList {
         if std::mem::take(&mut self.is_changed) {
             self.waker.wake();
         }
-    }
-
-    /// Drops the list, and with it its hold on the streams.
-    pub(super) fn clear(&mut self) {
-        self.watch = None;
     }
 }

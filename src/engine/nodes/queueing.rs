@@ -6,16 +6,14 @@ use crate::algorithm::fence::FencingToken;
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::lock_kind::{Access, LockKind};
 use crate::algorithm::node::{NodeId, NodeSet};
-use crate::algorithm::queue::{Entry, EntryKind, TakeRequest};
+use crate::algorithm::queue::EntryKind;
 use crate::algorithm::time::Timestamp;
 use crate::engine::interrupt::Interrupt;
 use crate::engine::rounds::Purpose;
-use crate::engine::wait_registry::{WaitRegistry, Wakening};
 use crate::protocol::operation::{Operation, Verb};
 use crate::protocol::session::Ticket;
 use crate::protocol::subscription::Notice;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 impl Nodes {
     /// Registers a call that is about to wait, and subscribes to the client's channel. Returns the client's name and
@@ -27,38 +25,25 @@ impl Nodes {
         now: Timestamp,
     ) -> (u64, u64) {
         let call = self.subscribers.registry.enter(interrupt, random);
-        let is_changed = self.subscribers.open(&self.connections, now);
-        self.poll.note_change(is_changed);
+        self.subscribers.open(&self.connections, &mut self.poll, now);
         call
     }
 
-    /// Queues the removal of a call's entry for the nodes that may have it, and are connected: elsewhere its client is
-    /// told, and removes it then. Without an entry, those are told that wait. No thread waits for it.
-    pub(in crate::engine) fn leave(
+    /// Has these nodes, as far as they are connected, store a call's entry, remove it, or without one tell those that
+    /// wait. Where no connection takes the removal of an entry, its client is told, and removes it then. No thread waits
+    /// for it.
+    pub(in crate::engine) fn update_queue(
         &mut self,
         key: &[u8],
         kind: LockKind,
-        entry: Option<Entry>,
+        verb: Verb,
         nodes: NodeSet,
         now: Timestamp,
     ) {
-        self.queue_entry(key, self.commands.operation(kind, Verb::Leave(entry)), nodes, now);
-        if let Some(entry) = entry {
+        self.queue_entry(key, self.commands.operation(kind, verb), nodes, now);
+        if let Verb::Leave(Some(entry)) = verb {
             self.subscribers.note_removed(entry, nodes);
         }
-    }
-
-    /// Queues that a call's entry is stored with its ticket on these nodes. No thread waits for it.
-    pub(in crate::engine) fn store(
-        &mut self,
-        key: &[u8],
-        kind: LockKind,
-        request: TakeRequest,
-        nodes: NodeSet,
-        now: Timestamp,
-    ) {
-        let operation = self.commands.operation(kind, Verb::Take { ttl_millis: 0, request });
-        self.queue_entry(key, operation, nodes, now);
     }
 
     /// A call that has ended got a message: its entry is removed on that node.
@@ -71,7 +56,7 @@ impl Nodes {
             EntryKind::Write => LockKind::ReadWrite { access: Access::Write, fence: None },
             EntryKind::Permit(permits) => LockKind::Permit(permits),
         };
-        self.leave(&notice.key, kind, Some(entry), NodeSet::from_iter([node]), now);
+        self.update_queue(&notice.key, kind, Verb::Leave(Some(entry)), NodeSet::only(node), now);
     }
 
     /// Queues an operation on a queue for those of these nodes that can run it. No thread waits for it.
@@ -90,15 +75,7 @@ impl Nodes {
     /// Begins a wait for messages to a call. It ends at once when something has arrived, or the interrupt was set,
     /// before.
     pub(in crate::engine) fn sleep(&mut self, call: u64, now: Timestamp) -> Ticket {
-        let (ticket, is_changed) = self.subscribers.sleep(call, &self.connections, &mut self.rounds, now);
-        self.poll.note_change(is_changed);
-        ticket
-    }
-
-    /// Ends a wait, and returns what has arrived.
-    pub(in crate::engine) fn wake(&mut self, ticket: Ticket, call: u64) -> Wakening {
-        self.rounds.unrefer(ticket);
-        self.subscribers.registry.wake(call)
+        self.subscribers.sleep(call, &self.connections, &mut self.rounds, &mut self.poll, now)
     }
 
     /// A call waits no more.
@@ -106,19 +83,9 @@ impl Nodes {
         self.subscribers.note_wait_ended(&mut self.poll, now);
     }
 
-    /// Which calls wait, and what has arrived for them.
-    pub(in crate::engine) fn wait_registry(&mut self) -> &mut WaitRegistry {
-        &mut self.subscribers.registry
-    }
-
     /// The nodes that do not permit the subscription, if they are so many that no quorum of messages arrives.
     pub(in crate::engine) fn denied_subscriptions(&self) -> Option<NodeSet> {
-        let denied = self.subscribers.denied();
+        let denied = self.subscribers.subscribe_denied;
         (denied.len() > self.connections.len() - (self.connections.len() / 2 + 1)).then_some(denied)
-    }
-
-    /// Whether [`WaitRegistry::woke_another`] can be true of any key.
-    pub(in crate::engine) fn has_woken(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.subscribers.registry.has_woken)
     }
 }

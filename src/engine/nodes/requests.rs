@@ -8,6 +8,7 @@ use super::commands::InTurn;
 use super::submission::{AttemptRecord, AttemptRequest, KeyOrigin, LeaseRequest, Release, ReleaseScope};
 use crate::algorithm::fault::Fault;
 use crate::algorithm::fence::Agreement;
+use crate::algorithm::inspection::Inspection;
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::lock_kind::LockKind;
 use crate::algorithm::node::{NodeId, NodeSet};
@@ -16,7 +17,7 @@ use crate::algorithm::vote::Vote;
 use crate::engine::node_connection::NodeConnection;
 use crate::engine::rounds::{Attempt, Purpose};
 use crate::protocol::lock_key;
-use crate::protocol::operation::{Departure, Operation, Verb};
+use crate::protocol::operation::{Departure, Verb};
 use crate::protocol::session::{Command, Session, Ticket};
 
 impl Nodes {
@@ -30,7 +31,10 @@ impl Nodes {
         let attempt = Attempt::new(in_turn.map(|in_turn| in_turn.round()));
         let is_place = in_turn.is_some_and(|in_turn| in_turn.request.stores_only);
         let purpose = if is_place { Purpose::Enqueue(attempt) } else { Purpose::Acquire(attempt) };
-        let (ticket, ready) = self.begin(purpose, key.as_bytes(), token, self.commands.operation(kind, verb), now);
+        self.tidy(now);
+        let operation = self.commands.operation(kind, verb);
+        let ticket = self.rounds.open_command(purpose, key.as_bytes(), token, operation);
+        let ready = self.prepare(ticket, self.nodes().collect(), now);
         // When no quorum is left to ask, the other nodes are spared a key that would only have to be deleted.
         if !self.rounds.is_decided(ticket) {
             self.queue(ticket, ready, now);
@@ -40,9 +44,10 @@ impl Nodes {
 
     /// Queues an extension for every node that may be asked.
     pub(in crate::engine) fn extend(&mut self, request: &LeaseRequest<'_>, now: Timestamp) -> Ticket {
-        let &LeaseRequest { key, token, ttl_millis, kind } = request;
-        let operation = self.commands.operation(kind, Verb::Extend { ttl_millis });
-        let (ticket, ready) = self.begin(Purpose::Extend, key, token, operation, now);
+        let operation = self.commands.operation(request.kind, Verb::Extend { ttl_millis: request.ttl_millis });
+        self.tidy(now);
+        let ticket = self.rounds.open_command(Purpose::Extend, request.key, request.token, operation);
+        let ready = self.prepare(ticket, self.nodes().collect(), now);
         self.queue(ticket, ready, now);
         ticket
     }
@@ -56,25 +61,15 @@ impl Nodes {
         agreement: &Agreement,
         now: Timestamp,
     ) -> Ticket {
-        self.expire_background(now);
+        self.expire_background(now, now);
         let operation = self.commands.operation(attempt.kind.with_fence(agreement.fence()), Verb::Raise);
         let purpose = Purpose::Acquire(Attempt::default());
         let ticket = self.rounds.open_command(purpose, key, &attempt.token, operation);
-        let mut ready = NodeSet::EMPTY;
-        for node in self.nodes() {
-            let vote = if agreement.settled().contains(node) {
-                Vote::Granted
-            } else if !agreement.behind().contains(node) {
-                Vote::Absent
-            } else if let Err(fault) = self.prepare_to_ask(node, now) {
-                self.filter(node).note_failure(fault, now);
-                Vote::Fault(fault)
-            } else {
-                ready.insert(node);
-                continue;
-            };
-            self.rounds.vote(ticket, node, &vote);
+        for node in self.nodes().filter(|&node| !agreement.behind().contains(node)) {
+            let has_granted = agreement.settled().contains(node);
+            self.rounds.vote(ticket, node, if has_granted { &Vote::Granted } else { &Vote::Absent });
         }
+        let ready = self.prepare(ticket, agreement.behind(), now);
         self.queue(ticket, ready, now);
         ticket
     }
@@ -120,7 +115,7 @@ impl Nodes {
             let _ = self.connect(node, now);
         }
         let is_connecting = self.connections.iter().any(NodeConnection::is_connecting);
-        (self.incarnations.take_returned(), is_connecting)
+        (std::mem::take(&mut self.incarnations.returned), is_connecting)
     }
 
     /// Queues a compare-and-delete for what an attempt may have set. For a node without a connection it is kept, if the
@@ -129,19 +124,19 @@ impl Nodes {
     pub(super) fn release(&mut self, release: &Release, now: Timestamp) -> Ticket {
         let Release { key, attempt: AttemptRecord { token, reached, kind, departure, .. }, scope, .. } = release;
         let (key, kind, conditions) = (key.as_bytes(), *kind, release.conditions(now));
-        let departure = match scope {
-            ReleaseScope::Everywhere { .. } => *departure,
-            ReleaseScope::Reached { departure } => *departure,
+        let (verb, departure) = match *scope {
+            ReleaseScope::Everywhere { stands_for: Some(millis) } => {
+                (Verb::Extend { ttl_millis: millis.get() }, *departure)
+            }
+            ReleaseScope::Everywhere { .. } => (Verb::Release(*departure), *departure),
+            ReleaseScope::Reached { departure } => (Verb::Release(departure), departure),
         };
-        if let (ReleaseScope::Everywhere { .. }, Some(departure)) = (scope, departure) {
+        let stands = matches!(verb, Verb::Extend { .. });
+        let is_everywhere = matches!(scope, ReleaseScope::Everywhere { .. });
+        if let (true, Some(departure)) = (is_everywhere, departure) {
             self.subscribers.registry.leave(departure.entry.number);
         }
-        let stands = matches!(scope, ReleaseScope::Everywhere { stands_for: Some(_) });
         self.tidy(now);
-        let verb = match *scope {
-            ReleaseScope::Everywhere { stands_for: Some(millis) } => Verb::Extend { ttl_millis: millis.get() },
-            ReleaseScope::Everywhere { .. } | ReleaseScope::Reached { .. } => Verb::Release(departure),
-        };
         let purpose = Purpose::Release { conditions, context: None };
         let ticket = self.rounds.open_command(purpose, key, token, self.commands.operation(kind, verb));
         let mut ready = NodeSet::EMPTY;
@@ -150,10 +145,7 @@ impl Nodes {
                 self.prepare_to_release(node, now);
             }
             let connection = &mut self.connections[node.index()];
-            let is_wanted = match scope {
-                ReleaseScope::Everywhere { .. } => reached.contains(node) || connection.is_responsive(now),
-                ReleaseScope::Reached { .. } => reached.contains(node),
-            };
+            let is_wanted = reached.contains(node) || is_everywhere && connection.is_responsive(now);
             let may_hold = is_wanted && !stands && connection.may_hold(&conditions);
             if is_wanted && !connection.is_closed() {
                 if may_hold {
@@ -164,7 +156,7 @@ impl Nodes {
             }
             let fault = connection.fault();
             if may_hold {
-                self.rounds.refer(ticket, NodeSet::from_iter([node]));
+                self.rounds.refer(ticket, NodeSet::only(node));
                 self.defer_release(node, ticket, None, now);
             }
             self.rounds.vote(ticket, node, &Vote::Fault(fault));
@@ -173,7 +165,7 @@ impl Nodes {
         match departure {
             Some(departure) if stands => {
                 let key = lock_key::each(key).nth(departure.key.into()).unwrap_or(key);
-                self.leave(key, kind, Some(departure.entry), ready, now);
+                self.update_queue(key, kind, Verb::Leave(Some(departure.entry)), ready, now);
             }
             Some(Departure { entry, ticket: None, .. }) => self.subscribers.note_removed(entry, ready),
             _ => {}
@@ -199,25 +191,17 @@ impl Nodes {
         ready <= self.connections.len() / 2 && self.connections.iter().any(NodeConnection::is_connecting)
     }
 
-    /// Opens the round of an operation. Returns its ticket, and the nodes that can be asked.
-    fn begin(
-        &mut self,
-        purpose: Purpose,
-        key: &[u8],
-        token: &OwnerToken,
-        operation: Operation,
-        now: Timestamp,
-    ) -> (Ticket, NodeSet) {
-        self.tidy(now);
-        let ticket = self.rounds.open_command(purpose, key, token, operation);
-        (ticket, self.prepare_all(ticket, now))
+    /// Asks every node that can be asked which holder has a lock. It changes nothing there.
+    pub(in crate::engine) fn inspect(&mut self, key: &[u8], is_fenced: bool, now: Timestamp) -> Ticket {
+        let inspect = |session: &mut Session, ticket| session.inspect(ticket, key, is_fenced, now);
+        self.ask_alone(Purpose::Inspect(Inspection::default()), inspect, now)
     }
 
     /// Asks every node that can be asked something that is no command, and that each node is asked alone.
     pub(super) fn ask_alone(&mut self, purpose: Purpose, ask: impl Fn(&mut Session, Ticket), now: Timestamp) -> Ticket {
-        self.expire_background(now);
+        self.expire_background(now, now);
         let ticket = self.rounds.open(purpose);
-        let ready = self.prepare_all(ticket, now);
+        let ready = self.prepare(ticket, self.nodes().collect(), now);
         for node in ready.iter() {
             let connection = self.apart(node);
             connection.note_request(now);
@@ -238,20 +222,30 @@ impl Nodes {
                 self.rounds.count(ticket, node, &Vote::Fault(opened.err().unwrap_or(fault)));
             }
         }
-        self.commands.on_queued(NodeSet::from_iter([node]), now);
+        self.commands.on_queued(NodeSet::only(node), now);
+    }
+
+    /// Queues the command of a round for these nodes, and lets the round wait for their replies.
+    pub(super) fn queue(&mut self, ticket: Ticket, nodes: NodeSet, now: Timestamp) {
+        let Nodes { rounds, connections, following, poll, commands, .. } = self;
+        rounds.refer(ticket, nodes);
+        if let Some(command) = rounds.command(ticket) {
+            following.queue(&command, nodes, connections, poll, now);
+            commands.on_queued(nodes, now);
+        }
     }
 
     /// Does what was left for the next operation.
     fn tidy(&mut self, now: Timestamp) {
-        self.expire_background(now);
+        self.expire_background(now, now);
         self.subscribers.close_idle(&mut self.poll, now);
     }
 
-    /// Prepares every node for a request, and returns those that it can be queued for. The others have voted with their
-    /// faults.
-    pub(super) fn prepare_all(&mut self, ticket: Ticket, now: Timestamp) -> NodeSet {
+    /// Prepares these nodes for a request, and returns those that it can be queued for. The others have voted with
+    /// their faults.
+    fn prepare(&mut self, ticket: Ticket, nodes: NodeSet, now: Timestamp) -> NodeSet {
         let mut ready = NodeSet::EMPTY;
-        for node in self.nodes() {
+        for node in nodes.iter() {
             let Err(fault) = self.prepare_to_ask(node, now) else {
                 ready.insert(node);
                 continue;

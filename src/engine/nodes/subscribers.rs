@@ -31,10 +31,10 @@ const REPEATS_WITHIN: Duration = Duration::from_secs(1);
 const SHORTEST_RETRY: Duration = Duration::from_millis(10);
 
 /// The calls that wait, and the subscriber connections, by node.
-pub(super) struct Subscribers {
-    pub(super) registry: WaitRegistry,
+pub(in crate::engine) struct Subscribers {
+    pub(in crate::engine) registry: WaitRegistry,
     /// None before the first wait.
-    connections: Vec<Subscriber>,
+    pub(super) connections: Vec<Subscriber>,
     last_wait_ended_at: Timestamp,
     /// The nodes where entries of calls that have ended may be left, and since when there are no more of them. While no
     /// call waits, no thread reads messages: without a connection these entries count as dead.
@@ -43,7 +43,7 @@ pub(super) struct Subscribers {
     /// How often scripts that had not removed all dead entries were run again, since when.
     repeats: (u32, Timestamp),
     /// The nodes whose refusal of SUBSCRIBE, or of PUBLISH, was reported.
-    subscribe_denied: NodeSet,
+    pub(super) subscribe_denied: NodeSet,
     publish_denied: NodeSet,
     /// Where refusals are reported, if anywhere.
     events: Option<Arc<EventQueue>>,
@@ -64,17 +64,12 @@ impl Subscribers {
         }
     }
 
-    /// Makes the connections for a call that is about to wait. True when there is something new to poll for.
-    pub(super) fn open(&mut self, nodes: &[NodeConnection], now: Timestamp) -> bool {
+    /// Makes the connections for a call that is about to wait.
+    pub(super) fn open(&mut self, nodes: &[NodeConnection], poll: &mut PollList, now: Timestamp) {
         if self.registry.is_on && self.connections.is_empty() {
             self.connections.extend((0..nodes.len()).map(|index| Subscriber::new(NodeId::new(index))));
         }
-        self.connect(nodes, now)
-    }
-
-    /// The nodes that have refused the subscription.
-    pub(super) fn denied(&self) -> NodeSet {
-        self.subscribe_denied
+        self.connect(nodes, poll, now);
     }
 
     /// A call waits no more.
@@ -116,49 +111,43 @@ impl Subscribers {
         if self.left.is_empty() || self.registry.has_waiters() {
             return;
         }
-        for subscriber in &mut self.connections {
-            if self.left.contains(subscriber.node()) {
-                subscriber.close();
-                self.registry.on_lost(subscriber.node());
-            }
+        self.close(self.left, poll);
+    }
+
+    fn close(&mut self, nodes: NodeSet, poll: &mut PollList) {
+        for subscriber in self.connections.iter_mut().filter(|subscriber| nodes.contains(subscriber.node())) {
+            subscriber.close();
+            self.registry.on_lost(subscriber.node());
         }
         poll.forget_subscribers();
     }
 
-    /// Begins the wait of a call. It ends at once when something has arrived, or the interrupt was set, before. Returns
-    /// its ticket, and whether there is something new to poll for.
+    /// Begins the wait of a call for messages. It ends at once when something has arrived, or the interrupt was set,
+    /// before.
     pub(super) fn sleep(
         &mut self,
         call: u64,
         nodes: &[NodeConnection],
         rounds: &mut Rounds,
+        poll: &mut PollList,
         now: Timestamp,
-    ) -> (Ticket, bool) {
+    ) -> Ticket {
         let ticket = rounds.open(Purpose::Wait);
-        let is_opened = self.connect(nodes, now);
+        self.connect(nodes, poll, now);
         // The driver polls the subscriber connections only while calls sleep.
-        let is_changed = is_opened || !self.registry.has_sleepers();
+        poll.note_change(!self.registry.has_sleepers());
         if !self.registry.sleep(call, ticket) {
             rounds.end_wait(ticket);
         }
-        (ticket, is_changed)
+        ticket
     }
 
     /// Closes the connections if no call has waited for a while.
     pub(super) fn close_idle(&mut self, poll: &mut PollList, now: Timestamp) {
         let is_idle = now.since(self.last_wait_ended_at) >= LINGER && !self.registry.has_waiters();
         if is_idle && !self.connections.iter().all(Subscriber::is_closed) {
-            for subscriber in &mut self.connections {
-                subscriber.close();
-                self.registry.on_lost(subscriber.node());
-            }
-            poll.forget_subscribers();
+            self.close(NodeSet::first(self.connections.len()), poll);
         }
-    }
-
-    /// Drops all connections.
-    pub(super) fn clear(&mut self) {
-        self.connections = Vec::new();
     }
 
     /// Puts the connections on the list to poll, and bounds the poll by the next connection that is to be made.
@@ -177,36 +166,39 @@ impl Subscribers {
         }
     }
 
-    /// Processes what a poll has found: interrupts, messages, and connections that are missing. Calls that have ended
-    /// and got a message are added to `ended`. True when there is something new to poll for.
+    /// Processes what a poll has found: interrupts, messages, and connections that are missing. Returns the messages
+    /// for calls that have ended.
     pub(super) fn absorb(
         &mut self,
         watch: &mut Watch,
         nodes: &[NodeConnection],
         rounds: &mut Rounds,
-        ended: &mut Vec<(NodeId, Notice)>,
+        poll: &mut PollList,
         now: Timestamp,
-    ) -> bool {
+    ) -> Vec<(NodeId, Notice)> {
+        let mut ended = Vec::new();
         if watch.woken {
             self.registry.interrupted().for_each(|ticket| rounds.end_wait(ticket));
         }
         if self.connections.is_empty() {
             watch.subscribers.clear();
-            return false;
+            return ended;
         }
         for node in watch.readable_subscribers.iter() {
             let interest = watch.subscribers.get(node.index()).and_then(Option::as_ref);
             if interest.is_some_and(|interest| self.connections[node.index()].is_on(&interest.stream)) {
-                self.read(node, rounds, ended, now);
+                self.read(node, rounds, &mut ended, now);
             }
         }
-        let is_changed = self.registry.has_waiters() && self.connect(nodes, now);
+        if self.registry.has_waiters() {
+            self.connect(nodes, poll, now);
+        }
         for (subscriber, interest) in self.connections.iter().zip(&mut watch.subscribers) {
             if interest.as_ref().is_some_and(|interest| !subscriber.is_on(&interest.stream)) {
                 *interest = None;
             }
         }
-        is_changed
+        ended
     }
 
     /// Reports once that a node does not permit PUBLISH.
@@ -249,19 +241,17 @@ impl Subscribers {
         }
     }
 
-    /// Makes the connections that are missing, as far as that is possible now. True when one was begun.
-    fn connect(&mut self, nodes: &[NodeConnection], now: Timestamp) -> bool {
-        let Some(client) = self.registry.client() else { return false };
-        let mut is_begun = false;
+    /// Makes the connections that are missing, as far as that is possible now.
+    fn connect(&mut self, nodes: &[NodeConnection], poll: &mut PollList, now: Timestamp) {
+        let Some(client) = self.registry.client() else { return };
         for (subscriber, node) in self.connections.iter_mut().zip(nodes) {
             let was_closed = subscriber.is_closed();
             if subscriber.maintain(node, client, now) {
                 // Its calls are woken by their next attempt, or by the next confirmation.
                 self.registry.on_lost(subscriber.node());
             }
-            is_begun |= was_closed && !subscriber.is_closed();
+            poll.note_change(was_closed && !subscriber.is_closed());
         }
-        is_begun
     }
 
     fn report_refusal(&self, side: Side, node: NodeId, fault: Fault) {

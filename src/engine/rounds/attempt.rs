@@ -1,7 +1,6 @@
 //! An attempt to take a lock: what the nodes reply beside their votes.
 
 use super::refusals::Refusals;
-use super::result::RoundResult;
 use crate::algorithm::fence::Fences;
 use crate::algorithm::node::NodeId;
 use crate::algorithm::queue::{QueueReply, QueueRound, QueuedCall, Setup};
@@ -15,7 +14,7 @@ pub(crate) struct Attempt {
     /// Of a fenced attempt.
     pub(super) fences: Fences,
     /// About the queue, if the attempt is made in turn.
-    queue: Option<Box<QueueRound>>,
+    pub(super) queue: Option<Box<QueueRound>>,
 }
 
 impl Attempt {
@@ -43,12 +42,5 @@ impl Attempt {
         if let Some(queue) = &mut self.queue {
             queue.on_refused(node, *reply);
         }
-    }
-
-    /// Hands the replies to the owner of the round.
-    pub(super) fn conclude(&mut self, result: &mut RoundResult) {
-        self.refusals.conclude(result);
-        result.agreement = self.fences.agreement();
-        result.queue = self.queue.take();
     }
 }

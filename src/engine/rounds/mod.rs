@@ -10,7 +10,6 @@ mod purpose;
 mod refusals;
 mod request;
 mod result;
-mod withdrawal;
 
 use super::driver::WaitSlot;
 use crate::algorithm::fault::{Cause, Fault, Phase};
@@ -154,8 +153,8 @@ impl Rounds {
     pub(crate) fn resend(&mut self, ticket: Ticket, node: NodeId) -> bool {
         self.round_mut(ticket).is_some_and(|round| {
             let is_unreported = matches!(round.purpose, Purpose::Release { context: None, .. });
-            let is_awaited = !round.is_decided && !(is_unreported && round.owner == Owner::Absent);
-            is_awaited && round.resent.insert(node)
+            let is_over = round.is_decided || is_unreported && round.owner == Owner::Absent;
+            !is_over && round.resent.insert(node)
         })
     }
 
@@ -285,6 +284,39 @@ impl Rounds {
         }
     }
 
+    /// A node turns out not to count: nor do its grants, and their fences, in attempts that are not decided.
+    pub(crate) fn withdraw(&mut self, node: NodeId, fault: Fault) {
+        for (_, round, _) in self.reopened(node) {
+            round.tally.record(node, Vote::Fault(fault));
+            round.faults[node.index()] = fault;
+        }
+    }
+
+    /// It is open whether a node counts: so are its grants in attempts that are not decided. Returns them, with
+    /// their fences, and refers to their rounds once more.
+    pub(crate) fn take_back(&mut self, node: NodeId) -> Vec<(Ticket, Option<FencingToken>)> {
+        let mut taken = Vec::new();
+        for (ticket, round, fence) in self.reopened(node) {
+            round.references += 1;
+            taken.push((ticket, fence));
+        }
+        taken
+    }
+
+    /// The attempts that are not decided and had a grant of the node, as if it had not voted; and the fence of its
+    /// grant.
+    fn reopened(&mut self, node: NodeId) -> impl Iterator<Item = (Ticket, &mut Round, Option<FencingToken>)> {
+        (0..).zip(&mut self.slots).filter_map(move |(slot, round)| {
+            let ticket = Ticket { slot, generation: round.generation };
+            let Purpose::Acquire(attempt) = &mut round.purpose else { return None };
+            if round.references == 0 || round.is_decided || !round.tally.take_back(node) {
+                return None;
+            }
+            let fence = attempt.fences.forget(node);
+            Some((ticket, round, fence))
+        })
+    }
+
     /// How often a node's vote was lost to faults.
     pub(crate) fn fault_counts(&self, node: NodeId) -> &FaultCounts {
         &self.fault_counts[node.index()]
@@ -350,14 +382,21 @@ impl Rounds {
         let matters = matches!(purpose, Purpose::Check | Purpose::Inspect(_)) || tally.granted().len() < tally.quorum();
         let faulted = if matters { tally.faulted() } else { NodeSet::EMPTY };
         let faults = faulted.iter().map(|node| (node, round.faults[node.index()])).collect();
-        let mut result = RoundResult::new(tally, round.reached, faults);
-        match purpose {
-            Purpose::Acquire(attempt) | Purpose::Enqueue(attempt) => attempt.conclude(&mut result),
-            Purpose::Inspect(answers) => result.inquiry = Some(Box::new(std::mem::take(answers))),
-            _ => {}
-        }
+        let inquiry = if let Purpose::Inspect(answers) = purpose { Some(std::mem::take(answers)) } else { None };
+        let Attempt { refusals, fences, queue } = purpose.attempt().map(std::mem::take).unwrap_or_default();
         // The owner goes on to undo the attempt: no node that it has not awaited is asked again.
         round.is_decided = true;
+        let result = RoundResult {
+            reached: round.reached,
+            faults,
+            free_at: refusals.free_at(&tally),
+            refused_key: refusals.key(&tally),
+            endless: refusals.endless(),
+            agreement: fences.agreement(),
+            queue,
+            inquiry,
+            tally,
+        };
         self.unrefer(ticket);
         result
     }

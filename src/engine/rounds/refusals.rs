@@ -1,6 +1,5 @@
 //! What nodes replied about the keys that they refused for: until when, and which of a set.
 
-use super::result::RoundResult;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Tally;
@@ -26,19 +25,9 @@ impl Refusals {
         self.0.push((node, refusal));
     }
 
-    /// Hands what is known to the owner of the round.
-    pub(super) fn conclude(&self, result: &mut RoundResult) {
-        // Not where nothing is: this runs for each attempt.
-        if !self.0.is_empty() {
-            result.free_at = self.free_at(&result.tally);
-            result.refused_key = self.key(&result.tally);
-            result.endless = self.endless();
-        }
-    }
-
     /// A quorum may be acquired when that many nodes have no other client's key. A verdict may be there before so many
     /// have said: the keys of one lock end together, so that what is known stands for the rest.
-    fn free_at(&self, tally: &Tally) -> Timestamp {
+    pub(super) fn free_at(&self, tally: &Tally) -> Timestamp {
         let end = |&(_, refusal): &_| if let Refusal::Until(end) = refusal { Some(end) } else { None };
         let mut ends: Vec<Timestamp> = self.0.iter().filter_map(end).collect();
         ends.sort_unstable();
@@ -48,18 +37,18 @@ impl Refusals {
     }
 
     /// The key of a set to wait for.
-    fn key(&self, tally: &Tally) -> Option<usize> {
+    pub(super) fn key(&self, tally: &Tally) -> Option<usize> {
         let keys = |&(_, refusal): &_| if let Refusal::Keys(keys) = refusal { keys } else { 0 };
         let any = self.0.iter().map(keys).fold(0, |any, keys| any | keys);
         let refused = |key: usize| self.0.iter().map(keys).filter(|keys| keys & 1 << key != 0).count();
         let enough = tally.nodes() - tally.quorum() + 1;
+        let end = MOST_KEYS - any.leading_zeros() as usize;
         // Of equals the last one is taken.
-        let refused_keys = (0..MOST_KEYS).rev().filter(|key| any & 1 << key != 0);
-        refused_keys.max_by_key(|&key| refused(key).min(enough))
+        (0..end).rev().filter(|key| any & 1 << key != 0).max_by_key(|&key| refused(key).min(enough))
     }
 
     /// The nodes that refused for a key without expiry.
-    fn endless(&self) -> NodeSet {
+    pub(super) fn endless(&self) -> NodeSet {
         self.0.iter().filter(|(_, refusal)| *refusal == Refusal::Endless).map(|&(node, _)| node).collect()
     }
 }

@@ -29,25 +29,10 @@ pub(crate) struct RoundResult {
     /// What the nodes replied about the queue that did not grant an attempt that was made in turn.
     pub(crate) queue: Option<Box<QueueRound>>,
     /// What the nodes have answered to a question that changes nothing.
-    pub(crate) inquiry: Option<Box<Inspection>>,
+    pub(crate) inquiry: Option<Inspection>,
 }
 
 impl RoundResult {
-    /// The votes alone.
-    pub(super) fn new(tally: Tally, reached: NodeSet, faults: Vec<(NodeId, Fault)>) -> RoundResult {
-        RoundResult {
-            tally,
-            reached,
-            faults,
-            free_at: Timestamp::NEVER,
-            refused_key: None,
-            endless: NodeSet::EMPTY,
-            agreement: None,
-            queue: None,
-            inquiry: None,
-        }
-    }
-
     /// Whether an extension was won.
     pub(crate) fn is_extended(&self) -> bool {
         self.tally.extension() == ExtensionVerdict::Extended
@@ -60,8 +45,8 @@ impl RoundResult {
 
     /// Which holder has the lock that the nodes were asked about.
     pub(crate) fn holding(&self) -> InspectionVerdict {
-        let inspection = self.inquiry.as_deref();
-        inspection.map_or(InspectionVerdict::Unknown, |inspection| inspection.verdict(&self.tally))
+        let verdict = |inspection: &Inspection| inspection.verdict(&self.tally);
+        self.inquiry.as_ref().map_or(InspectionVerdict::Unknown, verdict)
     }
 
     /// Whether a quorum granted.

@@ -5,10 +5,10 @@ use super::Mutant;
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a command in the log is not sent before the next one",
-        file: "engine/nodes/following.rs",
+        file: "engine/nodes/requests.rs",
         edits: &[(
-            "        commands.on_queued(nodes, now);",
-            "        commands.on_queued(nodes.without(sharing), now);",
+            "            commands.on_queued(nodes, now);",
+            "            let follows = |node: &NodeId| connections[node.index()].session.follows();\n            commands.on_queued(nodes.iter().filter(|node| !follows(node)).collect(), now);",
         )],
     },
     Mutant {
@@ -52,10 +52,10 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "the votes of a node that follows count whatever its state",
-        file: "engine/nodes/following.rs",
+        file: "engine/nodes/dispatch.rs",
         edits: &[(
-            "let counts = self.following.followers.contains(node) && self.counts_as_it_is(node);",
-            "let _ = self.counts_as_it_is(node);\n        let counts = self.following.followers.contains(node);",
+            "let counts = follows && self.counts_as_it_is(node);",
+            "let _ = self.counts_as_it_is(node);\n            let counts = follows;",
         )],
     },
 ];
