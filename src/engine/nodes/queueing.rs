@@ -30,8 +30,8 @@ impl Nodes {
     }
 
     /// Has these nodes, as far as they are connected, store a call's entry, remove it, or without one tell those that
-    /// wait. Where no connection takes the removal of an entry, its client is told, and removes it then. No thread waits
-    /// for it.
+    /// wait. Where no connection takes the removal of an entry, its client is told, and removes it then. No thread
+    /// waits for it.
     pub(in crate::engine) fn update_queue(
         &mut self,
         key: &[u8],
