@@ -8,10 +8,10 @@
 //!    release, and the kind of the lock.
 //! 2. [`Session::queue`](session::Session::queue) chooses the [`Form`](form::Form) that this server is asked in. A
 //!    script that the server has run goes by its hash ([`script`]).
-//! 3. [`command`], [`extension`] or [`queue`] writes the command at the end of the connection's
-//!    [`Outgoing`](traffic::Outgoing) bytes. In front of it is sent the question whether the server is still a master,
-//!    if the last reply to that is old.
-//! 4. The session's pipeline keeps what the meaning of each expected reply depends on. The engine writes the bytes and
+//! 3. [`command`], [`extension`] or [`queue`] writes the command at the end of the connection's bytes, or
+//!    of those of a [`Log`](session::Log) that several connections follow. In front of it is sent the question whether
+//!    the server is still a master, if the last reply to that is old.
+//! 4. Beside the bytes is kept what the meaning of each expected reply depends on. The engine writes the bytes and
 //!    reads replies.
 //! 5. [`resp::Decoder`] finds the next reply. It belongs to the oldest request, always.
 //! 6. [`command`], [`extension`], [`queue`], [`fenced`] or [`read_write`] parses the reply to an
@@ -52,6 +52,7 @@ mod fence_request;
 pub mod fenced;
 pub mod form;
 pub mod handshake;
+pub mod incoming;
 mod inspection;
 pub mod key_space;
 pub mod lock_key;
@@ -67,5 +68,4 @@ mod sent_operation;
 pub mod server_info;
 pub mod session;
 pub mod subscription;
-pub mod traffic;
 mod wake;
