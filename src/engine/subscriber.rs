@@ -157,12 +157,12 @@ impl Subscriber {
 
     /// What to poll for, if anything.
     pub(super) fn interest(&self) -> Option<Interest> {
-        self.socket.interest(!self.subscription.outgoing.unsent().is_empty())
+        self.socket.interest(!self.subscription.unsent.is_empty())
     }
 
     /// Whether this is what there is to poll for now.
     pub(super) fn is_interested_in(&self, interest: Option<&Interest>) -> bool {
-        self.socket.is_interested_in(!self.subscription.outgoing.unsent().is_empty(), interest)
+        self.socket.is_interested_in(!self.subscription.unsent.is_empty(), interest)
     }
 
     /// Whether this is the present stream.
@@ -192,9 +192,9 @@ impl Subscriber {
     /// Sends what the kernel takes. An error of the connection shows at the next read.
     fn flush(&mut self) {
         let SocketState::Open(transport) = &mut self.socket else { return };
-        while !self.subscription.outgoing.unsent().is_empty() {
-            match transport.write(self.subscription.outgoing.unsent()) {
-                Ok(count) => self.subscription.outgoing.sent(count),
+        while !self.subscription.unsent.is_empty() {
+            match transport.write(&self.subscription.unsent) {
+                Ok(count) => drop(self.subscription.unsent.drain(..count)),
                 Err(_) => return,
             }
         }

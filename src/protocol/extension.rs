@@ -12,14 +12,9 @@
 //! the time to live to what it was asked for, even if that is less than was left. A holder that asks for less must rely
 //! on the shorter lease from then on, even if too few nodes answer: those that did not may have done it.
 
-use super::form::{Answer, Form};
-use super::operation::Asked;
-use super::refusal;
-use super::resp::{self, Reply};
+use super::resp;
 use super::script;
 use crate::algorithm::lease::OwnerToken;
-use crate::algorithm::protocol_error::ProtocolError;
-use crate::algorithm::vote::Vote;
 
 /// Lets the key live for `ttl_millis` from now on if it is ours.
 pub fn extend(out: &mut Vec<u8>, key: &[u8], token: &OwnerToken, ttl_millis: u64) {
@@ -28,26 +23,16 @@ pub fn extend(out: &mut Vec<u8>, key: &[u8], token: &OwnerToken, ttl_millis: u64
     resp::encode(out, &[b"EVAL", script::EXTEND.as_bytes(), b"1", key, &token.value(), ttl]);
 }
 
-/// The meaning of a reply to [`extend`].
-///
-/// # Errors
-/// A reply that the script never returns.
-pub(super) fn extend_reply(asked: Asked, reply: Reply<'_>) -> Result<Answer, ProtocolError> {
-    let vote = match reply {
-        Reply::Integer(1) => Vote::Granted,
-        Reply::Integer(-1) => Vote::Refused,
-        Reply::Integer(0) => Vote::Absent,
-        Reply::Error(text) => return Ok(refusal::meaning(Form::Text, asked, text)),
-        _ => return Err(ProtocolError::UnexpectedReply),
-    };
-    Ok(Answer::Vote(vote))
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::form::{Answer, Form};
     use super::super::operation::{Kind, Operation, Verb};
+    use super::super::reply;
+    use super::super::resp::Reply;
     use super::*;
     use crate::algorithm::fault::Cause;
+    use crate::algorithm::protocol_error::ProtocolError;
+    use crate::algorithm::vote::Vote;
 
     #[test]
     fn extensions_go_out_as_servers_expect_them() {
@@ -66,11 +51,12 @@ mod tests {
         const UNEXPECTED: Meaning = Err(ProtocolError::UnexpectedReply);
         let vote = |vote| Ok(Answer::Vote(vote));
         let fault = |cause| Ok(Answer::fault(cause));
-        let table: [(Reply<'_>, Meaning); 19] = [
+        let table: [(Reply<'_>, Meaning); 20] = [
             (Reply::Integer(1), vote(Vote::Granted)),
             (Reply::Integer(0), vote(Vote::Absent)),
             (Reply::Integer(-1), vote(Vote::Refused)),
             (Reply::Integer(2), UNEXPECTED),
+            (Reply::Integer(-2), UNEXPECTED),
             (Reply::Simple(b"OK"), UNEXPECTED),
             (Reply::Bulk(None), UNEXPECTED),
             (Reply::Bulk(Some(b"OK")), UNEXPECTED),
@@ -96,8 +82,8 @@ mod tests {
             (Reply::Error(b"BUSY no"), fault(Cause::Server("BUSY"))),
         ];
         let operation = Operation { verb: Verb::Extend { ttl_millis: 1 }, kind: Kind::Plain };
-        for (reply, meaning) in table {
-            assert_eq!(extend_reply(operation.asked(), reply), meaning, "{reply:?}");
+        for (bytes, meaning) in table {
+            assert_eq!(reply::meaning(Form::Text, operation.asked(), bytes), meaning, "{bytes:?}");
         }
     }
 }

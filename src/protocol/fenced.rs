@@ -13,34 +13,23 @@
 //! `:-4 - n` reports that the lock is held for n milliseconds more. At `:-2` and `:-3` the node does not touch what the
 //! key holds. To take the lock in turn, and to release it, is asked as of any lock: [`queue`](super::queue).
 //!
-//! All is one script, [`FENCED`](super::script::FENCED), because no command does it. Its replies are some of those
-//! about a read-write lock, and are read with them: [`read_write`](super::read_write). A server that has executed it
-//! once on a connection is called by the script's hash from then on, unless it keeps forgetting. A node without
-//! scripts, or one that does not let our user run them, cannot hold fenced locks: [`Cause::NoScripts`].
+//! All is one script, [`FENCED`](super::script::FENCED), because no command does it. A server that has
+//! executed it once on a connection is called by the script's hash from then on, unless it keeps forgetting. A node
+//! without scripts, or one that does not let our user run them, cannot hold fenced locks: [`Cause::NoScripts`].
 
 use super::form::Answer;
-use super::resp::Reply;
 use crate::algorithm::fault::Cause;
 use crate::algorithm::fence::FencingToken;
-use crate::algorithm::protocol_error::ProtocolError;
-use std::time::Duration;
 
-/// The meaning of a reply to an attempt that wants this fence at least.
-pub(super) fn acquire_reply(least: FencingToken, reply: Reply<'_>) -> Result<Answer, ProtocolError> {
-    match reply {
-        Reply::Bulk(Some(digits)) => match FencingToken::from_digits(digits) {
-            // The node's own clock and value agree, and this machine's clock disagrees. If the fence counted, the other
-            // nodes would be raised to it.
-            Some(fence) if fence.is_ahead_of(least) => Ok(Answer::fault(Cause::FenceAhead)),
-            Some(fence) => Ok(Answer::Fence(fence)),
-            // It is made of what is stored under the key: damage there is no fault of the connection.
-            None => Ok(Answer::fault(Cause::UnexpectedValue)),
-        },
-        // It is held through the last millisecond of its time.
-        Reply::Integer(left @ ..=-4) => Ok(Answer::Held(Duration::from_millis(left.unsigned_abs() - 3))),
-        Reply::Integer(-3) => Ok(Answer::fault(Cause::FenceAhead)),
-        Reply::Integer(-2) => Ok(Answer::fault(Cause::UnexpectedValue)),
-        _ => Err(ProtocolError::UnexpectedReply),
+/// The answer in the digits of a fence, to an attempt that wants this one at least.
+pub(super) fn answer(least: FencingToken, digits: &[u8]) -> Answer {
+    match FencingToken::from_digits(digits) {
+        // The node's own clock and value agree, and this machine's clock disagrees. If the fence counted, the other
+        // nodes would be raised to it.
+        Some(fence) if fence.is_ahead_of(least) => Answer::fault(Cause::FenceAhead),
+        Some(fence) => Answer::Fence(fence),
+        // It is made of what is stored under the key: damage there is no fault of the connection.
+        None => Answer::fault(Cause::UnexpectedValue),
     }
 }
 

@@ -8,14 +8,14 @@
 //!    release, and the kind of the lock.
 //! 2. [`Session::queue`](session::Session::queue) chooses the [`Form`](form::Form) that this server is asked in. A
 //!    script that the server has run goes by its hash ([`script`]).
-//! 3. [`command`], [`extension`] or [`queue`] writes the command at the end of the connection's
-//!    [`Outgoing`](traffic::Outgoing) bytes. In front of it is sent the question whether the server is still a master,
-//!    if the last reply to that is old.
-//! 4. The session's pipeline keeps what the meaning of each expected reply depends on. The engine writes the bytes and
+//! 3. [`command`], [`extension`] or [`queue`] writes the command at the end of the connection's bytes, or
+//!    of those of a [`Log`](session::Log) that several connections follow. In front of it is sent the question whether
+//!    the server is still a master, if the last reply to that is old.
+//! 4. Beside the bytes is kept what the meaning of each expected reply depends on. The engine writes the bytes and
 //!    reads replies.
 //! 5. [`resp::Decoder`] finds the next reply. It belongs to the oldest request, always.
-//! 6. [`command`], [`extension`], [`queue`], [`fenced`] or [`read_write`] parses the reply to an
-//!    [`Answer`](form::Answer). [`error_reply`] classifies errors.
+//! 6. `reply.rs` parses the reply to an [`Answer`](form::Answer), by the tables of [`extension`], [`queue`], [`fenced`]
+//!    and [`read_write`]. [`error_reply`] classifies errors.
 //! 7. [`Session::next_event`](session::Session::next_event) hands out a [`SessionEvent`](session::SessionEvent): a
 //!    vote, unless the node may not vote, or that another form is worth trying. The engine then calls
 //!    [`Session::ask_again`](session::Session::ask_again).
@@ -26,10 +26,10 @@
 //! # What a new command may touch
 //!
 //! - A file of its own beside [`command`]: a function that writes it, one that parses its reply, a table of replies as
-//!   a test. For a verb of the scripts: `queue::ask`, and `reply` of the kind.
+//!   a test. For a verb of the scripts: `queue::ask` and `reply::meaning`.
 //! - For an operation on a key: [`Verb`](operation::Verb), and `Asked` with `commands` and `script`, all that the
 //!   meaning of a reply depends on; [`form`]; in `sent_operation.rs`, `Command::write_one`,
-//!   `SentOperation::parse_reply` and `Abandoned::of`; in `session/forms.rs`, `Forms::first`.
+//!   `Abandoned::of`; in `session/forms.rs`, `Forms::first`.
 //! - For a question: one variant of the session's `Request` and of [`SessionEvent`](session::SessionEvent), and a
 //!   branch of `Session::next_event` and `Session::abandon`.
 //! - In the engine: `src/engine/nodes/requests.rs` queues it, `src/engine/calls.rs` offers it to `api`. A new event has
@@ -48,10 +48,10 @@ pub mod command;
 pub mod endpoint;
 pub mod error_reply;
 pub mod extension;
-mod fence_request;
 pub mod fenced;
 pub mod form;
 pub mod handshake;
+pub mod incoming;
 mod inspection;
 pub mod key_space;
 pub mod lock_key;
@@ -60,6 +60,7 @@ pub mod operation;
 pub mod queue;
 pub mod read_write;
 mod refusal;
+mod reply;
 pub mod resp;
 pub mod script;
 mod script_error;
@@ -67,5 +68,4 @@ mod sent_operation;
 pub mod server_info;
 pub mod session;
 pub mod subscription;
-pub mod traffic;
 mod wake;

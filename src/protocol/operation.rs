@@ -1,8 +1,8 @@
 //! The operations on the key of a lock, which every node of a round is asked alike: a verb, and the kind of the lock.
 
-pub use super::fence_request::FenceRequest;
 use super::form::Form;
 use super::script::Script;
+use crate::algorithm::fence::FencingToken;
 use crate::algorithm::lock_kind::Access;
 use crate::algorithm::queue::{Entry, TakeRequest};
 
@@ -60,6 +60,15 @@ impl Departure {
     pub fn without_ticket(self) -> Departure {
         Departure { ticket: None, ..self }
     }
+}
+
+/// What an operation on a fenced lock says beside what it says of any lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FenceRequest {
+    /// The least fencing token. Only an acquisition and a raise send it.
+    pub least: FencingToken,
+    /// How long the node keeps the fence from now on. No shorter than any time to live.
+    pub retention_millis: u64,
 }
 
 /// The kind of the lock, as far as its commands depend on it.

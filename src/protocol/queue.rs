@@ -13,18 +13,14 @@
 //! told, by 3 that more entries may be in front whose clients are gone, by 4 that the user may not publish.
 
 use super::form::{Answer, Form};
-use super::operation::{Asked, AskedVerb, Kind, Operation, Verb};
-use super::resp::{self, Reply};
+use super::operation::{Kind, Operation, Verb};
+use super::resp;
 use super::script::Script;
-use super::wake::departed;
-use super::{command, fenced, refusal};
 use crate::algorithm::fault::Cause;
 use crate::algorithm::holder::HolderTag;
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::lock_kind::Access;
-use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::queue::{Member, QueueReply, Slots, Storage, TakeRequest, TicketRequest};
-use crate::algorithm::vote::Vote;
 use std::time::Duration;
 
 /// What the name of a client's channel begins with. Its id is the rest.
@@ -123,35 +119,13 @@ impl<'w> Words<'w> {
     }
 }
 
-/// The meaning of a reply to a take or a leave in this form, or to the release of a lock whose key holds a token only.
-///
-/// # Errors
-/// A reply that the script never returns.
-pub(super) fn reply(form: Form, asked: Asked, reply: Reply<'_>) -> Result<Answer, ProtocolError> {
-    if form == Form::Set {
-        return command::acquire_vote(reply).map(Answer::Vote);
-    }
-    if let Reply::Error(text) = reply {
-        return Ok(refusal::meaning(form, asked, text));
-    }
-    match (asked.verb, asked.kind, reply) {
-        (AskedVerb::Take { needs_queue, .. }, _, Reply::Bulk(Some(text))) if text.contains(&b' ') => {
-            // What it is made of is stored under the keys: damage there is no fault of the connection.
-            Ok(match queued(text) {
-                None => Answer::fault(Cause::UnexpectedValue),
-                Some(QueueReply { storage: Storage::Denied, .. }) if needs_queue => Answer::fault(Cause::NoPermission),
-                Some(reply) => Answer::Queued(Box::new(reply)),
-            })
-        }
-        (
-            AskedVerb::Take { .. },
-            Kind::Fenced(fence) | Kind::ReadWrite(_, Some(fence)),
-            Reply::Bulk(_) | Reply::Integer(-3),
-        ) => fenced::acquire_reply(fence.least, reply),
-        (AskedVerb::Take { .. }, kind, Reply::Integer(1)) if kind.fence().is_none() => Ok(Answer::Vote(Vote::Granted)),
-        (AskedVerb::Take { .. }, _, Reply::Integer(-2)) => Ok(Answer::fault(Cause::UnexpectedValue)),
-        (AskedVerb::Leave | AskedVerb::Release, _, reply) => departed(reply),
-        _ => Err(ProtocolError::UnexpectedReply),
+/// The answer to a take that was not granted. It is made of what is stored under the keys: damage there is no fault of
+/// the connection.
+pub(super) fn answer(text: &[u8], needs_queue: bool) -> Answer {
+    match queued(text) {
+        None => Answer::fault(Cause::UnexpectedValue),
+        Some(QueueReply { storage: Storage::Denied, .. }) if needs_queue => Answer::fault(Cause::NoPermission),
+        Some(reply) => Answer::Queued(Box::new(reply)),
     }
 }
 

@@ -51,44 +51,5 @@
 //!    to the next writer, our entry has gone, or is a reader's that will have gone by then: from there on no raise of
 //!    ours is run. Readers in between change nothing in that.
 
-use super::fenced::acquire_reply;
-use super::form::{Answer, Form};
-use super::operation::{Asked, AskedVerb};
-use super::refusal;
-use super::resp::Reply;
-use super::wake;
-use crate::algorithm::fault::Cause;
-use crate::algorithm::protocol_error::ProtocolError;
-use crate::algorithm::vote::Vote;
-use std::time::Duration;
-
-/// The meaning of a reply to an operation by the script of a read-write lock or of a fenced one.
-///
-/// # Errors
-/// A reply that the script never returns.
-pub(super) fn reply(form: Form, asked: Asked, reply: Reply<'_>) -> Result<Answer, ProtocolError> {
-    if let (AskedVerb::Acquire, Some(fence), Reply::Bulk(_) | Reply::Integer(_)) =
-        (asked.verb, asked.kind.fence(), reply)
-    {
-        return acquire_reply(fence.least, reply);
-    }
-    Ok(match (asked.verb, reply) {
-        (_, Reply::Error(text)) => refusal::meaning(form, asked, text),
-        (AskedVerb::Release, _) => return wake::departed(reply),
-        (_, Reply::Integer(1)) => Answer::Vote(Vote::Granted),
-        // It is refused through the last millisecond.
-        (AskedVerb::Acquire, Reply::Integer(left @ ..=-4)) => {
-            Answer::Held(Duration::from_millis(left.unsigned_abs() - 3))
-        }
-        (AskedVerb::Extend, Reply::Integer(0)) => Answer::Vote(Vote::Absent),
-        (AskedVerb::Extend, Reply::Integer(-1)) | (AskedVerb::Raise, Reply::Integer(0 | -1)) => {
-            Answer::Vote(Vote::Refused)
-        }
-        (AskedVerb::Raise, Reply::Integer(-3)) => Answer::fault(Cause::FenceAhead),
-        (_, Reply::Integer(-2)) => Answer::fault(Cause::UnexpectedValue),
-        _ => return Err(ProtocolError::UnexpectedReply),
-    })
-}
-
 #[cfg(test)]
 mod tests;

@@ -46,7 +46,7 @@ mod tests {
     use super::super::form::{Answer, Form};
     use super::super::operation::{FenceRequest, Kind, Operation, Verb};
     use super::super::resp::Reply;
-    use super::super::{command, extension, queue, read_write};
+    use super::super::{command, reply};
     use super::*;
     use crate::algorithm::fault::{Cause, Fault, Phase};
     use crate::algorithm::fence::FencingToken;
@@ -81,16 +81,16 @@ mod tests {
 
     /// What the text is taken for as the reply to a request, of each kind that can have been meant.
     fn meanings(request: &str, text: &str) -> Vec<Meaning> {
-        let reply = Reply::Error(text.as_bytes());
+        let error = Reply::Error(text.as_bytes());
         let plain = |verb| Operation { verb, kind: Kind::Plain }.asked();
-        let release = |form| of_answer(queue::reply(form, plain(Verb::Release(None)), reply).unwrap());
-        let extend = || of_answer(extension::extend_reply(plain(Verb::Extend { ttl_millis: 1 }), reply).unwrap());
-        let fenced = |form, operation| of_answer(read_write::reply(form, operation, reply).unwrap());
+        let release = |form| of_answer(reply::meaning(form, plain(Verb::Release(None)), error).unwrap());
+        let extend = || of_answer(reply::meaning(Form::Text, plain(Verb::Extend { ttl_millis: 1 }), error).unwrap());
+        let fenced = |form, operation| of_answer(reply::meaning(form, operation, error).unwrap());
         let fence = FenceRequest { least: FencingToken::saturating(1), retention_millis: 1 };
         let verbs = [Verb::Acquire { ttl_millis: 1 }, Verb::Extend { ttl_millis: 1 }, Verb::Raise, Verb::Release(None)];
         let operations = verbs.map(|verb| Operation { verb, kind: Kind::Fenced(fence) }.asked());
         match request {
-            "acquire" => vec![of_vote(command::acquire_vote(reply).unwrap())],
+            "acquire" => vec![of_vote(command::acquire_vote(error).unwrap())],
             "release" => vec![release(Form::Text)],
             "extend" => vec![extend()],
             "fenced" => operations.into_iter().map(|operation| fenced(Form::Text, operation)).collect(),

@@ -2,9 +2,9 @@
 //! whether votes count.
 
 use super::form::{Answer, Form};
-use super::operation::{Asked, AskedVerb, Kind, Operation, Verb};
+use super::operation::{Asked, AskedVerb, Operation, Verb};
 use super::resp::Reply;
-use super::{command, extension, lock_key, queue, read_write};
+use super::{command, extension, lock_key, queue, reply};
 use crate::algorithm::fault::{Cause, Fault};
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::node::NodeId;
@@ -85,13 +85,7 @@ impl SentOperation {
     /// A reply that this operation never has.
     #[inline]
     pub(super) fn parse_reply(&self, reply: Reply<'_>) -> Result<Answer, ProtocolError> {
-        match (self.asked.verb, self.asked.kind) {
-            (AskedVerb::Take { .. } | AskedVerb::Leave, _) => queue::reply(self.form, self.asked, reply),
-            (_, Kind::ReadWrite(..) | Kind::Fenced(_)) => read_write::reply(self.form, self.asked, reply),
-            (AskedVerb::Acquire, _) => command::acquire_vote(reply).map(Answer::Vote),
-            (AskedVerb::Extend | AskedVerb::Raise, _) => extension::extend_reply(self.asked, reply),
-            (AskedVerb::Release, _) => queue::reply(self.form, self.asked, reply),
-        }
+        reply::meaning(self.form, self.asked, reply)
     }
 
     /// Whether the reply grants, if it only grants or refuses, as nearly all replies do. None: it may contain more.
@@ -180,7 +174,7 @@ mod tests {
     use crate::algorithm::lock_kind::Access;
     use crate::algorithm::queue::TakeRequest;
     use crate::algorithm::vote::Vote;
-    use crate::protocol::operation::FenceRequest;
+    use crate::protocol::operation::{FenceRequest, Kind};
     use crate::protocol::wake::Wakes;
 
     /// The short way to a vote leads to the same one as the long way.

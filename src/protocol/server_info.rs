@@ -17,10 +17,10 @@ use std::time::Duration;
 pub struct ServerInfo {
     run_id: Option<RunId>,
     uptime_seconds: u64,
-    redis_version: Option<Version>,
-    valkey_version: Option<Version>,
-    cluster: bool,
-    sentinel: bool,
+    /// Its name and version.
+    server: Option<String>,
+    /// Why a server in its mode may not vote.
+    mode_objection: Option<Cause>,
     role: Option<Role>,
     replication_id: Option<[u8; 40]>,
     former_replication_id: Option<[u8; 40]>,
@@ -51,10 +51,6 @@ impl fmt::Display for Role {
     }
 }
 
-/// Major and minor version, and patch level.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Version(u32, u32, u32);
-
 /// The ways to evict keys that servers have. All of them may hit a lock: its key has a time to live.
 const EVICTIONS: [&str; 10] = [
     "allkeys-lfu",
@@ -78,11 +74,16 @@ impl ServerInfo {
             let (name, value) = (&line[..colon], &line[colon + 1..]);
             match name {
                 b"run_id" => self.run_id = RunId::new(value),
-                b"redis_version" => self.redis_version = Version::parse(value),
-                b"valkey_version" => self.valkey_version = Version::parse(value),
+                b"redis_version" => self.server = self.server.take().or_else(|| named("Redis", value)),
+                // Valkey shows both.
+                b"valkey_version" => self.server = named("Valkey", value).or_else(|| self.server.take()),
                 // "standalone", "sentinel" or "cluster"; Valkey 9.1 dropped the old name.
                 b"redis_mode" | b"server_mode" => {
-                    (self.cluster, self.sentinel) = (value == b"cluster", value == b"sentinel");
+                    self.mode_objection = match value {
+                        b"cluster" => Some(Cause::ClusterMode),
+                        b"sentinel" => Some(Cause::NotMaster),
+                        _ => None,
+                    }
                 }
                 b"role" => self.role = Some(if value == b"master" { Role::Master } else { Role::Replica }),
                 b"master_replid" => self.replication_id = value.try_into().ok(),
@@ -123,11 +124,7 @@ impl ServerInfo {
 
     /// Its name and version, as far as it tells them.
     pub fn server(&self) -> Option<String> {
-        let (name, version) = match (self.valkey_version, self.redis_version) {
-            (Some(version), _) => ("Valkey", version),
-            (None, version) => ("Redis", version?),
-        };
-        Some(format!("{name} {}.{}.{}", version.0, version.1, version.2))
+        self.server.clone()
     }
 
     /// Its role, unless withheld.
@@ -165,23 +162,16 @@ impl ServerInfo {
 
     /// Why such a server may not vote, if it may not (rule 7.2).
     pub fn objection(&self) -> Option<Cause> {
-        if self.cluster {
-            Some(Cause::ClusterMode)
-        } else if self.sentinel || self.role == Some(Role::Replica) {
-            Some(Cause::NotMaster)
-        } else {
-            None
-        }
+        self.mode_objection.or((self.role == Some(Role::Replica)).then_some(Cause::NotMaster))
     }
 }
 
-impl Version {
-    fn parse(value: &[u8]) -> Option<Version> {
-        let mut parts = std::str::from_utf8(value).ok()?.split('.');
-        let major = parts.next()?.parse().ok()?;
-        let mut next = || parts.next().and_then(|part| part.parse().ok()).unwrap_or(0);
-        Some(Version(major, next(), next()))
-    }
+/// A server's name with its version: major and minor version, and patch level.
+fn named(name: &str, version: &[u8]) -> Option<String> {
+    let mut parts = std::str::from_utf8(version).ok()?.split('.');
+    let major: u32 = parts.next()?.parse().ok()?;
+    let mut next = || parts.next().and_then(|part| part.parse().ok()).unwrap_or(0u32);
+    Some(format!("{name} {major}.{}.{}", next(), next()))
 }
 
 #[cfg(test)]

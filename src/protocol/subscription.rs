@@ -14,9 +14,9 @@
 use super::command;
 use super::error_reply;
 use super::handshake::Handshake;
+use super::incoming::Incoming;
 use super::queue::CHANNEL;
 use super::resp::{self, Elements, Reply};
-use super::traffic::{Incoming, Outgoing};
 use crate::algorithm::detail::Detail;
 use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::protocol_error::ProtocolError;
@@ -54,7 +54,7 @@ pub struct Subscription {
     /// The bytes received.
     pub incoming: Incoming,
     /// The bytes to be sent.
-    pub outgoing: Outgoing,
+    pub unsent: Vec<u8>,
     client: u64,
     /// The name of its channel.
     channel: Vec<u8>,
@@ -75,14 +75,14 @@ enum Stage {
 impl Subscription {
     /// Begins a conversation by queueing what logs us in, and the subscription to the client's channel.
     pub fn open(handshake: &Handshake, client: u64, now: Timestamp) -> Subscription {
-        let (mut outgoing, mut stage) = (Outgoing::default(), Stage::Subscribe);
+        let (mut unsent, mut stage) = (Vec::new(), Stage::Subscribe);
         if let Some(password) = &handshake.password {
-            command::auth(outgoing.end(), handshake.user.as_deref(), password);
+            command::auth(&mut unsent, handshake.user.as_deref(), password);
             stage = Stage::Auth;
         }
         let channel = [CHANNEL, format!("{client:0CLIENT_DIGITS$x}").as_bytes()].concat();
-        resp::encode(outgoing.end(), &[b"SUBSCRIBE", &channel]);
-        Subscription { incoming: Incoming::new(MESSAGE_BUFFER), outgoing, client, channel, stage, asked_at: now }
+        resp::encode(&mut unsent, &[b"SUBSCRIBE", &channel]);
+        Subscription { incoming: Incoming::new(MESSAGE_BUFFER), unsent, client, channel, stage, asked_at: now }
     }
 
     /// Whether every message is received.
@@ -195,7 +195,7 @@ impl fmt::Debug for Subscription {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Subscription")
             .field("stage", &self.stage)
-            .field("unsent", &self.outgoing.unsent().len())
+            .field("unsent", &self.unsent.len())
             .finish_non_exhaustive()
     }
 }
@@ -230,7 +230,7 @@ mod tests {
 
     fn subscribed() -> Subscription {
         let mut subscription = Subscription::open(&Handshake::default(), CLIENT, NOW);
-        assert_eq!(subscription.outgoing.unsent(), b"*2\r\n$9\r\nSUBSCRIBE\r\n$27\r\nquorumlock:00000000000000ab\r\n");
+        assert_eq!(subscription.unsent, b"*2\r\n$9\r\nSUBSCRIBE\r\n$27\r\nquorumlock:00000000000000ab\r\n");
         assert!(!subscription.is_live());
         let events = receive(&mut subscription, &sent("subscribe", CLIENT, ":1")).unwrap();
         assert_eq!((events, subscription.is_live()), (vec![SubscriptionEvent::Confirmed], true));
@@ -267,9 +267,7 @@ mod tests {
         assert_eq!(receive(&mut subscription, "-NOPERM this user has no permissions\r\n").unwrap(), [denied]);
         let password = Handshake { password: Some("wrong".into()), ..Handshake::default() };
         let mut subscription = Subscription::open(&password, CLIENT, NOW);
-        assert!(
-            subscription.outgoing.unsent().starts_with(b"*2\r\n$4\r\nAUTH\r\n$5\r\nwrong\r\n*2\r\n$9\r\nSUBSCRIBE")
-        );
+        assert!(subscription.unsent.starts_with(b"*2\r\n$4\r\nAUTH\r\n$5\r\nwrong\r\n*2\r\n$9\r\nSUBSCRIBE"));
         let denied = SubscriptionEvent::Refused(Fault::new(Phase::Handshake, Cause::Auth));
         assert_eq!(receive(&mut subscription, "-WRONGPASS no\r\n").unwrap(), [denied]);
         assert!(!format!("{subscription:?}").contains("wrong"));

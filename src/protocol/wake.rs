@@ -1,18 +1,6 @@
-//! What a release or a leave by a script replies: whether something was removed, and which other clients were told.
+//! Which other clients were told by a release or a leave, as the reply of the script reports.
 
-use super::form::Answer;
 use super::resp::Reply;
-use crate::algorithm::protocol_error::ProtocolError;
-use crate::algorithm::vote::Vote;
-
-/// The meaning of a reply to a release or a leave by a script.
-pub(super) fn departed(reply: Reply<'_>) -> Result<Answer, ProtocolError> {
-    match reply {
-        Reply::Integer(1..=4) => Ok(Answer::Vote(Vote::Granted)),
-        Reply::Integer(-4..=-2 | 0) => Ok(Answer::Vote(Vote::Refused)),
-        _ => Err(ProtocolError::UnexpectedReply),
-    }
-}
 
 /// What releases and leaves by a script have found in the queues: a bit for each key of a set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

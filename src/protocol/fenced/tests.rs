@@ -2,10 +2,13 @@
 
 use super::super::form::Form;
 use super::super::operation::{FenceRequest, Kind, Operation, Verb};
-use super::super::read_write::reply;
+use super::super::reply;
+use super::super::resp::Reply;
 use super::*;
 use crate::algorithm::fence::LEAD_LIMIT;
+use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::vote::Vote;
+use std::time::Duration;
 
 const UNEXPECTED: Result<Answer, ProtocolError> = Err(ProtocolError::UnexpectedReply);
 const ACQUIRE: Verb = Verb::Acquire { ttl_millis: 30_000 };
@@ -13,7 +16,7 @@ const EXTEND: Verb = Verb::Extend { ttl_millis: 30_000 };
 
 fn meaning(form: Form, verb: Verb, least: FencingToken, bytes: Reply<'_>) -> Result<Answer, ProtocolError> {
     let kind = Kind::Fenced(FenceRequest { least, retention_millis: 86_400_000 });
-    reply(form, Operation { verb, kind }.asked(), bytes)
+    reply::meaning(form, Operation { verb, kind }.asked(), bytes)
 }
 
 #[test]

@@ -1,9 +1,15 @@
 //! What the replies of the script of read-write locks mean.
 
+use super::super::form::{Answer, Form};
 use super::super::operation::{FenceRequest, Kind, Operation, Verb};
-use super::*;
+use super::super::reply::meaning;
+use super::super::resp::Reply;
+use crate::algorithm::fault::Cause;
 use crate::algorithm::fence::{FencingToken, LEAD_LIMIT};
 use crate::algorithm::lock_kind::Access;
+use crate::algorithm::protocol_error::ProtocolError;
+use crate::algorithm::vote::Vote;
+use std::time::Duration;
 
 const UNEXPECTED: Result<Answer, ProtocolError> = Err(ProtocolError::UnexpectedReply);
 const FENCE: FenceRequest = FenceRequest { least: FencingToken::MAX, retention_millis: 86_400_000 };
@@ -48,7 +54,7 @@ fn a_reply_means_what_its_operation_makes_of_it() {
     ];
     for (bytes, meanings) in table {
         for (operation, expected) in operations.into_iter().zip(meanings) {
-            assert_eq!(&reply(Form::Text, operation.asked(), bytes), expected, "{bytes:?} to {operation:?}");
+            assert_eq!(&meaning(Form::Text, operation.asked(), bytes), expected, "{bytes:?} to {operation:?}");
         }
     }
 }
@@ -57,7 +63,7 @@ fn a_reply_means_what_its_operation_makes_of_it() {
 fn a_number_that_is_far_ahead_of_what_was_asked_for_is_no_vote() {
     let after = |least: u64| {
         let fence = FenceRequest { least: FencingToken::saturating(least), ..FENCE };
-        reply(Form::Text, write(ACQUIRE, Some(fence)).asked(), Reply::Bulk(Some(b"1700000000000000")))
+        meaning(Form::Text, write(ACQUIRE, Some(fence)).asked(), Reply::Bulk(Some(b"1700000000000000")))
     };
     let number = Ok(Answer::Fence(FencingToken::saturating(1_700_000_000_000_000)));
     let ahead = Ok(Answer::fault(Cause::FenceAhead));
@@ -69,7 +75,8 @@ fn a_number_that_is_far_ahead_of_what_was_asked_for_is_no_vote() {
 fn a_hash_that_is_not_known_is_worth_the_text() {
     for verb in [ACQUIRE, EXTEND, Verb::Raise, Verb::Release(None)] {
         for fence in [None, Some(FENCE)] {
-            let by_hash = reply(Form::Hash, write(verb, fence).asked(), Reply::Error(b"NOSCRIPT No matching script."));
+            let by_hash =
+                meaning(Form::Hash, write(verb, fence).asked(), Reply::Error(b"NOSCRIPT No matching script."));
             assert_eq!(by_hash, Ok(Answer::WrongForm), "{verb:?}");
         }
     }

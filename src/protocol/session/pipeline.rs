@@ -1,24 +1,20 @@
 //! What is asked on one connection: the commands still to be sent, and the requests whose replies are expected, oldest
-//! first: servers answer in that order.
-//!
-//! A session that follows a [log](super::log) sends and expects what is there, and nothing of its own.
+//! first: servers answer in that order. They are the session's own, or those of a [log](super::log) that it follows.
 
 use super::backlog::Backlog;
-use super::log::{Cursor, Log};
-use super::request::{Awaited, Request};
+use super::log::Log;
+use super::request::Request;
+use super::requests::{Cursor, Requests};
 use crate::algorithm::time::Timestamp;
-use crate::protocol::traffic::Outgoing;
-use std::collections::VecDeque;
 
 /// The requests of one session.
 #[derive(Default)]
 pub struct Pipeline {
-    outgoing: Outgoing,
-    awaited: VecDeque<Awaited>,
-    /// How many of those are releases.
-    releases: usize,
-    /// While the session follows a log, how far it has come.
-    cursor: Option<Cursor>,
+    /// None while it follows a log.
+    own: Requests,
+    /// How far the server has come in those, or in the log.
+    cursor: Cursor,
+    follows: bool,
 }
 
 impl Pipeline {
@@ -28,104 +24,90 @@ impl Pipeline {
         now: Timestamp,
         write: impl FnOnce(&mut Vec<u8>) -> R,
     ) {
-        let begin = self.outgoing.all();
-        for request in write(self.outgoing.end()) {
-            self.push(Awaited { request, asked_at: now, begin });
-        }
+        self.own.ask(now, write);
     }
 
     /// The request that is answered next, if there is one. In the log it must have been sent.
     #[inline]
     pub(super) fn front<'a>(&'a self, log: &'a Log) -> Option<&'a Request> {
-        match &self.cursor {
-            Some(cursor) => log.request(cursor),
-            None => self.own_front(),
-        }
+        let next = self.requests(log).next(&self.cursor)?;
+        (!self.follows || next.begin < self.cursor.sent).then_some(&next.request)
     }
 
     /// The same of its own requests.
     pub(super) fn own_front(&self) -> Option<&Request> {
-        self.awaited.front().map(|first| &first.request)
+        self.own.first().map(|first| &first.request)
     }
 
     /// The request that was answered, and when it was made.
     #[inline]
     pub(super) fn pop(&mut self, log: &Log) -> Option<(Request, Timestamp)> {
-        if let Some(cursor) = &mut self.cursor {
-            return cursor.advance(log);
+        if self.follows {
+            return self.cursor.advance(&log.requests);
         }
-        let Awaited { request, asked_at, .. } = self.awaited.pop_front()?;
-        self.releases -= usize::from(request.is_release());
-        Some((request, asked_at))
+        let answered = self.cursor.advance(&self.own);
+        self.own.cut(self.cursor);
+        answered
     }
 
     /// The bytes that are to be sent next.
     pub fn unsent<'a>(&'a self, log: &'a Log) -> &'a [u8] {
-        self.cursor.as_ref().map_or_else(|| self.outgoing.unsent(), |cursor| log.unsent(cursor))
+        self.requests(log).unsent(&self.cursor)
     }
 
     /// Says that the first `count` of those went out.
     pub fn sent(&mut self, count: usize) {
-        self.outgoing.sent(count);
-        self.cursor.iter_mut().for_each(|cursor| cursor.sent += count as u64);
+        self.cursor.sent += count as u64;
+        if !self.follows {
+            self.own.cut(self.cursor);
+        }
     }
 
     /// The connection is made, and the server can answer from now on: what was asked before counts as asked now.
     pub fn connected(&mut self, now: Timestamp) {
-        self.awaited.iter_mut().for_each(|awaited| awaited.asked_at = now);
+        self.own.restart(now);
     }
 
     /// What the server has not replied to, but for what is in the log.
     pub fn backlog(&self) -> Backlog {
-        Backlog {
-            requests: self.awaited.len(),
-            unsent: self.outgoing.unsent().len(),
-            oldest: self.awaited.front().map(|first| first.asked_at),
-        }
+        if self.follows { Backlog::default() } else { self.own.backlog_at(&self.cursor) }
     }
 
-    /// What the server has not replied to in the log.
+    /// What it has not replied to, if it follows the log.
     pub fn backlog_in(&self, log: &Log) -> Backlog {
-        self.cursor.as_ref().map_or(Backlog::default(), |cursor| log.backlog_at(cursor))
+        log.requests.backlog_at(&self.cursor)
     }
 
     /// How many of the expected replies are to releases.
     pub fn unanswered_releases(&self, log: &Log) -> usize {
-        self.releases + self.cursor.map_or(0, |cursor| cursor.unanswered_releases(log))
+        self.requests(log).unanswered_releases(&self.cursor)
     }
 
-    /// How far the session has come in the log, if it follows it.
+    /// How far the server has come in the log, if it follows it.
     pub fn cursor(&self) -> Option<Cursor> {
-        self.cursor
+        self.follows.then_some(self.cursor)
     }
 
     /// Follows a log from this place on.
     pub(super) fn follow(&mut self, cursor: Cursor) {
-        self.cursor = Some(cursor);
+        (self.cursor, self.follows) = (cursor, true);
     }
 
     /// Leaves the log, and takes over what was not sent and not answered of it.
     pub fn leave(&mut self, log: &Log) {
-        let Some(cursor) = self.cursor.take() else { return };
-        for logged in log.unanswered(&cursor) {
-            // Counted in bytes of the connection, which sent others before those of the log.
-            let begin = self.outgoing.all_sent() + logged.begin - cursor.sent;
-            self.push(Awaited { begin, ..*logged });
+        if std::mem::take(&mut self.follows) {
+            self.own.take_over(&log.requests, &self.cursor);
         }
-        self.outgoing.end().extend_from_slice(log.unsent(&cursor));
     }
 
-    /// Expects nothing any more. Yields the requests, each with whether a byte of it may have been written.
+    /// Expects nothing any more. Yields the requests, each with whether a byte of it may have been sent.
     pub(super) fn abandon(&mut self) -> impl Iterator<Item = (Request, bool)> + '_ {
-        debug_assert!(self.cursor.is_none(), "what is in the log is unanswered as well");
-        self.releases = 0;
-        let sent = self.outgoing.all_sent();
-        self.awaited.drain(..).map(move |awaited| (awaited.request, awaited.begin < sent))
+        debug_assert!(!self.follows, "what is in the log is unanswered as well");
+        self.own.abandon(&mut self.cursor)
     }
 
-    fn push(&mut self, awaited: Awaited) {
-        self.releases += usize::from(awaited.request.is_release());
-        self.awaited.push_back(awaited);
+    fn requests<'a>(&'a self, log: &'a Log) -> &'a Requests {
+        if self.follows { &log.requests } else { &self.own }
     }
 }
 

@@ -1,6 +1,5 @@
 //! The requests of a session, each with one reply.
 
-use crate::algorithm::time::Timestamp;
 use crate::protocol::form::Form;
 use crate::protocol::handshake::Part;
 use crate::protocol::sent_operation::{Command, SentOperation, Ticket};
@@ -24,14 +23,6 @@ pub(super) enum Request {
     Waiting,
     /// Until when: the last question about its holder.
     End(Ticket, bool),
-}
-
-/// A request whose reply is expected.
-pub(super) struct Awaited {
-    pub(super) request: Request,
-    pub(super) asked_at: Timestamp,
-    /// How many bytes there were before its command.
-    pub(super) begin: u64,
 }
 
 impl Request {

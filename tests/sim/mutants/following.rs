@@ -13,10 +13,10 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a reply is counted for the next request in the log",
-        file: "protocol/session/log.rs",
+        file: "protocol/session/pipeline.rs",
         edits: &[(
-            "self.requests.get((cursor.answered - self.cut_requests) as usize)?;",
-            "self.requests.get((cursor.answered - self.cut_requests) as usize + 1)?;",
+            "let next = self.requests(log).next(&self.cursor)?;",
+            "let mut cursor = self.cursor;\n        cursor.advance(self.requests(log)).filter(|_| self.follows);\n        let next = self.requests(log).next(&cursor)?;",
         )],
     },
     Mutant {
@@ -26,23 +26,23 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "what a node has not answered in the log is forgotten when it leaves",
-        file: "protocol/session/pipeline.rs",
-        edits: &[("for logged in log.unanswered(&cursor) {", "for logged in log.unanswered(&cursor).skip(1) {")],
+        file: "protocol/session/requests.rs",
+        edits: &[("(others.place(cursor)..).copied());", "(others.place(cursor)..).copied().skip(1));")],
     },
     Mutant {
         name: "a release is forgotten by a node that leaves the log",
-        file: "protocol/session/pipeline.rs",
+        file: "protocol/session/requests.rs",
         edits: &[(
-            "        self.outgoing.end().extend_from_slice(log.unsent(&cursor));",
-            "        let is_release = self.releases > 0;\n        self.outgoing.end().extend_from_slice(if is_release { &[] } else { log.unsent(&cursor) });",
+            "self.bytes.extend_from_slice(others.unsent(cursor));",
+            "let is_release = others.releases > cursor.releases;\n        self.bytes.extend_from_slice(if is_release { &[] } else { others.unsent(cursor) });",
         )],
     },
     Mutant {
         name: "the log is cut too far",
-        file: "protocol/session/log.rs",
+        file: "protocol/session/requests.rs",
         edits: &[(
-            "self.requests.drain(..(least.answered - self.cut_requests) as usize);",
-            "let count = self.requests.len().min((least.answered - self.cut_requests) as usize + 1);\n            self.requests.drain(..count);",
+            "while self.cut_requests < cursor.answered {",
+            "while self.cut_requests < cursor.answered + u64::from(self.awaited.len() > 1) {",
         )],
     },
     Mutant {

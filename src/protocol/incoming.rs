@@ -1,6 +1,6 @@
-//! The bytes of one connection: those still to be sent, and those received and not yet parsed.
+//! The bytes that one connection has received, and that are not yet parsed.
 //!
-//! The buffers are kept from one use to the next, so that the steady state allocates nothing.
+//! The buffer is kept from one use to the next, so that the steady state allocates nothing.
 
 use super::resp::{Decoder, Reply};
 use crate::algorithm::protocol_error::ProtocolError;
@@ -8,50 +8,6 @@ use crate::algorithm::time::Timestamp;
 
 /// Free space below which the receive buffer is compacted before a read.
 const LOW_SPACE: usize = 2 * 1024;
-
-/// Bytes to be sent, in order.
-#[derive(Default)]
-pub struct Outgoing {
-    bytes: Vec<u8>,
-    sent: usize,
-    /// Since the connection was begun.
-    all_sent: u64,
-}
-
-impl Outgoing {
-    /// Where to append a command.
-    pub(super) fn end(&mut self) -> &mut Vec<u8> {
-        &mut self.bytes
-    }
-
-    /// The bytes to be sent.
-    pub fn unsent(&self) -> &[u8] {
-        &self.bytes[self.sent..]
-    }
-
-    /// Says that the first `count` of the unsent bytes went out.
-    pub fn sent(&mut self, count: usize) {
-        self.sent += count;
-        self.all_sent += count as u64;
-        if self.sent >= self.bytes.len() {
-            self.bytes.clear();
-            self.sent = 0;
-        } else if self.sent > self.bytes.len() / 2 {
-            self.bytes.drain(..self.sent);
-            self.sent = 0;
-        }
-    }
-
-    /// How many bytes went out.
-    pub(super) fn all_sent(&self) -> u64 {
-        self.all_sent
-    }
-
-    /// How many bytes there were ever.
-    pub(super) fn all(&self) -> u64 {
-        self.all_sent + self.unsent().len() as u64
-    }
-}
 
 /// Bytes received.
 pub struct Incoming {
