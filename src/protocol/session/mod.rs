@@ -16,8 +16,8 @@
 //!
 //! How to drive it:
 //! 1. [`Session::open`] queues the handshake; [`queue`](Session::queue) queues an operation on a lock's key.
-//! 2. Write [`unsent`](Pipeline::unsent), then say how much went out with [`sent`](Pipeline::sent).
-//! 3. Read into [`space`](Incoming::space), then say how much came with [`received`](Incoming::received).
+//! 2. Write what its pipeline has unsent, then say how much went out.
+//! 3. Read into the space of its incoming bytes, then say how much was received.
 //! 4. Call [`next_event`](Session::next_event) until it returns `None`. After
 //!    [`Answer::WrongForm`], call [`ask_again`](Session::ask_again), or drop it.
 //! 5. After an error, or when the connection is lost, hand out the faults with [`abandon`](Session::abandon).
