@@ -95,11 +95,10 @@ impl<'m> LockCall<'m> {
     pub(super) fn held_by_this_thread(&self, now: LeaseTime) -> Option<(Option<&'m Arc<str>>, LeaseTime)> {
         match self.permits {
             Some(permits) => LocalLock::held_by_this_thread_until(permits.locks(), now).map(|until| (None, until)),
-            None => self
-                .local
-                .queues()
-                .iter()
-                .find_map(|queue| Some((Some(queue.key().title()), queue.held_by_this_thread_until(now)?))),
+            None => {
+                let mut queues = self.key().each().iter().zip(self.local.queues());
+                queues.find_map(|(key, queue)| Some((Some(key), queue.held_by_this_thread_until(now)?)))
+            }
         }
     }
 

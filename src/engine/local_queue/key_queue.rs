@@ -7,7 +7,6 @@ use crate::engine::interrupt::Interrupt;
 use crate::events::error::NodeFault;
 use crate::os::sync::{Mutex, lock};
 use crate::os::thread_number::ThreadNumber;
-use crate::protocol::lock_key::LockKey;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -15,8 +14,8 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 /// The queue of one key.
+#[derive(Default)]
 pub(crate) struct KeyQueue {
-    key: LockKey,
     state: Mutex<Queue>,
 }
 
@@ -107,14 +106,6 @@ impl HoldId {
 }
 
 impl KeyQueue {
-    pub(super) fn new(key: Arc<str>) -> KeyQueue {
-        KeyQueue { key: LockKey::One(key), state: Mutex::default() }
-    }
-
-    pub(crate) fn key(&self) -> &LockKey {
-        &self.key
-    }
-
     /// Joins the end of the queue, and returns the position there.
     pub(crate) fn join(&self, now: Readings) -> (QueueTicket<'_>, QueuePosition) {
         let mut queue = lock(&self.state);

@@ -31,11 +31,11 @@ pub(crate) struct Queues {
     table: Mutex<KeyTable<KeyQueue>>,
 }
 
-/// A lock as the threads of one client share it: its key, and the queue of each of its keys. What is made of one mutex,
-/// and of each mutex of the same name, has the same queues. Cloning is cheap.
+/// A lock as the threads of one client share it: its key, and the queue of each of its keys. All mutexes of one name
+/// have the same queues. Cloning is cheap.
 #[derive(Clone)]
 pub(crate) enum LocalLock {
-    One(Arc<KeyQueue>),
+    One(LockKey, Arc<KeyQueue>),
     Set(Arc<SetQueues>),
 }
 
@@ -49,9 +49,9 @@ impl Queues {
     /// The lock of a key, or of those of a set, with its queues.
     pub(crate) fn of(&self, key: &LockKey) -> LocalLock {
         let mut table = lock(&self.table);
-        let mut queue = |key: &Arc<str>| table.get_or_insert(key, KeyQueue::new);
+        let mut queue = |key: &Arc<str>| table.get_or_insert(key, KeyQueue::default);
         match key {
-            LockKey::One(key) => LocalLock::One(queue(key)),
+            LockKey::One(one) => LocalLock::One(key.clone(), queue(one)),
             LockKey::Set(_) => {
                 let queues = key.each().iter().map(queue).collect();
                 LocalLock::Set(Arc::new(SetQueues { key: key.clone(), queues }))
@@ -68,7 +68,7 @@ impl LocalLock {
 
     pub(crate) fn key(&self) -> &LockKey {
         match self {
-            LocalLock::One(queue) => queue.key(),
+            LocalLock::One(key, _) => key,
             LocalLock::Set(set) => &set.key,
         }
     }
@@ -76,7 +76,7 @@ impl LocalLock {
     /// The queues of its keys, in their order.
     pub(crate) fn queues(&self) -> &[Arc<KeyQueue>] {
         match self {
-            LocalLock::One(queue) => std::slice::from_ref(queue),
+            LocalLock::One(_, queue) => std::slice::from_ref(queue),
             LocalLock::Set(set) => &set.queues,
         }
     }

@@ -38,7 +38,7 @@ impl Semaphores {
 
     /// The slots of a semaphore. They are remembered for as long as there is a reference to them.
     pub(crate) fn slots(&self, key: &Arc<str>) -> Arc<Slots> {
-        let new = |key| Slots { waiting: KeyQueue::new(key), created_in: self.created_in, state: Mutex::default() };
+        let new = || Slots { waiting: KeyQueue::default(), created_in: self.created_in, state: Mutex::default() };
         lock(&self.slots).get_or_insert(key, new)
     }
 }

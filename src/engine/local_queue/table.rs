@@ -21,7 +21,7 @@ impl<V> Default for KeyTable<V> {
 
 impl<V> KeyTable<V> {
     /// The value of a key, made if there is none.
-    pub(super) fn get_or_insert(&mut self, key: &Arc<str>, make: impl FnOnce(Arc<str>) -> V) -> Arc<V> {
+    pub(super) fn get_or_insert(&mut self, key: &Arc<str>, make: impl FnOnce() -> V) -> Arc<V> {
         if let Some(value) = self.values.get(key) {
             return Arc::clone(value);
         }
@@ -30,7 +30,7 @@ impl<V> KeyTable<V> {
             // Twice as many as are left, so that an insertion looks at two values on average.
             self.most = (self.values.len() * 2).max(LEAST_SWEPT);
         }
-        let value = Arc::new(make(Arc::clone(key)));
+        let value = Arc::new(make());
         self.values.insert(Arc::clone(key), Arc::clone(&value));
         value
     }
@@ -43,11 +43,11 @@ mod tests {
     #[test]
     fn a_key_that_is_in_use_keeps_its_value_and_the_others_are_swept() {
         let mut table = KeyTable::default();
-        let kept = table.get_or_insert(&"kept".into(), |_| 0);
+        let kept = table.get_or_insert(&"kept".into(), || 0);
         for number in 1..10 * LEAST_SWEPT {
-            let _ = table.get_or_insert(&number.to_string().into(), |_| number);
+            let _ = table.get_or_insert(&number.to_string().into(), || number);
             assert!(table.values.len() <= LEAST_SWEPT);
         }
-        assert!(Arc::ptr_eq(&kept, &table.get_or_insert(&"kept".into(), |_| 1)));
+        assert!(Arc::ptr_eq(&kept, &table.get_or_insert(&"kept".into(), || 1)));
     }
 }
