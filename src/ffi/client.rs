@@ -62,7 +62,7 @@ extern "C" fn quorumlock_client_attach(
         let guard = guard.required("guard")?;
         let held = client.redlock.attach(lease.take()?)?;
         let name = held.resource().into();
-        guard.write_handle(GuardHandle::new(name, Held::Lock(held))?);
+        guard.write_handle(GuardHandle::new(name, Held::Lock(Box::new(held)))?);
         Ok(Code::Ok)
     })
 }

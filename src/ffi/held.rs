@@ -10,11 +10,9 @@ use std::time::Duration;
 
 pub(super) enum Held {
     Level(ReentrantGuard<ByOwner>),
-    Lock(MutexGuard),
-    /// Larger than a lock.
+    Lock(Box<MutexGuard>),
     Permit(Box<Permit>),
     Read(RwReadGuard),
-    /// It is the largest, and the rarest.
     Write(Box<RwWriteGuard>),
 }
 

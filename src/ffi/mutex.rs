@@ -141,7 +141,9 @@ impl MutexHandle {
         }
         Ok(match self.current()? {
             (mutex, Some(owner)) => owner.lock(&mutex.reentrant(), wait)?.map(Held::Level),
-            (mutex, None) => wait.map_or_else(|| mutex.try_lock(), |wait| mutex.lock_with(wait))?.map(Held::Lock),
+            (mutex, None) => wait
+                .map_or_else(|| mutex.try_lock(), |wait| mutex.lock_with(wait))?
+                .map(|guard| Held::Lock(Box::new(guard))),
         })
     }
 
@@ -355,7 +357,7 @@ extern "C" fn quorumlock_mutex_attach(
         let held = match mutex.read_write()? {
             Some((mutex, AccessNumber::Read)) => Held::Read(mutex.attach_read(lease.take()?)?),
             Some((mutex, _)) => Held::Write(Box::new(mutex.attach_write(lease.take()?)?)),
-            None => Held::Lock(mutex.current()?.0.attach(lease.take()?)?),
+            None => Held::Lock(Box::new(mutex.current()?.0.attach(lease.take()?)?)),
         };
         mutex.give(guard, Some(held))
     })
