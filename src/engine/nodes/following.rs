@@ -49,7 +49,7 @@ impl Nodes {
             && !self.states.is_refusing(node)
             && !self.incarnations.is_doubtful(node)
             && !connection.quarantine.is_on()
-            && !connection.is_suspect()
+            && !connection.health.is_suspect()
     }
 
     /// Queues the operation of a round for these nodes, and lets the round wait for their replies.

@@ -239,7 +239,7 @@ impl Nodes {
 
     /// Queues requests on another connection of which no byte was written on the one that has ended with this fault.
     pub(super) fn queue_unwritten(&mut self, node: NodeId, unwritten: &[Ticket], (fault, now): (Fault, Timestamp)) {
-        let opened = self.node(node).may_open(now).and_then(|()| self.open(node, now));
+        let opened = self.node(node).health.may_ask(now).and_then(|()| self.open(node, now));
         for &ticket in unwritten {
             if let (Ok(()), Some(command)) = (opened, self.rounds.command(ticket)) {
                 self.connections[node.index()].queue(&command, now);
@@ -305,7 +305,7 @@ impl Nodes {
             self.lose(node, fault, now);
         }
         if self.node(node).is_closed() {
-            self.node(node).may_open(now)?;
+            self.node(node).health.may_ask(now)?;
             self.open(node, now)?;
         }
         Ok(())
@@ -318,7 +318,7 @@ impl Nodes {
         }
         self.refresh(node, now);
         let connection = self.node(node);
-        if connection.is_closed() && connection.may_open(now).is_ok() {
+        if connection.is_closed() && connection.health.may_ask(now).is_ok() {
             // What went wrong is the connection's fault from now on, and the caller asks for that.
             let _ = self.open(node, now);
         }
