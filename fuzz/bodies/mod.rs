@@ -88,22 +88,10 @@ pub(crate) enum Tree {
 }
 
 impl Tree {
-    /// Reads a reply to its leaves, and checks that its arrays have as many elements as they say.
+    /// Reads a reply to its leaves.
     pub(crate) fn of(reply: Reply<'_>) -> Tree {
         match reply {
-            Reply::Array(None) => Tree::Array(None),
-            Reply::Array(Some(mut elements)) => {
-                let mut trees = Vec::new();
-                for left in (0..elements.len()).rev() {
-                    assert!(!elements.is_empty(), "an array says that it is empty before it is");
-                    let element = elements.next();
-                    assert!(element.is_some(), "an array ends {} elements early", left + 1);
-                    trees.extend(element.map(Tree::of));
-                    assert_eq!(elements.len(), left, "an array miscounts what is left");
-                }
-                assert!(elements.is_empty() && elements.next().is_none(), "an array goes on beyond its length");
-                Tree::Array(Some(trees))
-            }
+            Reply::Array(elements) => Tree::Array(elements.map(|elements| elements.map(Tree::of).collect())),
             Reply::Bulk(bytes) => Tree::Bulk(bytes.map(<[u8]>::to_vec)),
             Reply::Error(text) => Tree::Error(text.to_vec()),
             Reply::Integer(number) => Tree::Integer(number),

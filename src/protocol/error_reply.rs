@@ -44,7 +44,7 @@ pub fn cause(text: &[u8]) -> Cause {
         b"OOM" => Cause::OutOfMemory,
         b"READONLY" => Cause::ReadOnly,
         _ if text.starts_with(b"ERR max number of clients reached") => Cause::TooManyClients,
-        _ if script_error::is_denied(error) => Cause::NoPermission,
+        _ if script_error::is_denied(text) => Cause::NoPermission,
         _ => {
             // Inside a script, older servers leave out the word that says no more than that it is an error.
             let unknown = if error.len() < text.len() { "ERR" } else { UNRECOGNISED };
@@ -75,8 +75,7 @@ pub fn denial(text: &[u8], command: &'static str) -> Detail {
         b"ACL failure in script: No permissions to access a key",
         b"The user executing the script can't access at least one of the keys",
     ];
-    let error = script_error::raised(text);
-    let error = error.strip_prefix(b"ERR ").unwrap_or(error);
+    let error = script_error::cause(text);
     match KEY.iter().any(|beginning| error.starts_with(beginning)) {
         true => Detail::Key(command),
         false => Detail::Command(command),

@@ -45,11 +45,16 @@ pub(super) enum Part {
 }
 
 impl Handshake {
+    /// Writes the log-in, if there is one.
+    pub(super) fn log_in(&self, out: &mut Vec<u8>) -> bool {
+        self.password.iter().for_each(|password| command::auth(out, self.user.as_deref(), password));
+        self.password.is_some()
+    }
+
     /// Writes it, and returns the parts that it has.
     pub(super) fn write(&self, out: &mut Vec<u8>) -> Vec<Part> {
         let mut parts = Vec::new();
-        if let Some(password) = &self.password {
-            command::auth(out, self.user.as_deref(), password);
+        if self.log_in(out) {
             parts.push(Part::Auth);
         }
         if self.database != 0 {

@@ -133,9 +133,10 @@ impl Abandoned {
 }
 
 /// Whether the node on this connection may vote.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HandshakeState {
     /// The handshake is not answered yet.
+    #[default]
     Pending,
     /// Its votes count.
     Accepted,
@@ -159,11 +160,8 @@ impl HandshakeState {
 
     /// The fault that its votes count as, if the node may not vote. Not even a refusal counts then: of two URLs that
     /// lead to one server, the second is refused because of our own key.
-    pub(super) fn rejection(&self) -> Option<&Fault> {
-        match self {
-            HandshakeState::Rejected(fault) => Some(fault),
-            HandshakeState::Pending | HandshakeState::Accepted => None,
-        }
+    pub(super) fn rejection(&self) -> Option<Fault> {
+        if let HandshakeState::Rejected(fault) = *self { Some(fault) } else { None }
     }
 }
 

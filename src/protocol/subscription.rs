@@ -11,7 +11,6 @@
 //! How to drive it: as a [`Session`](super::session::Session). When the connection is lost, make another one: this one
 //! is thrown away with it.
 
-use super::command;
 use super::error_reply;
 use super::handshake::Handshake;
 use super::incoming::Incoming;
@@ -75,14 +74,11 @@ enum Stage {
 impl Subscription {
     /// Begins a conversation by queueing what logs us in, and the subscription to the client's channel.
     pub fn open(handshake: &Handshake, client: u64, now: Timestamp) -> Subscription {
-        let (mut unsent, mut stage) = (Vec::new(), Stage::Subscribe);
-        if let Some(password) = &handshake.password {
-            command::auth(&mut unsent, handshake.user.as_deref(), password);
-            stage = Stage::Auth;
-        }
+        let mut unsent = Vec::new();
+        let stage = if handshake.log_in(&mut unsent) { Stage::Auth } else { Stage::Subscribe };
         let channel = [CHANNEL, format!("{client:0CLIENT_DIGITS$x}").as_bytes()].concat();
         resp::encode(&mut unsent, &[b"SUBSCRIBE", &channel]);
-        Subscription { incoming: Incoming::new(MESSAGE_BUFFER), unsent, client, channel, stage, asked_at: now }
+        Subscription { incoming: Incoming::new(MESSAGE_BUFFER, now), unsent, client, channel, stage, asked_at: now }
     }
 
     /// Whether every message is received.

@@ -129,8 +129,8 @@ const MUTANTS: &[Mutant] = &[
         name: "late reply shifted by one",
         file: "protocol/session/mod.rs",
         edits: &[(
-            "        self.pipeline.ask(now, |out| Request::write(command, form, out));\n",
-            "        let is_late = self.pipeline.backlog().is_overdue(Duration::from_millis(50), now);\n        if is_late && matches!(asked.verb, super::operation::AskedVerb::Acquire) && asked.kind.fence().is_none() {\n            self.pipeline.pop(&Log::default());\n        }\n        self.pipeline.ask(now, |out| Request::write(command, form, out));\n",
+            "        self.pipeline.own.ask(now, |out| Request::write(command, form, out));\n",
+            "        let is_late = self.pipeline.backlog().is_overdue(Duration::from_millis(50), now);\n        if is_late && matches!(asked.verb, super::operation::AskedVerb::Acquire) && asked.kind.fence().is_none() {\n            self.pipeline.pop(&Log::default());\n        }\n        self.pipeline.own.ask(now, |out| Request::write(command, form, out));\n",
         )],
     },
     Mutant {
@@ -177,8 +177,8 @@ const MUTANTS: &[Mutant] = &[
         name: "what was written is forgotten on reconnect",
         file: "engine/node_connection/mod.rs",
         edits: &[(
-            "        self.checked_at = now;\n        self.pending.reconnected();\n",
-            "        self.checked_at = now;\n        self.wrote_at = None;\n        self.pending.reconnected();\n",
+            "        self.pending.reconnected();\n",
+            "        self.wrote_at = None;\n        self.pending.reconnected();\n",
         )],
     },
     Mutant {
@@ -406,7 +406,10 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "no thread looks for the answers to releases",
         file: "engine/node_connection/interest.rs",
-        edits: &[("self.checked_at.after(UNREAD_LIMIT)", "Timestamp::NEVER.max(now.after(UNREAD_LIMIT))")],
+        edits: &[(
+            "self.session.incoming.read_at.after(UNREAD_LIMIT)",
+            "Timestamp::NEVER.max(now.after(UNREAD_LIMIT))",
+        )],
     },
     Mutant {
         name: "what may have been written is written again",

@@ -51,7 +51,7 @@ impl NodeConnection {
     /// Whether a release is unanswered whose key may be on the node.
     pub(in crate::engine) fn awaits_release(&self, log: &Log) -> bool {
         let is_unanswered = self.session.pipeline.unanswered_releases(log) > 0;
-        is_unanswered && (self.is_open() || self.pending.is_carried() && !self.is_closed())
+        is_unanswered && (self.is_open() || self.pending.carried_until > Timestamp::ORIGIN && !self.is_closed())
     }
 
     /// Whether such a release is unsent.
@@ -66,8 +66,8 @@ impl NodeConnection {
         let is_held_up = is_sendable && self.backlog().requests > 0;
         if is_held_up || self.has_unsent_release(log) {
             now
-        } else if self.awaits_release(log) && now < self.pending.carried_until() {
-            self.checked_at.after(UNREAD_LIMIT)
+        } else if self.awaits_release(log) && now < self.pending.carried_until {
+            self.session.incoming.read_at.after(UNREAD_LIMIT)
         } else {
             Timestamp::NEVER
         }

@@ -1,11 +1,6 @@
 //! How a node is reached: its address, and the socket of the present connection.
-//!
-//! ```text
-//!            open              address           writable
-//!   Closed ───────► Resolving ───────────► Connecting ─────────► Open
-//! ```
 
-use super::race::{self, Progress, Race};
+use super::race::{self, Attempt, Place, Progress, Race};
 use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::time::Timestamp;
 use crate::engine::socket_state::SocketState;
@@ -54,27 +49,23 @@ impl Link {
     /// It failed at once.
     pub(super) fn open(&mut self, now: Timestamp) -> Result<(), Fault> {
         self.opened_at = now;
-        let (host, port) = match self.endpoint.address() {
-            Address::Unix(path) => {
-                let attempt = self.race.begin_with(Stream::connect_unix(path))?;
-                self.socket = SocketState::Connecting(attempt);
-                return Ok(());
-            }
-            Address::Tcp(host, port) => (host, *port),
-        };
-        if let Some(address) = resolve::literal(host, port) {
-            self.race.learn(vec![address]);
+        match self.endpoint.address() {
+            Address::Unix(path) => self.race.learn([Place::Unix(path.clone())]),
+            Address::Tcp(host, port) => match resolve::literal(host, *port) {
+                Some(address) => self.race.learn([Place::Tcp(address)]),
+                None if self.race.first().is_some() => {}
+                None => {
+                    if self.resolution.is_none() {
+                        let resolution = Resolution::begin(host, *port, Arc::clone(&self.waker));
+                        let failed = |error: io::Error| Fault::new(Phase::Resolve, stream::cause_of(&error));
+                        self.resolution = Some(resolution.map_err(failed)?);
+                    }
+                    self.socket = SocketState::Resolving;
+                    return self.resolved(now);
+                }
+            },
         }
-        if self.race.first().is_some() {
-            return self.race(now);
-        }
-        if self.resolution.is_none() {
-            let resolution = Resolution::begin(host, port, Arc::clone(&self.waker));
-            let failed = |error: io::Error| Fault::new(Phase::Resolve, stream::cause_of(&error));
-            self.resolution = Some(resolution.map_err(failed)?);
-        }
-        self.socket = SocketState::Resolving;
-        self.resolved(now)
+        self.race(now)
     }
 
     /// Goes on to connect when the host name has been looked up.
@@ -82,7 +73,7 @@ impl Link {
         let (SocketState::Resolving, Some(resolution)) = (&self.socket, &self.resolution) else { return Ok(()) };
         let Some(addresses) = resolution.answer() else { return Ok(()) };
         self.resolution = None;
-        self.race.learn(addresses);
+        self.race.learn(addresses.into_iter().map(Place::Tcp));
         self.race(now)
     }
 
@@ -106,11 +97,7 @@ impl Link {
 
     /// Begins another connection to where this one leads, if it is open.
     pub(in crate::engine) fn connect_beside(&self) -> Option<io::Result<Stream>> {
-        match self.endpoint.address() {
-            _ if !self.is_open() => None,
-            Address::Unix(path) => Some(Stream::connect_unix(path)),
-            Address::Tcp(..) => self.race.first().map(Stream::connect_tcp),
-        }
+        self.race.first().filter(|_| self.is_open()).map(Stream::begin)
     }
 
     /// Whether bytes may flow both ways.

@@ -1,7 +1,7 @@
 //! One node's ordered connection: made when needed, kept, made again when lost.
 //!
 //! ```text
-//!          may_open, open              address           writable
+//!          may_ask, open               address           writable
 //!   Closed ─────────► Resolving ───────────► Connecting ─────────► Open
 //!     ▲   (back-off)     │ no address            │ refused           │ closed, protocol error,
 //!     └──────────────────┴───────────────────────┴───────────────────┘ silent or overfull
@@ -63,9 +63,7 @@ pub(super) struct NodeConnection {
     pub(super) pending: PendingReleases,
     pub(super) link: Link,
     probing: Probing,
-    health: Health,
-    /// When the connection was last read from.
-    checked_at: Timestamp,
+    pub(super) health: Health,
     /// When bytes last left for the node, on this connection or an earlier one.
     wrote_at: Option<Timestamp>,
     node_timeout: Duration,
@@ -98,7 +96,6 @@ impl NodeConnection {
             link: Link::new(endpoint, transport, node_timeout, waker),
             probing: Probing::default(),
             health: Health::new(node.index() as u64 + 1),
-            checked_at: Timestamp::ORIGIN,
             wrote_at: None,
             node_timeout,
         }
@@ -143,20 +140,20 @@ impl NodeConnection {
     /// Whether requests can be queued without another check of the connection: it is open, was read a moment ago, and
     /// the node answers in time. This is the common case, and the check is cheap.
     pub(super) fn is_ready(&self, now: Timestamp) -> bool {
-        let is_read = now.since(self.checked_at) <= IDLE_CHECK;
+        let is_read = now.since(self.session.incoming.read_at) <= IDLE_CHECK;
         self.is_in_use() && is_read && !self.backlog().is_late(self.node_timeout, now)
     }
 
     /// Whether the connection should be read first: it may have been closed, or an answer that seems overdue have come.
     pub(super) fn needs_read(&self, now: Timestamp) -> bool {
-        self.is_open() && (now.since(self.checked_at) > IDLE_CHECK || self.is_overdue(now))
+        self.is_open() && (now.since(self.session.incoming.read_at) > IDLE_CHECK || self.is_overdue(now))
     }
 
     /// Whether a `SET` may be queued now. If it is, [`note_request`](NodeConnection::note_request) is to be called
     /// first.
     ///
     /// # Errors
-    /// Why not. A closed connection must be opened first, if [`may_open`](NodeConnection::may_open) allows it.
+    /// Why not. A closed connection must be opened first, if its [`health`](Health::may_ask) allows it.
     pub(super) fn admit(&mut self, now: Timestamp) -> Result<(), Fault> {
         if let HandshakeState::Rejected(fault) = self.session.standing() {
             return Err(fault);
@@ -191,14 +188,6 @@ impl NodeConnection {
         self.session.queue(command, now);
     }
 
-    /// Whether a closed connection may be opened now.
-    ///
-    /// # Errors
-    /// The fault for which it stays closed until its back-off is over.
-    pub(super) fn may_open(&self, now: Timestamp) -> Result<(), Fault> {
-        self.health.may_ask(now)
-    }
-
     /// Whether a release would be run on the present connection, as far as the handshake was answered.
     pub(super) fn runs_releases(&self) -> bool {
         match self.session.standing() {
@@ -218,7 +207,6 @@ impl NodeConnection {
         let latency = std::mem::take(&mut self.session.latency);
         self.session = Session::open(self.link.endpoint.handshake(), now);
         self.session.latency = latency;
-        self.checked_at = now;
         self.pending.reconnected();
         self.link.open(now)
     }
@@ -257,11 +245,10 @@ impl NodeConnection {
 
     /// Reads once.
     pub(super) fn read(&mut self, now: Timestamp) -> Result<Received, Fault> {
-        self.checked_at = now;
+        self.session.incoming.read_at = now;
         let (SocketState::Open(transport), None) = (&mut self.link.socket, self.probing.ended) else {
             return Ok(Received::Nothing);
         };
-        self.session.incoming.read_at = now;
         let space = self.session.incoming.space();
         let size = space.len();
         match transport.read(space) {
@@ -276,11 +263,6 @@ impl NodeConnection {
         }
     }
 
-    /// The session has rejected the node.
-    pub(super) fn note_rejected(&mut self, fault: Fault, now: Timestamp) {
-        self.health.failed(fault, now);
-    }
-
     /// The node has answered whether a lock may be acquired or kept. A handshake is not enough, nor are the releases
     /// that follow at once: a node that can do no more would be asked for ever without a delay.
     pub(super) fn note_answer(&mut self) {
@@ -292,7 +274,7 @@ impl NodeConnection {
     /// Takes the node's vote away on this connection.
     pub(super) fn reject(&mut self, fault: Fault, now: Timestamp) {
         self.session.reject(fault);
-        self.note_rejected(fault, now);
+        self.health.failed(fault, now);
     }
 
     /// Whether a node that may not vote should be asked anew, on another connection, if it may by now. Until then the
@@ -300,7 +282,7 @@ impl NodeConnection {
     pub(super) fn retry_reason(&self, now: Timestamp) -> Option<Fault> {
         match self.session.standing() {
             HandshakeState::Rejected(fault)
-                if self.is_open() && self.backlog().requests == 0 && self.may_open(now).is_ok() =>
+                if self.is_open() && self.backlog().requests == 0 && self.health.may_ask(now).is_ok() =>
             {
                 Some(fault)
             }
@@ -317,11 +299,6 @@ impl NodeConnection {
     /// replied.
     pub(super) fn may_be_looked_at(&self, now: Timestamp) -> bool {
         self.is_in_use() && !(self.is_overdue(now) && self.health.is_suspect())
-    }
-
-    /// Whether the node has failed, and has not answered since.
-    pub(super) fn is_suspect(&self) -> bool {
-        self.health.is_suspect()
     }
 
     /// Whether the node can follow the log: it votes, and has nothing of its own to answer, to be sent, or to run.
@@ -343,7 +320,7 @@ impl NodeConnection {
     /// The process at the other end, if it is known and may have voted in a round in flight. A round lasts two node
     /// timeouts at most.
     pub(super) fn run_id(&self, now: Timestamp) -> Option<RunId> {
-        let counts = self.is_open() || now.since(self.checked_at) <= self.node_timeout * 2;
+        let counts = self.is_open() || now.since(self.session.incoming.read_at) <= self.node_timeout * 2;
         (counts && self.session.standing() == HandshakeState::Accepted).then(|| self.session.identity().run_id())?
     }
 

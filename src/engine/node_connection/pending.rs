@@ -27,7 +27,7 @@ pub(in crate::engine) struct PendingReleases {
     /// When the last key has ended of the releases that were queued on the present connection and whose keys may be on
     /// the node. While the connection is being made, such a release counts as unanswered
     /// ([`awaits_release`](super::NodeConnection::awaits_release)).
-    carried_until: Timestamp,
+    pub(super) carried_until: Timestamp,
 }
 
 /// Releases that share a pause.
@@ -42,11 +42,8 @@ struct Lane {
     last: Option<(Timestamp, Ticket)>,
 }
 
-/// The lane of those with errors of their own.
-const OWN: usize = 1;
-
 impl PendingReleases {
-    /// Keeps a release, which the node has refused if there is a fault. Gives another one that is dropped for it, if
+    /// Keeps a release, which the node has refused if there is a fault. Returns another one that is dropped for it, if
     /// there is no room.
     pub(in crate::engine) fn insert(
         &mut self,
@@ -55,7 +52,7 @@ impl PendingReleases {
         refusal: Option<(Fault, Timestamp)>,
     ) -> Option<Ticket> {
         let is_own = refusal.is_some_and(|(fault, _)| !concerns_all_releases(fault.cause));
-        let lane = &mut self.lanes[usize::from(is_own) * OWN];
+        let lane = &mut self.lanes[usize::from(is_own)];
         if let Some((fault, now)) = refusal {
             lane.refused(fault, now);
         }
@@ -67,11 +64,7 @@ impl PendingReleases {
     /// Takes the release that can be sent now and whose key lasts longest.
     pub(in crate::engine) fn take(&mut self, now: Timestamp) -> Option<Ticket> {
         let [others, own] = &mut self.lanes;
-        others.take(now).or_else(|| {
-            let ticket = own.take(now)?;
-            self.probe = Some(ticket);
-            Some(ticket)
-        })
+        others.take(now).or_else(|| own.take(now).inspect(|&ticket| self.probe = Some(ticket)))
     }
 
     /// Takes a release whose key has ended by itself.
@@ -106,16 +99,6 @@ impl PendingReleases {
     /// A release is queued on the present connection whose key may be on the node, until then.
     pub(in crate::engine) fn carry(&mut self, end: Timestamp) {
         self.carried_until = self.carried_until.max(end);
-    }
-
-    /// Whether there is one, and whether its key can still be there.
-    pub(in crate::engine) fn is_carried(&self) -> bool {
-        self.carried_until > Timestamp::ORIGIN
-    }
-
-    /// When the keys of those have ended.
-    pub(in crate::engine) fn carried_until(&self) -> Timestamp {
-        self.carried_until
     }
 
     pub(in crate::engine) fn is_empty(&self) -> bool {

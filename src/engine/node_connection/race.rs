@@ -17,6 +17,7 @@ use crate::os::stream::{self, Stream};
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,10 +29,17 @@ const MOST_AT_ONCE: usize = 8;
 /// How often the older ones of several connections are checked. The newest one is polled.
 const LOOK: Duration = Duration::from_millis(5);
 
+/// Where a connection may lead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Tcp(SocketAddr),
+    Unix(PathBuf),
+}
+
 /// A connection that is being made.
 pub(super) trait Attempt: Sized {
     /// Begins to connect.
-    fn begin(address: SocketAddr) -> io::Result<Self>;
+    fn begin(place: &Place) -> io::Result<Self>;
     /// Whether it is made, or has failed.
     fn is_settled(&self) -> bool;
     /// Which of the two.
@@ -39,8 +47,11 @@ pub(super) trait Attempt: Sized {
 }
 
 impl Attempt for Stream {
-    fn begin(address: SocketAddr) -> io::Result<Stream> {
-        Stream::connect_tcp(address)
+    fn begin(place: &Place) -> io::Result<Stream> {
+        match place {
+            Place::Tcp(address) => Stream::connect_tcp(*address),
+            Place::Unix(path) => Stream::connect_unix(path),
+        }
     }
 
     fn is_settled(&self) -> bool {
@@ -55,10 +66,10 @@ impl Attempt for Stream {
 /// A node's addresses, and the connections that are being made to them.
 pub(super) struct Race<S = Stream> {
     /// What the name was last found to lead to. The first is tried first.
-    addresses: VecDeque<SocketAddr>,
-    untried: VecDeque<SocketAddr>,
-    /// The newest last. A Unix domain socket has no address.
-    attempts: Vec<(Option<SocketAddr>, Arc<S>)>,
+    places: VecDeque<Place>,
+    untried: VecDeque<Place>,
+    /// The newest last.
+    attempts: Vec<(Place, Arc<S>)>,
     headstart: Duration,
     next_at: Timestamp,
 }
@@ -73,7 +84,7 @@ pub(super) enum Progress<S = Stream> {
 impl<S: Attempt> Race<S> {
     pub(super) fn new() -> Race<S> {
         Race {
-            addresses: VecDeque::new(),
+            places: VecDeque::new(),
             untried: VecDeque::new(),
             attempts: Vec::new(),
             headstart: LONGEST_HEADSTART,
@@ -82,13 +93,13 @@ impl<S: Attempt> Race<S> {
     }
 
     /// The address to be tried first, if the name has been looked up.
-    pub(super) fn first(&self) -> Option<SocketAddr> {
-        self.addresses.front().copied()
+    pub(super) fn first(&self) -> Option<&Place> {
+        self.places.front()
     }
 
     /// Takes what a name leads to.
-    pub(super) fn learn(&mut self, addresses: Vec<SocketAddr>) {
-        self.addresses = addresses.into();
+    pub(super) fn learn(&mut self, places: impl IntoIterator<Item = Place>) {
+        self.places = places.into_iter().collect();
     }
 
     /// Begins to connect to the addresses that are known. They share `time`; if they are many, each has so long.
@@ -96,20 +107,10 @@ impl<S: Attempt> Race<S> {
     /// # Errors
     /// No connection can be begun.
     pub(super) fn begin(&mut self, time: Duration, now: Timestamp) -> Result<Arc<S>, Fault> {
-        self.untried = self.addresses.clone();
+        self.untried = self.places.clone();
         let share = time / self.untried.len().clamp(1, MOST_AT_ONCE) as u32;
         self.headstart = share.min(LONGEST_HEADSTART);
         self.start_next(now, Fault::new(Phase::Resolve, Cause::UnknownHost))
-    }
-
-    /// Takes the one connection that can be begun.
-    ///
-    /// # Errors
-    /// It cannot.
-    pub(super) fn begin_with(&mut self, attempt: io::Result<S>) -> Result<Arc<S>, Fault> {
-        let attempt = Arc::new(attempt.map_err(|error| failed(&error))?);
-        self.attempts.push((None, Arc::clone(&attempt)));
-        Ok(attempt)
     }
 
     /// Goes on as far as that is possible without waiting.
@@ -120,12 +121,11 @@ impl<S: Attempt> Race<S> {
         loop {
             let settled = self.attempts.iter().position(|(_, attempt)| attempt.is_settled());
             let fault = match settled.map(|index| self.attempts.remove(index)) {
-                Some((address, attempt)) => match attempt.outcome() {
+                Some((place, attempt)) => match attempt.outcome() {
                     Ok(()) => {
                         self.stop();
-                        self.addresses.retain(|&other| Some(other) != address);
-                        self.addresses.extend(address);
-                        self.addresses.rotate_right(usize::from(address.is_some()));
+                        self.places.retain(|other| *other != place);
+                        self.places.push_front(place);
                         return Ok(Progress::Made(attempt));
                     }
                     Err(error) => failed(&error),
@@ -154,12 +154,12 @@ impl<S: Attempt> Race<S> {
 
     /// The first address led to a server that cannot be used: another is tried next time.
     pub(super) fn skip_first(&mut self) {
-        self.addresses.pop_front();
+        self.places.pop_front();
     }
 
     /// None of the addresses leads anywhere: the name may have moved.
     pub(super) fn forget(&mut self) {
-        self.addresses.clear();
+        self.places.clear();
     }
 
     /// Begins to connect to the next address that it can be begun with, and returns the newest connection.
@@ -167,13 +167,13 @@ impl<S: Attempt> Race<S> {
     /// # Errors
     /// There is none, and `fault` or what happened after it is the reason.
     fn start_next(&mut self, now: Timestamp, mut fault: Fault) -> Result<Arc<S>, Fault> {
-        while let Some(address) = self.untried.pop_front() {
-            match S::begin(address) {
+        while let Some(place) = self.untried.pop_front() {
+            match S::begin(&place) {
                 Ok(attempt) => {
                     if self.attempts.len() == MOST_AT_ONCE {
                         self.attempts.remove(0);
                     }
-                    self.attempts.push((Some(address), Arc::new(attempt)));
+                    self.attempts.push((place, Arc::new(attempt)));
                     self.next_at = now.after(self.headstart);
                     break;
                 }
@@ -205,7 +205,8 @@ mod tests {
     struct Fake(u16);
 
     impl Attempt for Fake {
-        fn begin(address: SocketAddr) -> io::Result<Fake> {
+        fn begin(place: &Place) -> io::Result<Fake> {
+            let Place::Tcp(address) = place else { panic!("{place:?}") };
             TRIED.with_borrow_mut(|tried| tried.push(address.port()));
             if (20..30).contains(&address.port()) {
                 return Err(ErrorKind::NetworkUnreachable.into());
@@ -226,15 +227,15 @@ mod tests {
         Timestamp::ORIGIN.after(Duration::from_millis(millis))
     }
 
-    fn address(port: u16) -> SocketAddr {
-        ([127, 0, 0, 1], port).into()
+    fn place(port: u16) -> Place {
+        Place::Tcp(([127, 0, 0, 1], port).into())
     }
 
     /// A race to these ports in 100 ms, as far as it gets at once.
     fn race(ports: &[u16]) -> (Race<Fake>, Result<Option<u16>, Cause>) {
         TRIED.with_borrow_mut(Vec::clear);
         let mut race = Race::new();
-        race.learn(ports.iter().copied().map(address).collect());
+        race.learn(ports.iter().copied().map(place));
         let begun = race.begin(Duration::from_millis(100), at(0));
         let result = begun.map_err(|fault| fault.cause).and_then(|_| made(&mut race, 0));
         (race, result)
@@ -304,10 +305,10 @@ mod tests {
         assert_eq!(race.due(at(70)), at(75));
         HANGING.with_borrow_mut(Vec::clear);
         assert_eq!(made(&mut race, 75), Ok(Some(5)));
-        assert_eq!((race.first(), race.due(at(76))), (Some(address(5)), Timestamp::NEVER));
+        assert_eq!((race.first(), race.due(at(76))), (Some(&place(5)), Timestamp::NEVER));
         race.begin(Duration::from_millis(100), at(80)).unwrap();
         assert_eq!(tried(), [40, 5, 30, 5]);
         race.skip_first();
-        assert_eq!(race.first(), Some(address(40)));
+        assert_eq!(race.first(), Some(&place(40)));
     }
 }

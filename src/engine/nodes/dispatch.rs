@@ -64,7 +64,7 @@ impl Nodes {
             && !self.states.is_refusing(node)
             && !self.incarnations.is_doubtful(node)
             && !connection.quarantine.is_on()
-            && !connection.is_suspect()
+            && !connection.health.is_suspect()
     }
 
     /// Hands out what the bytes of a connection mean. True when the node has answered whether a lock may be acquired or

@@ -122,7 +122,7 @@ impl Nodes {
             let connection = self.node(node);
             if !connection.pending.is_empty()
                 && connection.is_closed()
-                && connection.may_open(now).is_ok()
+                && connection.health.may_ask(now).is_ok()
                 && let Err(fault) = self.open(node, now)
             {
                 // This is the node's vote in the releases that were to be sent on another connection.

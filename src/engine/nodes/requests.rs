@@ -295,7 +295,7 @@ impl Nodes {
     /// Why not.
     fn reopen(&mut self, node: NodeId, now: Timestamp) -> Result<(), Fault> {
         if self.node(node).is_closed() {
-            self.node(node).may_open(now)?;
+            self.node(node).health.may_ask(now)?;
             self.open(node, now)?;
         }
         Ok(())

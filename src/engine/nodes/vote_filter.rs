@@ -83,7 +83,7 @@ impl VoteFilter<'_> {
 
     /// The handshake was rejected, or the node has become a replica.
     pub(super) fn on_rejected(&mut self, fault: Fault, now: Timestamp) {
-        self.connection.note_rejected(fault, now);
+        self.connection.health.failed(fault, now);
         self.connection.learn_server_info();
         if fault.cause == Cause::NotMaster {
             self.connection.quarantine.turn_replica();

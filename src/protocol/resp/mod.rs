@@ -63,7 +63,7 @@ impl fmt::Debug for Reply<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Reply::Array(None) => f.write_str("Array(null)"),
-            Reply::Array(Some(elements)) => write!(f, "Array({} elements)", elements.len()),
+            Reply::Array(Some(elements)) => write!(f, "Array({} elements)", elements.left),
             Reply::Bulk(None) => f.write_str("Bulk(null)"),
             Reply::Bulk(Some(bytes)) => write!(f, "Bulk({} bytes)", bytes.len()),
             Reply::Error(text) => write!(f, "Error({} bytes)", text.len()),
@@ -78,18 +78,6 @@ impl fmt::Debug for Reply<'_> {
 pub struct Elements<'b> {
     left: usize,
     bytes: &'b [u8],
-}
-
-impl Elements<'_> {
-    /// How many elements are still to come.
-    pub fn len(&self) -> usize {
-        self.left
-    }
-
-    /// Whether no element is left.
-    pub fn is_empty(&self) -> bool {
-        self.left == 0
-    }
 }
 
 impl<'b> Iterator for Elements<'b> {

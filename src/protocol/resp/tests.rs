@@ -51,7 +51,7 @@ fn reads_the_elements_of_nested_arrays() {
     let Some(Reply::Array(Some(mut inner))) = elements.next() else { panic!() };
     assert_eq!((inner.next(), inner.next()), (Some(Reply::Integer(7)), None));
     assert_eq!((elements.next(), elements.next()), (Some(Reply::Bulk(None)), None));
-    assert!(elements.is_empty());
+    assert!(elements.next().is_none());
 }
 
 #[test]

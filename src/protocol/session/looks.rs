@@ -20,6 +20,7 @@ use crate::protocol::sent_operation::{HandshakeState, SentOperation};
 use std::time::Duration;
 
 /// The looks at the server of one connection.
+#[derive(Default)]
 pub(super) struct Looks {
     /// Whether they come behind each vote, and not once a second.
     pub(super) are_behind_votes: bool,
@@ -57,13 +58,13 @@ impl Looks {
     /// Asks the server whether it is still the master that it was, and what it remembers of itself.
     pub(super) fn look(&mut self, peer: &Peer, pipeline: &mut Pipeline, now: Timestamp) {
         self.checked_at = now;
-        pipeline.ask(now, |out| Request::write_look(out, peer.node_key.as_deref()));
+        pipeline.own.ask(now, |out| Request::write_look(out, peer.node_key.as_deref()));
     }
 
     /// Asks the server, once on each connection, how much memory it may use.
     pub(super) fn ask_for_memory(&mut self, pipeline: &mut Pipeline, now: Timestamp) {
         if !std::mem::replace(&mut self.have_shown_memory, true) {
-            pipeline.ask(now, |out| {
+            pipeline.own.ask(now, |out| {
                 command::info(out, "memory");
                 [Request::Recheck(Part::InfoMemory)]
             });
@@ -72,13 +73,13 @@ impl Looks {
 
     /// Whether the reply to an operation waits for the one to the look behind it.
     pub(super) fn are_awaited_behind(&self, sent: &SentOperation, pipeline: &Pipeline) -> bool {
-        self.are_behind_votes && !sent.asked.is_release() && is_looking(pipeline)
+        self.are_behind_votes && !sent.asked.is_release() && pipeline.is_looking()
     }
 
     /// Whether an operation was answered, and the look behind it.
     #[inline]
     pub(super) fn have_confirmed(&self, pipeline: &Pipeline) -> bool {
-        self.unconfirmed.is_some() && !is_looking(pipeline)
+        self.unconfirmed.is_some() && !pipeline.is_looking()
     }
 
     /// The server runs nothing at present: a script runs, for example. The next vote asks again.
@@ -88,11 +89,6 @@ impl Looks {
             *answer = Answer::Vote(Vote::Fault(Fault { phase: Phase::Reply, ..fault }));
         }
     }
-}
-
-/// Whether the next reply belongs to a look.
-fn is_looking(pipeline: &Pipeline) -> bool {
-    matches!(pipeline.own_front(), Some(Request::Recheck(_)))
 }
 
 #[cfg(test)]

@@ -84,23 +84,13 @@ impl Session {
     /// Begins a conversation by queueing the handshake.
     pub fn open(handshake: &Handshake, now: Timestamp) -> Session {
         let mut pipeline = Pipeline::default();
-        pipeline.ask(now, |out| handshake.write(out).into_iter().map(Request::Handshake));
+        pipeline.own.ask(now, |out| handshake.write(out).into_iter().map(Request::Handshake));
         Session {
-            incoming: Incoming::new(RECEIVE_BUFFER),
+            incoming: Incoming::new(RECEIVE_BUFFER, now),
             pipeline,
             latency: Histogram::default(),
-            peer: Peer {
-                standing: HandshakeState::Pending,
-                identity: ServerInfo::default(),
-                node_key: handshake.node_key.clone(),
-            },
-            looks: Looks {
-                are_behind_votes: handshake.looks_behind_votes,
-                checked_at: now,
-                took: Duration::ZERO,
-                have_shown_memory: false,
-                unconfirmed: None,
-            },
+            peer: Peer { node_key: handshake.node_key.clone(), ..Peer::default() },
+            looks: Looks { are_behind_votes: handshake.looks_behind_votes, checked_at: now, ..Looks::default() },
             forms: Forms::default(),
             parts: PartAnswers::default(),
             wakes: Wakes::default(),
@@ -112,7 +102,7 @@ impl Session {
     /// memory is known before that.
     pub fn check(&mut self, ticket: Ticket, now: Timestamp) {
         self.looks.ask_for_memory(&mut self.pipeline, now);
-        self.pipeline.ask(now, |out| {
+        self.pipeline.own.ask(now, |out| {
             command::info(out, "replication");
             [Request::Check(ticket)]
         });
@@ -126,7 +116,7 @@ impl Session {
     /// Has the node store a note about itself, if it still has what the last look has found.
     pub fn note(&mut self, new: &NewNote, now: Timestamp) {
         if let Some(key) = &self.peer.node_key {
-            self.pipeline.ask(now, |out| {
+            self.pipeline.own.ask(now, |out| {
                 self.peer.identity.look.store(out, key.as_bytes(), new);
                 [Request::Note]
             });
@@ -135,7 +125,7 @@ impl Session {
 
     /// Queues the questions what is stored under the key of a lock, how many calls wait for it, and until when.
     pub fn inspect(&mut self, ticket: Ticket, key: &[u8], is_fenced: bool, now: Timestamp) {
-        self.pipeline.ask(now, |out| {
+        self.pipeline.own.ask(now, |out| {
             inspection::ask(out, key, is_fenced);
             [Request::Value(is_fenced), Request::Waiting, Request::End(ticket, is_fenced)]
         });
@@ -156,7 +146,7 @@ impl Session {
         if !asked.is_release() {
             self.looks.before_vote(&self.peer, &mut self.pipeline, now);
         }
-        self.pipeline.ask(now, |out| Request::write(command, form, out));
+        self.pipeline.own.ask(now, |out| Request::write(command, form, out));
         if !asked.departs() {
             self.looks.behind_vote(&self.peer, &mut self.pipeline, now);
         }
@@ -217,7 +207,7 @@ impl Session {
                 }
                 &Request::Handshake(part) => {
                     let refused = part.learn(reply, &mut self.peer.identity)?;
-                    self.peer.on_handshake(part, refused)
+                    self.peer.on_answer(part, refused)
                 }
                 &Request::Recheck(part) => match part.learn(reply, &mut self.peer.identity)? {
                     _ if part == Part::InfoMemory => Some(SessionEvent::MemoryKnown),
@@ -225,7 +215,7 @@ impl Session {
                         self.looks.failed(fault);
                         None
                     }
-                    None => self.peer.on_look(part),
+                    None => self.peer.on_answer(part, None),
                 },
                 &Request::Operation(sent) => {
                     let mut answer = sent.parse_reply(reply)?;

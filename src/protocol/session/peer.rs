@@ -11,6 +11,7 @@ use crate::protocol::sent_operation::{HandshakeState, SentOperation};
 use crate::protocol::server_info::ServerInfo;
 
 /// The server of one connection.
+#[derive(Default)]
 pub(super) struct Peer {
     pub(super) standing: HandshakeState,
     pub(super) identity: ServerInfo,
@@ -24,38 +25,26 @@ impl Peer {
         self.standing == HandshakeState::Accepted && self.identity.replication().is_some()
     }
 
-    /// A part of the handshake is answered, and refused if so. Only the first refusal is reported. When all is
-    /// answered: is this a node that may vote?
-    pub(super) fn on_handshake(&mut self, part: Part, mut refused: Option<Fault>) -> Option<SessionEvent> {
-        if self.standing != HandshakeState::Pending {
-            return None;
-        }
-        let is_last = self.is_last(part);
-        if is_last && refused.is_none() {
-            refused = self.identity.objection().map(|cause| Fault::new(Phase::Handshake, cause));
-        }
-        if let Some(fault) = refused {
+    /// A part of the handshake or of a later look is answered, and refused if so. Only the first refusal is reported.
+    /// When all of a handshake is answered: is this a node that may vote? A master that has become a replica says so
+    /// first.
+    pub(super) fn on_answer(&mut self, part: Part, refused: Option<Fault>) -> Option<SessionEvent> {
+        let is_last = part == if self.node_key.is_some() { Part::NodeTime } else { Part::InfoReplication };
+        let (phase, event) = match self.standing {
+            HandshakeState::Pending => (Phase::Handshake, SessionEvent::Accepted),
+            HandshakeState::Accepted => (Phase::Reply, SessionEvent::Rechecked),
+            HandshakeState::Rejected(_) => return None,
+        };
+        let objection = self.identity.objection().filter(|_| is_last || phase == Phase::Reply);
+        if let Some(fault) = refused.or(objection.map(|cause| Fault::new(phase, cause))) {
             self.standing = HandshakeState::Rejected(fault);
             return Some(SessionEvent::Rejected(fault));
         }
-        is_last.then(|| {
-            self.note_told();
+        if is_last && phase == Phase::Handshake {
             self.standing = HandshakeState::Accepted;
-            SessionEvent::Accepted
-        })
-    }
-
-    /// A part of a later look is answered.
-    pub(super) fn on_look(&mut self, part: Part) -> Option<SessionEvent> {
-        match (self.standing, self.identity.objection()) {
-            (HandshakeState::Accepted, Some(cause)) => {
-                let fault = Fault::new(Phase::Reply, cause);
-                self.standing = HandshakeState::Rejected(fault);
-                Some(SessionEvent::Rejected(fault))
-            }
-            (HandshakeState::Accepted, None) if self.is_last(part) => Some(SessionEvent::Rechecked),
-            _ => None,
+            self.note_told();
         }
+        is_last.then_some(event)
     }
 
     /// The reply to a note that was to be stored.
@@ -80,9 +69,9 @@ impl Peer {
     pub(super) fn judged(&self, sent: &SentOperation, answer: Answer) -> SessionEvent {
         match (&answer, self.standing.rejection()) {
             (Answer::Vote(Vote::Fault(reason)), rejection) if sent.asked.is_release() && reason.cause.is_not_run() => {
-                SessionEvent::NotRun(sent.ticket, *rejection.unwrap_or(reason))
+                SessionEvent::NotRun(sent.ticket, rejection.unwrap_or(*reason))
             }
-            (_, Some(&rejection)) if !self.counts_all_the_same(sent, &answer) => {
+            (_, Some(rejection)) if !self.counts_all_the_same(sent, &answer) => {
                 SessionEvent::Answered(sent.ticket, Answer::Vote(Vote::Fault(rejection)))
             }
             _ => SessionEvent::Answered(sent.ticket, answer),
@@ -91,7 +80,7 @@ impl Peer {
 
     /// A vote as far as it counts.
     pub(super) fn filtered(&self, vote: Vote) -> Vote {
-        self.standing.rejection().copied().map_or(vote, Vote::Fault)
+        self.standing.rejection().map_or(vote, Vote::Fault)
     }
 
     /// Whether an answer counts although the node may not vote:
@@ -110,10 +99,5 @@ impl Peer {
     /// A node that does not tell what it remembers is not looked at again on this connection.
     fn note_told(&mut self) {
         self.node_key = self.node_key.take().filter(|_| self.identity.look.is_told());
-    }
-
-    /// Whether a look, or a handshake, is answered in full with this.
-    fn is_last(&self, part: Part) -> bool {
-        part == if self.node_key.is_some() { Part::NodeTime } else { Part::InfoReplication }
     }
 }

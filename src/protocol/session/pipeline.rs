@@ -11,22 +11,13 @@ use crate::algorithm::time::Timestamp;
 #[derive(Default)]
 pub struct Pipeline {
     /// None while it follows a log.
-    own: Requests,
+    pub(super) own: Requests,
     /// How far the server has come in those, or in the log.
     cursor: Cursor,
     follows: bool,
 }
 
 impl Pipeline {
-    /// Asks what `write` appends, and expects the replies to the requests that it returns.
-    pub(super) fn ask<R: IntoIterator<Item = Request>>(
-        &mut self,
-        now: Timestamp,
-        write: impl FnOnce(&mut Vec<u8>) -> R,
-    ) {
-        self.own.ask(now, write);
-    }
-
     /// The request that is answered next, if there is one. In the log it must have been sent.
     #[inline]
     pub(super) fn front<'a>(&'a self, log: &'a Log) -> Option<&'a Request> {
@@ -34,9 +25,9 @@ impl Pipeline {
         (!self.follows || next.begin < self.cursor.sent).then_some(&next.request)
     }
 
-    /// The same of its own requests.
-    pub(super) fn own_front(&self) -> Option<&Request> {
-        self.own.first().map(|first| &first.request)
+    /// Whether its own next reply belongs to a look.
+    pub(super) fn is_looking(&self) -> bool {
+        self.own.first().is_some_and(|first| matches!(first.request, Request::Recheck(_)))
     }
 
     /// The request that was answered, and when it was made.
@@ -121,7 +112,7 @@ mod tests {
         let written = |bytes: usize, replies: usize| {
             let (mut pipeline, log) = (Pipeline::default(), Log::default());
             for replies in [1, 1, 2] {
-                pipeline.ask(Timestamp::ORIGIN, |out| {
+                pipeline.own.ask(Timestamp::ORIGIN, |out| {
                     out.extend_from_slice(b"ask\n");
                     vec![Request::Note; replies]
                 });
