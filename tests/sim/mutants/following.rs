@@ -8,7 +8,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         file: "engine/nodes/requests.rs",
         edits: &[(
             "            commands.on_queued(nodes, now);",
-            "            let follows = |node: &NodeId| connections[node.index()].session.follows();\n            commands.on_queued(nodes.iter().filter(|node| !follows(node)).collect(), now);",
+            "            let follows = |node: &NodeId| connections[node.index()].session.pipeline.cursor().is_some();\n            commands.on_queued(nodes.iter().filter(|node| !follows(node)).collect(), now);",
         )],
     },
     Mutant {
