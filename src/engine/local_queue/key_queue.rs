@@ -49,7 +49,7 @@ struct Waiters {
 }
 
 thread_local! {
-    /// Of a queue that this thread left empty: kept for its memory.
+    /// What the last queue that this thread emptied had allocated, for the next one.
     static SPARE: Cell<Option<Box<Waiters>>> = const { Cell::new(None) };
 }
 
@@ -291,7 +291,8 @@ impl Queue {
     /// The threads that wait, the first of them since now.
     fn waiters_since(&mut self, now: Readings) -> &mut Waiters {
         self.waiters.get_or_insert_with(|| {
-            let mut waiters = SPARE.take().unwrap_or_default();
+            // A thread that is just ending has none, and keeps none.
+            let mut waiters = SPARE.try_with(Cell::take).ok().flatten().unwrap_or_default();
             waiters.was_held = self.holder.as_ref().is_some_and(|holder| now.lease < holder.until.lease);
             (waiters.available_at, waiters.unavailability) = (now.steady, None);
             waiters
@@ -307,7 +308,8 @@ impl Queue {
             waiters.notify_head();
         }
         if waiters.waiting.is_empty() {
-            SPARE.set(self.waiters.take());
+            let emptied = self.waiters.take();
+            let _ = SPARE.try_with(|spare| spare.set(emptied));
         }
     }
 }
@@ -357,5 +359,28 @@ mod tests {
     #[test]
     fn what_is_known_of_the_holder_of_a_lock_takes_24_bytes() {
         assert_eq!((size_of::<Option<Holder>>(), size_of::<Queue>()), (24, 32));
+    }
+
+    /// A program may lock where a value of its own is dropped with the thread, after this file's.
+    #[test]
+    fn a_thread_that_ends_can_join_and_leave() {
+        struct Last(Arc<KeyQueue>);
+        impl Drop for Last {
+            fn drop(&mut self) {
+                drop(self.0.join(Readings { steady: Timestamp::ORIGIN, lease: LeaseTime::ORIGIN }));
+            }
+        }
+        thread_local! {
+            static LAST: Cell<Option<Last>> = const { Cell::new(None) };
+        }
+        let queue = Arc::new(KeyQueue::default());
+        let shared = Arc::clone(&queue);
+        let thread = std::thread::spawn(move || {
+            // What is made first is dropped last.
+            LAST.set(Some(Last(Arc::clone(&shared))));
+            drop(shared.join(Readings { steady: Timestamp::ORIGIN, lease: LeaseTime::ORIGIN }));
+        });
+        thread.join().unwrap();
+        assert!(queue.is_empty());
     }
 }
