@@ -77,5 +77,6 @@ pub(crate) mod rounds;
 pub(crate) mod seat;
 mod socket_state;
 mod subscriber;
+pub(crate) mod swept_table;
 pub(crate) mod wait_registry;
 pub(crate) mod watchdog_thread;

@@ -1,11 +1,12 @@
 //! The owners of reentrant locks, and what each holds.
 
-use crate::api::guard::shared::{SharedGuard, WeakTable};
+use crate::api::guard::shared::SharedGuard;
 use crate::api::mutex::Mutex;
+use crate::engine::swept_table::SweptTable;
 use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// An owner of [reentrant](Mutex::reentrant) locks that is no thread: a unit of work that moves between threads, a
 /// request, say. Given to [`ReentrantMutex::lock_as`](super::ReentrantMutex::lock_as).
@@ -44,7 +45,7 @@ use std::sync::Arc;
 /// ```
 #[derive(Default)]
 pub struct Owner {
-    holds: RefCell<WeakTable<HoldKey, SharedGuard>>,
+    holds: RefCell<SweptTable<HoldKey, Weak<SharedGuard>>>,
     is_thread: bool,
 }
 
@@ -79,11 +80,11 @@ impl Owner {
 
     /// What this owner has of a lock, counted once more.
     pub(super) fn hold_of(&self, mutex: &Mutex) -> Option<Arc<SharedGuard>> {
-        self.holds.borrow().find(&HoldKey::of(mutex))
+        self.holds.borrow().get(&HoldKey::of(mutex)).and_then(Weak::upgrade)
     }
 
     pub(super) fn insert(&self, mutex: &Mutex, hold: &Arc<SharedGuard>) {
-        self.holds.borrow_mut().insert(HoldKey::of(mutex), hold);
+        self.holds.borrow_mut().insert(HoldKey::of(mutex), Arc::downgrade(hold));
     }
 }
 

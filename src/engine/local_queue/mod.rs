@@ -15,20 +15,19 @@
 
 mod key_queue;
 pub(crate) mod slots;
-mod table;
 
 use crate::algorithm::lease::Validity;
 use crate::algorithm::time::{LeaseTime, Readings, Timestamp};
+use crate::engine::swept_table::SweptTable;
 use crate::os::sync::{Mutex, lock};
 use crate::protocol::lock_key::LockKey;
 pub(crate) use key_queue::{HoldId, KeyQueue, QueuePosition, QueueTicket, Unavailability};
 use std::sync::Arc;
-use table::KeyTable;
 
 /// All queues of one client.
 #[derive(Default)]
 pub(crate) struct Queues {
-    table: Mutex<KeyTable<KeyQueue>>,
+    table: Mutex<SweptTable<Arc<str>, Arc<KeyQueue>>>,
 }
 
 /// A lock as the threads of one client share it: its key, and the queue of each of its keys. All mutexes of one name

@@ -13,9 +13,9 @@
 
 use super::LocalLock;
 use super::key_queue::{KeyQueue, QueuePosition, QueueTicket};
-use super::table::KeyTable;
 use crate::algorithm::early_end::EarlyEnd;
 use crate::algorithm::time::{LeaseTime, Readings, Timestamp};
+use crate::engine::swept_table::SweptTable;
 use crate::os::fork::ForkEpoch;
 use crate::os::sync::{Mutex, lock};
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ const TRIED_CHECK: Duration = Duration::from_millis(100);
 /// All semaphores of one client.
 pub(crate) struct Semaphores {
     created_in: ForkEpoch,
-    slots: Mutex<KeyTable<Slots>>,
+    slots: Mutex<SweptTable<Arc<str>, Arc<Slots>>>,
 }
 
 impl Semaphores {
@@ -36,7 +36,7 @@ impl Semaphores {
         Semaphores { created_in, slots: Mutex::default() }
     }
 
-    /// The slots of a semaphore. They are remembered for as long as there is a reference to them.
+    /// The slots of a semaphore. They are remembered at least for as long as there is a reference to them.
     pub(crate) fn slots(&self, key: &Arc<str>) -> Arc<Slots> {
         let new = || Slots { waiting: KeyQueue::default(), created_in: self.created_in, state: Mutex::default() };
         lock(&self.slots).get_or_insert(key, new)

@@ -44,6 +44,8 @@ mod engine {
     pub(crate) mod local_queue;
     #[path = "../../../../src/engine/rounds/mod.rs"]
     pub(crate) mod rounds;
+    #[path = "../../../../src/engine/swept_table.rs"]
+    pub(crate) mod swept_table;
     #[path = "../../../../src/engine/watchdog_thread/mod.rs"]
     pub(crate) mod watchdog_thread;
 }

@@ -13,15 +13,13 @@
 mod joining;
 mod losses;
 pub(crate) mod own_losses;
-mod table;
-
-pub(crate) use table::WeakTable;
 
 use super::MutexGuard;
 use crate::algorithm::lease::Ttl;
 use crate::algorithm::time::Timestamp;
 use crate::api::watchdog::Watchdog;
 use crate::engine::local_queue::Unavailability;
+use crate::engine::swept_table::SweptTable;
 use crate::engine::watchdog_thread::CLOCK_CHECK_INTERVAL;
 use crate::events::error::{Error, ErrorKind, Result};
 use crate::events::extension::ExtendOutcome;
@@ -30,7 +28,7 @@ use crate::os::thread_number::ThreadNumber;
 use losses::LossTable;
 use std::num::NonZeroU64;
 use std::ops::Deref;
-use std::sync::{Arc, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 /// A lock that is held, once. Its guards share it.
@@ -45,18 +43,18 @@ pub(crate) struct SharedGuard {
 /// The leases to read that the threads of a client share, by their keys.
 #[derive(Default)]
 pub(crate) struct SharedGuards {
-    table: sync::Mutex<WeakTable<Arc<str>, SharedGuard>>,
+    table: sync::Mutex<SweptTable<Arc<str>, Weak<SharedGuard>>>,
 }
 
 impl SharedGuards {
     /// The lease for a key, if a thread has it.
     pub(crate) fn find(&self, key: &Arc<str>) -> Option<Arc<SharedGuard>> {
-        lock(&self.table).find(key)
+        lock(&self.table).get(key).and_then(Weak::upgrade)
     }
 
     /// Enters a lease, in place of an earlier one.
     pub(crate) fn insert(&self, key: &Arc<str>, guard: &Arc<SharedGuard>) {
-        lock(&self.table).insert(Arc::clone(key), guard);
+        lock(&self.table).insert(Arc::clone(key), Arc::downgrade(guard));
     }
 }
 
