@@ -89,7 +89,7 @@ impl Client {
         &self.shared.engine
     }
 
-    /// The lock of this key, or set of keys, with its queues of threads.
+    /// A lock with the queues of its threads, by its key or by the keys of a set.
     pub(crate) fn local_lock(&self, key: &LockKey) -> LocalLock {
         if self.is_inherited() { LocalLock::alone(key) } else { self.shared.queues.of(key) }
     }

@@ -49,7 +49,7 @@
 //! | 6 | The thread sleeps, or drives | [`Seat::wait`](seat::Seat::wait) | `engine/seat.rs` |
 //! | 7 | A message is read from a subscriber connection, and wakes the call | `Subscribers::read` | `engine/nodes/subscribers.rs` |
 //! | 8 | The state machine says when to ask because of it | `QueuedCall::due` | `algorithm/queue/mod.rs` |
-//! | 9 | The entry is removed by the release, or when the call gives up | [`Nodes::update_queue`](nodes::Nodes::update_queue) | `engine/nodes/queueing.rs` |
+//! | 9 | The release removes the entry, or the call does when it ends without the lock | [`Nodes::update_queue`](nodes::Nodes::update_queue) | `engine/nodes/queueing.rs` |
 //!
 //! # The path of a release that a node has not run
 //!

@@ -251,14 +251,14 @@ impl<'a, 'm> Attempts<'a, 'm> {
             // An attempt that the deadline cut short has no new answer; nor has one about another key of a set.
             let is_answer = result.tally.acquisition() == Outcome::Held && is_about(result, self.key_index);
             if let (Some(ticket), true) = (&self.ticket, is_answer) {
-                ticket.note_answered(self.now.steady);
+                ticket.record_answer(self.now.steady);
             }
             self.failure = None;
         } else if !(result.is_won() || self.failure.is_some() && self.machine.is_cut_short()) {
             let quorum_impossible_since = self.machine.early_end().quorum_impossible_since();
             let found = Unavailability { quorum_impossible_since, ..self.call.client.unavailability(result) };
             if let Some(ticket) = &self.ticket {
-                ticket.note_unavailable(found.clone());
+                ticket.record_unavailability(found.clone());
             }
             self.failure = Some(found);
         }

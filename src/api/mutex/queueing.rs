@@ -42,7 +42,7 @@ pub(super) fn wait_in_queue(
                 was_held_here = true;
                 if call.permits.is_some() {
                     // No guard holds anything in the queue of a semaphore.
-                    ticket.note_answered(now.steady);
+                    ticket.record_answer(now.steady);
                 }
                 now.steady_at(until)
             }

@@ -71,7 +71,7 @@ enum Notifier {
 /// Why the last attempt on a resource could not find out whether it is held.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Unavailability {
-    /// The nodes that gave a usable answer.
+    /// The nodes that returned a usable answer.
     pub(crate) answered: NodeSet,
     /// The nodes that were asked.
     pub(crate) asked: NodeSet,
@@ -121,7 +121,12 @@ impl KeyQueue {
 
     /// Enters a guard of this client, made by this thread, as the holder.
     pub(super) fn hold(&self, id: HoldId, validity: Validity, now: Readings) {
-        lock(&self.state).hold(id, validity, now);
+        let mut queue = lock(&self.state);
+        let (thread, until) = (ThreadNumber::current().short(), by_both_clocks(validity.end(), now));
+        queue.holder = Some(Holder { id, thread, until });
+        if let Some(waiters) = &mut queue.waiters {
+            waiters.record_answer(now.steady);
+        }
     }
 
     /// Sets another end of a holder's lease. An earlier one notifies the head, which waits for the old one.
@@ -227,13 +232,13 @@ impl QueueTicket<'_> {
         });
     }
 
-    /// Notes that a quorum answered an attempt.
-    pub(crate) fn note_answered(&self, now: Timestamp) {
-        self.with_waiters(|waiters| waiters.note_answered(now));
+    /// A quorum answered an attempt.
+    pub(crate) fn record_answer(&self, now: Timestamp) {
+        self.with_waiters(|waiters| waiters.record_answer(now));
     }
 
-    /// Notes why an attempt could not find out whether the lock is held.
-    pub(crate) fn note_unavailable(&self, found: Unavailability) {
+    /// Takes why an attempt could not find out whether the lock is held.
+    pub(crate) fn record_unavailability(&self, found: Unavailability) {
         self.with_waiters(|waiters| waiters.unavailability = Some(found));
     }
 
@@ -280,14 +285,6 @@ impl Queue {
         }
     }
 
-    fn hold(&mut self, id: HoldId, validity: Validity, now: Readings) {
-        let (thread, until) = (ThreadNumber::current().short(), by_both_clocks(validity.end(), now));
-        self.holder = Some(Holder { id, thread, until });
-        if let Some(waiters) = &mut self.waiters {
-            waiters.note_answered(now.steady);
-        }
-    }
-
     /// The threads that wait, the first of them since now.
     fn waiters_since(&mut self, now: Readings) -> &mut Waiters {
         self.waiters.get_or_insert_with(|| {
@@ -315,7 +312,7 @@ impl Queue {
 }
 
 impl Waiters {
-    fn note_answered(&mut self, now: Timestamp) {
+    fn record_answer(&mut self, now: Timestamp) {
         self.available_at = now;
         self.was_held = true;
         self.unavailability = None;

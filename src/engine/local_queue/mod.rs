@@ -45,7 +45,7 @@ pub(crate) struct SetQueues {
 }
 
 impl Queues {
-    /// The lock of a key, or of those of a set, with its queues.
+    /// A lock with its queues, by its key or by the keys of a set.
     pub(crate) fn of(&self, key: &LockKey) -> LocalLock {
         let mut table = lock(&self.table);
         let mut queue = |key: &Arc<str>| table.get_or_insert(key, KeyQueue::default);

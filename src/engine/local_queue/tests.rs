@@ -143,9 +143,9 @@ fn unavailability_is_known_to_the_threads_behind_and_forgotten_when_a_quorum_ans
     let local = one("k");
     let queue = &local.queues()[0];
     let (head, behind) = (queue.join(clocks(0)).0, queue.join(clocks(0)).0);
-    head.note_unavailable(Unavailability { answered: NodeSet::first(1), ..Unavailability::default() });
+    head.record_unavailability(Unavailability { answered: NodeSet::first(1), ..Unavailability::default() });
     assert_eq!(behind.is_known_held().unwrap_err().answered.len(), 1);
-    head.note_answered(at(7));
+    head.record_answer(at(7));
     assert!(behind.is_known_held().is_ok());
     assert_eq!(behind.position(lease_at(8)), QueuePosition::Behind(at(7)));
     drop(head);

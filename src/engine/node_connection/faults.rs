@@ -106,7 +106,7 @@ impl NodeConnection {
         cfg!(feature = "tls") && is_plain && is_pending && matches!(fault.cause, Cause::Closed | Cause::Tls(_))
     }
 
-    /// Whether a node whose URL says nothing of TLS speaks it: a probe has found that out, or it has sent an alert.
+    /// Whether a node speaks TLS whose URL is not `rediss://`: a probe was answered so, or the node has sent an alert.
     fn speaks_tls(&self) -> bool {
         let has_alerted = || self.session.incoming.unparsed().starts_with(&[ALERT, 3]);
         matches!(self.link.transport, TransportConfig::Plain) && (self.probing.has_found_tls() || has_alerted())

@@ -43,7 +43,7 @@ pub(crate) enum Probe {
     Asked(Stream, Question),
     /// There is no more to find out.
     Ended,
-    /// The URL says nothing of TLS, and the port speaks it.
+    /// The port speaks TLS, and the URL is not `rediss://`.
     SpeaksTls,
 }
 

@@ -8,7 +8,7 @@ use crate::os::transport::TransportConfig;
 use crate::protocol::endpoint::Address;
 use std::time::Duration;
 
-/// What is found out about a port on a second connection.
+/// What a second connection shows about a port.
 #[derive(Default)]
 pub(super) struct Probing {
     probe: Probe,
@@ -20,7 +20,7 @@ impl Probing {
     /// Goes on to find it out. A silent server is asked at this time.
     ///
     /// # Errors
-    /// The port does not speak TLS, and the URL says that it does. Or the node has ended the connection.
+    /// The port does not speak TLS, and the URL is `rediss://`. Or the node has ended the connection.
     pub(super) fn advance(&mut self, link: &Link, asked_at: Timestamp, now: Timestamp) -> Result<(), Fault> {
         if matches!(link.transport, TransportConfig::Plain) {
             if self.probe.advance() {
@@ -64,7 +64,7 @@ impl Probing {
         self.ended.is_some()
     }
 
-    /// The connection is closed. The probe goes on where the port may speak TLS.
+    /// The connection is closed. The probe continues where the port may speak TLS.
     pub(super) fn close(&mut self, may_be_tls: bool) {
         self.ended = None;
         if !may_be_tls {
@@ -72,7 +72,7 @@ impl Probing {
         }
     }
 
-    /// Whether a probe has found out that the port speaks TLS, and the URL says nothing of it.
+    /// Whether a probe has shown that the port speaks TLS, and the URL is not `rediss://`.
     pub(super) fn has_found_tls(&self) -> bool {
         matches!(self.probe, Probe::SpeaksTls)
     }

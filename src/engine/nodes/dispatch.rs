@@ -108,7 +108,7 @@ impl Nodes {
         match event {
             SessionEvent::Answered(ticket, answer) => return self.on_answer(*ticket, node, answer, now),
             SessionEvent::Inspected(ticket, inspected) => {
-                self.note_inspected(*ticket, node, inspected, now);
+                self.record_inspected(*ticket, node, inspected, now);
                 let mut cast = NodeVote { ticket: *ticket, node, vote: inspected.vote, fence: None };
                 return self.count_vote(&mut cast, now);
             }
@@ -137,7 +137,7 @@ impl Nodes {
 
     /// Takes which holder the node has answered. Apart from what runs for each reply.
     #[inline(never)]
-    fn note_inspected(&mut self, ticket: Ticket, node: NodeId, inspected: &mut Inspected, now: Timestamp) {
+    fn record_inspected(&mut self, ticket: Ticket, node: NodeId, inspected: &mut Inspected, now: Timestamp) {
         if let Some(inspection) = self.rounds.inquiry(ticket) {
             inspection.record_waiting(inspected.waiting);
             inspected.occupant.take().into_iter().for_each(|occupant| inspection.record(node, occupant, now));

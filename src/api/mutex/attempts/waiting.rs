@@ -119,7 +119,7 @@ impl<'a> Attempts<'a, '_> {
         let is_known = round.nodes().len() >= result.tally.quorum();
         self.asks_for_all = is_free || !is_known;
         if let (Some(ticket), true) = (&self.ticket, held >= result.tally.quorum()) {
-            ticket.note_answered(self.now.steady);
+            ticket.record_answer(self.now.steady);
         }
         self.machine.enqueued(&round, is_free && is_known, self.now.steady, random());
         let leaves = self.machine.queue().map_or(NodeSet::EMPTY, |queue| match queue.ticket {
