@@ -42,6 +42,7 @@ mod engine {
     #[path = "../../../../src/engine/driver/mod.rs"]
     pub(crate) mod driver;
     pub(crate) mod local_queue;
+    pub(crate) mod nodes;
     #[path = "../../../../src/engine/rounds/mod.rs"]
     pub(crate) mod rounds;
     #[path = "../../../../src/engine/swept_table.rs"]

@@ -5,6 +5,10 @@
 //! knows the names and rounds of the engine, and checks what is queued: nothing may follow the release of a
 //! lock.
 
+pub(crate) use super::nodes::commands::InTurn;
+pub(crate) use super::nodes::submission::{
+    AttemptRecord, AttemptRequest, KeyOrigin, LeaseRequest, Release, ReleaseScope,
+};
 pub(crate) use super::rounds::RoundResult;
 use super::rounds::{Attempt, Purpose, Rounds};
 use crate::algorithm::fault::{Cause, Fault, Phase};
@@ -17,13 +21,10 @@ use crate::algorithm::time::{LeaseTime, Readings, Timestamp};
 use crate::algorithm::vote::Vote;
 use crate::events::event_queue::ReleaseContext;
 use crate::os::sync::{Condvar, Mutex, MutexGuard, lock};
-use crate::protocol::lock_key::LockKey;
-use crate::protocol::operation::Departure;
 use crate::protocol::session::Ticket;
 use crate::time;
 use crossbeam_channel::Receiver;
 use std::collections::{HashMap, VecDeque};
-use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,55 +34,6 @@ const GLANCE: Duration = Duration::from_millis(10);
 
 /// The network of one client.
 pub(crate) struct Engine(Arc<Network>);
-
-/// What is to be extended, and for how long.
-#[derive(Clone, Copy)]
-pub(crate) struct LeaseRequest<'o> {
-    pub(crate) key: &'o [u8],
-    pub(crate) token: &'o OwnerToken,
-    pub(crate) ttl_millis: u64,
-    pub(crate) kind: LockKind,
-}
-
-/// What a release needs to know of the attempt that it ends.
-#[derive(Clone, Debug)]
-pub(crate) struct AttemptRecord {
-    pub(crate) token: OwnerToken,
-    pub(crate) t0: Readings,
-    pub(crate) reached: NodeSet,
-    pub(crate) departure: Option<Departure>,
-    pub(crate) kind: LockKind,
-}
-
-/// An attempt. None is made here.
-pub(crate) struct AttemptRequest {
-    pub(crate) key: LockKey,
-    pub(crate) token: OwnerToken,
-    pub(crate) ttl_millis: u64,
-    pub(crate) kind: LockKind,
-    pub(crate) in_turn: Option<InTurn>,
-}
-
-/// How it would be made.
-#[derive(Clone, Copy)]
-pub(crate) struct InTurn;
-
-impl InTurn {
-    pub(crate) const AS_A_NEWCOMER: InTurn = InTurn;
-}
-
-/// What is to be released.
-pub(crate) struct Release {
-    pub(crate) key: LockKey,
-    pub(crate) attempt: AttemptRecord,
-    pub(crate) scope: ReleaseScope,
-    pub(crate) key_lasts: Duration,
-}
-
-/// Where a release goes, and what it does there.
-pub(crate) enum ReleaseScope {
-    Everywhere { stands_for: Option<NonZeroU64> },
-}
 
 pub(crate) enum Stragglers {
     AwaitedSince(Timestamp),
@@ -271,7 +223,8 @@ impl Network {
         for node in nodes.iter() {
             lock(&self.state).nodes[node.index()].keys.insert(key.into(), Key { token: token.clone(), end });
         }
-        AttemptRecord { token, t0, reached: nodes, departure: None, kind: LockKind::Plain }
+        let (origin, kind) = (KeyOrigin::Here, LockKind::Plain);
+        AttemptRecord { token, t0, reached: nodes, origin, departure: None, kind }
     }
 
     /// Counts from now on the reports of a lock's loss.
@@ -355,7 +308,7 @@ impl Network {
 
     fn release(&self, release: &Release, queued: impl FnOnce()) -> Ticket {
         let Release { key, attempt: claim, scope, key_lasts } = release;
-        let ReleaseScope::Everywhere { stands_for } = scope;
+        let ReleaseScope::Everywhere { stands_for } = scope else { panic!("no attempt is undone here") };
         assert!(stands_for.is_none() && !key_lasts.is_zero());
         let key = key.as_bytes();
         let ticket = {
