@@ -5,7 +5,9 @@ use crate::support::fake::Fake;
 use crate::support::server::Server;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
+use quorumlock::embedded::EmbeddedNode;
 use quorumlock::{CancelHandle, ExtendOutcome, Mutex, MutexGuard, Redlock, ReleaseOutcome, Watchdog};
+use std::cell::Cell;
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -189,4 +191,30 @@ fn a_thread_in_the_queue_sleeps_though_nodes_may_be_unavailable_for_no_time_at_a
     });
     // A thread that does not sleep uses a processor all the time, or its share of one.
     assert!(used.iter().all(|&millis| millis < 60), "{used:?} ms of a processor in a second");
+}
+
+/// A program may lock where a value of its thread is dropped, behind the values of the library.
+#[test]
+fn a_thread_that_ends_can_lock() {
+    struct Last(Mutex);
+    impl Drop for Last {
+        fn drop(&mut self) {
+            drop(self.0.lock().unwrap());
+        }
+    }
+    thread_local! {
+        static LAST: Cell<Option<Last>> = const { Cell::new(None) };
+    }
+    let node = EmbeddedNode::start().unwrap();
+    let mutex = Redlock::builder().node(node.url()).build().unwrap().mutex("ending");
+    let thread = thread::spawn({
+        let mutex = mutex.clone();
+        move || {
+            // What is made first is dropped last.
+            LAST.set(Some(Last(mutex.clone())));
+            drop(mutex.lock().unwrap());
+        }
+    });
+    thread.join().unwrap();
+    assert!(mutex.try_lock().unwrap().is_some(), "both were released");
 }

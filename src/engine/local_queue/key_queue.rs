@@ -357,27 +357,4 @@ mod tests {
     fn what_is_known_of_the_holder_of_a_lock_takes_24_bytes() {
         assert_eq!((size_of::<Option<Holder>>(), size_of::<Queue>()), (24, 32));
     }
-
-    /// A program may lock where a value of its own is dropped with the thread, after this file's.
-    #[test]
-    fn a_thread_that_ends_can_join_and_leave() {
-        struct Last(Arc<KeyQueue>);
-        impl Drop for Last {
-            fn drop(&mut self) {
-                drop(self.0.join(Readings { steady: Timestamp::ORIGIN, lease: LeaseTime::ORIGIN }));
-            }
-        }
-        thread_local! {
-            static LAST: Cell<Option<Last>> = const { Cell::new(None) };
-        }
-        let queue = Arc::new(KeyQueue::default());
-        let shared = Arc::clone(&queue);
-        let thread = std::thread::spawn(move || {
-            // What is made first is dropped last.
-            LAST.set(Some(Last(Arc::clone(&shared))));
-            drop(shared.join(Readings { steady: Timestamp::ORIGIN, lease: LeaseTime::ORIGIN }));
-        });
-        thread.join().unwrap();
-        assert!(queue.is_empty());
-    }
 }
