@@ -388,9 +388,9 @@ impl Engine {
         self.driver.try_enter(Nodes::close_inherited);
     }
 
-    /// Waits for the answers to releases: until none has come for a node timeout, and for [`DROP_LIMIT`] at most. To
-    /// close a connection before would answer the replies that are still to come with a reset, and that throws away
-    /// what is not sent yet.
+    /// Waits for the answers to releases: until no node has sent anything for a node timeout, and for [`DROP_LIMIT`] at
+    /// most. To close a connection before would answer the replies that are still to come with a reset, and that throws
+    /// away what is not sent yet.
     pub(crate) fn end(&self) {
         if self.waker.is_inherited() {
             return;
@@ -405,7 +405,7 @@ impl Engine {
                 |nodes, ticket| {
                     let is_settled = nodes.rounds.is_decided(ticket);
                     nodes.leave_settled(ticket);
-                    let last = nodes.last_release_answered_at().max(begun);
+                    let last = nodes.heard_at().max(begun);
                     if is_settled { begun } else { last.after(self.node_timeout).min(limit) }
                 },
             );

@@ -49,8 +49,6 @@ pub struct PlainVote {
     pub ticket: Ticket,
     /// Whether it grants.
     pub is_granted: bool,
-    /// Whether it is the reply to a release.
-    pub is_release: bool,
 }
 
 impl Command<'_> {

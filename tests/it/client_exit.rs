@@ -9,6 +9,7 @@ use crate::support::fake::{Act, Fake, healthy, say};
 use crate::support::process::{alone, eventually, threads_named};
 use crate::support::proxy::{Direction, Proxy};
 use crate::support::server::Server;
+use crossbeam_channel::bounded;
 use quorumlock::{Cause, ErrorKind, MutexGuard, Redlock, ReleaseOutcome};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -150,6 +151,34 @@ fn the_last_handle_waits_for_answers_that_still_come() {
     drop(guards);
     thread::sleep(FAR);
     assert_eq!(key_counts(&servers), [0; 3]);
+}
+
+/// The releases of a slow node are behind other requests: the answers to those count as well.
+#[test]
+fn the_last_handle_waits_while_a_node_answers_whatever_it_was_asked_before() {
+    let servers = Server::several(2).unwrap();
+    let is_gone = Arc::new(AtomicBool::new(false));
+    let (gone, (released, releases)) = (Arc::clone(&is_gone), bounded(1));
+    let slow = Fake::on_command(move |command| {
+        if matches!(command[0].as_str(), "SET" | "EVAL" | "EVALSHA") {
+            thread::sleep(Duration::from_millis(300));
+        }
+        if command.iter().any(|word| word == "release") {
+            _ = released.try_send(gone.load(Ordering::SeqCst));
+        }
+        vec![Act::Say(healthy(command))]
+    });
+    let builder = builder(&servers).node(slow.url()).node_timeout(Duration::from_millis(500));
+    let client = builder.release_notifications(false).build().unwrap();
+    client.connect(SOON).unwrap();
+    let guard = take(&long_lock(&client, "k"));
+    for other in ["a", "b"] {
+        drop(take(&long_lock(&client, other)).detach());
+    }
+    drop(guard);
+    drop(client);
+    is_gone.store(true, Ordering::SeqCst);
+    assert_eq!(releases.recv_timeout(SOON), Ok(false), "the client has gone before the node has run the release");
 }
 
 /// A node that answers nothing any more costs one node timeout, and one that answers on and on a limit.

@@ -32,6 +32,9 @@ impl Nodes {
                     return false;
                 }
             }
+            if received != Ok(Received::Nothing) {
+                self.releases.heard_at = now;
+            }
             if !received.is_ok_and(goes_on) {
                 break;
             }
@@ -71,7 +74,7 @@ impl Nodes {
     /// kept.
     fn dispatch(&mut self, node: NodeId, now: Timestamp) -> Result<bool, Fault> {
         if self.following.counting.contains(node) {
-            let counted = self.count_plain_votes(node, now);
+            let counted = self.count_plain_votes(node);
             counted.map_err(|error| Fault::new(self.node(node).phase(), Cause::Protocol(error)))?;
             // The other replies contain more: perhaps the node is not what it was.
             let is_plain = !self.node(node).session.has_event();
@@ -90,14 +93,11 @@ impl Nodes {
     }
 
     /// Counts replies that are plain votes, of a node whose votes count as they are. All other replies stay.
-    fn count_plain_votes(&mut self, node: NodeId, now: Timestamp) -> Result<(), ProtocolError> {
+    fn count_plain_votes(&mut self, node: NodeId) -> Result<(), ProtocolError> {
         let session = &mut self.connections[node.index()].session;
         while !session.incoming.is_empty()
-            && let Some(PlainVote { ticket, is_granted, is_release }) = session.next_plain_vote(&self.following.log)?
+            && let Some(PlainVote { ticket, is_granted }) = session.next_plain_vote(&self.following.log)?
         {
-            if is_release {
-                self.releases.answered_at = now;
-            }
             self.rounds.count(ticket, node, if is_granted { &Vote::Granted } else { &Vote::Refused });
         }
         Ok(())
@@ -214,7 +214,7 @@ impl Nodes {
 
     /// Counts a vote, as far as it counts. True when the node has answered whether a lock may be acquired or kept.
     pub(super) fn count_vote(&mut self, cast: &mut NodeVote, now: Timestamp) -> bool {
-        let Nodes { rounds, connections, states, clock, releases, incarnations, .. } = self;
+        let Nodes { rounds, connections, states, clock, incarnations, .. } = self;
         let NodeVote { ticket, node, fence, .. } = *cast;
         let purpose = rounds.purpose(ticket);
         if incarnations.is_doubtful(node) {
@@ -254,7 +254,6 @@ impl Nodes {
         }
         if matches!(rounds.purpose(ticket), Some(Purpose::Release { .. })) {
             filter.note_released(ticket, &mut cast.vote, rounds);
-            releases.answered_at = now;
         }
         rounds.vote(ticket, node, &cast.vote);
         let purpose = rounds.purpose(ticket);

@@ -72,8 +72,8 @@ struct UnsettledReleases {
     blocked: NodeSet,
     /// The waits for releases, and what each of them waits for.
     waits: Vec<(Ticket, Settled)>,
-    /// When a node last answered a release.
-    answered_at: Timestamp,
+    /// When a node last sent anything: releases may be behind other requests.
+    heard_at: Timestamp,
 }
 
 /// What an engine is made with, besides its nodes.
@@ -113,7 +113,7 @@ impl Nodes {
                 pending: NodeSet::EMPTY,
                 blocked: NodeSet::EMPTY,
                 waits: Vec::new(),
-                answered_at: Timestamp::ORIGIN,
+                heard_at: Timestamp::ORIGIN,
             },
             background: VecDeque::new(),
             subscribers: Subscribers::new(size, release_notifications, events),

@@ -208,9 +208,9 @@ impl Nodes {
         self.rounds.unrefer(ticket);
     }
 
-    /// When a node last answered a release.
-    pub(in crate::engine) fn last_release_answered_at(&self) -> Timestamp {
-        self.releases.answered_at
+    /// When a node last sent anything.
+    pub(in crate::engine) fn heard_at(&self) -> Timestamp {
+        self.releases.heard_at
     }
 
     /// The nodes that have not run all releases, each with what keeps it from that.

@@ -42,9 +42,9 @@ impl Session {
         let Some(Request::Operation(sent)) = self.pipeline.front(log) else { return Ok(None) };
         let Some((reply, length)) = self.incoming.decode()? else { return Ok(None) };
         let Some(is_granted) = sent.plain_vote(reply) else { return Ok(None) };
-        let (ticket, is_release) = (sent.ticket, sent.asked.is_release());
+        let ticket = sent.ticket;
         self.taken(length, log);
-        Ok(Some(PlainVote { ticket, is_granted, is_release }))
+        Ok(Some(PlainVote { ticket, is_granted }))
     }
 
     /// The server was asked with the log whether it is still a master.
