@@ -78,9 +78,8 @@
 //! # In reading order
 //!
 //! 1. [`Builder`] has the nodes and settings, and builds a [`Redlock`], the client. Clones share its connections.
-//! 2. [`Mutex`] is the lock of one resource. [`lock`](Mutex::lock), [`try_lock`](Mutex::try_lock),
-//!    [`lock_timeout`](Mutex::lock_timeout), [`lock_cancellable`](Mutex::lock_cancellable) and
-//!    [`lock_with`](Mutex::lock_with) take it.
+//! 2. [`Mutex`] is a lock by name. [`lock`](Mutex::lock), [`try_lock`](Mutex::try_lock),
+//!    [`lock_timeout`](Mutex::lock_timeout) and [`lock_with`](Mutex::lock_with) take it, whatever its kind.
 //! 3. [`Wait`] is the limit of a wait, and [`CancelHandle`] ends waits from another thread.
 //! 4. [`MutexGuard`] is a held lock. Dropping it releases; [`unlock`](MutexGuard::unlock) also returns the outcome, a
 //!    [`ReleaseOutcome`]. [`extend`](MutexGuard::extend) extends the lease, with an [`ExtendOutcome`] as its outcome.
@@ -88,15 +87,13 @@
 //!    [`attach`](Redlock::attach), or as [`SecretText`].
 //! 5. [`Watchdog`] extends locks automatically; [`lost`](MutexGuard::lost) and [`on_lost`](MutexGuard::on_lost) report
 //!    in time that a lock is lost.
-//! 6. [`Mutex::fenced`] makes a [`FencedMutex`], whose [`FencedGuard`] has a [`FencingToken`]. By it a [`FenceChecker`]
-//!    or a database refuses late writes.
-//! 7. [`Mutex::fair`] serves programs in the order in which they came to wait. [`Mutex::reentrant`] makes a
-//!    [`ReentrantMutex`], which its owner may lock again while it holds it: a thread, or an [`Owner`]. Its guards are
-//!    [`ReentrantGuard`]s, and the end of one is a [`ReentrantOutcome`].
-//! 8. [`Redlock::rw_mutex`] makes an [`RwMutex`], which many readers or one writer have: [`RwReadGuard`],
-//!    [`RwWriteGuard`]. [`RwMutex::fenced`] gives writers a number: [`FencedRwMutex`], [`FencedRwWriteGuard`].
-//! 9. [`Redlock::mutex_set`] makes a [`MutexSet`], the lock of several resources. Its guard is a [`SetGuard`].
-//!    [`Redlock::semaphore`] makes a [`Semaphore`], of which at most k [`Permit`]s are held at once.
+//! 6. The [kind](kind) of a lock is the type parameter of mutex, guard and lease, and chosen where the lock is named.
+//!    [`fenced`](Mutex::fenced) locks have a [`FencingToken`], by which a [`FenceChecker`] or a database refuses late
+//!    writes; [`fair`](Mutex::fair) ones serve programs in the order in which they began to wait.
+//! 7. [`reentrant`](Mutex::reentrant) locks may be locked again by their owner: a thread, or an [`Owner`].
+//! 8. [`Redlock::read_mutex`] and [`Redlock::write_mutex`] are the two sides of a lock of many readers or one writer.
+//! 9. [`Redlock::mutex_set`] is the lock of several names, and [`Redlock::semaphore`] one of which at most k are held at
+//!    once. Code for any kind of lock takes `Mutex<K>` or `MutexGuard<K>` with `K:` [`Kind`](kind::Kind).
 //! 10. [`Error`] has an [`ErrorKind`] for the program, and a [`NodeFault`] for each node that failed, with its
 //!     [`Phase`] and its [`Cause`].
 //! 11. [`Builder::label`] names a client, by a [`Label`], and [`Mutex::holder`] gives the [`Holder`] of a lock.
@@ -164,6 +161,10 @@ pub use algorithm::node::NodeId;
 pub use algorithm::protocol_error::ProtocolError;
 pub use algorithm::quarantine::RestartPolicy;
 pub use algorithm::tls_error::{CertificateError, TlsError};
+pub use api::aliases::{
+    FencedGuard, FencedMutex, FencedRwWriteGuard, FencedRwWriteMutex, MutexSet, Permit, ReentrantGuard, ReentrantMutex,
+    RwReadGuard, RwReadMutex, RwWriteGuard, RwWriteMutex, Semaphore, SetGuard,
+};
 pub use api::builder::Builder;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
@@ -172,32 +173,24 @@ pub use api::builder::targets::{NodeStream, NodeTarget};
 pub use api::builder::variables::{duration, node_urls};
 pub use api::fence_checker::{FenceChecker, StaleFence};
 pub use api::guard::MutexGuard;
+pub use api::kind;
 pub use api::label::Label;
 pub use api::lease::{Lease, SecretText};
+pub use api::lock::holder::Holder;
 pub use api::mutex::Mutex;
-pub use api::mutex::fenced_mutex::{FencedGuard, FencedMutex};
-pub use api::mutex::holder::Holder;
-pub use api::mutex::read_write::fenced::{FencedRwMutex, FencedRwWriteGuard};
-pub use api::mutex::read_write::{RwMutex, RwReadGuard, RwWriteGuard};
-pub use api::mutex_set::MutexSet;
-pub use api::mutex_set::guard::SetGuard;
 pub use api::node::Node;
 pub use api::node_status::{FaultCount, Latency, NodeState, NodeStatus};
+pub use api::owner::Owner;
 pub use api::redlock::Redlock;
-pub use api::reentrant::ReentrantMutex;
-pub use api::reentrant::guard::{ByOwner, ByThread, ReentrantGuard, ReentrantOutcome};
-pub use api::reentrant::owner::Owner;
-pub use api::semaphore::Semaphore;
-pub use api::semaphore::permit::Permit;
 #[cfg(feature = "tls")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
 pub use api::tls::Tls;
 pub use api::wait::{CancelHandle, Wait};
 pub use api::watchdog::Watchdog;
-/// The receiving half of a channel of the crate `crossbeam-channel`, as [`MutexGuard::lost`] gives it and
-/// [`Wait::cancelled_by_channel`] takes it.
+/// The crate whose channels [`MutexGuard::lost`] returns and [`Wait::cancelled_by_channel`] takes, for a `select!` of
+/// the right version.
 #[doc(no_inline)]
-pub use crossbeam_channel::Receiver;
+pub use crossbeam_channel;
 pub use events::error::{Error, ErrorKind, NodeFault, Result};
 pub use events::event;
 pub use events::extension::ExtendOutcome;

@@ -3,10 +3,8 @@
 use crate::bare_handoff::Bare;
 use crate::polling::Polling;
 use quorumlock::event::Event;
-use quorumlock::{
-    FencedGuard, FencedMutex, Mutex, MutexGuard, MutexSet, Observer, Permit, Redlock, Result, RwMutex, RwReadGuard,
-    RwWriteGuard, Semaphore, SetGuard,
-};
+use quorumlock::kind::Kind;
+use quorumlock::{Mutex, Observer, Redlock, Result};
 use rustix::time::{ClockId, clock_gettime};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -172,30 +170,26 @@ impl Competitor {
 fn turn_of(client: &Redlock, means: Means, ttl: Duration) -> Box<TakeTurn> {
     let mutex = client.mutex(RESOURCE).ttl(ttl);
     match means {
-        Means::Fair => turns(mutex.fair(), Mutex::lock, MutexGuard::unlock),
-        Means::Fenced => turns(mutex.fenced(), FencedMutex::lock, FencedGuard::unlock),
-        Means::FencedFair => turns(mutex.fenced().fair(), FencedMutex::lock, FencedGuard::unlock),
-        Means::Read => turns(client.rw_mutex(RESOURCE).ttl(ttl), RwMutex::read, RwReadGuard::unlock),
-        Means::Write => turns(client.rw_mutex(RESOURCE).ttl(ttl), RwMutex::write, RwWriteGuard::unlock),
-        Means::Set => turns(client.mutex_set([RESOURCE, SECOND]).ttl(ttl), MutexSet::lock, SetGuard::unlock),
-        Means::Permit => turns(client.semaphore(RESOURCE, PERMITS).ttl(ttl), Semaphore::acquire, Permit::release),
+        Means::Fair => turns(mutex.fair()),
+        Means::Fenced => turns(mutex.fenced()),
+        Means::FencedFair => turns(mutex.fenced().fair()),
+        Means::Read => turns(client.read_mutex(RESOURCE).ttl(ttl)),
+        Means::Write => turns(client.write_mutex(RESOURCE).ttl(ttl)),
+        Means::Set => turns(client.mutex_set([RESOURCE, SECOND]).ttl(ttl)),
+        Means::Permit => turns(client.semaphore(RESOURCE, PERMITS).ttl(ttl)),
         Means::Own => {
             let name = format!("contention/own/{}", std::process::id());
-            turns(client.mutex(name).ttl(ttl), Mutex::lock, MutexGuard::unlock)
+            turns(client.mutex(name).ttl(ttl))
         }
-        _ => turns(mutex, Mutex::lock, MutexGuard::unlock),
+        _ => turns(mutex),
     }
 }
 
-fn turns<L: Send + Sync + 'static, G: 'static, R: 'static>(
-    lock: L,
-    take: impl Fn(&L) -> Result<G> + Send + Sync + 'static,
-    release: impl Fn(G) -> Result<R> + Send + Sync + 'static,
-) -> Box<TakeTurn> {
+fn turns<K: Kind>(mutex: Mutex<K>) -> Box<TakeTurn> {
     Box::new(move |held| {
-        let guard = take(&lock)?;
+        let guard = mutex.lock()?;
         let had = now();
-        let [.., released, _] = hold([0, had], held, || drop(release(guard)), 0);
+        let [.., released, _] = hold([0, had], held, || drop(guard.unlock()), 0);
         Ok([had, released])
     })
 }

@@ -25,8 +25,9 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
 /// its own.
 fn against_plain(servers: &Servers, nodes: usize, has_competitor: bool, plan: Plan) -> Vec<Row> {
     let addresses = servers.addresses(nodes);
-    let mutexes =
-        |client| [library::mutex(client, "fenced/plain"), library::mutex(client, "fenced/fenced").fenced().into()];
+    let mutexes = |client| {
+        [library::mutex(client, "fenced/plain").erase(), library::mutex(client, "fenced/fenced").fenced().erase()]
+    };
     let (client, other) = (library::client(&addresses), library::client(&addresses));
     let [plain, fenced] = mutexes(&client);
     let is_over = AtomicBool::new(!has_competitor);

@@ -1,7 +1,8 @@
 //! The library as a contender: as a user has it, with its default settings.
 
 use crate::comparison::{Pair, timed};
-use quorumlock::{ErrorKind, Mutex, MutexGuard, MutexSet, Redlock, Result, Semaphore};
+use quorumlock::kind::Kind;
+use quorumlock::{ErrorKind, Mutex, MutexGuard, Redlock, Result};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -27,7 +28,7 @@ pub(crate) fn mutex(client: &Redlock, resource: &str) -> Mutex {
 
 /// Takes a lock. `None` is counted as a failure: on a busy machine a quorum may be too slow. Any other error is one of
 /// the benches themselves.
-pub(crate) fn lock(mutex: &Mutex) -> Option<MutexGuard> {
+pub(crate) fn lock<K: Kind>(mutex: &Mutex<K>) -> Option<MutexGuard<K>> {
     taken(mutex.lock())
 }
 
@@ -43,39 +44,15 @@ fn taken<G>(result: Result<G>) -> Option<G> {
 }
 
 /// Releases a lock, and waits for the quorum's answers.
-pub(crate) fn unlock(guard: Option<MutexGuard>) {
+pub(crate) fn unlock<K: Kind>(guard: Option<MutexGuard<K>>) {
     if guard.is_some_and(|guard| guard.unlock().is_err()) {
         FAILURES.fetch_add(1, Ordering::Relaxed);
     }
 }
 
 /// Takes and releases a lock.
-pub(crate) fn pair(mutex: &Mutex) -> Pair {
+pub(crate) fn pair<K: Kind>(mutex: &Mutex<K>) -> Pair {
     timed(|| lock(mutex), unlock)
-}
-
-/// Acquires and releases a permit.
-pub(crate) fn permit_pair(semaphore: &Semaphore) -> Pair {
-    timed(
-        || taken(semaphore.acquire()),
-        |permit| {
-            if permit.is_some_and(|permit| permit.release().is_err()) {
-                FAILURES.fetch_add(1, Ordering::Relaxed);
-            }
-        },
-    )
-}
-
-/// Takes and releases several resources together.
-pub(crate) fn set_pair(set: &MutexSet) -> Pair {
-    timed(
-        || taken(set.lock()),
-        |guard| {
-            if guard.is_some_and(|guard| guard.unlock().is_err()) {
-                FAILURES.fetch_add(1, Ordering::Relaxed);
-            }
-        },
-    )
 }
 
 /// Takes a lock and drops the guard, which waits for no answer.

@@ -34,7 +34,7 @@ fn share(setting: &Setting, servers: &Servers, (permits, clients, threads): (usi
     let rounds = take_turns(
         setting.choose((5, 1), (2, 1)),
         &mut [&mut || pairs(&mut alone, time, |mutex| library::pair(mutex)), &mut || {
-            pairs(&mut sharing, time, |semaphore: &mut Semaphore| library::permit_pair(semaphore))
+            pairs(&mut sharing, time, |semaphore: &mut Semaphore| library::pair(semaphore))
         }],
     );
     let [alone, sharing] = &rounds[..] else { return Row::missing("permits", "no round was measured") };

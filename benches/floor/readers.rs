@@ -62,16 +62,15 @@ fn reads_a_second(addresses: &[SocketAddr], length: Duration, writes: u32, insid
 }
 
 fn shared(client: &Redlock, is_read: bool) {
-    let mutex = client.rw_mutex("readers").ttl(Duration::from_secs(60));
-    if is_read {
-        let guard = mutex.read().expect("enough nodes answer");
-        thread::sleep(HELD);
-        drop(guard);
+    let ttl = Duration::from_secs(60);
+    let side = if is_read {
+        client.read_mutex("readers").ttl(ttl).erase()
     } else {
-        let guard = mutex.write().expect("enough nodes answer");
-        thread::sleep(HELD);
-        drop(guard);
-    }
+        client.write_mutex("readers").ttl(ttl).erase()
+    };
+    let guard = side.lock().expect("enough nodes answer");
+    thread::sleep(HELD);
+    drop(guard);
 }
 
 fn plain(client: &Redlock, _: bool) {

@@ -18,7 +18,7 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
     let (two, eight) = (set(&client, 2), set(&client, 8));
     let rounds = interleave(
         plan,
-        &mut [&mut || library::pair(&single), &mut || library::set_pair(&two), &mut || library::set_pair(&eight)],
+        &mut [&mut || library::pair(&single), &mut || library::pair(&two), &mut || library::pair(&eight)],
     );
     let [single, two, eight] = &rounds[..] else { return Vec::new() };
     let row = |name: &str, rounds, get: fn(&Samples) -> f64| {

@@ -139,7 +139,7 @@ fn stranger(setting: &Setting, servers: &Servers, addresses: &[SocketAddr]) -> R
         let before = servers.calls("set");
         let end = Instant::now() + length;
         thread::scope(|scope| {
-            scope.spawn(|| drop(mutex.lock_deadline(end)));
+            scope.spawn(|| drop(mutex.lock_with(&Wait::deadline(end))));
             if is_disturbed {
                 publish(addresses[0], end);
             }

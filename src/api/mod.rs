@@ -1,19 +1,25 @@
-//! What a program names: builder, client, mutex, guard, lease, semaphore, wait, watchdog, and the status of nodes.
+//! What a program names: builder, client, mutex, guard, lease, kinds, wait, watchdog, and the status of nodes. A
+//! [`Mutex`](mutex::Mutex) is a shell around a [`Lock`](lock::Lock), a guard around what is [`Held`](held::Held): those
+//! are the same for every kind.
 
+pub(crate) mod aliases;
 pub(crate) mod builder;
 pub(crate) mod client;
 pub(crate) mod fence_checker;
 pub(crate) mod forked;
 pub(crate) mod guard;
+pub(crate) mod held;
+pub(crate) mod held_lock;
+pub mod kind;
 pub(crate) mod label;
 pub(crate) mod lease;
+pub(crate) mod lock;
 pub(crate) mod mutex;
-pub(crate) mod mutex_set;
 pub(crate) mod node;
 pub(crate) mod node_status;
+pub(crate) mod owner;
 pub(crate) mod redlock;
-pub(crate) mod reentrant;
-pub(crate) mod semaphore;
+pub(crate) mod shared_lock;
 #[cfg(feature = "tls")]
 pub(crate) mod tls;
 pub(crate) mod wait;

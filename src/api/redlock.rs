@@ -1,18 +1,17 @@
 //! The client: the nodes of one quorum, shared by all threads that lock on it.
 
+use crate::algorithm::lock_kind::Access;
 use crate::api::client::Client;
 use crate::api::guard::MutexGuard;
-use crate::api::guard::shared::SharedGuards;
+use crate::api::kind::sealed::Sealed;
+use crate::api::kind::{Kind, Read, Set, Slot, Write};
 use crate::api::lease::Lease;
+use crate::api::lock::Lock;
 use crate::api::mutex::Mutex;
-use crate::api::mutex::read_write::RwMutex;
-use crate::api::mutex_set::MutexSet;
 use crate::api::node_status::NodeStatus;
-use crate::api::semaphore::Semaphore;
-use crate::events::error::{Error, ErrorKind, Result};
+use crate::api::shared_lock::SharedLocks;
+use crate::events::error::Result;
 use crate::events::metrics::nodes::NodeSample;
-use crate::protocol::key_space::KeyKind;
-use crate::protocol::lock_key::LockKey;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +21,7 @@ use std::time::Duration;
 /// One connection per node carries the commands of all threads. Cloning is cheap, and clones share everything; a
 /// program usually has one client and clones it into its threads. The connections are made when first needed, or by
 /// [`connect`](Redlock::connect), made again when lost, and closed with the last clone, guard and mutex. Dropping the
-/// last of these waits for the answers to releases: until none has arrived for a node timeout, and for 5 s at most, or
+/// last of these waits for the answers to releases: until no node has sent anything for a node timeout, and for 5 s at most, or
 /// one node timeout if that is longer; and a node timeout at most for a callback that runs on the watchdog's thread:
 /// what is left then ends with the callback. There is no background thread, unless a lock has a
 /// [`Watchdog`](crate::Watchdog); that one ends with them. A short-lived thread looks up a host name. Another one
@@ -32,85 +31,76 @@ use std::time::Duration;
 pub struct Redlock {
     pub(crate) client: Client,
     /// The leases to read that its threads share.
-    reads: Arc<SharedGuards>,
+    reads: Arc<SharedLocks>,
 }
 
 impl Redlock {
-    /// The lock of a resource. Makes no connection; a name that cannot be used is reported when it is locked.
+    /// The lock of a name. Makes no connection; a name that cannot be used is reported when it is locked.
     ///
-    /// A name has 1 to 4096 bytes. Mutexes of the same name are the same lock, in this process and in every other one
-    /// that uses the same nodes and prefix.
-    pub fn mutex(&self, resource: impl AsRef<str>) -> Mutex {
-        Mutex::new(self.client.clone(), resource.as_ref())
+    /// A name has 1 to 4096 bytes. Mutexes of the same name and kind are the same lock, in this process and in every
+    /// other one that uses the same nodes and prefix.
+    pub fn mutex(&self, name: impl AsRef<str>) -> Mutex {
+        Mutex::new(Lock::plain(&self.client, name.as_ref()))
     }
 
-    /// The lock of several resources, all or none of them. Makes no connection; names that cannot be used are reported
+    /// The reading side of the read-write lock of a name: many readers, or one [writer](Redlock::write_mutex). The
+    /// rules are those of [`Write`].
+    #[doc(alias = "RwLock")]
+    pub fn read_mutex(&self, name: impl AsRef<str>) -> Mutex<Read> {
+        Mutex::new(Lock::read_write(&self.client, &self.reads, name.as_ref(), Access::Read))
+    }
+
+    /// The writing side of the read-write lock of a name. It is another lock than the [`mutex`](Redlock::mutex) of the
+    /// same name. See [`Write`].
+    #[doc(alias = "RwLock")]
+    pub fn write_mutex(&self, name: impl AsRef<str>) -> Mutex<Write> {
+        Mutex::new(Lock::read_write(&self.client, &self.reads, name.as_ref(), Access::Write))
+    }
+
+    /// The lock of several names, all or none of them. Makes no connection; names that cannot be used are reported
     /// when they are locked.
     ///
-    /// The order of the names does not matter, and a name that is there more than once counts once. There are 1 to 64,
-    /// each as for a [`mutex`](Redlock::mutex). See [`MutexSet`].
-    pub fn mutex_set(&self, resources: impl IntoIterator<Item = impl AsRef<str>>) -> MutexSet {
-        MutexSet::new(self.client.clone(), resources)
+    /// The order of the names does not matter, and a name that is given more than once counts once. There are 1 to 64,
+    /// each as for a [`mutex`](Redlock::mutex). See [`Set`].
+    pub fn mutex_set(&self, names: impl IntoIterator<Item = impl AsRef<str>>) -> Mutex<Set> {
+        Mutex::new(Lock::set(&self.client, names))
     }
 
-    /// The read-write lock of a resource. Makes no connection; a name that cannot be used is reported when it is
-    /// locked.
-    ///
-    /// It is another lock than the [`mutex`](Redlock::mutex) of the same name, and has a name of 1 to 4096 bytes as
-    /// well. See [`RwMutex`].
-    pub fn rw_mutex(&self, resource: impl AsRef<str>) -> RwMutex {
-        RwMutex::new(self.client.clone(), Arc::clone(&self.reads), resource.as_ref())
-    }
-
-    /// Permits of which at most `permits` are held at once, 1 to 256. Makes no connection; a name or a number that
-    /// cannot be used is reported when a permit is acquired.
+    /// A lock of which at most `permits` are held at once, 1 to 256. Makes no connection; a name or a number that
+    /// cannot be used is reported when a permit is taken.
     ///
     /// Semaphores of the same name share their permits, in this process and in every other one that uses the same nodes
-    /// and prefix. Their slots are the locks `name#0`, `name#1` and so on.
-    pub fn semaphore(&self, name: impl AsRef<str>, permits: usize) -> Semaphore {
-        Semaphore::new(self.client.clone(), name.as_ref(), permits)
+    /// and prefix. Their slots are the locks `name#0`, `name#1` and so on. See [`Slot`].
+    pub fn semaphore(&self, name: impl AsRef<str>, permits: usize) -> Mutex<Slot> {
+        Mutex::new(Lock::semaphore(&self.client, name.as_ref(), permits))
     }
 
-    /// Makes a guard of the lease of a lock that is held, in whatever thread, process or program it was taken. Asks
-    /// no node and does not wait. The guard has no watchdog; [`Mutex::attach`] gives it one, and says the rest. The
-    /// lease of a set or of a read-write lock is for [`MutexSet::attach`], [`RwMutex::attach_read`] and
-    /// [`RwMutex::attach_write`].
+    /// Makes a guard of the lease of a lock that is held, in whatever thread, process or program it was taken. Sends
+    /// nothing and does not wait. The guard has no watchdog; [`Mutex::attach`] gives it one, and describes the rest.
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
     /// # let redlock = quorumlock::Redlock::builder().node(node.url()).build()?;
     /// let guard = redlock.mutex("orders/42").lock()?;
-    /// let lease = guard.detach();
+    /// let lease = guard.detach()?;
     ///
     /// // Another client, of the same nodes.
     /// # let another = quorumlock::Redlock::builder().node(node.url()).build()?;
     /// let guard = another.attach(lease)?;
-    /// assert_eq!(guard.resource(), "orders/42");
+    /// assert_eq!(guard.name(), "orders/42");
     /// # drop(guard);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
+    /// A text has to be parsed as a lease of some kind first: `let lease: Lease = text.parse()?`, or `Lease<Any>` where
+    /// the kind is not known.
+    ///
     /// # Errors
     /// As [`Mutex::attach`].
-    pub fn attach(&self, lease: Lease) -> Result<MutexGuard> {
-        if let LockKey::Set(_) = lease.lock_key() {
-            let message = "the lease of several resources: attach it with the set of the same names";
-            return Err(Error::new(ErrorKind::Config, message));
-        }
-        if lease.kind().access().is_some() {
-            let message = "the lease of a read-write lock: attach it with the read-write mutex of the same name";
-            return Err(Error::new(ErrorKind::Config, message));
-        }
-        let is_fenced = lease.fencing_token().is_some();
-        let marker = if is_fenced { KeyKind::Fenced } else { KeyKind::Plain }.marker();
-        let full_name = lease.key().strip_prefix(marker);
-        let Some(name) = full_name.and_then(|name| name.strip_prefix(&self.client.settings().prefix)) else {
-            let message = format!("the lease of {:?} does not have the prefix of this client", lease.key());
-            return Err(Error::new(ErrorKind::Config, message));
-        };
-        let mutex = self.mutex(name);
-        let mutex = if is_fenced { mutex.fenced().into() } else { mutex };
-        mutex.ttl(lease.ttl()).attach(lease)
+    pub fn attach<K: Kind>(&self, lease: Lease<K>) -> Result<MutexGuard<K>> {
+        self.client.check_process()?;
+        let lock = Lock::of_lease(&self.client, &self.reads, lease.detached(), <K as Sealed>::IS_REENTRANT)?;
+        Mutex::new(lock).attach(lease)
     }
 
     /// Makes all connections, and says what each node is. Optional: without it, the first lock makes them.

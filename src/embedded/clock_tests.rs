@@ -128,7 +128,7 @@ impl Scene {
 
     /// Sees that the guard's lease has ended for good, though every node has its key, and nothing is sent for it but
     /// its release.
-    fn is_over(&self, mut guard: MutexGuard, case: Jump) {
+    fn is_over(&self, guard: MutexGuard, case: Jump) {
         assert_eq!(guard.remaining(), Duration::ZERO, "{case:?}");
         assert_eq!(guard.extend(LONGER).unwrap(), ExtendOutcome::Lost, "{case:?}");
         assert_eq!(guard.remaining(), Duration::ZERO, "{case:?}");
@@ -164,7 +164,7 @@ fn a_lease_ends_with_a_jump_past_its_end() {
 fn a_lease_is_shorter_by_a_jump_within_it() {
     for jump in JUMPS {
         let scene = Scene::new();
-        let mut guard = scene.take();
+        let guard = scene.take();
         scene.clock.jump(jump, TTL / 2);
         assert!((TTL / 4..TTL / 2).contains(&guard.remaining()), "{jump:?}: {guard:?}");
         assert_eq!(guard.extend(TTL).unwrap(), ExtendOutcome::Extended, "{jump:?}");

@@ -82,7 +82,7 @@ impl ReleaseContext {
             _ if self.loss_reported => None,
             _ if !self.was_valid => Some(LossReason::LeaseEnded),
             Some(ReleaseOutcome::Expired) => Some(LossReason::KeyGone),
-            Some(ReleaseOutcome::Released) | None => None,
+            Some(ReleaseOutcome::Released | ReleaseOutcome::StillHeld(_)) | None => None,
         };
         (loss, outcome)
     }

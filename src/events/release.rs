@@ -22,6 +22,9 @@ pub enum ReleaseOutcome {
     /// The lock was held until the release, and a quorum of nodes has deleted it; or, if it was to stand
     /// [for longer](crate::Mutex::min_hold), has set its end to that time.
     Released,
+    /// Nothing was sent: so many other guards of this client share the lock. They are the other levels of a
+    /// [reentrant](crate::Mutex::reentrant) lock, or the other threads that read.
+    StillHeld(usize),
 }
 
 impl ReleaseOutcome {
@@ -38,9 +41,11 @@ impl ReleaseOutcome {
 
 impl fmt::Display for ReleaseOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            ReleaseOutcome::Expired => "expired before the release",
-            ReleaseOutcome::Released => "released",
-        })
+        match self {
+            ReleaseOutcome::Expired => f.pad("expired before the release"),
+            ReleaseOutcome::Released => f.pad("released"),
+            ReleaseOutcome::StillHeld(1) => f.pad("still held, by 1 more guard"),
+            ReleaseOutcome::StillHeld(guards) => f.pad(&format!("still held, by {guards} more guards")),
+        }
     }
 }

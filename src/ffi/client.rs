@@ -61,8 +61,7 @@ extern "C" fn quorumlock_client_attach(
         let lease = lease.required("lease")?;
         let guard = guard.required("guard")?;
         let held = client.redlock.attach(lease.take()?)?;
-        let name = held.resource().into();
-        guard.write_handle(GuardHandle::new(name, Held::Lock(Box::new(held)))?);
+        guard.write_handle(GuardHandle::new(Held::Any(held), 0)?);
         Ok(Code::Ok)
     })
 }

@@ -272,7 +272,7 @@ fn refused(is_publishing: bool) -> Kind {
 fn released(outcome: ReleaseOutcome) -> Kind {
     match outcome {
         ReleaseOutcome::Expired => Kind::Expired,
-        ReleaseOutcome::Released => Kind::Released,
+        ReleaseOutcome::Released | ReleaseOutcome::StillHeld(_) => Kind::Released,
     }
 }
 

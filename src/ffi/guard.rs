@@ -57,8 +57,8 @@ struct GuardInUse<'g> {
 }
 
 impl GuardHandle {
-    pub(super) fn new(name: Arc<str>, held: Held) -> Result<GuardHandle> {
-        let (fence, slot) = (held.fencing_token().map_or(0, u64::from), held.slot() as u64);
+    pub(super) fn new(held: Held, slot: usize) -> Result<GuardHandle> {
+        let (name, fence, slot) = (held.name().into(), held.fence().map_or(0, u64::from), slot as u64);
         let state = ForkSafeMutex::new(GuardState { in_use_by: None, held: Some(Arc::new(held)) })?;
         let fence = AtomicU64::new(fence);
         Ok(GuardHandle { name, fence, slot, state, left: Condvar::new(), event_fd: OnceLock::new() })
@@ -75,30 +75,20 @@ impl GuardHandle {
         act(&used.0)
     }
 
-    /// Takes out the lease. What has none to give stays.
-    fn detach(&self) -> Result<crate::Lease> {
-        let (held, mut in_use) = self.take_out()?;
-        held.detach().map_err(|refused| {
-            let (held, reason) = *refused;
-            in_use.held = Some(held);
-            Failure::new(Code::Config, reason)
-        })
-    }
-
     /// Makes a lock to write one to read. If it is lost, the guard holds none.
     fn downgrade(&self) -> Result<Code> {
         let (held, mut in_use) = self.take_out()?;
-        let Held::Write(guard) = held else {
+        if !held.is_writer() {
             in_use.held = Some(held);
             return Err(Failure::new(Code::Config, "the lock is not held to write"));
-        };
-        let guard = guard.downgrade()?;
+        }
+        let reader = held.downgrade()?;
         self.fence.store(0, Ordering::Relaxed);
         if let Some(event_fd) = self.event_fd.get() {
             let signalled = Arc::clone(event_fd);
-            guard.on_lost(move || signalled.signal())?;
+            reader.on_lost(move || signalled.signal())?;
         }
-        in_use.held = Some(Held::Read(guard));
+        in_use.held = Some(reader);
         Ok(Code::Ok)
     }
 
@@ -216,7 +206,7 @@ extern "C" fn quorumlock_guard_detach(
     call_with_error(error, || {
         let guard = guard.required("guard")?;
         let lease = lease.required("lease")?;
-        lease.write_handle(LeaseHandle::new(guard.detach()?)?);
+        lease.write_handle(LeaseHandle::new(guard.take()?.detach()?)?);
         Ok(Code::Ok)
     })
 }

@@ -1,110 +1,97 @@
-//! What a guard's handle holds: a lock, a level of a reentrant one, a lock to read or to write, or a permit.
+//! What a guard's handle holds: a lock of any kind, of which only a writer's can become another one.
 
 use super::code::Code;
-use super::failure::Result;
-use crate::{
-    ByOwner, ExtendOutcome, FencingToken, Lease, MutexGuard, Permit, ReentrantGuard, ReentrantOutcome, ReleaseOutcome,
-    RwReadGuard, RwWriteGuard,
-};
+use super::failure::{Failure, Result};
+use crate::kind::{Any, Fenced, Write};
+use crate::{ExtendOutcome, FencingToken, Lease, MutexGuard, ReleaseOutcome};
 use std::time::Duration;
 
 pub(super) enum Held {
-    Level(ReentrantGuard<ByOwner>),
-    Lock(Box<MutexGuard>),
-    Permit(Box<Permit>),
-    Read(RwReadGuard),
-    Write(Box<RwWriteGuard>),
+    Any(MutexGuard<Any>),
+    FencedWrite(MutexGuard<Fenced<Write>>),
+    Write(MutexGuard<Write>),
 }
 
 impl Held {
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Held::Any(guard) => guard.name(),
+            Held::FencedWrite(guard) => guard.name(),
+            Held::Write(guard) => guard.name(),
+        }
+    }
+
     pub(super) fn remaining(&self) -> Duration {
         match self {
-            Held::Level(guard) => guard.remaining(),
-            Held::Lock(guard) => guard.remaining(),
-            Held::Read(guard) => guard.remaining(),
+            Held::Any(guard) => guard.remaining(),
+            Held::FencedWrite(guard) => guard.remaining(),
             Held::Write(guard) => guard.remaining(),
-            Held::Permit(permit) => permit.remaining(),
         }
     }
 
-    pub(super) fn ensure(&self, at_least: Duration) -> crate::Result<()> {
+    pub(super) fn ensure(&self, remaining: Duration) -> crate::Result<()> {
         match self {
-            Held::Level(guard) => guard.ensure(at_least),
-            Held::Lock(guard) => guard.ensure(at_least),
-            Held::Read(guard) => guard.ensure(at_least),
-            Held::Write(guard) => guard.ensure(at_least),
-            Held::Permit(permit) => permit.ensure(at_least),
+            Held::Any(guard) => guard.ensure(remaining),
+            Held::FencedWrite(guard) => guard.ensure(remaining),
+            Held::Write(guard) => guard.ensure(remaining),
         }
     }
 
-    pub(super) fn fencing_token(&self) -> Option<FencingToken> {
+    pub(super) fn fence(&self) -> Option<FencingToken> {
         match self {
-            Held::Level(guard) => guard.fencing_token(),
-            Held::Lock(guard) => guard.fencing_token(),
-            Held::Write(guard) => guard.fencing_token(),
-            Held::Permit(_) | Held::Read(_) => None,
+            Held::Any(guard) => guard.fence(),
+            Held::FencedWrite(guard) => Some(guard.fence()),
+            Held::Write(_) => None,
         }
     }
 
-    /// Which permit it is; 0 if it is none.
-    pub(super) fn slot(&self) -> usize {
-        match self {
-            Held::Level(_) | Held::Lock(_) | Held::Read(_) | Held::Write(_) => 0,
-            Held::Permit(permit) => permit.slot(),
-        }
-    }
-
-    /// No other thread may be at it.
     pub(super) fn extend(&self, ttl: Duration) -> crate::Result<ExtendOutcome> {
         match self {
-            Held::Level(guard) => guard.extend(ttl),
-            Held::Lock(guard) => guard.extend_one_at_a_time(ttl),
-            Held::Read(guard) => guard.extend(ttl),
-            Held::Write(guard) => guard.extend_one_at_a_time(ttl),
-            Held::Permit(permit) => permit.extend_one_at_a_time(ttl),
+            Held::Any(guard) => guard.extend(ttl),
+            Held::FencedWrite(guard) => guard.extend(ttl),
+            Held::Write(guard) => guard.extend(ttl),
         }
     }
 
     pub(super) fn on_lost(&self, callback: impl FnOnce() + Send + 'static) -> crate::Result<()> {
         match self {
-            Held::Level(guard) => guard.on_lost(callback),
-            Held::Lock(guard) => guard.on_lost(callback),
-            Held::Read(guard) => guard.on_lost(callback),
+            Held::Any(guard) => guard.on_lost(callback),
+            Held::FencedWrite(guard) => guard.on_lost(callback),
             Held::Write(guard) => guard.on_lost(callback),
-            Held::Permit(permit) => permit.on_lost(callback),
         }
     }
 
     pub(super) fn unlock(self) -> Result<Code> {
-        let outcome = match self {
-            Held::Level(guard) => match guard.unlock()? {
-                ReentrantOutcome::Ended(outcome) => outcome,
-                ReentrantOutcome::StillHeld(_) => return Ok(Code::StillHeld),
-            },
-            Held::Lock(guard) => guard.unlock()?,
-            Held::Read(guard) => match guard.unlock()? {
-                Some(outcome) => outcome,
-                None => return Ok(Code::StillHeld),
-            },
-            Held::Write(guard) => guard.unlock()?,
-            Held::Permit(permit) => permit.release()?,
-        };
-        Ok(match outcome {
+        Ok(match self.into_any().unlock()? {
             ReleaseOutcome::Expired => Code::Expired,
             ReleaseOutcome::Released => Code::Ok,
+            ReleaseOutcome::StillHeld(_) => Code::StillHeld,
         })
     }
 
-    /// The lease, and no guard; or what is held, and why it cannot be detached.
-    pub(super) fn detach(self) -> std::result::Result<Lease, Box<(Held, &'static str)>> {
+    pub(super) fn detach(self) -> crate::Result<Lease<Any>> {
+        self.into_any().detach()
+    }
+
+    /// A lock to read, of one to write.
+    pub(super) fn downgrade(self) -> Result<Held> {
+        let reader = match self {
+            Held::FencedWrite(guard) => guard.downgrade()?,
+            Held::Write(guard) => guard.downgrade()?,
+            Held::Any(_) => return Err(Failure::new(Code::Config, "the lock is not held to write")),
+        };
+        Ok(Held::Any(reader.erase()))
+    }
+
+    pub(super) fn is_writer(&self) -> bool {
+        !matches!(self, Held::Any(_))
+    }
+
+    fn into_any(self) -> MutexGuard<Any> {
         match self {
-            Held::Lock(guard) => Ok(guard.detach()),
-            Held::Permit(permit) => Ok(permit.detach()),
-            Held::Write(guard) => Ok(guard.detach()),
-            Held::Read(guard) => guard
-                .detach()
-                .map_err(|guard| Box::new((Held::Read(guard), "other threads of the client share the lock to read"))),
-            level @ Held::Level(_) => Err(Box::new((level, "a level of a reentrant lock cannot be detached"))),
+            Held::Any(guard) => guard,
+            Held::FencedWrite(guard) => guard.erase(),
+            Held::Write(guard) => guard.erase(),
         }
     }
 }

@@ -27,7 +27,7 @@ extern "C" fn quorumlock_mutex_holder(
     call_with_error(error, || {
         let mutex = mutex.required("mutex")?;
         let output = holder.required("holder")?;
-        let Some(holder) = mutex.current()?.0.holder()? else { return Ok(Code::NotHeld) };
+        let Some(holder) = mutex.holder()? else { return Ok(Code::NotHeld) };
         output.write_handle(HolderObject { message: holder.to_string(), holder });
         Ok(Code::Ok)
     })

@@ -8,6 +8,8 @@ use super::fork_safe_mutex::ForkSafeMutex;
 use super::handle::{Borrowed, Output, Returned};
 use super::secret::SecretHandle;
 use super::text::{Bytes, Str};
+use crate::Lease;
+use crate::kind::Any;
 use std::time::{Duration, UNIX_EPOCH};
 
 /// `quorumlock_lease`. What it says of itself stays when it is used up.
@@ -16,24 +18,24 @@ pub(super) struct LeaseHandle {
     ttl: Duration,
     fence: u64,
     end: Duration,
-    rest: ForkSafeMutex<Option<crate::Lease>>,
+    rest: ForkSafeMutex<Option<Lease<Any>>>,
 }
 
 impl LeaseHandle {
-    pub(super) fn new(lease: crate::Lease) -> Result<LeaseHandle> {
+    pub(super) fn new(lease: Lease<Any>) -> Result<LeaseHandle> {
         let key = lease.key().to_owned();
         let end = lease.end().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let fence = lease.fencing_token().map_or(0, u64::from);
+        let fence = lease.fence().map_or(0, u64::from);
         Ok(LeaseHandle { key, ttl: lease.ttl(), fence, end, rest: ForkSafeMutex::new(Some(lease))? })
     }
 
     /// There is one of it: it goes once.
-    pub(super) fn take(&self) -> Result<crate::Lease> {
+    pub(super) fn take(&self) -> Result<Lease<Any>> {
         self.rest.lock()?.take().ok_or_else(|| Failure::plain(Code::Consumed))
     }
 
     fn remaining(&self) -> Option<Duration> {
-        self.rest.lock().ok()?.as_ref().map(crate::Lease::remaining)
+        self.rest.lock().ok()?.as_ref().map(Lease::remaining)
     }
 }
 

@@ -14,33 +14,39 @@ use super::lease::LeaseHandle;
 use super::owner::{LockOwner, OwnerHandle};
 use super::text::{Bytes, Str};
 use super::version::now_millis;
-use crate::{Redlock, RwMutex, Semaphore, Wait, Watchdog};
+use crate::kind::{Any, Fenced, Kind, Reentrant, Write};
+use crate::{Holder, Lease, Mutex, Redlock, Wait, Watchdog};
 use std::ffi::c_int;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// `quorumlock_mutex`.
 pub(super) struct MutexHandle {
     redlock: Redlock,
-    name: Arc<str>,
+    names: Names,
+    /// As a program sees it.
+    name: String,
     settings: ForkSafeMutex<Settings>,
+}
+
+/// What it locks.
+pub(super) enum Names {
+    One(String),
+    Several(Vec<String>),
+    /// Any of so many slots of a semaphore of this name.
+    Slots(String, usize),
 }
 
 /// As set so far.
 #[derive(Clone)]
 struct Settings {
-    /// Without the others, so that they can be taken away.
-    plain: crate::Mutex,
+    ttl: Option<Duration>,
+    min_hold: Duration,
     is_fenced: bool,
     is_fair: bool,
     watchdog: Option<Watchdog>,
     /// Of a reentrant mutex.
     owner: Option<LockOwner>,
-    /// Whether it stands for some time at least.
-    stands: bool,
     access: AccessNumber,
-    /// Whose permits are taken, with the settings of the mutex.
-    semaphore: Option<Semaphore>,
 }
 
 /// `quorumlock_access`. Numbers are never given to anything else.
@@ -51,107 +57,152 @@ pub(super) enum AccessNumber {
     Write = 2,
 }
 
+/// The mutex as it is set now. The lock is taken with a copy: a waiting thread holds nothing.
+enum AnyMutex {
+    Any(Mutex<Any>),
+    FencedWrite(Mutex<Fenced<Write>>),
+    Slots(Mutex<crate::kind::Slot>),
+    Write(Mutex<Write>),
+    Reentrant(Mutex<Reentrant>, LockOwner),
+    FencedReentrant(Mutex<Reentrant<Fenced>>, LockOwner),
+}
+
+/// What was taken, and which slot of a semaphore it is; 0 if it is none.
+struct Taken {
+    held: Held,
+    slot: usize,
+}
+
+impl Settings {
+    /// A mutex with the settings that every kind has.
+    fn applied<K: Kind>(&self, mutex: Mutex<K>) -> Mutex<K> {
+        let mutex = self.ttl.into_iter().fold(mutex.min_hold(self.min_hold), Mutex::ttl);
+        self.watchdog.iter().cloned().fold(mutex, Mutex::watchdog)
+    }
+}
+
 impl MutexHandle {
-    pub(super) fn new(redlock: &Redlock, name: &str, plain: crate::Mutex) -> Result<MutexHandle> {
-        MutexHandle::with(redlock, name, plain, None)
-    }
-
-    pub(super) fn of_permits(redlock: &Redlock, name: &str, semaphore: Semaphore) -> Result<MutexHandle> {
-        MutexHandle::with(redlock, name, semaphore.mutex().clone(), Some(semaphore))
-    }
-
-    fn with(redlock: &Redlock, name: &str, plain: crate::Mutex, semaphore: Option<Semaphore>) -> Result<MutexHandle> {
+    pub(super) fn new(redlock: &Redlock, names: Names) -> Result<MutexHandle> {
+        let name = match &names {
+            Names::One(name) | Names::Slots(name, _) => name.clone(),
+            Names::Several(names) => redlock.mutex_set(names).name().to_owned(),
+        };
         let settings = Settings {
-            plain,
+            ttl: None,
+            min_hold: Duration::ZERO,
             is_fenced: false,
             is_fair: false,
             watchdog: None,
             owner: None,
-            stands: false,
             access: AccessNumber::Alone,
-            semaphore,
         };
-        Ok(MutexHandle { redlock: redlock.clone(), name: name.into(), settings: ForkSafeMutex::new(settings)? })
+        Ok(MutexHandle { redlock: redlock.clone(), names, name, settings: ForkSafeMutex::new(settings)? })
     }
 
-    /// The semaphore as it is set now, if the mutex is one.
-    fn semaphore(&self) -> Result<Option<Semaphore>> {
-        let Settings { plain, is_fenced, is_fair, watchdog, owner, access, semaphore, .. } =
-            self.settings.lock()?.clone();
-        let Some(semaphore) = semaphore else { return Ok(None) };
-        if is_fenced || is_fair || owner.is_some() || access != AccessNumber::Alone {
-            return Err(Failure::new(Code::Config, "permits cannot be fenced, fair or reentrant, nor read or written"));
+    /// The mutex with these settings.
+    fn with(&self, settings: &Settings) -> Result<AnyMutex> {
+        let &Settings { is_fenced, is_fair, ref owner, access, .. } = settings;
+        let refusal = |message| Err(Failure::new(Code::Config, message));
+        let name = match &self.names {
+            Names::Slots(..) if is_fenced || is_fair || owner.is_some() || access != AccessNumber::Alone => {
+                return refusal("permits cannot be fenced, fair or reentrant, nor read or written");
+            }
+            Names::Slots(name, permits) => {
+                return Ok(AnyMutex::Slots(settings.applied(self.redlock.semaphore(name, *permits))));
+            }
+            Names::Several(_) if is_fenced || is_fair || owner.is_some() || access != AccessNumber::Alone => {
+                return refusal("a set of resources cannot be fenced, fair or reentrant, nor read or written");
+            }
+            Names::Several(names) => return Ok(AnyMutex::Any(settings.applied(self.redlock.mutex_set(names)).erase())),
+            Names::One(name) => name,
+        };
+        if access != AccessNumber::Alone && (is_fair || owner.is_some()) {
+            return refusal("a read-write lock is not fair or reentrant");
         }
-        let mutex = watchdog.into_iter().fold(plain, crate::Mutex::watchdog);
-        Ok(Some(semaphore.with_settings_of(mutex)))
-    }
-
-    /// As it is set now. The lock is taken with a copy: a waiting thread holds nothing.
-    pub(super) fn current(&self) -> Result<(crate::Mutex, Option<LockOwner>)> {
-        let Settings { plain, is_fenced, is_fair, watchdog, owner, access, semaphore, .. } =
-            self.settings.lock()?.clone();
-        if access != AccessNumber::Alone {
-            return Err(Failure::new(Code::Config, "a read-write lock has no holder to be asked for"));
-        }
-        if semaphore.is_some() {
-            return Err(Failure::new(Code::Config, "a semaphore has no lock of its own; its slots have"));
-        }
-        if plain.is_set() && owner.is_some() {
-            return Err(Failure::new(Code::Config, "a set of resources cannot be reentrant"));
-        }
-        let plain = if is_fair { plain.fair() } else { plain };
-        let mutex = if is_fenced { plain.fenced().into() } else { plain };
-        Ok(match watchdog {
-            Some(watchdog) => (mutex.watchdog(watchdog), owner),
-            None => (mutex, owner),
+        let write = || settings.applied(self.redlock.write_mutex(name));
+        Ok(match (access, owner.clone()) {
+            (AccessNumber::Read, _) => AnyMutex::Any(settings.applied(self.redlock.read_mutex(name)).erase()),
+            (AccessNumber::Write, _) if is_fenced => AnyMutex::FencedWrite(write().fenced()),
+            (AccessNumber::Write, _) => AnyMutex::Write(write()),
+            (AccessNumber::Alone, owner) => {
+                let plain = settings.applied(self.redlock.mutex(name));
+                let plain = if is_fair { plain.fair() } else { plain };
+                match (is_fenced, owner) {
+                    (true, Some(owner)) => AnyMutex::FencedReentrant(plain.fenced().reentrant(), owner),
+                    (true, None) => AnyMutex::Any(plain.fenced().erase()),
+                    (false, Some(owner)) => AnyMutex::Reentrant(plain.reentrant(), owner),
+                    (false, None) => AnyMutex::Any(plain.erase()),
+                }
+            }
         })
     }
 
-    /// The read-write lock, and what is asked for of it; none if it is set to lock alone.
-    fn read_write(&self) -> Result<Option<(RwMutex, AccessNumber)>> {
-        let Settings { plain, is_fenced, is_fair, watchdog, owner, stands, access, .. } = self.settings.lock()?.clone();
-        if access == AccessNumber::Alone {
-            return Ok(None);
+    /// The client that holds the lock, if one does.
+    pub(super) fn holder(&self) -> Result<Option<Holder>> {
+        let Settings { is_fenced, access, .. } = *self.settings.lock()?;
+        match &self.names {
+            Names::One(name) if access == AccessNumber::Alone => {
+                let mutex = self.redlock.mutex(name);
+                Ok(if is_fenced { mutex.fenced().holder()? } else { mutex.holder()? })
+            }
+            Names::One(_) => Err(Failure::new(Code::Config, "a read-write lock has no holder to be asked for")),
+            Names::Several(_) => Err(Failure::new(Code::Config, "a set of resources has no one holder")),
+            Names::Slots(..) => Err(Failure::new(Code::Config, "a semaphore has no lock of its own; its slots have")),
         }
-        if is_fair || stands || owner.is_some() || plain.is_set() {
-            let message = "a read-write lock is of one resource, not fair or reentrant, and has no time at least";
-            return Err(Failure::new(Code::Config, message));
-        }
-        let mutex = self.redlock.rw_mutex(&*self.name).ttl(plain.time_to_live());
-        let mutex = if is_fenced { mutex.fenced().into() } else { mutex };
-        Ok(Some((if let Some(watchdog) = watchdog { mutex.watchdog(watchdog) } else { mutex }, access)))
     }
 
     /// Takes the lock, unless another client holds it. Without a wait it makes one attempt.
-    fn take(&self, wait: Option<&Wait>) -> Result<Option<Held>> {
-        if let Some(semaphore) = self.semaphore()? {
-            let permit = wait.map_or_else(|| semaphore.try_acquire(), |wait| semaphore.acquire_with(wait))?;
-            return Ok(permit.map(|permit| Held::Permit(Box::new(permit))));
+    fn take(&self, wait: Option<&Wait>) -> Result<Option<Taken>> {
+        fn taken<K: Kind>(mutex: &Mutex<K>, wait: Option<&Wait>) -> crate::Result<Option<crate::MutexGuard<K>>> {
+            wait.map_or_else(|| mutex.try_lock(), |wait| mutex.lock_with(wait))
         }
-        match self.read_write()? {
-            Some((mutex, AccessNumber::Read)) => {
-                let guard = wait.map_or_else(|| mutex.try_read(), |wait| mutex.read_with(wait))?;
-                return Ok(guard.map(Held::Read));
+        let settings = self.settings.lock()?.clone();
+        let (held, slot) = match self.with(&settings)? {
+            AnyMutex::Any(mutex) => (taken(&mutex, wait)?.map(Held::Any), 0),
+            AnyMutex::FencedWrite(mutex) => (taken(&mutex, wait)?.map(Held::FencedWrite), 0),
+            AnyMutex::Write(mutex) => (taken(&mutex, wait)?.map(Held::Write), 0),
+            AnyMutex::Slots(mutex) => {
+                let permit = taken(&mutex, wait)?;
+                let slot = permit.as_ref().map_or(0, crate::MutexGuard::slot);
+                (permit.map(|permit| Held::Any(permit.erase())), slot)
             }
-            Some((mutex, _)) => {
-                let guard = wait.map_or_else(|| mutex.try_write(), |wait| mutex.write_with(wait))?;
-                return Ok(guard.map(|guard| Held::Write(Box::new(guard))));
+            AnyMutex::Reentrant(mutex, owner) => (
+                owner
+                    .lock(|owner, wait| Ok(mutex.lock_as(owner, wait)?.map(|guard| Held::Any(guard.erase()))), wait)?,
+                0,
+            ),
+            AnyMutex::FencedReentrant(mutex, owner) => (
+                owner
+                    .lock(|owner, wait| Ok(mutex.lock_as(owner, wait)?.map(|guard| Held::Any(guard.erase()))), wait)?,
+                0,
+            ),
+        };
+        Ok(held.map(|held| Taken { held, slot }))
+    }
+
+    /// Makes what a guard holds of a lease. The levels of a reentrant lock begin with a call that takes it.
+    fn attach(&self, lease: Lease<Any>) -> Result<Taken> {
+        let settings = Settings { owner: None, ..self.settings.lock()?.clone() };
+        let (held, slot) = match self.with(&settings)? {
+            AnyMutex::Any(mutex) => (Held::Any(mutex.attach(lease)?), 0),
+            AnyMutex::FencedWrite(mutex) => (Held::FencedWrite(mutex.attach(lease.into_kind()?)?), 0),
+            AnyMutex::Write(mutex) => (Held::Write(mutex.attach(lease.into_kind()?)?), 0),
+            AnyMutex::Slots(mutex) => {
+                let permit = mutex.attach(lease.into_kind()?)?;
+                let slot = permit.slot();
+                (Held::Any(permit.erase()), slot)
             }
-            None => {}
-        }
-        Ok(match self.current()? {
-            (mutex, Some(owner)) => owner.lock(&mutex.reentrant(), wait)?.map(Held::Level),
-            (mutex, None) => wait
-                .map_or_else(|| mutex.try_lock(), |wait| mutex.lock_with(wait))?
-                .map(|guard| Held::Lock(Box::new(guard))),
-        })
+            AnyMutex::FencedReentrant(..) | AnyMutex::Reentrant(..) => {
+                return Err(Failure::new(Code::Config, "a reentrant lock attaches no lease"));
+            }
+        };
+        Ok(Taken { held, slot })
     }
 
     /// Writes a guard of what was taken, or returns that another client holds the lock.
-    fn give(&self, guard: NonNullOutput<*const GuardHandle>, held: Option<Held>) -> Result<Code> {
-        let Some(held) = held else { return Ok(Code::Held) };
-        let name = if let Held::Permit(permit) = &held { permit.resource().into() } else { Arc::clone(&self.name) };
-        guard.write_handle(GuardHandle::new(name, held)?);
+    fn give(&self, guard: NonNullOutput<*const GuardHandle>, taken: Option<Taken>) -> Result<Code> {
+        let Some(Taken { held, slot }) = taken else { return Ok(Code::Held) };
+        guard.write_handle(GuardHandle::new(held, slot)?);
         Ok(Code::Ok)
     }
 
@@ -200,8 +251,7 @@ extern "C" fn quorumlock_mutex_new(
         let client = client.required("client")?;
         let name = name.text(name_length, "name")?;
         let mutex = mutex.required("mutex")?;
-        let plain = client.redlock.mutex(name);
-        mutex.write_handle(MutexHandle::new(&client.redlock, name, plain)?);
+        mutex.write_handle(MutexHandle::new(&client.redlock, Names::One(name.to_owned()))?);
         Ok(Code::Ok)
     })
 }
@@ -219,13 +269,13 @@ extern "C" fn quorumlock_mutex_name(mutex: Borrowed<MutexHandle>) -> Str {
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_mutex_set_ttl_ms(mutex: Borrowed<MutexHandle>, ttl_ms: u64) -> Code {
     let ttl = Duration::from_millis(ttl_ms);
-    change(&mutex, |settings| Settings { plain: settings.plain.ttl(ttl), ..settings })
+    change(&mutex, |settings| Settings { ttl: Some(ttl), ..settings })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_mutex_set_min_hold_ms(mutex: Borrowed<MutexHandle>, time_ms: u64) -> Code {
     let time = Duration::from_millis(time_ms);
-    change(&mutex, |settings| Settings { plain: settings.plain.min_hold(time), stands: time_ms > 0, ..settings })
+    change(&mutex, |settings| Settings { min_hold: time, ..settings })
 }
 
 #[unsafe(no_mangle)]
@@ -296,12 +346,7 @@ extern "C" fn quorumlock_mutex_lock(
     call_with_error(error, || {
         let (mutex, wait) = (mutex.required("mutex")?, ended_by(&cancel, Wait::unlimited()));
         let guard = guard.required("guard")?;
-        loop {
-            // Without a limit there is always a guard, or an error.
-            if let Some(held) = mutex.take(Some(&wait))? {
-                return mutex.give(guard, Some(held));
-            }
-        }
+        mutex.give(guard, mutex.take(Some(&wait))?)
     })
 }
 
@@ -354,11 +399,7 @@ extern "C" fn quorumlock_mutex_attach(
         let mutex = mutex.required("mutex")?;
         let lease = lease.required("lease")?;
         let guard = guard.required("guard")?;
-        let held = match mutex.read_write()? {
-            Some((mutex, AccessNumber::Read)) => Held::Read(mutex.attach_read(lease.take()?)?),
-            Some((mutex, _)) => Held::Write(Box::new(mutex.attach_write(lease.take()?)?)),
-            None => Held::Lock(Box::new(mutex.current()?.0.attach(lease.take()?)?)),
-        };
-        mutex.give(guard, Some(held))
+        let attached = mutex.attach(lease.take()?)?;
+        mutex.give(guard, Some(attached))
     })
 }

@@ -5,9 +5,10 @@ use super::code::Code;
 use super::failure::{Failure, Result};
 use super::fork_safe_mutex::ForkSafeMutex;
 use super::handle::{Returned, new_handle};
-use crate::{ByOwner, Owner, ReentrantGuard, ReentrantMutex, Wait};
+use crate::{Owner, Wait};
 use std::ptr::null;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// `quorumlock_owner`.
 pub(super) struct OwnerHandle {
@@ -23,12 +24,14 @@ pub(super) enum LockOwner {
 }
 
 impl LockOwner {
-    /// Takes the lock, or takes it again. Without a wait it makes one attempt.
-    pub(super) fn lock(&self, mutex: &ReentrantMutex, wait: Option<&Wait>) -> Result<Option<ReentrantGuard<ByOwner>>> {
-        let lock = |owner: &Owner| match wait {
-            Some(wait) => mutex.lock_as(owner, wait),
-            None => mutex.try_lock_as(owner),
-        };
+    /// Takes a lock, or takes it again, by `take`. Without a wait it makes one attempt.
+    pub(super) fn lock<G>(
+        &self,
+        take: impl Fn(&Owner, &Wait) -> crate::Result<Option<G>>,
+        wait: Option<&Wait>,
+    ) -> Result<Option<G>> {
+        let once = Wait::timeout(Duration::ZERO);
+        let lock = |owner: &Owner| take(owner, wait.unwrap_or(&once));
         Ok(match self {
             // The handles of guards may go to any thread, so the thread's own owner would not do.
             LockOwner::Thread => {

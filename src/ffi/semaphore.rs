@@ -5,7 +5,7 @@ use super::client::ClientHandle;
 use super::code::Code;
 use super::guard::GuardHandle;
 use super::handle::{Borrowed, Output};
-use super::mutex::MutexHandle;
+use super::mutex::{MutexHandle, Names};
 use super::text::Bytes;
 
 #[unsafe(no_mangle)]
@@ -20,7 +20,7 @@ extern "C" fn quorumlock_client_semaphore(
         let client = client.required("client")?;
         let name = name.text(name_length, "name")?;
         let mutex = mutex.required("mutex")?;
-        mutex.write_handle(MutexHandle::of_permits(&client.redlock, name, client.redlock.semaphore(name, permits))?);
+        mutex.write_handle(MutexHandle::new(&client.redlock, Names::Slots(name.to_owned(), permits))?);
         Ok(Code::Ok)
     })
 }

@@ -93,6 +93,11 @@ pub fn semaphore_of_slot(key: &str) -> Option<&str> {
     (!slot.is_empty() && slot.bytes().all(|byte| byte.is_ascii_digit())).then_some(semaphore)
 }
 
+/// Which slot of its semaphore has this key; none for a key of another form.
+pub fn slot(key: &str) -> Option<u16> {
+    semaphore_of_slot(key).and_then(|semaphore| key[semaphore.len() + 1..].parse().ok())
+}
+
 /// The name in the key of a lock, behind a prefix of this length.
 pub fn name(key: &str, prefix: usize) -> &str {
     let full_name = KeyKind::of(key).map_or(key, |(_, full_name)| full_name);

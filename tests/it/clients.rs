@@ -2,6 +2,7 @@
 
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
+use quorumlock::kind::Kind;
 use quorumlock::{Builder, Cause, Error, Mutex, MutexGuard, Phase, Redlock};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -44,13 +45,13 @@ pub(crate) fn long_lock(client: &Redlock, resource: &str) -> Mutex {
 
 /// One attempt that must win.
 #[track_caller]
-pub(crate) fn take(mutex: &Mutex) -> MutexGuard {
+pub(crate) fn take<K: Kind>(mutex: &Mutex<K>) -> MutexGuard<K> {
     mutex.try_lock().expect("enough nodes answer").expect("the lock is free")
 }
 
 /// One attempt that must fail, not merely lose.
 #[track_caller]
-pub(crate) fn failure(mutex: &Mutex) -> Error {
+pub(crate) fn failure<K: Kind>(mutex: &Mutex<K>) -> Error {
     mutex.try_lock().expect_err("too few nodes answer")
 }
 

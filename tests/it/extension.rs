@@ -66,7 +66,7 @@ fn the_nodes_where_the_key_is_ours_decide_and_the_gone_ones_are_repaired_after_a
     let mut sets = [1_u64; 5];
     for fates in Fate::all(5) {
         let case = format!("{fates:?}");
-        let (mut guard, token) = take_everywhere(&client, LONG_TTL, &servers);
+        let (guard, token) = take_everywhere(&client, LONG_TTL, &servers);
         for (server, fate) in servers.iter().zip(&fates) {
             match fate {
                 Fate::Ours => {}
@@ -119,7 +119,7 @@ fn a_key_of_another_type_belongs_to_another_program() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
     for taken in 0..=3 {
-        let (mut guard, _) = take_everywhere(&client, LONG_TTL, &servers);
+        let (guard, _) = take_everywhere(&client, LONG_TTL, &servers);
         for server in &servers[..taken] {
             server.command(&["DEL", KEY]).unwrap();
             server.command(&["RPUSH", KEY, OTHER]).unwrap();
@@ -139,7 +139,7 @@ fn a_key_of_another_type_belongs_to_another_program() {
 fn a_failed_extension_names_its_causes_and_leaves_the_old_lease_in_force() {
     let servers = Server::several(5).unwrap();
     let client = builder(&servers).node_timeout(NODE_TIMEOUT * 4).build().unwrap();
-    let (mut guard, token) = take_everywhere(&client, LONG_TTL, &servers);
+    let (guard, token) = take_everywhere(&client, LONG_TTL, &servers);
     assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
     let (hung, healthy) = servers.split_at(3);
     let before = end(&guard);
@@ -192,7 +192,7 @@ fn nothing_revives_an_expired_lease() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
     for servers_forget in [true, false] {
-        let (mut guard, _) = take_everywhere(&client, SHORT, &servers);
+        let (guard, _) = take_everywhere(&client, SHORT, &servers);
         for server in servers.iter().filter(|_| !servers_forget) {
             assert_eq!(server.command(&["PERSIST", KEY]).unwrap(), Answer::Number(1));
         }
@@ -213,7 +213,7 @@ fn nothing_revives_an_expired_lease() {
 fn a_quorum_that_agrees_after_the_end_comes_too_late() {
     let servers = Server::several(3).unwrap();
     let (mine, theirs) = (client(&servers), client(&servers));
-    let (mut guard, _) = take_everywhere(&mine, SHORT, &servers);
+    let (guard, _) = take_everywhere(&mine, SHORT, &servers);
     for server in &servers {
         // Without an expiry the key stays until the extension arrives.
         assert_eq!(server.command(&["PERSIST", KEY]).unwrap(), Answer::Number(1));
@@ -241,7 +241,7 @@ fn a_restarted_node_is_repaired_so_that_two_others_may_be_lost() {
     // Without the guard against restarts, which does not let a repaired node count at once.
     let trusting = |servers: &[Server]| builder(servers).restart_policy(RestartPolicy::Off).build().unwrap();
     let (mine, theirs) = (trusting(&servers), trusting(&servers));
-    let (mut guard, token) = take_everywhere(&mine, LONG_TTL, &servers);
+    let (guard, token) = take_everywhere(&mine, LONG_TTL, &servers);
     servers[4].restart().unwrap();
     assert_eq!(value(&servers[4], KEY), None);
     // A connection with something left to read is found closed only when it has been written to. The next one is made
@@ -278,7 +278,7 @@ fn a_node_is_repaired_though_another_one_hangs() {
     for by_a_watchdog in [false, true] {
         let mutex = long_lock(&client, KEY);
         let watchdog = Watchdog::new().period(NODE_TIMEOUT * 4);
-        let mut guard = take(&if by_a_watchdog { mutex.watchdog(watchdog) } else { mutex });
+        let guard = take(&if by_a_watchdog { mutex.watchdog(watchdog) } else { mutex });
         assert!(eventually(SOON, || servers.iter().all(|server| value(server, KEY).is_some())));
         servers[0].command(&["DEL", KEY]).unwrap();
         servers[4].pause().unwrap();
@@ -298,7 +298,7 @@ fn what_was_repaired_is_released_where_the_lock_was_not_taken() {
     let mut servers = Server::several(3).unwrap();
     let client = client(&servers);
     servers[2].kill();
-    let mut guard = take(&long_lock(&client, KEY));
+    let guard = take(&long_lock(&client, KEY));
     servers[2].restart().unwrap();
     let is_repaired = || {
         assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
@@ -316,7 +316,7 @@ fn what_was_repaired_is_released_where_the_lock_was_not_taken() {
 fn a_full_memory_prevents_neither_extension_nor_release() {
     let servers: Vec<Server> = (0..3).map(|_| Server::with(&["--maxmemory-policy", "noeviction"]).unwrap()).collect();
     let client = client(&servers);
-    let (mut guard, token) = take_everywhere(&client, LONG_TTL, &servers);
+    let (guard, token) = take_everywhere(&client, LONG_TTL, &servers);
     for server in &servers {
         assert_eq!(server.command(&["CONFIG", "SET", "maxmemory", "1"]).unwrap(), Answer::Text("OK".into()));
     }
@@ -338,7 +338,7 @@ fn a_full_memory_prevents_neither_extension_nor_release() {
 fn a_shorter_time_to_live_holds_at_once() {
     let servers = Server::several(3).unwrap();
     let (mine, theirs) = (client(&servers), client(&servers));
-    let (mut guard, _) = take_everywhere(&mine, LONG_TTL, &servers);
+    let (guard, _) = take_everywhere(&mine, LONG_TTL, &servers);
     let start = Instant::now();
     assert_eq!(guard.extend(SHORT).unwrap(), ExtendOutcome::Extended);
     assert!(guard.remaining() <= SHORT);
@@ -354,7 +354,7 @@ fn a_shorter_time_to_live_holds_at_once() {
 fn a_shorter_time_to_live_holds_at_once_whether_or_not_nodes_answer() {
     let servers = Server::several(3).unwrap();
     let client = builder(&servers).node_timeout(NODE_TIMEOUT).build().unwrap();
-    let (mut guard, _) = take_everywhere(&client, LONG_TTL, &servers);
+    let (guard, _) = take_everywhere(&client, LONG_TTL, &servers);
     for server in &servers {
         server.pause().unwrap();
     }
@@ -374,7 +374,7 @@ fn a_shorter_time_to_live_holds_at_once_whether_or_not_nodes_answer() {
 fn a_shorter_time_to_live_lets_the_next_thread_of_this_client_in() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
-    let (mut guard, _) = take_everywhere(&client, LONG_TTL, &servers);
+    let (guard, _) = take_everywhere(&client, LONG_TTL, &servers);
     assert_eq!(guard.extend(SHORT).unwrap(), ExtendOutcome::Extended);
     let start = Instant::now();
     let next = long_lock(&client, KEY).lock_timeout(SOON).unwrap();
@@ -386,7 +386,7 @@ fn a_shorter_time_to_live_lets_the_next_thread_of_this_client_in() {
 fn a_thread_that_waits_is_let_in_when_the_lock_is_shortened() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
-    let (mut guard, _) = take_everywhere(&client, LONG_TTL, &servers);
+    let (guard, _) = take_everywhere(&client, LONG_TTL, &servers);
     thread::scope(|scope| {
         let next = scope.spawn(|| long_lock(&client, KEY).lock_timeout(SOON).unwrap());
         thread::sleep(SLACK);
@@ -399,7 +399,7 @@ fn a_thread_that_waits_is_let_in_when_the_lock_is_shortened() {
 fn an_unusable_time_to_live_is_refused_and_changes_nothing() {
     let servers = Server::several(3).unwrap();
     let client = builder(&servers).max_ttl(LONGER).build().unwrap();
-    let (mut guard, _) = take_everywhere(&client, LONG_TTL, &servers);
+    let (guard, _) = take_everywhere(&client, LONG_TTL, &servers);
     let before = end(&guard);
     let sent = extensions(&servers);
     let unusable = [
@@ -435,7 +435,7 @@ fn nodes_that_are_far_are_repaired_too() {
     };
     let fakes = [far(1, 60, ":1\r\n"), far(2, 60, ":1\r\n"), far(3, 80, ":0\r\n")];
     let client = client_of(fakes.each_ref().map(Fake::url));
-    let mut guard = take(&long_lock(&client, "k"));
+    let guard = take(&long_lock(&client, "k"));
     let sets = || fakes[2].commands().iter().filter(|command| command[0] == "SET").count();
     assert!(eventually(SOON, || sets() == 1));
     for _ in 0..10 {

@@ -15,6 +15,7 @@ use crate::support::server::Server;
 use game::{Game, MakeMutex, Turn, overtakes};
 use quorumlock::embedded::EmbeddedNode;
 use quorumlock::event::Event;
+use quorumlock::kind::{Any, Kind};
 use quorumlock::{CancelHandle, Cause, ErrorKind, Mutex, MutexGuard, Observer, Redlock, Wait};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex as Guarded};
@@ -37,16 +38,16 @@ fn places(server: &Server) -> usize {
 /// Lets clients begin to wait one after the other, each when the one before it has its entry on all nodes that reply,
 /// and then releases the lock. Returns the order in which they acquired it.
 fn order(clients: &[Redlock], servers: &[&Server], release: impl FnOnce()) -> Vec<usize> {
-    let locks: Vec<Mutex> = clients.iter().map(fair).collect();
+    let locks: Vec<Mutex<Any>> = clients.iter().map(|client| fair(client).erase()).collect();
     order_of(&locks, servers, release, |_| ())
 }
 
 /// [`order`], with these mutexes. `had` sees each guard.
-fn order_of(
-    locks: &[Mutex],
+fn order_of<K: Kind + Send + Sync>(
+    locks: &[Mutex<K>],
     servers: &[&Server],
     release: impl FnOnce(),
-    had: impl Fn(&MutexGuard) + Sync,
+    had: impl Fn(&MutexGuard<K>) + Sync,
 ) -> Vec<usize> {
     let order = Guarded::new(Vec::new());
     thread::scope(|scope| {
@@ -89,9 +90,9 @@ fn plain_and_fair_calls_wait_in_one_queue() {
         let clients: Vec<Redlock> = (0..6).map(|_| builder(&servers).place_lease(SOON).build().unwrap()).collect();
         let lock = |(number, client): (usize, &Redlock)| {
             let lock = if number % 2 == 0 { fair(client) } else { long_lock(client, "k") };
-            if is_fenced { lock.fenced().into() } else { lock }
+            if is_fenced { lock.fenced().erase() } else { lock.erase() }
         };
-        let locks: Vec<Mutex> = clients.iter().enumerate().map(lock).collect();
+        let locks: Vec<Mutex<Any>> = clients.iter().enumerate().map(lock).collect();
         let held = take(&lock((1, &client(&servers))));
         let all: Vec<&Server> = servers.iter().collect();
         assert_eq!(order_of(&locks, &all, || drop(held.unlock()), |_| ()), [0, 1, 2, 3, 4, 5], "fenced: {is_fenced}");
@@ -317,7 +318,7 @@ fn waits_that_end_without_the_lock_leave_no_entry() {
     for is_fenced in [false, true] {
         let servers = Server::several(3).unwrap();
         let [mine, theirs] = [client(&servers), client(&servers)];
-        let lock = |client: &Redlock| if is_fenced { fair(client).fenced().into() } else { fair(client) };
+        let lock = |client: &Redlock| if is_fenced { fair(client).fenced().erase() } else { fair(client).erase() };
         let key = if is_fenced { FENCED_KEY } else { "k" };
         let held = take(&lock(&theirs));
         let cancel = CancelHandle::new();
@@ -370,7 +371,7 @@ fn what_a_fair_lock_cannot_do_without_is_an_error() {
     assert_eq!(error.causes()[0].cause(), Cause::NoScripts);
     let node = EmbeddedNode::start().unwrap();
     let silent = Redlock::builder().node(node.url()).release_notifications(false).build().unwrap();
-    for lock in [fair(&silent), fair(&silent).fenced().into()] {
+    for lock in [fair(&silent).erase(), fair(&silent).fenced().erase()] {
         let errors = [lock.try_lock().map(drop), lock.lock().map(drop), lock.lock_timeout(SOON).map(drop)];
         for error in errors.map(Result::unwrap_err) {
             assert_eq!(error.kind(), ErrorKind::Config, "{error}");
@@ -383,8 +384,8 @@ fn what_a_fair_lock_cannot_do_without_is_an_error() {
 #[test]
 fn names_of_queues_are_no_names_of_locks() {
     let client = Redlock::builder().node("redis://127.0.0.1:1").build().unwrap();
-    let kind = |mutex: Mutex| mutex.try_lock().unwrap_err().kind();
-    assert_eq!(kind(client.mutex("quorumlock-queue:k")), ErrorKind::Config);
-    assert_eq!(kind(client.mutex("k").fair()), ErrorKind::Unavailable);
-    assert_eq!(kind(client.mutex("k").fair().fenced().into()), ErrorKind::Unavailable);
+    let kind = |mutex: Mutex<Any>| mutex.try_lock().unwrap_err().kind();
+    assert_eq!(kind(client.mutex("quorumlock-queue:k").erase()), ErrorKind::Config);
+    assert_eq!(kind(client.mutex("k").fair().erase()), ErrorKind::Unavailable);
+    assert_eq!(kind(client.mutex("k").fair().fenced().erase()), ErrorKind::Unavailable);
 }

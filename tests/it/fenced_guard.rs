@@ -4,8 +4,10 @@
 use crate::clients::{SOON, client, long_lock};
 use crate::support::process::eventually;
 use crate::support::server::Server;
+use crossbeam_channel::Receiver;
+use quorumlock::kind::Any;
 use quorumlock::{
-    CancelHandle, ErrorKind, ExtendOutcome, FencedGuard, FencedMutex, FencingToken, Lease, Mutex, MutexGuard, Receiver,
+    CancelHandle, ErrorKind, ExtendOutcome, FencedGuard, FencedMutex, FencingToken, Lease, Mutex, MutexGuard,
     ReleaseOutcome, Wait, Watchdog,
 };
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,26 +22,26 @@ fn every_way_to_lock_gives_a_greater_number() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
     let mutex: FencedMutex = client.mutex("k").fenced().ttl(Duration::from_secs(30));
-    assert_eq!((mutex.resource(), mutex.clone().ttl(SOON).resource()), ("k", "k"));
+    assert_eq!((mutex.name(), mutex.clone().ttl(SOON).name()), ("k", "k"));
     let cancel = CancelHandle::new();
     let ways: [&dyn Fn() -> FencedGuard; 7] = [
         &|| mutex.lock().unwrap(),
         &|| mutex.try_lock().unwrap().unwrap(),
         &|| mutex.lock_timeout(SOON).unwrap().unwrap(),
-        &|| mutex.lock_deadline(Instant::now() + SOON).unwrap().unwrap(),
+        &|| mutex.lock_with(&Wait::deadline(Instant::now() + SOON)).unwrap().unwrap(),
         &|| mutex.lock_with(&Wait::unlimited()).unwrap().unwrap(),
-        &|| mutex.lock_cancellable(&cancel).unwrap(),
-        &|| mutex.attach(mutex.lock().unwrap().detach()).unwrap(),
+        &|| mutex.lock_with(&Wait::unlimited().cancelled_by(&cancel)).unwrap().unwrap(),
+        &|| mutex.attach(mutex.lock().unwrap().detach().unwrap()).unwrap(),
     ];
     let mut last = FencingToken::try_from(0_u64).unwrap();
     for (way, lock) in ways.iter().enumerate() {
-        let mut guard = lock();
+        let guard = lock();
         let fence = guard.fence();
-        assert!(fence > last && guard.fencing_token() == Some(fence), "{way}");
+        assert!(fence > last, "{way}");
         last = fence;
         // Another one is refused meanwhile, whichever way it asks.
         assert!(mutex.try_lock().unwrap().is_none() && mutex.lock_timeout(Duration::ZERO).unwrap().is_none());
-        assert!(mutex.lock_deadline(Instant::now()).unwrap().is_none(), "{way}");
+        assert!(mutex.lock_with(&Wait::deadline(Instant::now())).unwrap().is_none(), "{way}");
         assert!(mutex.lock_with(&Wait::timeout(Duration::ZERO)).unwrap().is_none(), "{way}");
         assert_eq!(guard.extend(Duration::from_secs(40)).unwrap(), ExtendOutcome::Extended);
         assert!(guard.remaining() > Duration::from_secs(30) && guard.fence() == fence, "{way}");
@@ -56,18 +58,25 @@ fn a_fenced_lock_can_be_held_as_a_plain_one_and_keeps_its_number() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
     let fenced = long_lock(&client, "k").fenced();
-    let mutexes: [Mutex; 2] = [long_lock(&client, "k"), fenced.clone().into()];
+    let mutexes: [Mutex<Any>; 2] = [long_lock(&client, "k").erase(), fenced.clone().erase()];
     let [plain, held] = mutexes.each_ref().map(|mutex| mutex.lock().unwrap());
-    assert!(plain.fencing_token().is_none() && held.fencing_token().is_some(), "two different locks");
-    let number = held.fencing_token();
-    let lease: Lease = held.detach();
-    assert_eq!((lease.key(), lease.fencing_token()), (KEY, number));
-    assert_eq!(fenced.attach(plain.detach()).unwrap_err().kind(), ErrorKind::Config, "that of a plain lock");
-    let guard: MutexGuard = fenced.attach(lease).unwrap().into();
-    assert_eq!(guard.fencing_token(), number);
-    assert!(format!("{:?}", fenced.lock_cancellable(&cancelled()).unwrap_err()).starts_with("Cancelled"));
+    assert!(plain.fence().is_none() && held.fence().is_some(), "two different locks");
+    let number = held.fence();
+    let lease: Lease<Any> = held.detach().unwrap();
+    assert_eq!((lease.key(), lease.fence()), (KEY, number));
+    assert_eq!(
+        fenced.clone().erase().attach(plain.detach().unwrap()).unwrap_err().kind(),
+        ErrorKind::Config,
+        "that of a plain lock"
+    );
+    let guard: MutexGuard<Any> = fenced.clone().erase().attach(lease).unwrap();
+    assert_eq!(guard.fence(), number);
+    assert!(
+        format!("{:?}", fenced.lock_with(&Wait::unlimited().cancelled_by(&cancelled())).unwrap_err())
+            .starts_with("Cancelled")
+    );
     let shown = format!("{fenced:?}");
-    assert!(shown.starts_with("FencedMutex(Mutex { resource: \"k\""), "{shown}");
+    assert!(shown.starts_with("Mutex { name: \"k\""), "{shown}");
 }
 
 fn cancelled() -> CancelHandle {
@@ -96,7 +105,7 @@ fn the_loss_of_a_fenced_guard_is_reported() {
 fn a_guard_ensures_what_is_left_and_nothing_once_its_loss_was_reported() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
-    let mut guard = client.mutex("k").ttl(Duration::from_secs(10)).lock().unwrap();
+    let guard = client.mutex("k").ttl(Duration::from_secs(10)).lock().unwrap();
     guard.ensure(Duration::ZERO).unwrap();
     guard.ensure(Duration::from_secs(8)).unwrap();
     let error = guard.ensure(Duration::from_secs(11)).unwrap_err();
@@ -129,13 +138,14 @@ fn a_guard_ensures_what_is_left_and_nothing_once_its_loss_was_reported() {
 fn a_wait_without_a_limit_ends_with_a_guard_or_is_cancelled() {
     let server = Server::start().unwrap();
     let mutex = long_lock(&client([&server]), "k");
-    let guard = mutex.lock_cancellable(&CancelHandle::new()).unwrap();
+    let guard = mutex.lock_with(&Wait::unlimited().cancelled_by(&CancelHandle::new())).unwrap();
     let (sender, results) = mpsc::channel();
     let handles = [CancelHandle::new(), CancelHandle::new()];
     thread::scope(|scope| {
         for (index, handle) in handles.iter().enumerate() {
             let (sender, mutex) = (sender.clone(), &mutex);
-            scope.spawn(move || sender.send((index, mutex.lock_cancellable(handle))).unwrap());
+            scope
+                .spawn(move || sender.send((index, mutex.lock_with(&Wait::unlimited().cancelled_by(handle)))).unwrap());
         }
         thread::sleep(Duration::from_millis(100));
         handles[1].cancel();
@@ -143,6 +153,6 @@ fn a_wait_without_a_limit_ends_with_a_guard_or_is_cancelled() {
         assert_eq!((index, result.unwrap_err().kind()), (1, ErrorKind::Cancelled));
         drop(guard);
         let (index, result) = results.recv_timeout(SOON).unwrap();
-        assert_eq!((index, result.unwrap().resource()), (0, "k"));
+        assert_eq!((index, result.unwrap().unwrap().name()), (0, "k"));
     });
 }

@@ -241,13 +241,13 @@ fn work(urls: &[&str], directory: &Path, log: &Path, mut random: Random) {
             Err(error) => panic!("{error}"),
         };
         let since = now();
-        let fence = guard.fencing_token().unwrap();
+        let fence = guard.fence();
         let until = now();
         if guard.remaining() < NEEDED {
             continue;
         }
         let (attempts, round_trips) = (note.attempts.load(Ordering::Relaxed), note.round_trips.load(Ordering::Relaxed));
-        let line = format!("{} {since} {until} {fence} {attempts} {round_trips} .\n", mutex.resource());
+        let line = format!("{} {since} {until} {fence} {attempts} {round_trips} .\n", mutex.name());
         log.write_all(line.as_bytes()).unwrap();
         drop(guard);
     }

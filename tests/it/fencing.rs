@@ -10,9 +10,10 @@ use crate::support::capable::with_users;
 use crate::support::fake::{Act, Fake, healthy, say};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server, binaries};
+use quorumlock::kind::Fenced;
 use quorumlock::protocol::script;
 use quorumlock::{
-    Cause, ErrorKind, ExtendOutcome, FencingToken, Lease, Mutex, MutexGuard, Node, Phase, Redlock, ReleaseOutcome,
+    Cause, ErrorKind, ExtendOutcome, FencedGuard, FencingToken, Lease, Node, Phase, Redlock, ReleaseOutcome,
     RestartPolicy, Watchdog,
 };
 use std::thread;
@@ -22,8 +23,8 @@ const KEY: &str = "quorumlock-fence:k";
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const SHORT: Duration = Duration::from_millis(150);
 
-fn token(guard: &MutexGuard) -> FencingToken {
-    guard.fencing_token().expect("the lock is fenced")
+fn token(guard: &FencedGuard) -> FencingToken {
+    guard.fence()
 }
 
 /// One server of each kind at hand.
@@ -78,7 +79,7 @@ fn every_acquisition_has_a_greater_number_whichever_client_makes_it() {
     assert!(eventually(SOON, || servers.iter().all(|server| scripts_run(server) == 100 + 1)));
     let _held = take(&mutexes[0]);
     assert!(mutexes[1].try_lock().unwrap().is_none());
-    assert!(long_lock(&client(&servers), "k").try_lock().unwrap().unwrap().fencing_token().is_none());
+    assert!(long_lock(&client(&servers), "k").try_lock().unwrap().unwrap().erase().fence().is_none());
 }
 
 #[test]
@@ -112,10 +113,10 @@ fn a_plain_lock_of_the_same_name_is_another_lock() {
     let server = Server::start().unwrap();
     let client = builder([&server]).prefix("app:").build().unwrap();
     let (plain, fenced) = (long_lock(&client, "k"), long_lock(&client, "k").fenced());
-    assert_eq!((plain.resource(), fenced.resource(), Mutex::from(fenced.clone()).fenced().resource()), ("k", "k", "k"));
+    assert_eq!((plain.name(), fenced.name(), fenced.clone().erase().name()), ("k", "k", "k"));
     let (one, other) = (take(&plain), take(&fenced));
-    assert_eq!((one.resource(), other.resource()), ("k", "k"));
-    assert_eq!((one.fencing_token(), other.fencing_token().is_some()), (None, true));
+    assert_eq!((one.name(), other.name()), ("k", "k"));
+    assert_eq!((one.erase().fence(), other.erase().fence().is_some()), (None, true));
     assert!(value(&server, "app:k").is_some() && value(&server, "quorumlock-fence:app:k").is_some());
 }
 
@@ -161,7 +162,7 @@ fn a_lease_that_ended_gives_way_to_a_greater_fence() {
 fn a_fenced_lock_is_extended_and_watched() {
     for server in servers() {
         let client = client([&server]);
-        let mut guard = take(&client.mutex("k").ttl(Duration::from_secs(5)).fenced());
+        let guard = take(&client.mutex("k").ttl(Duration::from_secs(5)).fenced());
         let number = token(&guard);
         assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
         let (fence, deadline, _) = fields(&server);
@@ -184,7 +185,7 @@ fn a_fenced_lock_is_extended_and_watched() {
 #[test]
 fn a_node_that_lost_its_data_gets_the_key_again_and_no_smaller_fence() {
     let mut servers = Server::several(3).unwrap();
-    let mut guard = take(&long_lock(&client(&servers), "k").fenced());
+    let guard = take(&long_lock(&client(&servers), "k").fenced());
     assert!(eventually(SOON, || servers.iter().all(|server| value(server, KEY).is_some())));
     servers[0].restart().unwrap();
     assert_eq!(value(&servers[0], KEY), None);
@@ -357,7 +358,7 @@ fn a_pending_release_is_that_of_a_fenced_lock() {
 fn full_memory_costs_nothing_that_is_held() {
     for server in servers() {
         let client = client([&server]);
-        let mut guard = take(&client.mutex("k").ttl(LONG_TTL).fenced());
+        let guard = take(&client.mutex("k").ttl(LONG_TTL).fenced());
         server.command(&["CONFIG", "SET", "maxmemory", "1"]).unwrap();
         let full = |cause: &quorumlock::NodeFault| cause.cause() == Cause::OutOfMemory;
         assert_eq!(guard.extend(LONG_TTL * 2).unwrap(), ExtendOutcome::Extended, "it asks for no memory");
@@ -393,21 +394,20 @@ fn a_fenced_lock_changes_hands_with_its_number() {
     let (mine, theirs) = (client(&servers), client(&servers));
     let guard = take(&long_lock(&mine, "k").fenced());
     let number = token(&guard);
-    let lease = guard.detach();
-    assert_eq!((lease.key(), lease.fencing_token()), (KEY, Some(number)));
+    let lease = guard.detach().unwrap();
+    assert_eq!((lease.key(), lease.fence()), (KEY, number));
     let text = lease.into_text();
-    let again = || text.expose().parse::<Lease>().unwrap();
-    let refused = |mutex: &Mutex| mutex.attach(again()).unwrap_err().kind();
-    assert_eq!(refused(&theirs.mutex("k")), ErrorKind::Config, "a plain lock is another one");
-    assert_eq!(refused(&theirs.mutex("other").fenced()), ErrorKind::Config);
-    let mut guard = theirs.attach(again()).unwrap();
-    assert_eq!((token(&guard), guard.resource()), (number, "k"));
+    let again = || text.expose().parse::<Lease<Fenced>>().unwrap();
+    let plain = text.expose().parse::<Lease>().unwrap_err();
+    assert_eq!(plain.kind(), ErrorKind::Config, "a plain lock is another one");
+    assert_eq!(theirs.mutex("other").fenced().attach(again()).unwrap_err().kind(), ErrorKind::Config);
+    let guard = theirs.attach(again()).unwrap();
+    assert_eq!((token(&guard), guard.name()), (number, "k"));
     assert_eq!(guard.extend(LONG_TTL * 2).unwrap(), ExtendOutcome::Extended);
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     assert!(token(&take(&long_lock(&mine, "k").fenced())) > number);
-    let plain = take(&long_lock(&mine, "plain")).detach();
-    assert_eq!(plain.fencing_token(), None);
-    assert_eq!(mine.mutex("plain").fenced().attach(plain).unwrap_err().kind(), ErrorKind::Config);
+    let plain = take(&long_lock(&mine, "plain")).detach().unwrap().into_text();
+    assert_eq!(plain.expose().parse::<Lease<Fenced>>().unwrap_err().kind(), ErrorKind::Config);
 }
 
 #[test]

@@ -9,7 +9,9 @@ use crate::support::fake::Fake;
 use crate::support::process::{alone, eventually};
 use crate::support::server::{Answer, Server};
 use quorumlock::embedded::EmbeddedNode;
-use quorumlock::{CancelHandle, Error, ErrorKind, ExtendOutcome, MutexGuard, Redlock, ReleaseOutcome, Wait, Watchdog};
+use quorumlock::{
+    CancelHandle, Error, ErrorKind, ExtendOutcome, Lease, MutexGuard, Redlock, ReleaseOutcome, Wait, Watchdog,
+};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -47,9 +49,9 @@ fn is_refused_everywhere(client: &Redlock, guard: &mut MutexGuard) {
         refused(mutex.try_lock()),
         refused(mutex.lock()),
         refused(mutex.lock_timeout(SOON)),
-        refused(mutex.lock_deadline(Instant::now() + SOON)),
+        refused(mutex.lock_with(&Wait::deadline(Instant::now() + SOON))),
         refused(mutex.lock_with(&Wait::unlimited().cancelled_by(&CancelHandle::new()))),
-        refused(mutex.lock_cancellable(&CancelHandle::new())),
+        refused(mutex.lock_with(&Wait::unlimited().cancelled_by(&CancelHandle::new()))),
         refused(guard.extend(LONG_TTL)),
         refused(guard.ensure(Duration::ZERO)),
         refused(guard.lost()),
@@ -57,7 +59,7 @@ fn is_refused_everywhere(client: &Redlock, guard: &mut MutexGuard) {
     ];
     assert_eq!(refusals, [ErrorKind::Forked; 10]);
     assert_eq!(guard.remaining(), Duration::ZERO);
-    assert_eq!((guard.resource(), mutex.resource()), (KEY, "other"));
+    assert_eq!((guard.name(), mutex.name()), (KEY, "other"));
     assert!(format!("{guard:?} {mutex:?} {client:?}").contains("0ns"));
 }
 
@@ -80,17 +82,17 @@ fn a_child_is_refused_and_the_parent_is_not_disturbed() {
             let lost = watched.lost().unwrap();
             assert!(eventually(SOON, || servers.iter().all(|server| value(server, "watched").is_some())));
             let (mut second, at_rest) =
-                (Some(take(&long_lock(&client, "second"))), take(&long_lock(&client, "third")).detach());
+                (Some(take(&long_lock(&client, "second"))), take(&long_lock(&client, "third")).detach().unwrap());
             let at_rest = at_rest.into_text();
             let (before, token) = (traffic(&servers), value(&servers[0], KEY));
             let child = Child::fork(end, |parent| {
                 let mut guard = plain.take().unwrap();
                 is_refused_everywhere(&client, &mut guard);
                 assert_eq!(refused(guard.unlock()), ErrorKind::Forked);
-                assert_eq!(refused(client.attach(at_rest.expose().parse().unwrap())), ErrorKind::Forked);
+                assert_eq!(refused(client.attach(at_rest.expose().parse::<Lease>().unwrap())), ErrorKind::Forked);
                 assert!(lost.try_recv().is_err());
                 let own = client_of(servers.iter().map(Server::url));
-                assert_eq!(refused(own.attach(second.take().unwrap().detach())), ErrorKind::LeaseLost);
+                assert_eq!(refused(own.attach(second.take().unwrap().detach().unwrap())), ErrorKind::LeaseLost);
                 // What the parent cancels by is the parent's as well, and no wait of the child's.
                 assert_eq!(
                     refused(own.mutex(KEY).lock_with(&Wait::unlimited().cancelled_by(&cancel))),
@@ -104,14 +106,14 @@ fn a_child_is_refused_and_the_parent_is_not_disturbed() {
             assert_eq!(traffic(&servers), before);
             assert_eq!(value(&servers[0], KEY), token);
             assert!(!cancel.is_cancelled());
-            let mut guard = plain.take().unwrap();
+            let guard = plain.take().unwrap();
             assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
             assert!(client.mutex(KEY).try_lock().unwrap().is_none());
             assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
             assert_eq!(watched.unlock().unwrap(), ReleaseOutcome::Released);
             assert_eq!(second.take().unwrap().unlock().unwrap(), ReleaseOutcome::Released);
             assert_eq!(
-                client.attach(at_rest.expose().parse().unwrap()).unwrap().unlock().unwrap(),
+                client.attach(at_rest.expose().parse::<Lease>().unwrap()).unwrap().unlock().unwrap(),
                 ReleaseOutcome::Released
             );
             gone_for_good(&servers, KEY);
@@ -267,7 +269,7 @@ fn children_and_their_children_lock_with_clients_of_their_own() {
         let child = Child::fork(End::Exit, |parent| {
             let own = client_of(&urls);
             assert!(own.mutex(KEY).try_lock().unwrap().is_none(), "the parent has it");
-            let mut mine = take(&own.mutex("mine").ttl(TTL).watchdog(Watchdog::new()));
+            let mine = take(&own.mutex("mine").ttl(TTL).watchdog(Watchdog::new()));
             let grandchild = Child::fork(End::Vanish, |parent| {
                 is_refused_everywhere(&client, &mut guard);
                 assert_eq!((mine.remaining(), refused(mine.extend(TTL))), (Duration::ZERO, ErrorKind::Forked));

@@ -45,7 +45,7 @@ fn a_detached_lock_is_held_by_no_guard_and_given_to_no_other_client() {
     let (mine, theirs) = (client(&servers), client(&servers));
     let guard = take_everywhere(&mine, &servers);
     let (tokens, before): (Vec<_>, _) = (servers.iter().map(|server| value(server, KEY)).collect(), guard.remaining());
-    let lease = guard.detach();
+    let lease = guard.detach().unwrap();
     assert_eq!((lease.key(), lease.ttl()), (KEY, LONG_TTL));
     assert!(lease.remaining() <= before && lease.remaining() + SOON > before);
     let end = SystemTime::now() + lease.remaining();
@@ -65,18 +65,18 @@ fn a_detached_lock_is_held_by_no_guard_and_given_to_no_other_client() {
 fn a_lock_goes_on_in_the_same_client_in_another_and_in_another_thread() {
     let servers = Server::several(3).unwrap();
     let mine = client(&servers);
-    let mut lease = take_everywhere(&mine, &servers).detach();
+    let mut lease = take_everywhere(&mine, &servers).detach().unwrap();
     for text in [false, true, false] {
         for client in [mine.clone(), client(&servers)] {
             let before = lease.remaining();
             lease = thread::spawn(move || {
                 let lease = if text { copied(lease) } else { lease };
-                let mut guard = client.attach(lease).unwrap();
-                assert_eq!(guard.resource(), KEY);
+                let guard = client.attach(lease).unwrap();
+                assert_eq!(guard.name(), KEY);
                 assert!(guard.remaining() <= before && guard.remaining() + SOON > before);
                 assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
                 assert!(long_lock(&client, KEY).try_lock().unwrap().is_none());
-                guard.detach()
+                guard.detach().unwrap()
             })
             .join()
             .unwrap();
@@ -97,14 +97,15 @@ fn a_lock_that_was_extended_by_hand_lasts_as_long_in_other_hands() {
         let mut guard = take(&mutex);
         for ttl in [LONG_TTL, SOON / 2, LONG_TTL] {
             assert_eq!(guard.extend(ttl).unwrap(), ExtendOutcome::Extended);
-            let lease = guard.detach();
+            let lease = guard.detach().unwrap();
             assert_eq!(lease.ttl(), ttl);
             guard = theirs.attach(copied(lease)).unwrap();
             assert!(guard.remaining() <= ttl && guard.remaining() > ttl / 2, "{:?}", guard.remaining());
         }
         // A watchdog that extends it by more counts too.
-        let guard = mine.mutex(KEY).ttl(LONG_TTL * 2).watchdog(Watchdog::new()).attach(guard.detach()).unwrap();
-        assert_eq!(guard.detach().ttl(), LONG_TTL * 2);
+        let guard =
+            mine.mutex(KEY).ttl(LONG_TTL * 2).watchdog(Watchdog::new()).attach(guard.detach().unwrap()).unwrap();
+        assert_eq!(guard.detach().unwrap().ttl(), LONG_TTL * 2);
         servers.iter().for_each(|server| drop(server.command(&["DEL", KEY]).unwrap()));
     }
 }
@@ -113,13 +114,13 @@ fn a_lock_that_was_extended_by_hand_lasts_as_long_in_other_hands() {
 fn an_attached_lock_is_released_by_dropping_it() {
     let servers = Server::several(3).unwrap();
     let mine = client(&servers);
-    drop(mine.attach(take_everywhere(&mine, &servers).detach()).unwrap());
+    drop(mine.attach(take_everywhere(&mine, &servers).detach().unwrap()).unwrap());
     gone_for_good(&servers, KEY);
 
     // By a client that knows no node yet: attaching begins to connect, and the release follows once there is a
     // connection.
     let theirs = client(&servers);
-    let guard = theirs.attach(copied(take_everywhere(&mine, &servers).detach())).unwrap();
+    let guard = theirs.attach(copied(take_everywhere(&mine, &servers).detach().unwrap())).unwrap();
     // Mine, theirs, and the one that asks.
     let connected = || servers.iter().all(|server| server.info("connected_clients").unwrap() == "3");
     assert!(eventually(SOON, connected));
@@ -135,14 +136,14 @@ fn a_lock_goes_on_in_another_process() {
         let client = client_of(nodes.to_str().unwrap().split(' '));
         let mut text = String::new();
         std::io::stdin().read_to_string(&mut text).unwrap();
-        let mut guard = client.attach(text.trim().parse().unwrap()).unwrap();
+        let guard = client.attach(text.trim().parse::<Lease>().unwrap()).unwrap();
         assert_eq!(guard.extend(LONG_TTL * 2).unwrap(), ExtendOutcome::Extended);
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
         return;
     }
     let servers = Server::several(3).unwrap();
     let guard = take_everywhere(&client(&servers), &servers);
-    let text = guard.detach().into_text();
+    let text = guard.detach().unwrap().into_text();
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["handing_over::a_lock_goes_on_in_another_process", "--exact", "--nocapture", "--test-threads=1"]);
     command.env(NODES, servers.iter().map(Server::url).collect::<Vec<_>>().join(" "));
@@ -167,7 +168,7 @@ fn a_watchdog_leaves_a_detached_lock_alone_and_takes_it_up_when_it_is_attached()
         let guard = take(&mutex);
         let lost = guard.lost().unwrap();
         assert!(eventually(SOON, || extensions(&servers) >= before + 3));
-        let lease = guard.detach();
+        let lease = guard.detach().unwrap();
         // Whatever was under way has been answered by a majority, and by others soon after.
         thread::sleep(SLACK);
         let sent = extensions(&servers);
@@ -202,8 +203,8 @@ fn no_extension_follows_a_lock_that_was_handed_over() {
     for round in 0..ROUNDS {
         let guard = take_when_free(&watched(KEY));
         thread::sleep(SHORTEST_PERIOD + Duration::from_micros(u64::from(round) * 260));
-        let lease = guard.detach();
-        let mut guard = [&theirs, &mine][round as usize % 2].attach(lease).unwrap();
+        let lease = guard.detach().unwrap();
+        let guard = [&theirs, &mine][round as usize % 2].attach(lease).unwrap();
         assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
         thread::sleep(SHORTEST_PERIOD);
         // A server that lags behind may not have the key yet.
@@ -234,7 +235,7 @@ fn an_extension_that_is_under_way_is_waited_for_and_not_for_ever() {
         let (start, old) = (Instant::now(), guard.remaining());
         let flow = || proxies.iter().for_each(|proxy| proxy.flow(Direction::ToClient));
         let lease = thread::scope(|scope| {
-            let detaching = scope.spawn(|| guard.detach());
+            let detaching = scope.spawn(|| guard.detach().unwrap());
             thread::sleep(SLACK);
             assert!(!detaching.is_finished(), "the renewal is under way");
             if answered {
@@ -259,7 +260,7 @@ fn a_loss_is_reported_after_a_lock_was_attached() {
     for is_watched in [false, true] {
         let guard = take(&mine.mutex(KEY).ttl(TTL * 2));
         assert!(eventually(SOON, || is_everywhere(&servers)));
-        let lease = guard.detach();
+        let lease = guard.detach().unwrap();
         let mutex = mine.mutex(KEY).ttl(LONG_TTL);
         let mutex = if is_watched { mutex.watchdog(Watchdog::new().max_extensions(0)) } else { mutex };
         let guard = mutex.attach(lease).unwrap();
@@ -284,7 +285,7 @@ fn a_lock_that_was_reported_lost_is_not_revived_by_detaching_it() {
     let guard = take(&client.mutex(KEY).ttl(Duration::from_secs(1)).watchdog(watchdog));
     assert_eq!(guard.lost().unwrap().recv_timeout(SOON), Ok(()));
     assert!(!guard.remaining().is_zero(), "there was to be time left");
-    let lease = guard.detach();
+    let lease = guard.detach().unwrap();
     assert_eq!(lease.remaining(), Duration::ZERO);
     assert_eq!(client.attach(lease).unwrap_err().kind(), ErrorKind::LeaseLost);
 }
@@ -298,10 +299,11 @@ pub(crate) fn take_when_free(mutex: &Mutex) -> MutexGuard {
 fn of_two_that_attach_the_same_text_one_learns_that_it_is_over() {
     let servers = Server::several(3).unwrap();
     let (mine, theirs) = (client(&servers), client(&servers));
-    let text = take_everywhere(&mine, &servers).detach().into_text();
+    let text = take_everywhere(&mine, &servers).detach().unwrap().into_text();
     for first in [&mine, &theirs] {
         let second = client(&servers);
-        let [first, mut second] = [first, &second].map(|client| client.attach(text.expose().parse().unwrap()).unwrap());
+        let [first, second] =
+            [first, &second].map(|client| client.attach(text.expose().parse::<Lease>().unwrap()).unwrap());
         if value(&servers[0], KEY).is_some() {
             assert_eq!(first.unlock().unwrap(), ReleaseOutcome::Released);
         }
@@ -323,7 +325,7 @@ fn a_waiting_thread_gets_a_detached_lock_whichever_client_releases_it() {
             move || mutex.lock_timeout(SOON).unwrap().map(MutexGuard::unlock)
         });
         thread::sleep(SLACK);
-        let lease = guard.detach();
+        let lease = guard.detach().unwrap();
         thread::sleep(SLACK);
         assert!(!waiting.is_finished());
         assert_eq!(client.attach(lease).unwrap().unlock().unwrap(), ReleaseOutcome::Released);
@@ -343,7 +345,7 @@ fn a_node_that_was_down_gets_the_release_when_it_is_back() {
         for knows_others in [false, true] {
             let durable = ["--appendonly", "yes", "--appendfsync", "always"];
             let mut servers: Vec<_> = (0..3).map(|_| plan().arguments(&durable).start().unwrap()).collect();
-            let lease = take_everywhere(&client(&servers), &servers).detach();
+            let lease = take_everywhere(&client(&servers), &servers).detach().unwrap();
             // The lock's own key may be released in the instant in which the node is back.
             servers[2].command(&["SET", "kept", "1"]).unwrap();
             servers[2].kill();
@@ -369,10 +371,10 @@ fn a_node_that_was_down_gets_the_release_when_it_is_back() {
 #[test]
 fn attaching_asks_no_node_and_works_with_all_nodes_down() {
     let mut servers = Server::several(3).unwrap();
-    let lease = take_everywhere(&client(&servers), &servers).detach();
+    let lease = take_everywhere(&client(&servers), &servers).detach().unwrap();
     servers.iter_mut().for_each(Server::kill);
     let client = client(&servers);
-    let mut guard = client.attach(lease).unwrap();
+    let guard = client.attach(lease).unwrap();
     assert!(guard.remaining() > LONG_TTL / 2);
     assert!(matches!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Failed(_)));
     assert_eq!(guard.unlock().unwrap_err().kind(), ErrorKind::Unavailable);

@@ -64,7 +64,7 @@ fn any_text_can_be_a_resource() {
     let client = client([&server]);
     for resource in ["k\r\nDEL k", "$5\r\n", "\0", " ", "замок 🔒", "{slot}", "*", &"k".repeat(4096)] {
         let guard = take(&long_lock(&client, resource));
-        assert_eq!(guard.resource(), resource);
+        assert_eq!(guard.name(), resource);
         assert!(value(&server, resource).is_some(), "{resource:?}");
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
         assert!(server.keys().unwrap().is_empty(), "{resource:?}");
@@ -77,7 +77,7 @@ fn a_prefix_is_part_of_the_key_and_not_of_the_resource() {
     let prefixed = builder(&servers).prefix("app:").build().unwrap();
     let plain = client(&servers);
     let guard = take(&long_lock(&prefixed, "k"));
-    assert_eq!(guard.resource(), "k");
+    assert_eq!(guard.name(), "k");
     assert!(eventually(SOON, || servers.iter().all(|server| value(server, "app:k").is_some())));
     assert!(plain.mutex("app:k").try_lock().unwrap().is_none());
     assert_eq!(take(&long_lock(&plain, "k")).unlock().unwrap(), ReleaseOutcome::Released);
@@ -93,23 +93,23 @@ fn a_full_name_is_one_lock_of_each_kind_for_any_prefix() {
     assert!(plain.mutex("a/b").try_lock().unwrap().is_none());
     let fenced = take(&long_lock(&prefixed, "b").fenced());
     assert!(plain.mutex("a/b").fenced().try_lock().unwrap().is_none());
-    let writer = prefixed.rw_mutex("b").ttl(LONG_TTL).try_write().unwrap().unwrap();
-    assert!(plain.rw_mutex("a/b").try_read().unwrap().is_none());
+    let writer = prefixed.write_mutex("b").ttl(LONG_TTL).try_lock().unwrap().unwrap();
+    assert!(plain.read_mutex("a/b").try_lock().unwrap().is_none());
     for key in ["a/b", "quorumlock-fence:a/b", "quorumlock-rw:a/b"] {
         assert!(eventually(SOON, || servers.iter().all(|server| value(server, key).is_some())), "{key}");
     }
-    assert_eq!((held.resource(), fenced.resource(), writer.resource()), ("b", "b", "b"));
+    assert_eq!((held.name(), fenced.name(), writer.name()), ("b", "b", "b"));
     drop((held, writer));
-    let lease = fenced.detach();
+    let lease = fenced.detach().unwrap();
     assert_eq!(lease.key(), "quorumlock-fence:a/b");
     assert_eq!(plain.attach(lease).unwrap().unlock().unwrap(), ReleaseOutcome::Released);
     assert!(eventually(SOON, || prefixed.mutex("b").fenced().try_lock().unwrap().is_some()));
     // The other way around.
     let writer = long_lock(&plain, "a/b").fenced();
-    let held = (take(&writer), take(&long_lock(&plain, "a/b")), plain.rw_mutex("a/b").ttl(LONG_TTL).read().unwrap());
+    let held = (take(&writer), take(&long_lock(&plain, "a/b")), plain.read_mutex("a/b").ttl(LONG_TTL).lock().unwrap());
     assert!(prefixed.mutex("b").fenced().try_lock().unwrap().is_none());
     assert!(prefixed.mutex("b").try_lock().unwrap().is_none());
-    assert!(prefixed.rw_mutex("b").try_write().unwrap().is_none());
+    assert!(prefixed.write_mutex("b").try_lock().unwrap().is_none());
     drop(held);
 }
 
@@ -128,9 +128,9 @@ fn markers_begin_no_full_name() {
                 client.mutex(name).fenced().try_lock().unwrap_err(),
                 client.mutex(name).fair().try_lock().unwrap_err(),
                 client.mutex_set(["a", name]).try_lock().unwrap_err(),
-                client.semaphore(name, 2).try_acquire().unwrap_err(),
-                client.rw_mutex(name).try_read().unwrap_err(),
-                client.rw_mutex(name).try_write().unwrap_err(),
+                client.semaphore(name, 2).try_lock().unwrap_err(),
+                client.read_mutex(name).try_lock().unwrap_err(),
+                client.write_mutex(name).try_lock().unwrap_err(),
                 client.mutex(name).holder().unwrap_err(),
             ];
             assert!(errors.iter().all(|error| error.kind() == ErrorKind::Config), "{prefix} {name}: {errors:?}");

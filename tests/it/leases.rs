@@ -11,7 +11,7 @@ fn a_lease_that_has_ended_is_lost_and_nothing_is_sent() {
     let servers = Server::several(3).unwrap();
     let mine = client(&servers);
     for text in [false, true] {
-        let lease = take(&mine.mutex(KEY).ttl(TTL)).detach();
+        let lease = take(&mine.mutex(KEY).ttl(TTL)).detach().unwrap();
         let lease = if text { copied(lease) } else { lease };
         let theirs = take_when_free(&long_lock(&mine, KEY));
         assert_eq!(lease.remaining(), Duration::ZERO);
@@ -32,7 +32,7 @@ fn a_lease_of_something_else_is_refused() {
     let servers = Server::several(3).unwrap();
     let prefixed = |prefix: &str| builder(&servers).prefix(prefix).max_ttl(LONG_TTL).build().unwrap();
     let (mine, theirs) = (prefixed("mine/"), prefixed("theirs/"));
-    let lease = || copied(take(&long_lock(&mine, &format!("{:?}", Instant::now()))).detach());
+    let lease = || copied(take(&long_lock(&mine, &format!("{:?}", Instant::now()))).detach().unwrap());
     let refused = |result: quorumlock::Result<MutexGuard>, words: &str| {
         let error = result.unwrap_err();
         assert_eq!((error.kind(), error.causes().len()), (ErrorKind::Config, 0));
@@ -52,7 +52,7 @@ fn a_lease_of_something_else_is_refused() {
     refused(prefixed(KEY).attach(forged(1000, end)), "0 bytes");
     assert_eq!(sent(), before, "something was sent");
     let guard = take(&long_lock(&mine, "same"));
-    assert_eq!(mine.mutex("same").attach(guard.detach()).unwrap().unlock().unwrap(), ReleaseOutcome::Released);
+    assert_eq!(mine.mutex("same").attach(guard.detach().unwrap()).unwrap().unlock().unwrap(), ReleaseOutcome::Released);
 }
 
 /// With either wall clock wrong: the one of the client that detached, or the one of the client that attaches.
@@ -74,13 +74,14 @@ fn no_secret_is_shown() {
     let client = client(&servers);
     let guard = take_everywhere(&client, &servers);
     let token = value(&servers[0], KEY).unwrap();
-    let lease = guard.detach();
+    let lease = guard.detach().unwrap();
     let shown = format!("{lease:?}");
     let text = lease.into_text();
     assert!(text.expose().ends_with(&token));
     let wrong = format!("{}0", text.expose()).parse::<Lease>().unwrap_err();
     assert_eq!(wrong.kind(), ErrorKind::Config);
-    let shown = format!("{shown} {text:?} {wrong} {wrong:?} {:?}", client.attach(text.expose().parse().unwrap()));
+    let shown =
+        format!("{shown} {text:?} {wrong} {wrong:?} {:?}", client.attach(text.expose().parse::<Lease>().unwrap()));
     assert!(!shown.contains(&token) && shown.contains("SecretText(…)"), "{shown}");
 }
 

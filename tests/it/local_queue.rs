@@ -6,7 +6,7 @@ use crate::support::server::Server;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use quorumlock::embedded::EmbeddedNode;
-use quorumlock::{CancelHandle, ExtendOutcome, Mutex, MutexGuard, Redlock, ReleaseOutcome, Watchdog};
+use quorumlock::{CancelHandle, ExtendOutcome, Mutex, MutexGuard, Redlock, ReleaseOutcome, Wait, Watchdog};
 use std::cell::Cell;
 use std::sync::mpsc;
 use std::thread;
@@ -87,7 +87,7 @@ fn a_waiter_behind_a_guard_that_is_extended_asks_no_node_either() {
     let client = client([&server]);
     let watched = client.mutex("watched").ttl(ttl).watchdog(Watchdog::new());
     let by_hand = client.mutex("by hand").ttl(ttl);
-    let (first, mut second) = (take(&watched), take(&by_hand));
+    let (first, second) = (take(&watched), take(&by_hand));
     let before = calls(&server, "set");
     thread::scope(|scope| {
         for mutex in [&watched, &by_hand] {
@@ -141,9 +141,9 @@ fn a_thread_that_comes_first_just_before_its_deadline_knows_that_the_lock_is_hel
     let mutex = long_lock(&client, "k");
     let deadline = Instant::now() + Duration::from_millis(300);
     thread::scope(|scope| {
-        let first = scope.spawn(|| mutex.lock_deadline(deadline));
+        let first = scope.spawn(|| mutex.lock_with(&Wait::deadline(deadline)));
         thread::sleep(ARRIVAL);
-        let second = scope.spawn(|| mutex.lock_deadline(deadline + answer / 3));
+        let second = scope.spawn(|| mutex.lock_with(&Wait::deadline(deadline + answer / 3)));
         for waiting in [first, second] {
             let outcome = waiting.join().unwrap();
             assert!(matches!(outcome, Ok(None)), "every whole answer was that it is held: {outcome:?}");
@@ -162,9 +162,9 @@ fn so_does_one_behind_a_thread_that_has_slept_for_long() {
     let is_held = || {
         let (cancel, begun) = (CancelHandle::new(), Instant::now());
         thread::scope(|scope| {
-            let first = scope.spawn(|| mutex.lock_cancellable(&cancel));
+            let first = scope.spawn(|| mutex.lock_with(&Wait::unlimited().cancelled_by(&cancel)));
             thread::sleep(ARRIVAL);
-            let second = scope.spawn(|| mutex.lock_deadline(begun + node_timeout * 3));
+            let second = scope.spawn(|| mutex.lock_with(&Wait::deadline(begun + node_timeout * 3)));
             thread::sleep((node_timeout * 3 - Duration::from_millis(75)).saturating_sub(begun.elapsed()));
             cancel.cancel();
             assert!(first.join().unwrap().is_err());

@@ -10,7 +10,7 @@ fn a_lock_excludes_until_it_is_released() {
     let servers = Server::several(5).unwrap();
     let (mine, theirs) = (client(&servers), client(&servers));
     let guard = mine.mutex("orders/42").ttl(Duration::from_secs(5)).lock().unwrap();
-    assert_eq!(guard.resource(), "orders/42");
+    assert_eq!(guard.name(), "orders/42");
     let remaining = guard.remaining();
     assert!(remaining > Duration::from_millis(4000) && remaining < Duration::from_millis(4948), "{remaining:?}");
     for server in &servers {

@@ -47,7 +47,7 @@ fn a_key_that_is_gone_calls_from_the_thread_that_finds_out() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
     let forget = |key| servers.iter().for_each(|server| drop(server.command(&["DEL", key]).unwrap()));
-    let mut guard = take(&long_lock(&client, KEY));
+    let guard = take(&long_lock(&client, KEY));
     let by_hand = calls(&guard);
     forget(KEY);
     assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Lost);
@@ -62,7 +62,7 @@ fn a_key_that_is_gone_calls_from_the_thread_that_finds_out() {
 #[test]
 fn a_lock_that_was_lost_before_calls_all_the_same() {
     let servers = Server::several(1).unwrap();
-    let mut guard = take(&client(&servers).mutex(KEY).ttl(SHORT));
+    let guard = take(&client(&servers).mutex(KEY).ttl(SHORT));
     thread::sleep(SHORT);
     assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Lost);
     called_once(&calls(&guard), WATCHDOG);
@@ -74,7 +74,7 @@ fn a_guard_that_is_released_first_is_not_called() {
     let client = client(&servers);
     let mutex = long_lock(&client, KEY).watchdog(Watchdog::new());
     let unlock = |guard: MutexGuard| assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-    let ends: [fn(MutexGuard); 3] = [unlock, drop, |guard| drop(guard.detach())];
+    let ends: [fn(MutexGuard); 3] = [unlock, drop, |guard| drop(guard.detach().unwrap())];
     for end in ends {
         let guard = take(&mutex);
         let calls = calls(&guard);

@@ -143,7 +143,7 @@ fn a_loss_that_an_extension_by_hand_finds_is_reported() {
     let client = client(&servers);
     for is_watched in [true, false] {
         let mutex = long_lock(&client, KEY);
-        let mut guard = take(&if is_watched { mutex.watchdog(Watchdog::new()) } else { mutex });
+        let guard = take(&if is_watched { mutex.watchdog(Watchdog::new()) } else { mutex });
         let lost = guard.lost().unwrap();
         assert!(eventually(SOON, || servers.iter().all(|server| value(server, KEY).is_some())));
         for server in &servers[..2] {
@@ -164,7 +164,7 @@ fn a_loss_that_an_extension_by_hand_finds_is_reported() {
 fn when_a_loss_was_reported_nothing_extends_the_lock_any_more() {
     let servers = Server::several(3).unwrap();
     let client = short_timeout_client_of(servers.iter().map(Server::url));
-    let mut guard = take(&client.mutex(KEY).ttl(TTL).watchdog(Watchdog::new().notify_before(TTL * 2 / 5)));
+    let guard = take(&client.mutex(KEY).ttl(TTL).watchdog(Watchdog::new().notify_before(TTL * 2 / 5)));
     for server in &servers {
         server.pause().unwrap();
     }
@@ -239,7 +239,7 @@ fn a_lock_that_is_shortened_while_hung_nodes_are_waited_for_is_reported_lost_in_
     let client = builder(&servers).node_timeout(SOON).build().unwrap();
     let (period, margin, short) = (Duration::from_millis(200), Duration::from_millis(100), Duration::from_millis(500));
     let watchdog = Watchdog::new().period(period).notify_before(margin);
-    let mut guard = take(&long_lock(&client, "k").watchdog(watchdog));
+    let guard = take(&long_lock(&client, "k").watchdog(watchdog));
     let lost = guard.lost().unwrap();
     servers.iter().for_each(|server| server.pause().unwrap());
     // An extension is under way, and waits for answers.
@@ -279,7 +279,7 @@ fn without_a_watchdog_the_loss_is_reported_at_the_end() {
 fn without_a_watchdog_the_end_is_that_of_the_extension_by_hand() {
     let servers = Server::several(3).unwrap();
     let client: Redlock = client(&servers);
-    let mut guard = take(&client.mutex(KEY).ttl(TTL));
+    let guard = take(&client.mutex(KEY).ttl(TTL));
     let lost = guard.lost().unwrap();
     assert_eq!(guard.extend(TTL * 3).unwrap(), ExtendOutcome::Extended);
     assert_eq!(lost.recv_timeout(TTL * 3 / 2), Err(RecvTimeoutError::Timeout));
@@ -289,7 +289,7 @@ fn without_a_watchdog_the_end_is_that_of_the_extension_by_hand() {
 
     // And the other way round.
     drop(guard);
-    let mut guard = take(&long_lock(&client, KEY));
+    let guard = take(&long_lock(&client, KEY));
     let lost = guard.lost().unwrap();
     assert_eq!(guard.extend(TTL).unwrap(), ExtendOutcome::Extended);
     assert_eq!(lost.recv_timeout(SOON), Ok(()));

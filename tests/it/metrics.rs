@@ -30,7 +30,7 @@ fn each_operation_counts_once() {
     let servers = Server::several(3).unwrap();
     let counters = Counters::by_class(by_first_segment('/'));
     let client = builder(&servers).prefix("app:").counters(&counters).build().unwrap();
-    let mut guard = take(&long_lock(&client, "orders/1"));
+    let guard = take(&long_lock(&client, "orders/1"));
     let fenced = client.mutex("orders/2").fenced().lock().unwrap();
     assert!(client.mutex("orders/1").try_lock().unwrap().is_none());
     assert!(client.mutex("orders/1").lock_timeout(Duration::from_millis(20)).unwrap().is_none());
@@ -38,7 +38,7 @@ fn each_operation_counts_once() {
     let class = ("class", "orders");
     is(&counters, "quorumlock_held", &[class], 2.0);
     drop(fenced);
-    let lease = guard.detach();
+    let lease = guard.detach().unwrap();
     is(&counters, "quorumlock_held", &[class], 0.0);
     let guard = client.attach(lease).unwrap();
     is(&counters, "quorumlock_held", &[class], 1.0);

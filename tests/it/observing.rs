@@ -137,7 +137,7 @@ fn a_lock_that_is_taken_extended_and_released_is_reported_in_order() {
     let (servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
     let client = observed_by(builder(&servers).prefix("locks/"), &recorder);
     let start = Instant::now();
-    let mut guard = take(&client.mutex(KEY).ttl(TTL));
+    let guard = take(&client.mutex(KEY).ttl(TTL));
     assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     assert_eq!(recorder.words(), ["acquired k", "extended k by hand", "released k Released unlocked"]);
@@ -227,7 +227,7 @@ fn automatic_extensions_and_repairs_are_reported() {
 fn a_repair_by_hand_and_a_failed_extension_by_hand_are_reported() {
     let (servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
     let client = observed(&servers, &recorder);
-    let mut guard = take(&long_lock(&client, KEY));
+    let guard = take(&long_lock(&client, KEY));
     everywhere(&servers, KEY);
     delete(&servers[..1], KEY);
     assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
@@ -265,7 +265,7 @@ fn a_loss_is_reported_once_with_its_reason() {
             "it runs out, and is extended too late, twice, and then asked for the channel",
             LossReason::LeaseEnded,
             |client, _| {
-                let mut guard = brief(client, KEY);
+                let guard = brief(client, KEY);
                 thread::sleep(TTL / 3);
                 for _ in 0..2 {
                     assert_eq!(guard.extend(TTL).unwrap(), ExtendOutcome::Lost);
@@ -275,13 +275,13 @@ fn a_loss_is_reported_once_with_its_reason() {
             },
         ),
         ("it runs out, and is extended too late", LossReason::LeaseEnded, |client, _| {
-            let mut guard = brief(client, KEY);
+            let guard = brief(client, KEY);
             thread::sleep(TTL / 3);
             assert_eq!(guard.extend(TTL).unwrap(), ExtendOutcome::Lost);
             guard
         }),
         ("its keys are deleted, and it is extended, once", LossReason::KeyGone, |client, servers| {
-            let mut guard = take(&long_lock(client, KEY));
+            let guard = take(&long_lock(client, KEY));
             everywhere(servers, KEY);
             delete(servers, KEY);
             assert_eq!(guard.extend(TTL).unwrap(), ExtendOutcome::Lost);
@@ -294,7 +294,7 @@ fn a_loss_is_reported_once_with_its_reason() {
             guard
         }),
         ("its keys are deleted, and it is extended", LossReason::KeyGone, |client, servers| {
-            let mut guard = take(&long_lock(client, KEY));
+            let guard = take(&long_lock(client, KEY));
             everywhere(servers, KEY);
             delete(servers, KEY);
             for _ in 0..2 {
@@ -305,7 +305,7 @@ fn a_loss_is_reported_once_with_its_reason() {
             guard
         }),
         ("its keys are deleted, and a watchdog finds out", LossReason::KeyGone, |client, servers| {
-            let mut guard = take(&long_lock(client, KEY).watchdog(Watchdog::new().period(TTL)));
+            let guard = take(&long_lock(client, KEY).watchdog(Watchdog::new().period(TTL)));
             everywhere(servers, KEY);
             delete(servers, KEY);
             guard.lost().unwrap().recv_timeout(SOON).unwrap();
@@ -366,7 +366,7 @@ fn no_event_shows_a_password_or_a_token() {
     let urls = servers.iter().map(|server| format!("redis://:{password}@{}", server.address()));
     let nodes = Redlock::builder().nodes(urls).node("redis://:hunter2@127.0.0.1:1").node_timeout(TTL);
     let client = observed_by(nodes, &recorder);
-    let mut guard = take(&long_lock(&client, KEY));
+    let guard = take(&long_lock(&client, KEY));
     everywhere(&servers, KEY);
     let token = value(&servers[0], KEY).unwrap();
     assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);

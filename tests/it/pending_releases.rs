@@ -125,7 +125,7 @@ fn a_fenced_lock_is_released_on_a_server_whose_memory_is_full() {
     let server = Server::with(&["--maxmemory-policy", "noeviction"]).unwrap();
     let mutex = long_lock(&client([&server]), "k").fenced();
     let guard = take(&mutex);
-    let fence = guard.fencing_token().unwrap();
+    let fence = guard.fence();
     server.command(&["CONFIG", "SET", "maxmemory", "1"]).unwrap();
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     let [key] = &server.keys().unwrap()[..] else { panic!("the fence is gone, or not alone") };
@@ -133,7 +133,7 @@ fn a_fenced_lock_is_released_on_a_server_whose_memory_is_full() {
     let Answer::Number(kept_for) = server.command(&["PTTL", key]).unwrap() else { panic!() };
     assert!(kept_for > 23 * 60 * 60 * 1000, "{kept_for}");
     server.command(&["CONFIG", "SET", "maxmemory", "0"]).unwrap();
-    assert!(take(&mutex).fencing_token().unwrap() > fence);
+    assert!(take(&mutex).fence() > fence);
 }
 
 #[test]
@@ -245,7 +245,7 @@ fn after_an_extension_that_failed_the_release_is_pending_for_as_long_as_that_may
         Event::Received(command) => vec![Act::Say(healthy(command))],
     });
     let client = client_of([fake.url()]);
-    let mut guard = take(&client.mutex("k").ttl(Duration::from_millis(1000)));
+    let guard = take(&client.mutex("k").ttl(Duration::from_millis(1000)));
     assert!(matches!(guard.extend(Duration::from_secs(60)).unwrap(), ExtendOutcome::Failed(_)));
     let sent = releases(&fake, "k");
     drop(guard);
@@ -293,7 +293,7 @@ fn is_sent_on_the_next_good_connection(is_fenced: bool, refusal: &'static str, c
     });
     let client = Redlock::builder().node(fake.url()).node_timeout(SOON).release_notifications(false).build().unwrap();
     let mutex = long_lock(&client, "k");
-    let guard = take(&if is_fenced { mutex.fenced().into() } else { mutex });
+    let guard = take(&if is_fenced { mutex.fenced().erase() } else { mutex.erase() });
     assert_eq!(guard.unlock().unwrap_err().kind(), ErrorKind::Unavailable);
     // No call of the program is under way from here on.
     let sent_on = |connection| fake.commands_on(connection).iter().filter(|command| is_release(command)).count();

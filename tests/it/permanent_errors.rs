@@ -129,13 +129,13 @@ fn a_slot_of_a_semaphore_without_expiry_is_reported_once_by_a_call_that_waits() 
     for server in &servers[..2] {
         server.command(&["SET", "jobs:k#1", "data"]).unwrap();
     }
-    let held = permits.acquire().unwrap();
+    let held = permits.lock().unwrap();
     assert_eq!(held.slot(), 0);
-    assert!(permits.try_acquire().unwrap().is_none());
+    assert!(permits.try_lock().unwrap().is_none());
     let reported = || journal.0.lock().unwrap().clone();
     assert_eq!(reported(), [], "another program may be about to set the expiry");
     thread::scope(|scope| {
-        let waiting = scope.spawn(|| permits.acquire_timeout(LONG).unwrap().expect("the other one is released"));
+        let waiting = scope.spawn(|| permits.lock_timeout(LONG).unwrap().expect("the other one is released"));
         assert!(eventually(SOON, || !reported().is_empty()), "the permit is lost without an event");
         thread::sleep(Duration::from_millis(500));
         drop(held);

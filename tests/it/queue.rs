@@ -62,19 +62,19 @@ const KINDS: [Kind; 7] = [
         name: "to read",
         key: "quorumlock-rw:k",
         letters: "r",
-        acquire: |client, limit| held(client.rw_mutex("k").ttl(LONG_TTL).read_timeout(limit)),
+        acquire: |client, limit| held(client.read_mutex("k").ttl(LONG_TTL).lock_timeout(limit)),
     },
     Kind {
         name: "to write",
         key: "quorumlock-rw:k",
         letters: "w",
-        acquire: |client, limit| held(client.rw_mutex("k").ttl(LONG_TTL).write_timeout(limit)),
+        acquire: |client, limit| held(client.write_mutex("k").ttl(LONG_TTL).lock_timeout(limit)),
     },
     Kind {
         name: "permit",
         key: "quorumlock-permits:k",
         letters: "s1:",
-        acquire: |client, limit| held(client.semaphore("k", 1).ttl(LONG_TTL).acquire_timeout(limit)),
+        acquire: |client, limit| held(client.semaphore("k", 1).ttl(LONG_TTL).lock_timeout(limit)),
     },
     Kind {
         name: "set",

@@ -15,10 +15,11 @@ use crate::support::fake::{Act, Fake, healthy, say};
 use crate::support::process::eventually;
 use crate::support::queues;
 use crate::support::server::{Answer, Server, binaries};
+use crate::support::sides::Sides;
+use quorumlock::kind::{Read, Write};
 use quorumlock::protocol::script;
 use quorumlock::{
-    Cause, ErrorKind, ExtendOutcome, Lease, Phase, Redlock, ReleaseOutcome, RwMutex, RwReadGuard, RwWriteGuard, Wait,
-    Watchdog,
+    Cause, ErrorKind, ExtendOutcome, Lease, Phase, Redlock, ReleaseOutcome, RwReadGuard, RwWriteGuard, Wait, Watchdog,
 };
 use std::thread;
 use std::time::{Duration, Instant};
@@ -28,26 +29,26 @@ const TTL: Duration = Duration::from_secs(1);
 /// Long enough for anything that follows at once, on a machine that stands still for a moment.
 const AT_ONCE: Duration = Duration::from_secs(1);
 
-fn long(client: &Redlock) -> RwMutex {
-    client.rw_mutex("k").ttl(LONG_TTL)
+fn long(client: &Redlock) -> Sides {
+    Sides::of(client, "k").ttl(LONG_TTL)
 }
 
 #[track_caller]
-fn read(mutex: &RwMutex) -> RwReadGuard {
-    mutex.try_read().expect("enough nodes answer").expect("no writer has it")
+fn read(mutex: &Sides) -> RwReadGuard {
+    mutex.read.try_lock().expect("enough nodes answer").expect("no writer has it")
 }
 
 #[track_caller]
-fn write(mutex: &RwMutex) -> RwWriteGuard {
-    mutex.try_write().expect("enough nodes answer").expect("the lock is free")
+fn write(mutex: &Sides) -> RwWriteGuard {
+    mutex.write.try_lock().expect("enough nodes answer").expect("the lock is free")
 }
 
-fn can_read(mutex: &RwMutex) -> bool {
-    mutex.try_read().expect("enough nodes answer").is_some()
+fn can_read(mutex: &Sides) -> bool {
+    mutex.read.try_lock().expect("enough nodes answer").is_some()
 }
 
-fn can_write(mutex: &RwMutex) -> bool {
-    mutex.try_write().expect("enough nodes answer").is_some()
+fn can_write(mutex: &Sides) -> bool {
+    mutex.write.try_lock().expect("enough nodes answer").is_some()
 }
 
 /// How many entries a key has, and of which kind they are.
@@ -85,13 +86,13 @@ fn readers_share_the_lock_and_a_writer_has_it_alone() {
     let (first, second) = (read(&one), read(&other));
     assert!(eventually(SOON, || servers.iter().all(|server| entries(server) == ('r', 2))));
     assert!(!can_write(&one) && !can_write(&other));
-    assert_eq!(first.unlock().unwrap(), Some(ReleaseOutcome::Released));
+    assert_eq!(first.unlock().unwrap(), ReleaseOutcome::Released);
     assert!(!can_write(&one));
     drop(second);
     // A node that ran that too late would be without the writer.
     assert!(eventually(SOON, || servers.iter().all(|server| entries(server).1 == 0)));
     assert!(can_write(&one));
-    let guard = one.write_timeout(SOON).unwrap().expect("the lock is free");
+    let guard = one.write.lock_timeout(SOON).unwrap().expect("the lock is free");
     assert!(eventually(SOON, || servers.iter().all(|server| entries(server) == ('w', 1))));
     assert!(!can_read(&one) && !can_read(&other) && !can_write(&other) && !can_write(&one));
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
@@ -104,16 +105,16 @@ fn a_reader_that_has_gone_costs_its_own_time_and_no_more() {
     let [dead, alive, writer] = [(); 3].map(|()| client(&servers));
     let begun = Instant::now();
     // Its program crashes.
-    drop(dead.rw_mutex("k").ttl(TTL).read().unwrap().detach().unwrap());
-    let guard = read(&alive.rw_mutex("k").ttl(LONG_TTL));
+    drop(dead.read_mutex("k").ttl(TTL).lock().unwrap().detach().unwrap());
+    let guard = read(&Sides::of(&alive, "k").ttl(LONG_TTL));
     assert_eq!(guard.extend(LONG_TTL * 2).unwrap(), ExtendOutcome::Extended);
     drop(guard);
     // An extension and an end of another reader change nothing about it: neither more nor less.
-    let writer = writer.rw_mutex("k").ttl(TTL);
+    let writer = Sides::of(&writer, "k").ttl(TTL);
     if begun.elapsed() < TTL / 2 {
         assert!(!can_write(&writer));
     }
-    assert!(writer.write_timeout(SOON).unwrap().is_some());
+    assert!(writer.write.lock_timeout(SOON).unwrap().is_some());
     assert!(begun.elapsed() >= TTL * 98 / 100, "{:?}", begun.elapsed());
     assert!(begun.elapsed() < TTL * 3, "{:?}", begun.elapsed());
 }
@@ -122,12 +123,12 @@ fn a_reader_that_has_gone_costs_its_own_time_and_no_more() {
 fn the_end_of_an_early_reader_does_not_cut_others_short() {
     let servers = Server::several(3).unwrap();
     let [early, late, writer] = [(); 3].map(|()| client(&servers));
-    let guard = read(&late.rw_mutex("k").ttl(LONG_TTL));
-    drop(early.rw_mutex("k").ttl(Duration::from_millis(50)).read().unwrap().detach().unwrap());
+    let guard = read(&Sides::of(&late, "k").ttl(LONG_TTL));
+    drop(early.read_mutex("k").ttl(Duration::from_millis(50)).lock().unwrap().detach().unwrap());
     thread::sleep(Duration::from_millis(100));
     assert!(!can_write(&long(&writer)));
     assert!(!guard.remaining().is_zero());
-    assert_eq!(guard.unlock().unwrap(), Some(ReleaseOutcome::Released), "its entry is there");
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released, "its entry is there");
 }
 
 #[test]
@@ -138,7 +139,7 @@ fn a_writer_that_waits_keeps_new_readers_out_and_gets_its_turn() {
     assert!(!can_write(&long(&writer)));
     assert!(can_read(&long(&other)), "an attempt that does not wait keeps no reader out");
     thread::scope(|scope| {
-        let writes = scope.spawn(|| long(&writer).write().unwrap());
+        let writes = scope.spawn(|| long(&writer).write.lock().unwrap());
         assert!(eventually(SOON, || servers.iter().all(is_marked)));
         let until = Instant::now() + AT_ONCE;
         while Instant::now() < until {
@@ -163,10 +164,10 @@ fn a_writer_that_gives_up_lets_readers_in() {
     let [reader, other, writer] = [(); 3].map(|()| client(&servers));
     let guard = read(&long(&reader));
     let second = thread::scope(|scope| {
-        let writes = scope.spawn(|| long(&writer).write_timeout(Duration::from_millis(500)).unwrap().is_none());
+        let writes = scope.spawn(|| long(&writer).write.lock_timeout(Duration::from_millis(500)).unwrap().is_none());
         assert!(eventually(SOON, || servers.iter().all(is_marked)));
         let reads =
-            scope.spawn(|| (long(&other).read_timeout(SOON).unwrap().expect("no writer waits"), Instant::now()));
+            scope.spawn(|| (long(&other).read.lock_timeout(SOON).unwrap().expect("no writer waits"), Instant::now()));
         assert!(writes.join().unwrap());
         let given_up = Instant::now();
         let (second, had) = reads.join().unwrap();
@@ -183,7 +184,7 @@ fn a_writer_that_gives_up_lets_readers_in() {
 fn a_writer_waits_no_longer_than_for_the_readers_that_were_there() {
     let servers = Server::several(3).unwrap();
     let readers = [(); 3].map(|()| client(&servers));
-    let writer = client(&servers).rw_mutex("k").ttl(TTL);
+    let writer = Sides::of(&client(&servers), "k").ttl(TTL);
     let until = Instant::now() + Duration::from_secs(2);
     let mut longest = Duration::ZERO;
     thread::scope(|scope| {
@@ -191,15 +192,15 @@ fn a_writer_waits_no_longer_than_for_the_readers_that_were_there() {
             for _ in 0..2 {
                 // There is always a reader, and some crash.
                 scope.spawn(|| {
-                    let mutex = client.rw_mutex("k").ttl(TTL);
+                    let mutex = Sides::of(client, "k").ttl(TTL);
                     for round in 0.. {
                         if Instant::now() >= until {
                             break;
                         }
-                        let Some(guard) = mutex.read_timeout(SOON).unwrap() else { continue };
+                        let Some(guard) = mutex.read.lock_timeout(SOON).unwrap() else { continue };
                         thread::sleep(Duration::from_millis(20));
                         if round % 20 == 7 {
-                            drop(guard.detach());
+                            drop(guard.detach().unwrap());
                         }
                     }
                 });
@@ -207,7 +208,7 @@ fn a_writer_waits_no_longer_than_for_the_readers_that_were_there() {
         }
         while Instant::now() < until {
             let begun = Instant::now();
-            let guard = writer.write().unwrap();
+            let guard = writer.write.lock().unwrap();
             longest = longest.max(begun.elapsed());
             drop(guard);
             thread::sleep(Duration::from_millis(10));
@@ -232,7 +233,7 @@ fn a_writer_becomes_a_reader_without_another_writer_in_between() {
     assert!(guard.remaining() > LONG_TTL);
     drop(guard);
     assert!(!can_write(&one));
-    assert_eq!(second.unlock().unwrap(), Some(ReleaseOutcome::Released));
+    assert_eq!(second.unlock().unwrap(), ReleaseOutcome::Released);
     assert!(eventually(SOON, || can_write(&one)));
 }
 
@@ -250,11 +251,11 @@ fn a_downgrade_holds_while_a_node_hangs_and_reaches_it_with_the_next_extension()
         server.resume().unwrap();
     }
     assert!(eventually(SOON, || servers.iter().all(|server| entries(server) == ('r', 1))), "they run it now");
-    assert!(eventually(SOON, || other.try_read().is_ok_and(|guard| guard.is_some())));
+    assert!(eventually(SOON, || other.read.try_lock().is_ok_and(|guard| guard.is_some())));
     drop(guard);
     // A lock that has ended is none.
-    let mutex = client(&servers).rw_mutex("other").ttl(Duration::from_millis(30));
-    let guard = mutex.write().unwrap();
+    let mutex = Sides::of(&client(&servers), "other").ttl(Duration::from_millis(30));
+    let guard = mutex.write.lock().unwrap();
     thread::sleep(Duration::from_millis(40));
     assert_eq!(guard.downgrade().unwrap_err().kind(), ErrorKind::LeaseLost);
 }
@@ -299,7 +300,7 @@ fn the_65th_program_finds_the_lock_held() {
     }
     assert!(!can_read(&mutex));
     thread::scope(|scope| {
-        let reads = scope.spawn(|| mutex.read().unwrap());
+        let reads = scope.spawn(|| mutex.read.lock().unwrap());
         queues::has_entries([&server], KEY, 1);
         queues::has_channels([&server], 1);
         assert_eq!(ask(&server, &["release", &format!("{:040x}", 7)]), Answer::Number(2), "the one that waits is told");
@@ -312,19 +313,18 @@ fn the_65th_program_finds_the_lock_held() {
 fn a_lease_of_a_reader_or_a_writer_goes_on_elsewhere() {
     let servers = Server::several(3).unwrap();
     let [one, other] = [client(&servers), client(&servers)];
-    let text = write(&long(&one)).detach().into_text();
-    let lease = || text.expose().parse::<Lease>().unwrap();
-    assert_eq!(other.attach(lease()).unwrap_err().kind(), ErrorKind::Config);
-    assert_eq!(long(&other).attach_read(lease()).unwrap_err().kind(), ErrorKind::Config);
-    let guard = long(&other).attach_write(lease()).unwrap();
+    let text = write(&long(&one)).detach().unwrap().into_text();
+    assert_eq!(text.expose().parse::<Lease>().unwrap_err().kind(), ErrorKind::Config);
+    assert_eq!(text.expose().parse::<Lease<Read>>().unwrap_err().kind(), ErrorKind::Config);
+    let guard = long(&other).write.attach(text.expose().parse().unwrap()).unwrap();
     assert!(!can_read(&long(&one)));
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     let text = read(&long(&one)).detach().unwrap().into_text();
-    let lease = || text.expose().parse::<Lease>().unwrap();
-    assert_eq!(long(&other).attach_write(lease()).unwrap_err().kind(), ErrorKind::Config);
-    let guard = long(&other).attach_read(lease()).unwrap();
+    assert_eq!(text.expose().parse::<Lease<Write>>().unwrap_err().kind(), ErrorKind::Config);
+    // A client attaches it without the name.
+    let guard = other.attach(text.expose().parse::<Lease<Read>>().unwrap()).unwrap();
     assert!(!can_write(&long(&one)) && can_read(&long(&one)));
-    assert_eq!(guard.unlock().unwrap(), Some(ReleaseOutcome::Released));
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     assert!(eventually(SOON, || can_write(&long(&one))));
 }
 
@@ -332,13 +332,13 @@ fn a_lease_of_a_reader_or_a_writer_goes_on_elsewhere() {
 fn a_watched_reader_is_extended_and_reports_its_loss() {
     let mut servers = Server::several(3).unwrap();
     let [one, other] = [(); 2].map(|()| builder(&servers).node_timeout(NODE_TIMEOUT).build().unwrap());
-    let mutex = one.rw_mutex("k").ttl(TTL).watchdog(Watchdog::new());
-    let guard = mutex.read().unwrap();
+    let mutex = Sides::of(&one, "k").ttl(TTL).watchdog(Watchdog::new());
+    let guard = mutex.read.lock().unwrap();
     let lost = guard.lost().unwrap();
     servers[0].kill();
     let until = Instant::now() + TTL * 2;
     while Instant::now() < until && lost.is_empty() {
-        assert!(!can_write(&other.rw_mutex("k").ttl(TTL)) || guard.remaining().is_zero());
+        assert!(!can_write(&Sides::of(&other, "k").ttl(TTL)) || guard.remaining().is_zero());
         thread::sleep(Duration::from_millis(20));
     }
     servers[1].kill();
@@ -351,8 +351,9 @@ fn nodes_without_scripts_say_so() {
     for binary in binaries().unwrap() {
         let server = Server::plan().binary(binary).arguments(&["--rename-command", "EVAL", ""]).start().unwrap();
         let mutex = long(&client([&server]));
-        let fenced = mutex.clone().fenced().try_write().map(drop);
-        for error in [mutex.try_read().map(drop), mutex.try_write().map(drop), fenced].map(Result::unwrap_err) {
+        let fenced = mutex.clone().fenced().write.try_lock().map(drop);
+        for error in [mutex.read.try_lock().map(drop), mutex.write.try_lock().map(drop), fenced].map(Result::unwrap_err)
+        {
             assert_eq!(causes(&error), [(server.address(), Phase::Reply, Cause::NoScripts)]);
         }
     }
@@ -362,13 +363,13 @@ fn nodes_without_scripts_say_so() {
             assert_eq!(server.command(&words).unwrap(), Answer::Text("OK".into()));
             long(&client_of([format!("redis://locker:secret@{}", server.address())]))
         };
-        let error = user(&["~*", "+@all", "-eval", "-evalsha"]).try_read().unwrap_err();
+        let error = user(&["~*", "+@all", "-eval", "-evalsha"]).read.try_lock().unwrap_err();
         assert_eq!(causes(&error)[0].2, Cause::NoScripts);
         let mutex = user(&["~quorumlock-rw:*", "+eval", "+evalsha", "+get", "+set", "+del", "+pexpire", "+time"]);
         for _ in 0..3 {
             drop(write(&mutex).downgrade().unwrap());
             assert!(eventually(SOON, || can_write(&mutex)));
-            drop(mutex.clone().fenced().write_timeout(SOON).unwrap().unwrap().downgrade().unwrap());
+            drop(mutex.clone().fenced().write.lock_timeout(SOON).unwrap().unwrap().downgrade().unwrap());
             assert!(eventually(SOON, || can_write(&mutex)));
         }
     }
@@ -382,7 +383,7 @@ fn the_script_goes_by_its_hash_and_what_others_have_written_is_left_alone() {
         let mutex = long(&client([&server]));
         for text in ["junk", "w 1", "r 1:2", "q x", "w 1 2 q 3", &format!("r 1:{} q", "a".repeat(40))] {
             server.command(&["SET", KEY, text]).unwrap();
-            let error = mutex.try_read().unwrap_err();
+            let error = mutex.read.try_lock().unwrap_err();
             assert_eq!(causes(&error)[0].2, Cause::UnexpectedValue);
             assert_eq!(value(&server, KEY).as_deref(), Some(text));
         }
@@ -398,9 +399,9 @@ fn full_memory_costs_nothing_that_is_held() {
         let (first, second) = (read(&one), read(&other));
         server.command(&["CONFIG", "SET", "maxmemory", "1"]).unwrap();
         assert_eq!(first.extend(LONG_TTL * 2).unwrap(), ExtendOutcome::Extended);
-        assert_eq!(second.unlock().unwrap(), Some(ReleaseOutcome::Released), "one entry is left");
-        assert_eq!(causes(&long(&client([&server])).try_read().unwrap_err())[0].2, Cause::OutOfMemory);
-        assert_eq!(first.unlock().unwrap(), Some(ReleaseOutcome::Released));
+        assert_eq!(second.unlock().unwrap(), ReleaseOutcome::Released, "one entry is left");
+        assert_eq!(causes(&long(&client([&server])).read.try_lock().unwrap_err())[0].2, Cause::OutOfMemory);
+        assert_eq!(first.unlock().unwrap(), ReleaseOutcome::Released);
         server.command(&["CONFIG", "SET", "maxmemory", "0"]).unwrap();
     }
 }
@@ -412,11 +413,11 @@ fn a_plain_lock_does_not_get_into_its_keys() {
     let error = client.mutex(KEY).try_lock().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Config);
     assert!(error.to_string().contains("read-write"), "{error}");
-    assert_eq!(long(&client).resource(), "k");
+    assert_eq!((long(&client).read.name(), long(&client).write.name()), ("k", "k"));
     let (plain, guard) = (client.mutex("k").try_lock().unwrap(), write(&long(&client)));
     assert!(plain.is_some(), "another lock");
     drop(guard);
-    let waits = |mutex: &RwMutex| mutex.write_with(&Wait::timeout(Duration::ZERO)).unwrap().is_some();
+    let waits = |mutex: &Sides| mutex.write.lock_with(&Wait::timeout(Duration::ZERO)).unwrap().is_some();
     assert!(eventually(SOON, || waits(&long(&client))));
 }
 
@@ -432,10 +433,12 @@ fn a_node_that_answers_nonsense_costs_no_lock() {
         let urls = || servers.iter().map(Server::url).chain([fake.url()]);
         let [mutex, other] = [(); 2].map(|()| long(&client_of(urls())));
         thread::scope(|scope| {
-            scope.spawn(|| (0..5).for_each(|_| drop(other.write_timeout(SOON).unwrap().expect("two nodes are well"))));
+            scope.spawn(|| {
+                (0..5).for_each(|_| drop(other.write.lock_timeout(SOON).unwrap().expect("two nodes are well")))
+            });
             for _ in 0..5 {
-                drop(mutex.read_timeout(SOON).unwrap().expect("two nodes are well"));
-                drop(mutex.write_timeout(SOON).unwrap().expect("so they are").downgrade());
+                drop(mutex.read.lock_timeout(SOON).unwrap().expect("two nodes are well"));
+                drop(mutex.write.lock_timeout(SOON).unwrap().expect("so they are").downgrade());
             }
         });
         gone_for_good(&servers, KEY);

@@ -5,6 +5,7 @@ use crate::capi::library::{BUILD_LIMIT, Running, root};
 use crate::clients::{SOON, client_of, gone_for_good, take};
 use crate::support::server::{Answer, Server};
 use quorumlock::event::Event;
+use quorumlock::kind::Any;
 use quorumlock::{ExtendOutcome, Mutex, Observer, Redlock, ReleaseOutcome};
 use std::fs;
 use std::path::Path;
@@ -74,14 +75,14 @@ fn user_of(server: &Server) -> String {
 }
 
 /// Takes, extends and releases a lock, hears of a release by another client, and is heard.
-fn goes_through_a_life(url: &str, make: fn(&Redlock) -> Mutex) {
+fn goes_through_a_life(url: &str, make: fn(&Redlock) -> Mutex<Any>) {
     let refusals = Arc::new(Refusals::default());
     let client = || {
         let patient = Redlock::builder().node(url).node_timeout(Duration::from_secs(1)).observer(Arc::clone(&refusals));
         patient.retry_delay(Duration::from_secs(50), Duration::from_secs(50)).build().unwrap()
     };
     let (ours, theirs) = (client(), client());
-    let mut guard = take(&make(&theirs));
+    let guard = take(&make(&theirs));
     thread::scope(|scope| {
         let waiting = scope.spawn(|| make(&ours).lock_timeout(SOON * 2).unwrap().map(|guard| guard.unlock().unwrap()));
         thread::sleep(Duration::from_millis(300));
@@ -102,16 +103,16 @@ fn the_printed_user_may_do_all_that_plain_fenced_and_fair_locks_need() {
         return assert!(!is_valkey, "channels are a part of access control lists since Redis 6.2");
     }
     let url = user_of(&server[0]);
-    goes_through_a_life(&url, |client| client.mutex("orders/42").ttl(Duration::from_secs(30)));
-    goes_through_a_life(&url, |client| client.mutex("orders/42").ttl(Duration::from_secs(30)).fenced().into());
-    goes_through_a_life(&url, |client| client.mutex("orders/42").ttl(Duration::from_secs(30)).fair());
-    goes_through_a_life(&url, |client| client.mutex("orders/42").ttl(Duration::from_secs(30)).fenced().fair().into());
+    goes_through_a_life(&url, |client| client.mutex("orders/42").ttl(Duration::from_secs(30)).erase());
+    goes_through_a_life(&url, |client| client.mutex("orders/42").ttl(Duration::from_secs(30)).fenced().erase());
+    goes_through_a_life(&url, |client| client.mutex("orders/42").ttl(Duration::from_secs(30)).fair().erase());
+    goes_through_a_life(&url, |client| client.mutex("orders/42").ttl(Duration::from_secs(30)).fenced().fair().erase());
     let set = client_of([&url]).mutex_set(["orders/42", "orders/43"]);
     drop(set.lock().unwrap());
     gone_for_good(&server, "orders/42");
     // It is kept to that.
     let client = client_of([url]);
-    for resource in [client.mutex("others"), client.mutex("others").fenced().into()] {
+    for resource in [client.mutex("others").erase(), client.mutex("others").fenced().erase()] {
         let error = resource.try_lock().unwrap_err().to_string();
         assert!(error.contains("the user may not use this key ("), "{error}");
     }

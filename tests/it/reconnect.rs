@@ -265,7 +265,7 @@ fn a_connection_that_was_closed_a_moment_ago_costs_no_attempt_and_no_extension()
             thread::sleep(Duration::from_millis(2));
         };
         let failed = (0..30).filter(|number| {
-            let Ok(Some(mut guard)) = long_lock(&client, &format!("k{number}")).try_lock() else { return true };
+            let Ok(Some(guard)) = long_lock(&client, &format!("k{number}")).try_lock() else { return true };
             let is_extended = closes_at == "EVAL" || {
                 closed();
                 matches!(guard.extend(LONG), Ok(ExtendOutcome::Extended))
@@ -290,7 +290,7 @@ fn an_attempt_that_was_not_written_when_its_connection_ended_is_written_to_anoth
     // Releases go by the hash of their script from now on.
     assert!(take(&long_lock(&client, "first")).unlock().is_ok());
     let guards: Vec<_> = (0..3000).map(|number| take(&long_lock(&client, &format!("{number:0500}")))).collect();
-    let mut held = take(&long_lock(&client, "held"));
+    let held = take(&long_lock(&client, "held"));
     // The releases fill the socket.
     proxy.stall(Direction::ToServer);
     drop(guards);

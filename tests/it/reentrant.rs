@@ -7,15 +7,14 @@ use crate::support::process::eventually;
 use crate::support::server::Server;
 use quorumlock::event::Event;
 use quorumlock::{
-    ErrorKind, ExtendOutcome, Observer, Owner, Redlock, ReentrantGuard, ReentrantMutex, ReentrantOutcome,
-    ReleaseOutcome, Wait, Watchdog,
+    ErrorKind, ExtendOutcome, Observer, Owner, Redlock, ReentrantGuard, ReentrantMutex, ReleaseOutcome, Wait, Watchdog,
 };
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-const RELEASED: ReentrantOutcome = ReentrantOutcome::Ended(ReleaseOutcome::Released);
-const EXPIRED: ReentrantOutcome = ReentrantOutcome::Ended(ReleaseOutcome::Expired);
+const RELEASED: ReleaseOutcome = ReleaseOutcome::Released;
+const EXPIRED: ReleaseOutcome = ReleaseOutcome::Expired;
 /// A lease that a test waits for to end.
 const SHORT: Duration = Duration::from_millis(300);
 
@@ -35,7 +34,7 @@ fn a_thousand_levels_are_one_acquisition_and_one_release() {
     for left in (1..1000).rev() {
         // In no particular order.
         let guard = guards.swap_remove(left / 2);
-        assert_eq!(guard.unlock().unwrap(), ReentrantOutcome::StillHeld(left));
+        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::StillHeld(left));
     }
     assert!(servers.iter().all(|server| value(server, "k").is_some()));
     assert_eq!(guards.pop().unwrap().unlock().unwrap(), RELEASED);
@@ -54,7 +53,7 @@ fn an_owner_is_a_thread_or_an_object_and_excludes_all_others() {
     let mine = take(&mutex);
     // The plain lock of the same thread, an owner of the same thread, another client.
     assert!(client.mutex("k").try_lock().unwrap().is_none());
-    assert!(mutex.try_lock_as(&request).unwrap().is_none());
+    assert!(mutex.lock_as(&request, &Wait::timeout(Duration::ZERO)).unwrap().is_none());
     assert!(take_elsewhere(&servers).is_none());
     // The system gives the identity of a thread that has ended to the next.
     for _ in 0..20 {
@@ -64,18 +63,20 @@ fn an_owner_is_a_thread_or_an_object_and_excludes_all_others() {
     assert_eq!(mine.unlock().unwrap(), RELEASED);
 
     let first = mutex.lock_as(&request, &Wait::unlimited()).unwrap().unwrap();
-    assert!(mutex.try_lock().unwrap().is_none() && mutex.try_lock_as(&other).unwrap().is_none());
+    assert!(
+        mutex.try_lock().unwrap().is_none() && mutex.lock_as(&other, &Wait::timeout(Duration::ZERO)).unwrap().is_none()
+    );
     let (request, second) = thread::scope(|threads| {
         let taken = threads.spawn(|| {
             let request = request;
-            let second = mutex.try_lock_as(&request).unwrap().unwrap();
+            let second = mutex.lock_as(&request, &Wait::timeout(Duration::ZERO)).unwrap().unwrap();
             (request, second)
         });
         taken.join().unwrap()
     });
     drop(first);
     assert_eq!(thread::spawn(move || second.unlock().unwrap()).join().unwrap(), RELEASED);
-    assert!(mutex.try_lock_as(&request).unwrap().is_some());
+    assert!(mutex.lock_as(&request, &Wait::timeout(Duration::ZERO)).unwrap().is_some());
 }
 
 fn take_elsewhere(servers: &[Server]) -> Option<quorumlock::MutexGuard> {
@@ -90,7 +91,7 @@ fn two_clients_and_two_resources_are_different_locks() {
     assert!(reentrant(&two, LONG_TTL).try_lock().unwrap().is_none());
     let others: Vec<_> = (0..100).map(|n| one.mutex(format!("k{n}")).reentrant().lock().unwrap()).collect();
     drop(others);
-    assert_eq!(take(&reentrant(&one, LONG_TTL)).unlock().unwrap(), ReentrantOutcome::StillHeld(1));
+    assert_eq!(take(&reentrant(&one, LONG_TTL)).unlock().unwrap(), ReleaseOutcome::StillHeld(1));
     drop(guard);
     assert!(reentrant(&two, LONG_TTL).lock_timeout(SOON).unwrap().is_some());
 }
@@ -122,7 +123,7 @@ fn a_longer_time_to_live_extends_first_and_a_shorter_one_changes_nothing() {
                 let remaining = guard.remaining();
                 assert_eq!(remaining > outer_ttl, extends, "{case}: {remaining:?}");
                 assert!(remaining > outer_ttl / 2, "{case}: {remaining:?}");
-                assert_eq!(guard.unlock().unwrap(), ReentrantOutcome::StillHeld(depth), "{case}");
+                assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::StillHeld(depth), "{case}");
             }
             Err(error) => {
                 assert!(!has_quorum && extends, "{case}: {error}");
@@ -174,7 +175,7 @@ fn a_lock_that_the_nodes_lost_is_lost_at_every_level() {
     assert!(matches!(inner.extend(LONG_TTL), Ok(ExtendOutcome::Lost)));
     assert!(lost.recv_timeout(SOON).is_ok());
     assert_eq!(mutex.try_lock().unwrap_err().kind(), ErrorKind::LeaseLost);
-    assert_eq!(inner.unlock().unwrap(), ReentrantOutcome::StillHeld(1));
+    assert_eq!(inner.unlock().unwrap(), ReleaseOutcome::StillHeld(1));
     assert_eq!(outer.unlock().unwrap(), EXPIRED);
 }
 

@@ -62,7 +62,7 @@ fn a_node_that_refuses_every_lock_is_rejected_until_it_serves_again() {
         let journal = Arc::new(Journal::default());
         let client = builder(&servers).observer(Arc::clone(&journal)).build().unwrap();
         becomes(&client, NodeState::Voting);
-        let mut held = take(&long_lock(&client, "held"));
+        let held = take(&long_lock(&client, "held"));
         servers[0].command(ail).unwrap();
         becomes(&client, NodeState::Rejected(cause));
         assert_eq!(client.nodes().unwrap()[0].last_fault().map(|fault| fault.cause()), Some(cause));

@@ -67,7 +67,7 @@ fn a_node_with_a_false_run_id_that_refuses_does_not_prevent_a_lock() {
         let genuine = if number < CLIENTS / 2 { servers[0].url() } else { far.url() };
         let client = client_of_urls([genuine, servers[1].url()], &fake, number);
         for _ in 0..2 {
-            let mut guard = long_lock(&client, "k").try_lock().unwrap().expect("a majority is free");
+            let guard = long_lock(&client, "k").try_lock().unwrap().expect("a majority is free");
             assert_eq!(guard.extend(Duration::from_secs(30)).unwrap(), ExtendOutcome::Extended, "{:?}", client.nodes());
             assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released, "{:?}", client.nodes());
         }

@@ -158,7 +158,7 @@ fn a_durable_node_counts_at_once_and_has_its_keys() {
     let theirs = build(format!("{}?durable=true", server[0].url())).build().unwrap();
     assert!(client.nodes().unwrap()[0].is_durable() && theirs.nodes().unwrap()[0].is_durable());
     acquaint(&theirs);
-    let mut guard = take(&client.mutex(KEY));
+    let guard = take(&client.mutex(KEY));
     server[0].restart().unwrap();
     assert!(eventually(SOON, || matches!(theirs.mutex(KEY).try_lock(), Ok(None))), "it is still held");
     assert!(eventually(SOON, || guard.extend(MAX_TTL).unwrap() == ExtendOutcome::Extended));
@@ -214,7 +214,7 @@ fn an_extension_does_not_count_on_a_restarted_node_even_where_it_finds_its_key()
     let mut servers = Server::several(3).unwrap();
     let client = builder(&servers).build().unwrap();
     acquaint(&client);
-    let mut guard = take(&client.mutex(KEY).ttl(SOON * 6));
+    let guard = take(&client.mutex(KEY).ttl(SOON * 6));
     assert!(eventually(SOON, || servers.iter().all(|server| value(server, KEY).is_some())));
     servers[2].restart().unwrap();
     let is_repaired = || {

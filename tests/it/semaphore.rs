@@ -26,7 +26,7 @@ fn semaphore(client: &Redlock, permits: usize) -> Semaphore {
 
 #[track_caller]
 fn take(semaphore: &Semaphore) -> Permit {
-    semaphore.try_acquire().expect("enough nodes answer").expect("a permit is left")
+    semaphore.try_lock().expect("enough nodes answer").expect("a permit is left")
 }
 
 fn slots(permits: &[Permit]) -> Vec<usize> {
@@ -48,10 +48,10 @@ fn permits_are_slots_and_a_slot_is_an_ordinary_lock() {
     assert_eq!((here.name(), here.permits()), (NAME, 3));
     let mut permits = vec![take(&here), take(&there), take(&here)];
     assert_eq!(slots(&permits), [0, 1, 2]);
-    assert!(here.try_acquire().unwrap().is_none() && there.try_acquire().unwrap().is_none());
+    assert!(here.try_lock().unwrap().is_none() && there.try_lock().unwrap().is_none());
     for permit in &permits {
         let key = format!("{NAME}#{}", permit.slot());
-        assert_eq!(permit.resource(), key);
+        assert_eq!(permit.name(), key);
         // On a majority: an attempt of the other client may have kept it from the third node.
         let has_key = |server: &&Server| value(server, &key).is_some();
         assert!(servers.iter().filter(has_key).count() >= 2, "{key}");
@@ -61,7 +61,7 @@ fn permits_are_slots_and_a_slot_is_an_ordinary_lock() {
     // What one client gives back, the other one gets.
     let freed = permits.remove(1);
     let slot = freed.slot();
-    assert_eq!(freed.release().unwrap(), ReleaseOutcome::Released);
+    assert_eq!(freed.unlock().unwrap(), ReleaseOutcome::Released);
     permits.push(take(&here));
     assert_eq!(permits[2].slot(), slot);
     // A plain lock of a slot is a permit less.
@@ -69,7 +69,7 @@ fn permits_are_slots_and_a_slot_is_an_ordinary_lock() {
     let lock = long_lock(&theirs, &format!("{NAME}#1")).lock().unwrap();
     assert_eq!(slots(&[take(&here), take(&here)]), [0, 2]);
     let both = [take(&here), take(&here)];
-    assert!(here.try_acquire().unwrap().is_none());
+    assert!(here.try_lock().unwrap().is_none());
     drop((lock, both));
     (0..3).for_each(|slot| gone_for_good(&servers, &format!("{NAME}#{slot}")));
 }
@@ -79,17 +79,17 @@ fn a_number_of_permits_or_a_name_that_cannot_be_used_is_refused() {
     let servers = Server::several(1).unwrap();
     let client = client(&servers);
     for permits in [0, 257, usize::MAX] {
-        let error = client.semaphore(NAME, permits).try_acquire().unwrap_err();
+        let error = client.semaphore(NAME, permits).try_lock().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Config);
         assert!(error.to_string().contains("it must have 1 to 256"), "{error}");
     }
-    assert_eq!(client.semaphore("", 1).acquire().unwrap_err().kind(), ErrorKind::Config);
-    assert_eq!(client.semaphore(NAME, 1).ttl(LONG_TTL * 9).acquire().unwrap_err().kind(), ErrorKind::Config);
+    assert_eq!(client.semaphore("", 1).lock().unwrap_err().kind(), ErrorKind::Config);
+    assert_eq!(client.semaphore(NAME, 1).ttl(LONG_TTL * 9).lock().unwrap_err().kind(), ErrorKind::Config);
     assert_eq!(calls(&servers[0], "set"), 0);
     let all = client.semaphore(NAME, 256);
     let permits: Vec<Permit> = (0..256).map(|_| take(&all)).collect();
     assert_eq!(slots(&permits), (0..256).collect::<Vec<_>>());
-    assert!(all.try_acquire().unwrap().is_none());
+    assert!(all.try_lock().unwrap().is_none());
 }
 
 #[test]
@@ -98,15 +98,15 @@ fn of_different_numbers_the_largest_counts() {
     let (mine, theirs) = (client(&servers), client(&servers));
     let (few, many) = (semaphore(&mine, 2), semaphore(&theirs, 3));
     let mut permits: Vec<Permit> = (0..2).map(|_| take(&few)).collect();
-    assert!(few.try_acquire().unwrap().is_none());
+    assert!(few.try_lock().unwrap().is_none());
     permits.push(take(&many));
-    assert!(many.try_acquire().unwrap().is_none() && semaphore(&mine, 3).try_acquire().unwrap().is_none());
+    assert!(many.try_lock().unwrap().is_none() && semaphore(&mine, 3).try_lock().unwrap().is_none());
     assert_eq!(slots(&permits), [0, 1, 2]);
     // What those that know of more hold is not given out among fewer.
     permits.retain(|permit| permit.slot() == 2);
     assert_eq!((take(&few).slot() < 2, slots(&permits)), (true, vec![2]));
     permits.extend([take(&few), take(&many)]);
-    assert!(few.try_acquire().unwrap().is_none() && many.try_acquire().unwrap().is_none());
+    assert!(few.try_lock().unwrap().is_none() && many.try_lock().unwrap().is_none());
 }
 
 /// The round trips of each acquisition.
@@ -132,7 +132,7 @@ fn an_uncrowded_permit_takes_one_round_trip_and_a_crowded_one_three_at_most() {
     let held: Vec<Permit> = (0..8).map(|_| take(&here)).collect();
     drop(held);
     for _ in 0..8 {
-        assert_eq!(take(&here).release().unwrap(), ReleaseOutcome::Released);
+        assert_eq!(take(&here).unlock().unwrap(), ReleaseOutcome::Released);
     }
     // One SET is the note that each node of a new deployment gets.
     assert_eq!((all(), &*trips.0.lock().unwrap()), ([17, 0, 0], &vec![1; 16]));
@@ -146,10 +146,10 @@ fn an_uncrowded_permit_takes_one_round_trip_and_a_crowded_one_three_at_most() {
         let mut others: Vec<Permit> = (0..8).map(|_| take(&semaphore(&theirs, 8))).collect();
         let left = others.swap_remove(round % 8);
         let slot = left.slot();
-        assert_eq!(left.release().unwrap(), ReleaseOutcome::Released);
+        assert_eq!(left.unlock().unwrap(), ReleaseOutcome::Released);
         let permit = take(&here);
         assert_eq!(permit.slot(), slot);
-        assert_eq!(permit.release().unwrap(), ReleaseOutcome::Released);
+        assert_eq!(permit.unlock().unwrap(), ReleaseOutcome::Released);
         drop(others);
         theirs.flush_releases(SOON).unwrap();
     }
@@ -170,8 +170,8 @@ fn a_slot_that_a_minority_of_nodes_still_has_is_free() {
     servers[1].command(&["SET", "permits#1", "x"]).unwrap();
     let patience = Duration::from_millis(50);
     // All without expiry: that is never freed.
-    assert!(here.acquire_timeout(patience).unwrap().is_none());
-    assert_eq!(here.acquire_timeout(SOON).unwrap_err().kind(), ErrorKind::Unavailable);
+    assert!(here.lock_timeout(patience).unwrap().is_none());
+    assert_eq!(here.lock_timeout(SOON).unwrap_err().kind(), ErrorKind::Unavailable);
 }
 
 #[test]
@@ -179,45 +179,45 @@ fn a_permit_is_a_guard() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
     let short = client.semaphore(NAME, 2).ttl(Duration::from_secs(5));
-    let mut permit = short.acquire().unwrap();
+    let permit = short.lock().unwrap();
     assert!(permit.remaining() > Duration::from_secs(4) && permit.ensure(Duration::from_secs(6)).is_err());
     assert_eq!(permit.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
-    let key = permit.resource().to_owned();
+    let key = permit.name().to_owned();
     assert!(permit.remaining() > Duration::from_secs(50) && left(&servers[0], &key).unwrap() > Duration::from_secs(50));
     assert!(format!("{permit:?}").contains(&key) && permit.lost().unwrap().try_recv().is_err());
     // A lease of the slot's lock: the permit stays out until it is given back.
-    let lease = permit.detach();
-    let other = short.acquire().unwrap();
-    assert!(short.try_acquire().unwrap().is_none());
+    let lease = permit.detach().unwrap();
+    let other = short.lock().unwrap();
+    assert!(short.try_lock().unwrap().is_none());
     assert_eq!(client.attach(lease).unwrap().unlock().unwrap(), ReleaseOutcome::Released);
-    drop(short.try_acquire().unwrap().unwrap());
+    drop(short.try_lock().unwrap().unwrap());
     drop(other);
 
     let watched = client.semaphore("watched", 1).ttl(Duration::from_millis(300)).watchdog(Watchdog::new());
-    let permit = watched.acquire().unwrap();
+    let permit = watched.lock().unwrap();
     thread::sleep(Duration::from_millis(900));
-    assert!(short.permits() == 2 && watched.try_acquire().unwrap().is_none(), "it is extended");
+    assert!(short.permits() == 2 && watched.try_lock().unwrap().is_none(), "it is extended");
     let (sender, receiver) = std::sync::mpsc::channel();
     permit.on_lost(move || sender.send(()).unwrap()).unwrap();
     servers.iter().for_each(|server| drop(server.command(&["FLUSHALL"]).unwrap()));
     receiver.recv_timeout(SOON).unwrap();
-    assert_eq!(permit.release().unwrap(), ReleaseOutcome::Expired);
+    assert_eq!(permit.unlock().unwrap(), ReleaseOutcome::Expired);
 
     // Two in a time, however short they work.
     let rate = client.semaphore("rate", 2).ttl(LONG_TTL).min_hold(Duration::from_secs(30));
     (0..2).for_each(|_| drop(take(&rate)));
-    assert!(rate.try_acquire().unwrap().is_none());
+    assert!(rate.try_lock().unwrap().is_none());
 }
 
 #[test]
 fn a_permit_whose_lease_has_ended_is_another_threads_though_it_is_not_dropped() {
     let servers = Server::several(3).unwrap();
     let short = client(&servers).semaphore(NAME, 1).ttl(Duration::from_millis(200));
-    let stale = short.acquire().unwrap();
-    let fresh = short.clone().ttl(LONG_TTL).acquire_timeout(SOON).unwrap().unwrap();
+    let stale = short.lock().unwrap();
+    let fresh = short.clone().ttl(LONG_TTL).lock_timeout(SOON).unwrap().unwrap();
     assert!(stale.remaining().is_zero() && !fresh.remaining().is_zero());
     drop(stale);
-    assert!(short.try_acquire().unwrap().is_none(), "the stale one has given nothing back");
+    assert!(short.try_lock().unwrap().is_none(), "the stale one has given nothing back");
     drop(fresh);
     drop(take(&short));
 }
@@ -230,7 +230,7 @@ fn a_waiting_thread_gets_the_permit_that_any_thread_of_its_client_releases() {
     let mut held: Vec<Permit> = (0..3).map(|_| take(&here)).collect();
     thread::scope(|threads| {
         for round in 0..6 {
-            let waiting = threads.spawn(|| (here.acquire().unwrap(), Instant::now()));
+            let waiting = threads.spawn(|| (here.lock().unwrap(), Instant::now()));
             thread::sleep(Duration::from_millis(20));
             let freed = held.remove(round % 3);
             let (slot, at) = (freed.slot(), Instant::now());
@@ -256,7 +256,7 @@ fn threads_of_a_client_get_permits_in_their_order() {
         for number in 0..6 {
             let (here, order) = (&here, &order);
             threads.spawn(move || {
-                let permit = here.acquire().unwrap();
+                let permit = here.lock().unwrap();
                 order.lock().unwrap().push(number);
                 thread::sleep(Duration::from_millis(30));
                 drop(permit);
@@ -279,7 +279,7 @@ fn a_release_of_any_slot_by_another_program_ends_the_wait() {
         // On a busy machine one of three.
         let is_quick = (0..3).any(|_| {
             thread::scope(|threads| {
-                let waiting = threads.spawn(|| (here.acquire().unwrap(), Instant::now()));
+                let waiting = threads.spawn(|| (here.lock().unwrap(), Instant::now()));
                 // It has asked again after it had subscribed, and asks in a second unless it is told.
                 thread::sleep(Duration::from_millis(300));
                 let index = held.iter().position(|permit| permit.slot() == slot).unwrap();
@@ -289,7 +289,7 @@ fn a_release_of_any_slot_by_another_program_ends_the_wait() {
                 let (permit, had_at) = waiting.join().unwrap();
                 assert_eq!(permit.slot(), slot);
                 drop(permit);
-                held.push(there.acquire().unwrap());
+                held.push(there.lock().unwrap());
                 had_at - at < Duration::from_millis(60)
             })
         });
@@ -306,10 +306,10 @@ fn the_release_of_a_lease_of_a_permit_ends_the_wait() {
         let [theirs, other] = [(); 2].map(|()| client(&servers));
         let mine = builder(&servers).place_lease(place_lease).build().unwrap();
         let held = take(&semaphore(&theirs, 2));
-        let lease = take(&semaphore(&theirs, 2)).detach();
+        let lease = take(&semaphore(&theirs, 2)).detach().unwrap();
         let lease = if is_text { lease.into_text().expose().parse().unwrap() } else { lease };
         thread::scope(|threads| {
-            let waiting = threads.spawn(|| (semaphore(&mine, 2).acquire_timeout(SOON * 2).unwrap(), Instant::now()));
+            let waiting = threads.spawn(|| (semaphore(&mine, 2).lock_timeout(SOON * 2).unwrap(), Instant::now()));
             queues::has_entries(&servers, &format!("quorumlock-permits:{NAME}"), 1);
             queues::has_channels(&servers, 1);
             thread::sleep(Duration::from_millis(100));
@@ -334,7 +334,8 @@ fn a_waiter_asks_seldom_while_nothing_happens() {
     let cancel = CancelHandle::new();
     thread::scope(|threads| {
         // One of them asks for all.
-        let waiting: Vec<_> = (0..8).map(|_| threads.spawn(|| here.acquire_cancellable(&cancel))).collect();
+        let waiting: Vec<_> =
+            (0..8).map(|_| threads.spawn(|| here.lock_with(&Wait::unlimited().cancelled_by(&cancel)))).collect();
         // All of them have asked, and the first one is subscribed.
         thread::sleep(Duration::from_millis(500));
         let before = asked();
@@ -356,14 +357,14 @@ fn a_wait_ends_at_its_limit_and_a_call_that_does_not_wait_at_once() {
     let (here, there) = (semaphore(&client(&servers), 2), semaphore(&client(&servers), 2));
     let held = [take(&there), take(&here)];
     let begun = Instant::now();
-    assert!(here.acquire_timeout(Duration::from_millis(300)).unwrap().is_none());
+    assert!(here.lock_timeout(Duration::from_millis(300)).unwrap().is_none());
     assert!(begun.elapsed() >= Duration::from_millis(300) && begun.elapsed() < SOON);
-    assert!(here.acquire_with(&Wait::timeout(Duration::ZERO)).unwrap().is_none());
+    assert!(here.lock_with(&Wait::timeout(Duration::ZERO)).unwrap().is_none());
     let cancelled = CancelHandle::new();
     cancelled.cancel();
-    assert_eq!(here.acquire_cancellable(&cancelled).unwrap_err().kind(), ErrorKind::Cancelled);
+    assert_eq!(here.lock_with(&Wait::unlimited().cancelled_by(&cancelled)).unwrap_err().kind(), ErrorKind::Cancelled);
     drop(held);
-    drop(here.acquire_cancellable(&CancelHandle::new()).unwrap());
+    drop(here.lock_with(&Wait::unlimited().cancelled_by(&CancelHandle::new())).unwrap());
 }
 
 #[test]
@@ -373,7 +374,7 @@ fn that_this_program_has_all_permits_is_known_to_each_of_its_threads() {
     let held = [take(&here), take(&here)];
     thread::scope(|threads| {
         let waits: Vec<_> =
-            (0..3).map(|_| threads.spawn(|| here.acquire_timeout(Duration::from_millis(50)).unwrap())).collect();
+            (0..3).map(|_| threads.spawn(|| here.lock_timeout(Duration::from_millis(50)).unwrap())).collect();
         assert!(waits.into_iter().all(|wait| wait.join().unwrap().is_none()));
     });
     drop(held);
@@ -390,7 +391,7 @@ fn many_threads_of_one_client_never_have_more_than_there_are() {
                 let semaphore = semaphore(&client, 4);
                 let end = Instant::now() + Duration::from_secs(1);
                 while Instant::now() < end {
-                    let permit = semaphore.acquire().unwrap();
+                    let permit = semaphore.lock().unwrap();
                     most.fetch_max(inside.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                     thread::yield_now();
                     inside.fetch_sub(1, Ordering::SeqCst);

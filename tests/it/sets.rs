@@ -8,6 +8,7 @@ use crate::clients::{LONG_TTL, SOON, builder, calls, client, gone_for_good, left
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
 use quorumlock::event::Event;
+use quorumlock::kind::Set;
 use quorumlock::{ErrorKind, ExtendOutcome, Lease, MutexSet, Observer, Redlock, ReleaseOutcome, SetGuard, Watchdog};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -27,9 +28,9 @@ fn a_set_holds_all_its_resources_with_one_value_and_one_end() {
     let servers = Server::several(3).unwrap();
     let (mine, theirs) = (client(&servers), client(&servers));
     let mutex = set(&mine, &["b", "a", "c", "a"]);
-    assert_eq!(mutex.resources().collect::<Vec<_>>(), ["a", "b", "c"]);
+    assert_eq!(mutex.names().collect::<Vec<_>>(), ["a", "b", "c"]);
     let guard = take(&mutex);
-    assert_eq!(guard.resources().collect::<Vec<_>>(), ["a", "b", "c"]);
+    assert_eq!(guard.names().collect::<Vec<_>>(), ["a", "b", "c"]);
     assert!(guard.remaining() > LONG_TTL / 2 && guard.ensure(LONG_TTL / 2).is_ok());
     for server in &servers {
         assert!(eventually(SOON, || value(server, "c").is_some()));
@@ -56,7 +57,7 @@ fn a_set_of_one_is_the_lock_of_one() {
     let guard = take(&set(&client, &["a", "a"]));
     // The other one is the note that each node of a new deployment gets.
     assert_eq!(calls(&server, "set"), 2);
-    let lease = guard.detach();
+    let lease = guard.detach().unwrap();
     assert_eq!(client.attach(lease).unwrap().unlock().unwrap(), ReleaseOutcome::Released);
 }
 
@@ -66,7 +67,7 @@ fn names_that_cannot_be_used_are_refused_without_asking_a_node() {
     let client = client([&server]);
     let many: Vec<String> = (0..65).map(|number| format!("k{number}")).collect();
     let long = "x".repeat(4097);
-    let lease = take(&set(&client, &["a", "b"])).detach();
+    let lease = take(&set(&client, &["a", "b"])).detach().unwrap();
     let unusable = [
         client.mutex_set(Vec::<&str>::new()),
         client.mutex_set(&many),
@@ -90,13 +91,13 @@ fn a_set_is_handed_over_as_a_whole() {
     let servers = Server::several(3).unwrap();
     let (mine, theirs) = (client(&servers), client(&servers));
     let names = ["orders/1", "orders, 2:%"];
-    let text = take(&set(&mine, &names)).detach().into_text();
-    let lease = || text.expose().parse::<Lease>().unwrap();
+    let text = take(&set(&mine, &names)).detach().unwrap().into_text();
+    let lease = || text.expose().parse::<Lease<Set>>().unwrap();
     assert_eq!(lease().keys().collect::<Vec<_>>(), ["orders, 2:%", "orders/1"]);
     for other in [&names[..1], &["orders/1", "another"], &["orders, 2:%", "orders/1", "orders/3"]] {
         assert_eq!(set(&theirs, other).attach(lease()).unwrap_err().kind(), ErrorKind::Config, "{other:?}");
     }
-    let mut guard = set(&theirs, &names).attach(lease()).unwrap();
+    let guard = set(&theirs, &names).attach(lease()).unwrap();
     assert_eq!(guard.extend(LONG_TTL * 2).unwrap(), ExtendOutcome::Extended);
     assert!(names.iter().all(|key| left(&servers[0], key).unwrap() > LONG_TTL));
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
@@ -149,7 +150,7 @@ fn a_set_stands_for_as_long_as_it_is_to_stand_at_least() {
 #[test]
 fn a_node_that_has_lost_one_key_gets_it_again() {
     let servers = Server::several(3).unwrap();
-    let mut guard = take(&set(&client(&servers), &["a", "b"]));
+    let guard = take(&set(&client(&servers), &["a", "b"]));
     assert!(eventually(SOON, || servers.iter().all(|server| value(server, "b").is_some())));
     servers[0].command(&["DEL", "b"]).unwrap();
     assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
@@ -165,7 +166,7 @@ fn a_set_that_has_lost_one_key_on_a_quorum_is_lost() {
     for how in ["extend", "watchdog", "unlock"] {
         let mutex = client(&servers).mutex_set(["a", "b"]).ttl(ttl);
         let mutex = if how == "watchdog" { mutex.watchdog(Watchdog::new()) } else { mutex };
-        let mut guard = take(&mutex);
+        let guard = take(&mutex);
         assert!(eventually(SOON, || servers.iter().all(|server| value(server, "b").is_some())));
         servers[..2].iter().for_each(|server| assert_eq!(server.command(&["DEL", "b"]).unwrap(), Answer::Number(1)));
         match how {

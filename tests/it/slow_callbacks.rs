@@ -3,6 +3,7 @@
 use crate::clients::{SOON, builder, client, gone_for_good, long_lock, take};
 use crate::support::process::eventually;
 use crate::support::server::Server;
+use crate::support::sides::Sides;
 use quorumlock::event::Event;
 use quorumlock::{ErrorKind, ExtendOutcome, Mutex, Observer, Owner, RwReadGuard, Wait};
 use std::sync::Arc;
@@ -62,7 +63,7 @@ fn a_guard_that_is_returned_is_valid_however_slow_an_observer_is() {
         assert!(eventually(SOON, || losses() == count));
         assert_eq!(slow.gave_up.load(Ordering::Relaxed), 0);
     }
-    let permit = client.semaphore(KEY, 2).ttl(TTL).try_acquire();
+    let permit = client.semaphore(KEY, 2).ttl(TTL).try_lock();
     assert_eq!(permit.expect_err("the lease has ended").kind(), ErrorKind::Unavailable);
     gone_for_good(&servers, KEY);
     gone_for_good(&servers, "slow#0");
@@ -75,7 +76,7 @@ fn a_guard_that_took_an_extension_is_valid_too() {
     let servers = Server::several(3).unwrap();
     let slow = Slow::over(|event| matches!(event, Event::Extended(_)));
     let client = builder(&servers).observer(slow).build().unwrap();
-    let written = client.rw_mutex(KEY).ttl(TTL).write().unwrap();
+    let written = client.write_mutex(KEY).ttl(TTL).lock().unwrap();
     assert_eq!(written.downgrade().expect_err("the lease has ended").kind(), ErrorKind::LeaseLost);
     let reentrant = client.mutex(KEY).ttl(TTL).reentrant();
     let outer = reentrant.lock().unwrap();
@@ -120,8 +121,8 @@ fn what_looks_at_a_shared_lock_does_not_wait_for_an_extension() {
     let servers = Server::several(3).unwrap();
     let (stopping, has_begun, go_on) = Stopping::new();
     let client = builder(&servers).observer(Arc::clone(&stopping)).build().unwrap();
-    let readers = client.rw_mutex(KEY).ttl(SOON);
-    let (one, other): (RwReadGuard, RwReadGuard) = (readers.read().unwrap(), readers.read().unwrap());
+    let readers = Sides::of(&client, KEY).ttl(SOON);
+    let (one, other): (RwReadGuard, RwReadGuard) = (readers.read.lock().unwrap(), readers.read.lock().unwrap());
     let (owner, reentrant) = (Owner::new(), long_lock(&client, "reentrant").reentrant());
     let level = || reentrant.lock_as(&owner, &Wait::unlimited()).unwrap().unwrap();
     let (outer, inner) = (level(), level());
@@ -143,8 +144,8 @@ fn what_looks_at_a_shared_lock_does_not_wait_for_an_extension() {
 fn what_looks_at_a_shared_lock_does_not_wait_for_nodes() {
     let servers = Server::several(3).unwrap();
     let client = builder(&servers).node_timeout(SOON / 2).build().unwrap();
-    let readers = client.rw_mutex(KEY).ttl(SOON * 2);
-    let (one, other) = (readers.read().unwrap(), readers.read().unwrap());
+    let readers = Sides::of(&client, KEY).ttl(SOON * 2);
+    let (one, other) = (readers.read.lock().unwrap(), readers.read.lock().unwrap());
     servers.iter().for_each(|server| server.pause().unwrap());
     let extending = thread::spawn(move || (one.extend(SOON * 6), one));
     let mut looks = 0;

@@ -29,7 +29,7 @@ fn a_wait_with_a_limit_ends_no_later_than_its_limit() {
         let mutex = long_lock(&mine, resource);
         for limit in [1, 10, 60, 150].map(Duration::from_millis) {
             let waits: [&dyn Fn() -> quorumlock::Result<Option<MutexGuard>>; 3] =
-                [&|| mutex.lock_timeout(limit), &|| mutex.lock_deadline(Instant::now() + limit), &|| {
+                [&|| mutex.lock_timeout(limit), &|| mutex.lock_with(&Wait::deadline(Instant::now() + limit)), &|| {
                     mutex.lock_with(&Wait::timeout(limit))
                 }];
             for wait in waits {
@@ -103,7 +103,7 @@ fn one_attempt_never_sleeps() {
         let attempts: [&dyn Fn() -> bool; 3] = [
             &|| mutex.try_lock().unwrap().is_none(),
             &|| mutex.lock_timeout(Duration::ZERO).unwrap().is_none(),
-            &|| mutex.lock_deadline(past).unwrap().is_none(),
+            &|| mutex.lock_with(&Wait::deadline(past)).unwrap().is_none(),
         ];
         for attempt in attempts {
             // Many of them, so that sleeping for the shortest delay would show.
@@ -119,7 +119,10 @@ fn one_attempt_takes_what_is_free() {
     let past = Instant::now();
     for _ in 0..10 {
         assert_eq!(mutex.lock_timeout(Duration::ZERO).unwrap().unwrap().unlock().unwrap(), ReleaseOutcome::Released);
-        assert_eq!(mutex.lock_deadline(past).unwrap().unwrap().unlock().unwrap(), ReleaseOutcome::Released);
+        assert_eq!(
+            mutex.lock_with(&Wait::deadline(past)).unwrap().unwrap().unlock().unwrap(),
+            ReleaseOutcome::Released
+        );
     }
 }
 
@@ -283,7 +286,7 @@ fn several_waits_with_one_deadline_end_at_it() {
         let deadline = Instant::now() + LATE;
         thread::scope(|scope| {
             for _ in 0..3 {
-                scope.spawn(|| assert!(long_lock(&client, "k").lock_deadline(deadline).is_err()));
+                scope.spawn(|| assert!(long_lock(&client, "k").lock_with(&Wait::deadline(deadline)).is_err()));
             }
         });
         thread::sleep(deadline.saturating_duration_since(Instant::now()));

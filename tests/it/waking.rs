@@ -189,7 +189,7 @@ fn lateness(servers: &[Server], is_fenced: bool) -> Duration {
     let ttl = Duration::from_millis(600);
     let take = |client: Redlock, ttl| {
         let mutex = client.mutex("k").ttl(ttl);
-        if is_fenced { mutex.fenced().into() } else { mutex }.lock().unwrap()
+        if is_fenced { mutex.fenced().erase() } else { mutex.erase() }.lock().unwrap()
     };
     let mut holder = Child::fork(End::Vanish, |parent| {
         let client = client(servers);

@@ -201,7 +201,7 @@ fn runs_out(guard: &MutexGuard) -> Instant {
 fn extensions_by_hand_and_by_a_watchdog_get_along() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
-    let mut guard = take(&watched(&client, TTL));
+    let guard = take(&watched(&client, TTL));
     // From now on it is extended for this long.
     assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
     assert!(guard.remaining() > LONG_TTL / 2);
@@ -234,7 +234,7 @@ fn a_shorter_time_by_hand_holds_though_a_renewal_was_under_way() {
         let urls = proxies.iter().map(Proxy::url).chain([servers[4].url()]);
         let (long, short, node_timeout) = (Duration::from_millis(1500), Duration::from_secs(1), NODE_TIMEOUT * 4);
         let client = Redlock::builder().nodes(urls).node_timeout(node_timeout).build().unwrap();
-        let mut guard = take(&client.mutex(KEY).ttl(long).watchdog(Watchdog::new().max_extensions(1)));
+        let guard = take(&client.mutex(KEY).ttl(long).watchdog(Watchdog::new().max_extensions(1)));
         assert!(eventually(SOON, || servers.iter().all(|server| value(server, KEY).is_some())));
         servers[4].pause().unwrap();
         assert!(eventually(SOON, || extensions(&servers[..4]) >= 4), "no renewal");

@@ -3,16 +3,12 @@
 
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::lock_kind::Access;
-use crate::api::client::Client;
 use crate::api::guard::MutexGuard;
-use crate::api::guard::shared::SharedGuards;
+use crate::api::held::Held;
+use crate::api::kind::{Any, Fenced, Read, Slot, Write};
 use crate::api::mutex::Mutex;
-use crate::api::mutex::read_write::fenced::FencedRwMutex;
-use crate::api::mutex::read_write::{RwMutex, RwReadGuard, RwWriteGuard};
 use crate::api::redlock::Redlock;
-use crate::api::semaphore::Semaphore;
-use crate::api::semaphore::permit::Permit;
-use crate::api::wait::CancelHandle;
+use crate::api::wait::Wait;
 use crate::api::watchdog::Watchdog;
 use crate::engine::local_queue::HoldId;
 use crate::events::error::Result;
@@ -21,11 +17,9 @@ use crate::events::release::ReleaseOutcome;
 use crate::kernel::with;
 use crate::keys;
 use crate::plan::SHARED_KEY;
-use crate::protocol::lock_key::LockKey;
 use crate::waits::{self, Awaited, SHARED};
 use crossbeam_channel::Receiver;
 use quorumlock::FencingToken;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// How many permits the semaphores have.
@@ -80,47 +74,52 @@ impl Sort {
 
 /// What a thread calls for.
 pub(crate) enum Lock {
-    Alone(Mutex),
-    Read(RwMutex),
-    Write(RwMutex),
-    FencedWrite(FencedRwMutex),
-    Permit(Semaphore),
+    Alone(Mutex<Any>),
+    Read(Mutex<Read>),
+    Write(Mutex<Write>),
+    FencedWrite(Mutex<Fenced<Write>>),
+    Permit(Mutex<Slot>),
 }
 
 /// What it gets.
 pub(crate) enum Guard {
-    Alone(MutexGuard),
-    Read(RwReadGuard),
-    Write(RwWriteGuard),
-    Permit(Permit),
+    Alone(MutexGuard<Any>),
+    Read(MutexGuard<Read>),
+    Write(MutexGuard<Write>),
+    FencedWrite(MutexGuard<Fenced<Write>>),
+    Permit(MutexGuard<Slot>),
+}
+
+/// Does the same with a lock, or a guard, of any kind.
+macro_rules! any {
+    ($type:ident, $of:expr, $each:ident => $what:expr) => {
+        match $of {
+            $type::Alone($each) => $what,
+            $type::Read($each) => $what,
+            $type::Write($each) => $what,
+            $type::FencedWrite($each) => $what,
+            $type::Permit($each) => $what,
+        }
+    };
 }
 
 impl Lock {
-    /// The lock of a name. `reads`: where the leases to read are.
-    pub(crate) fn of(client: &Client, reads: &Arc<SharedGuards>, name: usize, sort: Sort) -> Lock {
-        let (redlock, text) = (Redlock::new(client.clone()), format!("r{name}"));
-        let shared = || RwMutex::new(client.clone(), Arc::clone(reads), &text);
+    /// The lock of a name.
+    pub(crate) fn of(redlock: &Redlock, name: usize, sort: Sort) -> Lock {
+        let text = format!("r{name}");
         let mutex = || redlock.mutex(&text);
+        let may_be_fair = || with(|world| waits::publishes(world.current_client()));
         match sort {
-            Sort::Plain => Lock::Alone(mutex()),
-            Sort::Fair if with(|world| waits::publishes(world.current_client())) => Lock::Alone(mutex().fair()),
-            Sort::Fair => Lock::Alone(mutex()),
-            Sort::Fenced => Lock::Alone(mutex().fenced().into()),
-            Sort::FencedFair if with(|world| waits::publishes(world.current_client())) => {
-                Lock::Alone(mutex().fenced().fair().into())
-            }
-            Sort::FencedFair => Lock::Alone(mutex().fenced().into()),
-            Sort::Read => Lock::Read(shared()),
-            Sort::Write => Lock::Write(shared()),
-            Sort::FencedWrite => Lock::FencedWrite(shared().fenced()),
+            Sort::Fair if may_be_fair() => Lock::Alone(mutex().fair().erase()),
+            Sort::Plain | Sort::Fair => Lock::Alone(mutex().erase()),
+            Sort::FencedFair if may_be_fair() => Lock::Alone(mutex().fenced().fair().erase()),
+            Sort::Fenced | Sort::FencedFair => Lock::Alone(mutex().fenced().erase()),
+            Sort::Read => Lock::Read(redlock.read_mutex(text)),
+            Sort::Write => Lock::Write(redlock.write_mutex(text)),
+            Sort::FencedWrite => Lock::FencedWrite(redlock.write_mutex(text).fenced()),
             Sort::Permit => Lock::Permit(redlock.semaphore(format!("s{name}"), PERMITS)),
-            Sort::Set => Lock::set(client, name),
+            Sort::Set => Lock::Alone(redlock.mutex_set([text.as_str(), SHARED_KEY]).erase()),
         }
-    }
-
-    /// The lock of a resource and the one that all sets share.
-    pub(crate) fn set(client: &Client, resource: usize) -> Lock {
-        Lock::Alone(Mutex::of_key(client.clone(), LockKey::of("", [format!("r{resource}").as_str(), SHARED_KEY])))
     }
 
     pub(crate) fn ttl(self, ttl: Duration) -> Lock {
@@ -129,7 +128,7 @@ impl Lock {
             Lock::Read(mutex) => Lock::Read(mutex.ttl(ttl)),
             Lock::Write(mutex) => Lock::Write(mutex.ttl(ttl)),
             Lock::FencedWrite(mutex) => Lock::FencedWrite(mutex.ttl(ttl)),
-            Lock::Permit(permits) => Lock::Permit(permits.ttl(ttl)),
+            Lock::Permit(mutex) => Lock::Permit(mutex.ttl(ttl)),
         }
     }
 
@@ -139,48 +138,54 @@ impl Lock {
             Lock::Read(mutex) => Lock::Read(mutex.watchdog(watchdog)),
             Lock::Write(mutex) => Lock::Write(mutex.watchdog(watchdog)),
             Lock::FencedWrite(mutex) => Lock::FencedWrite(mutex.watchdog(watchdog)),
-            Lock::Permit(permits) => Lock::Permit(permits.watchdog(watchdog)),
+            Lock::Permit(mutex) => Lock::Permit(mutex.watchdog(watchdog)),
         }
     }
 
     pub(crate) fn try_lock(&self) -> Result<Option<Guard>> {
-        Ok(match self {
-            Lock::Alone(mutex) => mutex.try_lock()?.map(Guard::Alone),
-            Lock::Read(mutex) => mutex.try_read()?.map(Guard::Read),
-            Lock::Write(mutex) => mutex.try_write()?.map(Guard::Write),
-            Lock::FencedWrite(mutex) => mutex.try_write()?.map(|guard| Guard::Write(guard.into())),
-            Lock::Permit(permits) => permits.try_acquire()?.map(Guard::Permit),
-        })
+        any!(Lock, self, mutex => Ok(mutex.try_lock()?.map(Guard::from)))
     }
 
     pub(crate) fn lock(&self) -> Result<Guard> {
-        match self {
-            Lock::Alone(mutex) => mutex.lock().map(Guard::Alone),
-            Lock::Read(mutex) => mutex.read().map(Guard::Read),
-            Lock::Write(mutex) => mutex.write().map(Guard::Write),
-            Lock::FencedWrite(mutex) => mutex.write().map(|guard| Guard::Write(guard.into())),
-            Lock::Permit(permits) => permits.acquire().map(Guard::Permit),
-        }
+        any!(Lock, self, mutex => mutex.lock().map(Guard::from))
     }
 
-    pub(crate) fn lock_cancellable(&self, cancel: &CancelHandle) -> Result<Guard> {
-        match self {
-            Lock::Alone(mutex) => mutex.lock_cancellable(cancel).map(Guard::Alone),
-            Lock::Read(mutex) => mutex.read_cancellable(cancel).map(Guard::Read),
-            Lock::Write(mutex) => mutex.write_cancellable(cancel).map(Guard::Write),
-            Lock::FencedWrite(mutex) => mutex.write_cancellable(cancel).map(|guard| Guard::Write(guard.into())),
-            Lock::Permit(permits) => permits.acquire_cancellable(cancel).map(Guard::Permit),
-        }
+    pub(crate) fn lock_with(&self, wait: &Wait) -> Result<Option<Guard>> {
+        any!(Lock, self, mutex => Ok(mutex.lock_with(wait)?.map(Guard::from)))
     }
 
     pub(crate) fn lock_timeout(&self, timeout: Duration) -> Result<Option<Guard>> {
-        Ok(match self {
-            Lock::Alone(mutex) => mutex.lock_timeout(timeout)?.map(Guard::Alone),
-            Lock::Read(mutex) => mutex.read_timeout(timeout)?.map(Guard::Read),
-            Lock::Write(mutex) => mutex.write_timeout(timeout)?.map(Guard::Write),
-            Lock::FencedWrite(mutex) => mutex.write_timeout(timeout)?.map(|guard| Guard::Write(guard.into())),
-            Lock::Permit(permits) => permits.acquire_timeout(timeout)?.map(Guard::Permit),
-        })
+        self.lock_with(&Wait::timeout(timeout))
+    }
+}
+
+impl From<MutexGuard<Any>> for Guard {
+    fn from(guard: MutexGuard<Any>) -> Guard {
+        Guard::Alone(guard)
+    }
+}
+
+impl From<MutexGuard<Read>> for Guard {
+    fn from(guard: MutexGuard<Read>) -> Guard {
+        Guard::Read(guard)
+    }
+}
+
+impl From<MutexGuard<Write>> for Guard {
+    fn from(guard: MutexGuard<Write>) -> Guard {
+        Guard::Write(guard)
+    }
+}
+
+impl From<MutexGuard<Fenced<Write>>> for Guard {
+    fn from(guard: MutexGuard<Fenced<Write>>) -> Guard {
+        Guard::FencedWrite(guard)
+    }
+}
+
+impl From<MutexGuard<Slot>> for Guard {
+    fn from(guard: MutexGuard<Slot>) -> Guard {
+        Guard::Permit(guard)
     }
 }
 
@@ -188,7 +193,8 @@ impl Guard {
     /// Of a lock to read: the attempt that it belongs to.
     pub(crate) fn reads_by(&self) -> Option<usize> {
         let Guard::Read(guard) = self else { return None };
-        let id = guard.lease().guard().hold_id();
+        let Held::Shared(share) = guard.held() else { return None };
+        let id = share.lock().held().hold_id();
         let is_it = |attempt: &usize| {
             let mut entropy = [0; OwnerToken::ENTROPY];
             entropy[..8].copy_from_slice(&keys::beginning(*attempt));
@@ -203,47 +209,39 @@ impl Guard {
     }
 
     pub(crate) fn remaining(&self) -> Duration {
-        match self {
-            Guard::Alone(guard) => guard.remaining(),
-            Guard::Read(guard) => guard.remaining(),
-            Guard::Write(guard) => guard.remaining(),
-            Guard::Permit(permit) => permit.remaining(),
-        }
+        any!(Guard, self, guard => guard.remaining())
     }
 
-    pub(crate) fn fencing_token(&self) -> Option<FencingToken> {
+    pub(crate) fn fence(&self) -> Option<FencingToken> {
         match self {
-            Guard::Alone(guard) => guard.fencing_token(),
-            Guard::Read(_) | Guard::Permit(_) => None,
-            Guard::Write(guard) => guard.fencing_token(),
+            Guard::Alone(guard) => guard.fence(),
+            Guard::FencedWrite(guard) => Some(guard.fence()),
+            Guard::Permit(_) | Guard::Read(_) | Guard::Write(_) => None,
         }
     }
 
     pub(crate) fn lost(&self) -> Result<Receiver<()>> {
+        any!(Guard, self, guard => guard.lost())
+    }
+
+    pub(crate) fn extend(&self, ttl: Duration) -> Result<ExtendOutcome> {
+        any!(Guard, self, guard => guard.extend(ttl))
+    }
+
+    pub(crate) fn is_writer(&self) -> bool {
+        matches!(self, Guard::FencedWrite(_) | Guard::Write(_))
+    }
+
+    /// Makes a writer a reader. Others stay what they are.
+    pub(crate) fn downgrade(self) -> Result<Guard> {
         match self {
-            Guard::Alone(guard) => guard.lost(),
-            Guard::Read(guard) => guard.lost(),
-            Guard::Write(guard) => guard.lost(),
-            Guard::Permit(permit) => permit.lost(),
+            Guard::Write(guard) => guard.downgrade().map(Guard::Read),
+            Guard::FencedWrite(guard) => guard.downgrade().map(Guard::Read),
+            other => Ok(other),
         }
     }
 
-    pub(crate) fn extend(&mut self, ttl: Duration) -> Result<ExtendOutcome> {
-        match self {
-            Guard::Alone(guard) => guard.extend(ttl),
-            Guard::Read(guard) => guard.extend(ttl),
-            Guard::Write(guard) => guard.extend(ttl),
-            Guard::Permit(permit) => permit.extend(ttl),
-        }
-    }
-
-    /// None when other threads share the lock.
-    pub(crate) fn unlock(self) -> Result<Option<ReleaseOutcome>> {
-        match self {
-            Guard::Alone(guard) => guard.unlock().map(Some),
-            Guard::Read(guard) => guard.unlock(),
-            Guard::Write(guard) => guard.unlock().map(Some),
-            Guard::Permit(permit) => permit.release().map(Some),
-        }
+    pub(crate) fn unlock(self) -> Result<ReleaseOutcome> {
+        any!(Guard, self, guard => guard.unlock())
     }
 }

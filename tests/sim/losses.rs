@@ -129,7 +129,7 @@ fn a_reply_that_no_thread_has_read_is_no_late_one() {
         let world = kernel::run(World::new(plan, Trace::silent()), || {
             kernel::spawn(0, || {
                 let redlock = clients::open(0);
-                let mut guard = redlock.mutex("r0").try_lock().unwrap().unwrap();
+                let guard = redlock.mutex("r0").try_lock().unwrap().unwrap();
                 kernel::sleep_until(3_100 * MILLISECOND);
                 assert_eq!(guard.extend(Duration::from_secs(5)).unwrap(), ExtendOutcome::Lost);
                 kernel::sleep_until(3_500 * MILLISECOND);

@@ -42,18 +42,18 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "no undo",
-        file: "api/mutex/attempts.rs",
+        file: "api/lock/attempts.rs",
         edits: &[(
-            "self.call.client.engine().undo(self.call.key(), attempt, departure, self.call.ttl.duration());",
+            "self.call.lock.client.engine().undo(self.call.key(), attempt, departure, self.call.ttl.duration());",
             "let _ = (attempt, departure);",
         )],
     },
     Mutant {
         name: "undo before the SET",
-        file: "api/mutex/attempts.rs",
+        file: "api/lock/attempts.rs",
         edits: &[
             (
-                "self.call.client.engine().undo(self.call.key(), attempt, departure, self.call.ttl.duration());",
+                "self.call.lock.client.engine().undo(self.call.key(), attempt, departure, self.call.ttl.duration());",
                 "let _ = (attempt, departure);",
             ),
             (
@@ -100,7 +100,7 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "token reused in a retry",
-        file: "api/mutex/attempts.rs",
+        file: "api/lock/attempts.rs",
         edits: &[(
             "let token = entropy::draw(&mut SysRng).map_err(|_| Error::entropy())?.labelled",
             "let draw = || entropy::draw(&mut SysRng).map_err(|_| Error::entropy());\n        let token = self.last.as_ref().map_or_else(draw, |(record, _)| Ok(record.token.clone()))?.labelled",
@@ -199,7 +199,7 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "failed extension releases",
-        file: "api/guard/mod.rs",
+        file: "api/held_lock/mod.rs",
         edits: &[(
             "            ExtendResult::Failed(causes) => {\n",
             "            ExtendResult::Failed(causes) => {\n                self.client.engine().post_release(self.release_at(now.lease, self.claim.reached), now.steady, None);\n",
@@ -207,7 +207,7 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "extended after the end, by hand",
-        file: "api/guard/mod.rs",
+        file: "api/held_lock/mod.rs",
         edits: &[("if count.is_extended() && old.is_valid(now) {", "if count.is_extended() {")],
     },
     Mutant {
@@ -227,15 +227,15 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "repair after expiry",
-        file: "api/guard/mod.rs",
+        file: "api/held_lock/mod.rs",
         edits: &[(
             "        let now = engine.lease_now();\n        if count.is_extended() && old",
-            "        let now = engine.lease_now();\n        if count.is_extended() && !old.is_valid(now) {\n            let repaired = engine.repair(&order, count.tally.absent());\n            self.claim.reached = self.claim.reached.union(repaired);\n        }\n        if count.is_extended() && old",
+            "        let now = engine.lease_now();\n        if count.is_extended() && !old.is_valid(now) {\n            let repaired = engine.repair(&order, count.tally.absent());\n            self.state.change(|state| state.reached = state.reached.union(repaired));\n        }\n        if count.is_extended() && old",
         )],
     },
     Mutant {
         name: "an extension counts from its answer",
-        file: "api/guard/mod.rs",
+        file: "api/held_lock/mod.rs",
         edits: &[("return if self.rely_on(start, ttl)", "return if self.rely_on(now, ttl)")],
     },
     Mutant {
@@ -248,11 +248,8 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a shortened lease is relied on",
-        file: "api/guard/mod.rs",
-        edits: &[
-            ("let ends_sooner = ttl.lease_from(begun).end() < self.lease().end();", "let ends_sooner = false;"),
-            ("if ttl.lease_from(start).end() < self.lease().end() && !self.rely_on(start, ttl) {", "if false {"),
-        ],
+        file: "api/held_lock/mod.rs",
+        edits: &[("if ttl.lease_from(start).end() < self.lease().end() && !self.rely_on(start, ttl) {", "if false {")],
     },
     Mutant {
         name: "a renewal overtakes an extension by hand",
@@ -304,7 +301,7 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "the outcome of a dropped guard is not reported",
-        file: "api/guard/mod.rs",
+        file: "api/held_lock/release.rs",
         edits: &[(
             "(was_valid, loss_reported || is_loss_found), self.held_at(now));",
             "(was_valid, loss_reported || is_loss_found), self.held_at(now)).filter(|_| was_valid);",
@@ -312,7 +309,7 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a queue timeout that reports nothing",
-        file: "api/mutex/account.rs",
+        file: "api/lock/account.rs",
         edits: &[(
             "            Ok(None) => None,\n",
             "            Ok(None) if self.attempts == 0 => return,\n            Ok(None) => None,\n",
@@ -320,7 +317,7 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a wait that is reported again after each attempt",
-        file: "api/mutex/account.rs",
+        file: "api/lock/account.rs",
         edits: &[(
             "std::mem::replace(&mut self.has_waited, true)",
             "std::mem::replace(&mut self.has_waited, self.attempts > 0)",
@@ -333,7 +330,7 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a cancelled call that reports nothing",
-        file: "api/mutex/account.rs",
+        file: "api/lock/account.rs",
         edits: &[(
             "            Err(error) => Some(error),\n",
             "            Err(error) if error.kind() == ErrorKind::Cancelled => return,\n            Err(error) => Some(error),\n",

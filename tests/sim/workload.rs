@@ -3,10 +3,8 @@
 
 use crate::algorithm::lock_kind::Access;
 use crate::api::client::Client;
-use crate::api::guard::shared::SharedGuards;
-use crate::api::mutex::read_write::RwWriteGuard;
 use crate::api::redlock::Redlock;
-use crate::api::wait::CancelHandle;
+use crate::api::wait::{CancelHandle, Wait};
 use crate::api::watchdog::Watchdog;
 use crate::clients::open_client;
 use crate::endings::{self, Ending};
@@ -21,7 +19,6 @@ use crate::plan::{MILLISECOND, SECOND};
 use crate::random::Random;
 use crate::waits::Awaited;
 use crate::world::World;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Longest that a thread holds a lock for its work.
@@ -33,14 +30,17 @@ pub(crate) fn begin() {
     for (client, count) in threads.into_iter().enumerate() {
         kernel::spawn(client, move || {
             sleep_until(with(|world| world.plan.clients[client].begins_at));
-            let (handle, reads) = (open_client(client), Arc::default());
+            let handle = open_client(client);
+            let sharing = Redlock::new(handle.clone());
             for place in 0..count {
-                let (handle, redlock) = (handle.clone(), Redlock::new(handle.clone()));
-                let reads = if with(|world| world.plan.shares_leases) { Arc::clone(&reads) } else { Arc::default() };
+                // Those that share leases to read have the same handle.
+                let shares_leases = with(|world| world.plan.shares_leases);
+                let redlock = if shares_leases { sharing.clone() } else { Redlock::new(handle.clone()) };
+                let handle = handle.clone();
                 let random = with(|world| world.random.fork(2));
                 let is_flooding = place > 0 && with(|world| world.plan.clients[client].callback > 0);
                 let flooding = is_flooding.then_some(place as u64);
-                kernel::spawn(client, move || Worker { handle, redlock, reads, random, flooding }.run());
+                kernel::spawn(client, move || Worker { handle, redlock, random, flooding }.run());
             }
         });
     }
@@ -49,8 +49,6 @@ pub(crate) fn begin() {
 struct Worker {
     handle: Client,
     redlock: Redlock,
-    /// The leases to read that it may share.
-    reads: Arc<SharedGuards>,
     random: Random,
     /// Takes this lock and drops it as fast as it can, so that there are many events.
     flooding: Option<u64>,
@@ -92,7 +90,7 @@ impl Worker {
         let ttl = self.random.pick(&ttls);
         let sort = self.draw_sort();
         let access = sort.access();
-        let mut mutex = Lock::of(&self.handle, &self.reads, resource, sort);
+        let mut mutex = Lock::of(&self.redlock, resource, sort);
         mutex = mutex.ttl(Duration::from_millis(ttl));
         let is_watched = self.random.once_in(watchdog_rarity);
         if is_watched {
@@ -130,7 +128,8 @@ impl Worker {
                     sleep_until(with(|world| world.now) + time);
                     handle.cancel();
                 });
-                let mut lock = || mutex.lock_cancellable(&cancel).map(Some);
+                let wait = Wait::unlimited().cancelled_by(&cancel);
+                let mut lock = || mutex.lock_with(&wait);
                 ("a wait that is cancelled", None, waiting(None, &mut lock))
             }
             _ => {
@@ -198,7 +197,7 @@ impl Worker {
     fn hold(&mut self, what: Taken, mut guard: Guard, ttl: u64, is_watched: bool, begun: (u64, u64)) {
         let at_first = remaining(&guard);
         let mut hold = holds::took(what, at_first, begun);
-        fences::given(hold, guard.fencing_token());
+        fences::given(hold, guard.fence());
         let longest = if is_watched { 5 * ttl } else { ttl + ttl / 4 } * MILLISECOND;
         let holds_on = with(|world| world.plan.clients[world.current_client()].holds_on) && !self.random.once_in(4);
         let length = match self.random.once_in(3) {
@@ -235,11 +234,9 @@ impl Worker {
             if !remaining.is_zero() {
                 kernel::may_be_interrupted();
                 with(|world| world.writes(hold));
-                if self.random.once_in(3)
-                    && let Guard::Write(writer) = guard
-                {
+                if self.random.once_in(3) && guard.is_writer() {
                     drop(lost.take());
-                    let Some((reader, reads)) = self.downgrade(hold, writer, what) else { return };
+                    let Some((reader, reads)) = self.downgrade(hold, guard, what) else { return };
                     (guard, hold, was_extended) = (reader, reads, true);
                     is_shared = with(|world| world.judge.holds[hold].is_shared);
                     continue;
@@ -250,7 +247,7 @@ impl Worker {
             }
             if self.random.once_in(extension_rarity) {
                 was_extended = true;
-                let is_lost = self.extend(hold, &mut guard, is_watched || is_shared);
+                let is_lost = self.extend(hold, &guard, is_watched || is_shared);
                 // Some ask for the channel of a loss that they know of.
                 if is_lost && lost.is_none() && self.random.once_in(2) {
                     lost = guard.lost().ok();
@@ -299,20 +296,19 @@ impl Worker {
         // With a watchdog, the loss may have been reported meanwhile, before the end by the clock.
         let is_in_force = !is_watched && !remaining.is_zero() && holds::end_of(Duration::ZERO) < end;
         with(|world| {
-            if is_in_force && matches!(outcome, Ok(Some(ReleaseOutcome::Expired))) {
+            if is_in_force && matches!(outcome, Ok(ReleaseOutcome::Expired)) {
                 world.check_loss(world.judge.holds[hold].token, "was released as expired");
             }
-            if !matches!(outcome, Ok(None)) {
-                let outcome = outcome.as_ref().ok().copied().flatten();
-                world.reported_unlock(world.judge.holds[hold].reported_as, outcome);
+            if !matches!(outcome, Ok(ReleaseOutcome::StillHeld(_))) {
+                world.reported_unlock(world.judge.holds[hold].reported_as, outcome.as_ref().ok().copied());
             }
             match outcome {
-                Ok(None) => world.saw("a guard of several that goes"),
-                Ok(Some(ReleaseOutcome::Released)) => {
+                Ok(ReleaseOutcome::StillHeld(_)) => world.saw("a guard of several that goes"),
+                Ok(ReleaseOutcome::Released) => {
                     world.saw("an unlock that says released");
                     world.said_released(hold, begun);
                 }
-                Ok(Some(ReleaseOutcome::Expired)) => world.saw("an unlock that says expired"),
+                Ok(ReleaseOutcome::Expired) => world.saw("an unlock that says expired"),
                 Err(_) => world.saw("an unlock that finds too few nodes"),
             }
             let allowed = world.plan.node_timeout;
@@ -322,7 +318,7 @@ impl Worker {
     }
 
     /// Makes a writer a reader. None when the lock was lost.
-    fn downgrade(&mut self, hold: usize, writer: RwWriteGuard, what: Taken) -> Option<(Guard, usize)> {
+    fn downgrade(&mut self, hold: usize, writer: Guard, what: Taken) -> Option<(Guard, usize)> {
         let token = with(|world| {
             world.saw("a writer that becomes a reader");
             world.gives_back(hold, true);
@@ -336,7 +332,6 @@ impl Worker {
         });
         match outcome {
             Ok(reader) => {
-                let reader = Guard::Read(reader);
                 let what = Taken { access: Access::Read, reads_by: Some((token, false)), ..what };
                 let hold = holds::took(what, remaining(&reader), (0, 0));
                 Some((reader, hold))
@@ -376,15 +371,17 @@ impl Worker {
     }
 
     /// Extends by hand. True when that finds the lock lost.
-    fn extend(&mut self, hold: usize, guard: &mut Guard, is_watched: bool) -> bool {
+    fn extend(&mut self, hold: usize, guard: &Guard, is_watched: bool) -> bool {
         let ttl = {
             let ttls = with(|world| world.plan.ttls_of(world.current_client()).to_vec());
             let longest = self.random.pick(&ttls);
             if self.random.once_in(4) { self.random.between(longest / 2, longest).max(4) } else { longest }
         };
-        let old_end = (!is_watched).then(|| holds::end_of(remaining(guard)));
-        // No later than the lease that is asked for: a shorter one counts at once.
-        let new_end = holds::end_of(Duration::from_millis(ttl / 2));
+        let left = remaining(guard);
+        let old_end = (!is_watched).then(|| holds::end_of(left));
+        // A lease that lasts for so long already is left as it is, and nothing is sent. The watchdog may have extended
+        // it meanwhile.
+        let may_suffice = is_watched || left * 2 > Duration::from_millis(ttl);
         holds::will_change(hold);
         with(|world| {
             let (now, client) = (world.now, world.current_client());
@@ -400,14 +397,13 @@ impl Worker {
         with(|world| {
             let (now, client) = (world.now, world.current_client());
             world.trace.note(now, || format!("client {client}: extension by hand for {ttl} ms: {outcome:?}"));
-            if let (Ok(outcome), Guard::Alone(_) | Guard::Write(_)) = (&outcome, &*guard) {
+            if let (Ok(outcome), false) = (&outcome, may_suffice || matches!(guard, Guard::Read(_))) {
                 world.reported_extend(reported_as, reported, outcome);
             }
             match &outcome {
                 Ok(ExtendOutcome::Extended) => {
                     world.saw("an extension by hand that succeeds");
-                    // A lease that lasts for so long already is left as it is.
-                    if !matches!(guard, Guard::Read(_)) {
+                    if !may_suffice && !matches!(guard, Guard::Read(_)) {
                         world.said_extended(hold, begun);
                     }
                 }
@@ -421,7 +417,7 @@ impl Worker {
             world.took_time("extend", begun, allowed, pauses);
         });
         if let (Ok(ExtendOutcome::Lost), Some(old_end)) = (&outcome, old_end)
-            && holds::end_of(Duration::ZERO) < old_end.min(new_end)
+            && holds::end_of(Duration::ZERO) < old_end
         {
             with(|world| world.check_loss(world.judge.holds[hold].token, "could not be extended"));
         }
@@ -441,7 +437,7 @@ impl Worker {
         sleep_until(fault_time);
         let deadline = fault_time + patience;
         let sort = self.draw_sort();
-        let mutex = || Lock::of(&self.handle, &self.reads, 0, sort).ttl(Duration::from_millis(ttl));
+        let mutex = || Lock::of(&self.redlock, 0, sort).ttl(Duration::from_millis(ttl));
         let taken = |guard: &Guard, reads_by| Taken {
             resource: sort.resource(0) + guard.slot(),
             is_set: sort == Sort::Set,
@@ -458,7 +454,7 @@ impl Worker {
             match outcome {
                 Ok(Some(guard)) => {
                     let hold = holds::took(taken(&guard, shares.0), remaining(&guard), begun);
-                    fences::given(hold, guard.fencing_token());
+                    fences::given(hold, guard.fence());
                     with(|world| world.gives_back(hold, true));
                     drop(guard);
                     with(|world| {
@@ -498,13 +494,12 @@ impl Worker {
             match outcome {
                 Ok(Some(guard)) => {
                     let hold = holds::took(taken(&guard, shares.0), remaining(&guard), begun);
-                    fences::given(hold, guard.fencing_token());
+                    fences::given(hold, guard.fence());
                     with(|world| world.gives_back(hold, false));
                     // A program that ends waits for its last release.
                     let outcome = guard.unlock();
-                    if !matches!(outcome, Ok(None)) {
-                        let outcome = outcome.ok().flatten();
-                        with(|world| world.reported_unlock(world.judge.holds[hold].reported_as, outcome));
+                    if !matches!(outcome, Ok(ReleaseOutcome::StillHeld(_))) {
+                        with(|world| world.reported_unlock(world.judge.holds[hold].reported_as, outcome.ok()));
                     }
                 }
                 Ok(None) | Err(_) => with(|world| world.got_nothing(false, true)),

@@ -51,7 +51,7 @@ fn a_stale_holder_is_refused_by_the_fence_and_by_nothing_else() {
         let urls = servers.iter().map(Server::url);
         let mutex = client(urls).mutex(RESOURCE).ttl(TTL).fenced();
         let guard = mutex.lock_timeout(SOON).unwrap().expect("the lease of the stopped process ends");
-        let token = guard.fencing_token().unwrap().get() as i64;
+        let token = guard.fence().get() as i64;
         assert!(token > stale);
         assert_eq!(write(&database, "second", is_fenced.then_some(token)), 1);
         assert!(!guard.remaining().is_zero());
@@ -82,7 +82,7 @@ fn a_stale_holder_is_refused_by_the_fence_and_by_nothing_else() {
 fn hold(path: &Path, is_fenced: bool, urls: &[&str]) {
     let database = open(path);
     let guard = client(urls.iter().copied()).mutex(RESOURCE).ttl(TTL).fenced().lock().unwrap();
-    let token = guard.fencing_token().unwrap().get() as i64;
+    let token = guard.fence().get() as i64;
     assert!(!guard.remaining().is_zero(), "it looks, and all is well");
     announce(&format!("holds {token}"));
     // Here it is stopped. What it has to do next is to write.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 impl Builder {
     /// How long nodes keep the key of a [fenced](crate::Mutex::fenced) lock after it was last taken, extended or
-    /// released, and that of a read-write lock after a [fenced writer](crate::RwMutex::fenced) took or extended it.
+    /// released, and that of a read-write lock after a [fenced](crate::Mutex::fenced) writer took or extended it.
     /// Default: 24 h. Never less than [`max_ttl`](Builder::max_ttl) and two minutes more, whatever is set. At most 366
     /// days. Give all clients the same: the last one that uses a fenced lock says how long its key stays.
     ///
@@ -14,7 +14,7 @@ impl Builder {
     /// for. Two minutes are what a fence can be ahead of a server's clock, and a minute for the clocks of servers and
     /// clients among themselves.
     ///
-    /// Of a read-write lock it is the number that is kept in the key, from when a [fenced](crate::RwMutex::fenced)
+    /// Of a read-write lock it is the number that is kept in the key, from when a [fenced](crate::Mutex::fenced)
     /// writer got or extended the lock, for the longest time that any of them has asked for.
     #[must_use]
     pub fn fence_retention(mut self, time: Duration) -> Builder {

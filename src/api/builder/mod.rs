@@ -65,7 +65,7 @@ const UNAVAILABLE_AFTER: Duration = Duration::from_secs(3);
 ///
 /// // The key of this one is "locks/orders/42".
 /// let mutex = redlock.mutex("orders/42");
-/// assert_eq!(mutex.resource(), "orders/42");
+/// assert_eq!(mutex.name(), "orders/42");
 /// # Ok::<(), quorumlock::Error>(())
 /// ```
 ///
@@ -173,7 +173,7 @@ impl Builder {
     /// How long each node has to answer one attempt, and no attempt takes longer, with three exceptions. One that has
     /// to connect to nodes first, because fewer than a quorum are connected, has the same time again for connections
     /// and handshakes; that of a [fenced](crate::Mutex::fenced) lock may need a second round trip, and that of a
-    /// [semaphore](crate::Semaphore::try_acquire) two more. Default: 100 ms. At least 1 ms.
+    /// [permit](crate::kind::Slot) two more. Default: 100 ms. At least 1 ms.
     ///
     /// It must be longer than the round trip to the farthest node of the nearest quorum: to a node farther away than
     /// that, no attempt succeeds. Keep it a small part of the times to live: what an attempt takes is missing from the

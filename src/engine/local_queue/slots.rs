@@ -155,10 +155,6 @@ impl State {
 }
 
 impl TakenSlot {
-    pub(crate) fn slot(&self) -> usize {
-        self.slot
-    }
-
     /// The slot was acquired, and its guard is known as the holder.
     pub(crate) fn hold(&self) {
         let mut state = lock(&self.slots.state);

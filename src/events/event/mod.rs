@@ -139,7 +139,7 @@ impl Event {
             },
             Event::Released(event) => match event.outcome {
                 ReleaseOutcome::Expired => Severity::Warning,
-                ReleaseOutcome::Released => Severity::Debug,
+                ReleaseOutcome::Released | ReleaseOutcome::StillHeld(_) => Severity::Debug,
             },
             Event::NodeUp(_) | Event::QuarantineEnded(_) | Event::Repaired(_) => Severity::Info,
             Event::EventsDropped(_) | Event::ExtensionFailed(_) | Event::ReleaseFailed(_) => Severity::Warning,

@@ -44,7 +44,7 @@ impl fmt::Display for Released {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let late = match self.outcome {
             ReleaseOutcome::Expired => ", after the lock was lost",
-            ReleaseOutcome::Released => "",
+            ReleaseOutcome::Released | ReleaseOutcome::StillHeld(_) => "",
         };
         let how = if self.dropped { " in the background" } else { "" };
         write!(f, "released {:?}{how}{late}", self.resource)

@@ -137,7 +137,7 @@ impl Class {
 
     pub(super) fn released(&self, outcome: Option<ReleaseOutcome>, dropped: bool) {
         let place = match outcome {
-            Some(ReleaseOutcome::Released) => 0,
+            Some(ReleaseOutcome::Released | ReleaseOutcome::StillHeld(_)) => 0,
             Some(ReleaseOutcome::Expired) => 1,
             None => 2,
         };

@@ -7,6 +7,7 @@ use crate::read_write::as_embedded;
 use crate::support::capable::has_users;
 use crate::support::process::eventually;
 use crate::support::server::Answer;
+use crate::support::sides::Sides;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use quorumlock::Redlock;
@@ -220,7 +221,7 @@ fn break_deletes_what_was_read_and_keeps_the_fence() {
 fn readers_and_writers_are_listed_and_broken() {
     let deployment = Deployment::of(3);
     let clients: Vec<Redlock> = (0..2).map(|_| client(&deployment.servers)).collect();
-    let of = |client: &Redlock| client.rw_mutex("a").ttl(LONG_TTL);
+    let of = |client: &Redlock| Sides::of(client, "a").ttl(LONG_TTL);
     let listed = |kind: &str| {
         let is_listed = || {
             let out = run(deployment.tool(&["ls", "a"])).out;
@@ -233,7 +234,7 @@ fn readers_and_writers_are_listed_and_broken() {
         let scanned = run(deployment.tool(&["scan"]));
         assert_eq!((scanned.code, scanned.all().as_str()), (Some(0), ""));
     };
-    let readers: Vec<_> = clients.iter().map(|client| of(client).read().unwrap()).collect();
+    let readers: Vec<_> = clients.iter().map(|client| of(client).read.lock().unwrap()).collect();
     listed(" 2 readers ");
     let shown = run(deployment.tool(&["show", "a"]));
     assert!(shown.out.starts_with("read-write lock \"a\": held, 2 readers, by "), "{}", shown.all());
@@ -241,7 +242,7 @@ fn readers_and_writers_are_listed_and_broken() {
     let broken = run(deployment.tool(&["break", "a", "--yes"]));
     assert!(broken.code == Some(0) && broken.out.contains("the holder may believe"), "{}", broken.all());
     assert_eq!(deployment.keys(), 0);
-    let writer = of(&clients[0]).write().unwrap();
+    let writer = of(&clients[0]).write.lock().unwrap();
     listed(" writer ");
     assert_eq!(run(deployment.tool(&["break", "a"])).code, Some(64));
     assert_eq!(run(deployment.tool(&["break", "a", "--yes"])).code, Some(0));
@@ -259,7 +260,7 @@ fn readers_and_writers_are_listed_and_broken() {
 fn the_number_of_a_writer_is_shown_and_outlives_it() {
     let deployment = Deployment::of(3);
     let client = client(&deployment.servers);
-    let mutex = client.rw_mutex("a").ttl(LONG_TTL).fenced();
+    let mutex = Sides::of(&client, "a").ttl(LONG_TTL).fenced();
     let value = || match deployment.servers[0].command(&["GET", "quorumlock-rw:a"]).unwrap() {
         Answer::Text(value) => value,
         other => panic!("{other:?}"),
@@ -275,7 +276,7 @@ fn the_number_of_a_writer_is_shown_and_outlives_it() {
             json.out.contains(&format!("\"state\":\"{state}\"")) && json.out.contains("\"read_write\":true");
         assert!(is_listed && json.out.contains(&format!("\"fence\":{fence}")), "{}", json.all());
     };
-    let writer = mutex.write().unwrap();
+    let writer = mutex.write.lock().unwrap();
     let fence = u64::from(writer.fence());
     shows("held", ", writer, by ", fence);
     assert_eq!(run(deployment.tool(&["scan"])).code, Some(0));
@@ -289,7 +290,7 @@ fn the_number_of_a_writer_is_shown_and_outlives_it() {
     shows("free", "", fence);
     let scanned = run(deployment.tool(&["scan"]));
     assert!(scanned.code == Some(1) && scanned.out.matches(": fence-at-rest: ").count() == 3, "{}", scanned.all());
-    let writer = mutex.write().unwrap();
+    let writer = mutex.write.lock().unwrap();
     assert!(u64::from(writer.fence()) > fence);
     assert_eq!(run(deployment.tool(&["break", "a", "--yes"])).code, Some(0));
     assert!(value().starts_with(&format!("f {} ", writer.fence())) && !value().contains('w'), "{}", value());

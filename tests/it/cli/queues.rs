@@ -5,7 +5,7 @@ use crate::clients::{LONG_TTL, SOON, client};
 use crate::support::capable::has_users;
 use crate::support::process::eventually;
 use crate::support::server::Answer;
-use quorumlock::{CancelHandle, Redlock};
+use quorumlock::{CancelHandle, Redlock, Wait};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -182,13 +182,15 @@ fn programs_that_wait_are_shown() {
     let deployment = Deployment::of(3);
     let clients: Vec<Redlock> = (0..3).map(|_| client(&deployment.servers)).collect();
     let held = clients[0].mutex("k").ttl(LONG_TTL).lock().unwrap();
-    let reader = clients[0].rw_mutex("r").ttl(LONG_TTL).read().unwrap();
+    let reader = clients[0].read_mutex("r").ttl(LONG_TTL).lock().unwrap();
     let cancel = CancelHandle::new();
     thread::scope(|scope| {
         for client in &clients[1..] {
             scope.spawn(|| drop(client.mutex("k").ttl(LONG_TTL).lock().unwrap()));
         }
-        let writer = scope.spawn(|| clients[1].rw_mutex("r").ttl(LONG_TTL).write_cancellable(&cancel).map(drop));
+        let writer = scope.spawn(|| {
+            clients[1].write_mutex("r").ttl(LONG_TTL).lock_with(&Wait::unlimited().cancelled_by(&cancel)).map(drop)
+        });
         let shown =
             |name: &str, text: &str| eventually(SOON, || run(deployment.tool(&["show", name])).out.contains(text));
         let is_shown = shown("k", "…, 2 wait, first ") && shown("r", " to write, for ");

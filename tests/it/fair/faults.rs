@@ -245,7 +245,7 @@ fn a_holder_that_dies_is_followed_when_its_lock_ends() {
         let held = take(&short(&client(&servers)));
         let begun = Instant::now();
         // Detached, it is never released.
-        drop(held.detach());
+        drop(held.detach().unwrap());
         let guard = short(&client(&servers)).lock().unwrap();
         drop(guard.unlock());
         begun.elapsed()
@@ -260,7 +260,7 @@ fn a_call_that_is_far_from_its_nodes_has_its_turn() {
         let servers = Server::several(3).unwrap();
         let proxies: Vec<Proxy> = servers.iter().map(|server| Proxy::before(server.port())).collect();
         proxies.iter().for_each(|proxy| proxy.delay(Duration::from_millis(300)));
-        let lock = |client: &Redlock| if fenced { fair(client).fenced().into() } else { fair(client) };
+        let lock = |client: &Redlock| if fenced { fair(client).fenced().erase() } else { fair(client).erase() };
         let millis = Duration::from_millis;
         let far = Redlock::builder().nodes(proxies.iter().map(Proxy::url)).max_ttl(LONG_TTL * 2).node_timeout(SOON);
         let far = far.retry_delay(millis(1), millis(25)).place_lease(millis(100)).build().unwrap();

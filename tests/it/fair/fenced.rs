@@ -10,21 +10,21 @@ use crate::support::queues::{count, has_entries};
 use crate::support::server::{Answer, Server};
 use quorumlock::embedded::EmbeddedNode;
 use quorumlock::protocol::script;
-use quorumlock::{Cause, FencingToken, Mutex, MutexGuard, Redlock, ReleaseOutcome, Watchdog};
+use quorumlock::{Cause, FencedGuard, FencedMutex, FencingToken, Redlock, ReleaseOutcome, Watchdog};
 use std::sync::Mutex as Guarded;
 use std::thread;
 use std::time::{Duration, Instant};
 
-fn fenced(client: &Redlock) -> Mutex {
-    long_lock(client, "k").fenced().into()
+fn fenced(client: &Redlock) -> FencedMutex {
+    long_lock(client, "k").fenced()
 }
 
-fn fair(client: &Redlock) -> Mutex {
-    long_lock(client, "k").fenced().fair().into()
+fn fair(client: &Redlock) -> FencedMutex {
+    long_lock(client, "k").fenced().fair()
 }
 
-fn token(guard: &MutexGuard) -> FencingToken {
-    guard.fencing_token().expect("the lock is fenced")
+fn token(guard: &FencedGuard) -> FencingToken {
+    guard.fence()
 }
 
 #[track_caller]
@@ -40,8 +40,9 @@ fn programs_are_served_in_their_order_and_fences_grow() {
         // One that does not queue up counts like any other that holds the lock.
         let held = take(&fenced(&client(&servers)));
         let fences = Guarded::new(vec![token(&held)]);
-        let (all, locks): (Vec<&Server>, Vec<Mutex>) = (servers.iter().collect(), clients.iter().map(fair).collect());
-        let had = |guard: &MutexGuard| fences.lock().unwrap().push(token(guard));
+        let (all, locks): (Vec<&Server>, Vec<FencedMutex>) =
+            (servers.iter().collect(), clients.iter().map(fair).collect());
+        let had = |guard: &FencedGuard| fences.lock().unwrap().push(token(guard));
         assert_eq!(order_of(&locks, &all, || drop(held.unlock()), had), [0, 1, 2, 3, 4, 5], "{nodes} nodes");
         grow(&fences.into_inner().unwrap());
         no_entry_stays(&servers);
@@ -179,14 +180,14 @@ fn the_first_one_is_told_in_whichever_way_the_lock_becomes_free_for_it() {
 #[test]
 fn a_holder_that_dies_is_followed_when_its_lock_ends() {
     let servers = Server::several(3).unwrap();
-    let short = |client: &Redlock| -> Mutex { client.mutex("k").ttl(Duration::from_secs(1)).fenced().fair().into() };
+    let short = |client: &Redlock| -> FencedMutex { client.mutex("k").ttl(Duration::from_secs(1)).fenced().fair() };
     let patient = || builder(&servers).place_lease(SOON * 3).build().unwrap();
     in_time(Duration::from_millis(1300), || {
         let begun = Instant::now();
         let held = take(&short(&patient()));
         let first = token(&held);
         // Detached, it is never released.
-        drop(held.detach());
+        drop(held.detach().unwrap());
         let guard = short(&patient()).lock_timeout(SOON).unwrap().expect("it is free");
         assert!(begun.elapsed() >= Duration::from_millis(950), "it is held until then");
         grow(&[first, token(&guard)]);
@@ -212,9 +213,9 @@ fn it_is_extended_watched_handed_over_and_stands_as_any_lock() {
     });
     grow(&[first, token(&next)]);
     // Handed over, it keeps its number, and its release wakes the one that waits.
-    let (second, lease) = (token(&next), next.detach().into_text());
+    let (second, lease) = (token(&next), next.detach().unwrap().into_text());
     let lease = lease.expose().parse().unwrap();
-    let mut taken = long_lock(&mine, "k").fenced().fair().attach(lease).unwrap();
+    let taken = long_lock(&mine, "k").fenced().fair().attach(lease).unwrap();
     assert_eq!(taken.fence(), second);
     assert!(taken.extend(LONG_TTL).is_ok() && fair(&theirs).try_lock().unwrap().is_none());
     thread::scope(|scope| {

@@ -7,6 +7,7 @@ use crate::support::process::eventually;
 use crate::support::proxy::{Direction, Proxy};
 use crate::support::queues::{channels, entries, has_entries};
 use crate::support::server::Server;
+use quorumlock::kind::{Any, Kind};
 use quorumlock::{CancelHandle, ErrorKind, Mutex, Redlock, Wait};
 use std::sync::{Mutex as Guarded, mpsc};
 use std::thread;
@@ -23,8 +24,8 @@ fn patient(urls: impl IntoIterator<Item = String>) -> Redlock {
 
 /// Lets a program wait until it is subscribed, and has its entry on each server, and then frees the lock. Returns how
 /// long the program waits from then on.
-pub(super) fn time_to_notice(
-    lock: fn(&Redlock) -> Mutex,
+pub(super) fn time_to_notice<K: Kind>(
+    lock: fn(&Redlock) -> Mutex<K>,
     servers: &[Server],
     free: impl FnOnce() -> Instant,
 ) -> Duration {
@@ -73,7 +74,8 @@ fn a_call_that_is_refused_because_of_another_one_tells_that() {
     for is_fenced in [false, true] {
         let servers = Server::several(3).unwrap();
         let other = client(&servers);
-        let lock: fn(&Redlock) -> Mutex = if is_fenced { |client| fair(client).fenced().into() } else { fair };
+        let lock: fn(&Redlock) -> Mutex<Any> =
+            if is_fenced { |client| fair(client).fenced().erase() } else { |client| fair(client).erase() };
         let (key, held) =
             if is_fenced { (super::FENCED_KEY, format!("5 9999999999999 {TOKEN}")) } else { ("k", TOKEN.to_owned()) };
         servers.iter().for_each(|server| _ = server.command(&["SET", key, &held, "PX", "600000"]).unwrap());

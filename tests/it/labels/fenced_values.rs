@@ -81,7 +81,7 @@ fn a_client_without_a_label_takes_extends_and_releases_what_has_one() {
     for server in servers() {
         let mutex = long_lock(&client_of([server.url()]), "k").fenced();
         assert_eq!(server.command(&["SET", KEY, "5 0  host7"]).unwrap(), Answer::Text("OK".into()));
-        let mut guard = take(&mutex);
+        let guard = take(&mutex);
         assert_eq!(holder(&server).len(), 40, "no holder has the label of another one");
         let own = value(&server, KEY).unwrap();
         assert_eq!(server.command(&["SET", KEY, &format!("{own} host7")]).unwrap(), Answer::Text("OK".into()));

@@ -4,7 +4,7 @@ use crate::clients::{LONG_TTL, SOON, builder, calls, client, client_of, long_loc
 use crate::support::capable::has_users;
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server, binaries};
-use quorumlock::{Cause, ErrorKind, Label, Redlock};
+use quorumlock::{Cause, ErrorKind, Holder, Label, Redlock};
 use std::time::Duration;
 
 fn labelled(servers: &[Server], label: &str) -> Redlock {
@@ -21,14 +21,18 @@ fn any_client_sees_the_label_and_the_time_left_of_either_kind_of_lock() {
         let servers: Vec<_> = (0..3).map(|_| Server::plan().binary(&binary).start().unwrap()).collect();
         let (holder, reader) = (labelled(&servers, "billing@host7/4711"), client(&servers));
         let addresses: Vec<_> = servers.iter().map(Server::address).collect();
-        for (ours, theirs, key) in [
-            (long_lock(&holder, "k"), reader.mutex("k"), "k"),
-            (long_lock(&holder, "k").fenced().into(), reader.mutex("k").fenced().into(), "quorumlock-fence:k"),
-        ] {
-            assert_eq!(theirs.holder().unwrap(), None);
+        let fenced = reader.mutex("k").fenced();
+        let of_plain = || reader.mutex("k").holder().unwrap();
+        let of_fenced = || fenced.holder().unwrap();
+        let kinds: [(_, &dyn Fn() -> Option<Holder>, _); 2] = [
+            (long_lock(&holder, "k").erase(), &of_plain, "k"),
+            (long_lock(&holder, "k").fenced().erase(), &of_fenced, "quorumlock-fence:k"),
+        ];
+        for (ours, now_held_by, key) in kinds {
+            assert_eq!(now_held_by(), None);
             let guard = take(&ours);
             assert!(everywhere(&servers, key));
-            let found = theirs.holder().unwrap().expect("it is held");
+            let found = now_held_by().expect("it is held");
             assert_eq!(found.label(), Some("billing@host7/4711"));
             let remaining = found.remaining().expect("it ends");
             assert!(remaining > LONG_TTL - SOON && remaining <= LONG_TTL + Duration::from_secs(1), "{remaining:?}");
@@ -37,11 +41,11 @@ fn any_client_sees_the_label_and_the_time_left_of_either_kind_of_lock() {
             let token = token.split(' ').find(|field| field.len() == 40).unwrap();
             assert!(!format!("{found} {found:?}").contains(&token[..7]), "{found:?}");
             drop(guard);
-            assert!(eventually(SOON, || theirs.holder().unwrap().is_none()));
+            assert!(eventually(SOON, || now_held_by().is_none()));
             // A holder without a label has none, whatever the one before had.
-            let guard =
-                take(&if key == "k" { long_lock(&reader, "k") } else { long_lock(&reader, "k").fenced().into() });
-            assert_eq!(ours.holder().unwrap().expect("it is held").label(), None);
+            let unlabelled = long_lock(&reader, "k");
+            let guard = take(&if key == "k" { unlabelled.erase() } else { unlabelled.fenced().erase() });
+            assert_eq!(now_held_by().expect("it is held").label(), None);
             drop(guard);
         }
     }
@@ -80,12 +84,11 @@ fn a_quorum_decides_and_too_few_answers_are_no_answer() {
 fn the_calls_that_wait_are_counted_where_the_queue_can_be_asked_for() {
     let server = Server::start().unwrap();
     let client = client([&server]);
-    for (mutex, queue) in [
-        (long_lock(&client, "k"), "quorumlock-queue:k"),
-        (long_lock(&client, "k").fenced().into(), "quorumlock-queue:quorumlock-fence:k"),
-    ] {
-        let _guard = take(&mutex);
-        let waiting = || mutex.holder().unwrap().expect("it is held").waiting();
+    for queue in ["quorumlock-queue:k", "quorumlock-queue:quorumlock-fence:k"] {
+        let (plain, is_fenced) = (long_lock(&client, "k"), queue.contains("fence"));
+        let _guard = take(&if is_fenced { plain.clone().fenced().erase() } else { plain.clone().erase() });
+        let holder = || if is_fenced { plain.clone().fenced().holder() } else { plain.holder() };
+        let waiting = || holder().unwrap().expect("it is held").waiting();
         assert_eq!(waiting(), 0);
         server.command(&["ZADD", queue, "1", "00112233445566aam1", "2", "00112233445566bbm1"]).unwrap();
         assert_eq!(waiting(), 2);

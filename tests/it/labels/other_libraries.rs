@@ -81,7 +81,7 @@ fn labelled_locks_and_those_of_other_libraries_exclude_each_other() {
 fn a_labelled_lock_is_extended_repaired_handed_over_and_released_by_its_whole_value() {
     for binary in binaries().unwrap() {
         let servers: Vec<_> = (0..3).map(|_| Server::plan().binary(&binary).start().unwrap()).collect();
-        let mut guard = take(&labelled(&servers).mutex("k").ttl(LONG_TTL / 2));
+        let guard = take(&labelled(&servers).mutex("k").ttl(LONG_TTL / 2));
         assert!(eventually(SOON, || servers.iter().all(|server| value(server, "k").is_some())));
         let ours = value(&servers[1], "k").unwrap();
         assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
@@ -90,12 +90,12 @@ fn a_labelled_lock_is_extended_repaired_handed_over_and_released_by_its_whole_va
         assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
         assert!(eventually(SOON, || value(&servers[0], "k").as_ref() == Some(&ours)), "the label with it");
         // A client with another label, and one with none, go on with the lease of this one.
-        let text = guard.detach().into_text();
+        let text = guard.detach().unwrap().into_text();
         let other = builder(&servers).label("other").build().unwrap();
-        let mut guard = other.attach(text.expose().parse().unwrap()).unwrap();
+        let guard = other.attach(text.expose().parse::<quorumlock::Lease>().unwrap()).unwrap();
         assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
         let plain = builder(&servers).build().unwrap();
-        let guard = plain.attach(guard.detach()).unwrap();
+        let guard = plain.attach(guard.detach().unwrap()).unwrap();
         assert_eq!(value(&servers[0], "k").as_ref(), Some(&ours));
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
         assert!(eventually(SOON, || servers.iter().all(|server| value(server, "k").is_none())));

@@ -126,7 +126,7 @@ fn hold(client: &Redlock, mut guard: MutexGuard, class: &str, random: &mut Rando
         books.note(format!("extension {result} {class}"));
     }
     if random.below(4) == 0 {
-        match client.attach(guard.detach()) {
+        match client.attach(guard.detach().unwrap()) {
             Ok(attached) => guard = attached,
             // Its time is up: nothing is released.
             Err(error) => return assert_eq!(error.kind(), ErrorKind::LeaseLost, "{error}"),

@@ -260,7 +260,7 @@ impl Thread<'_> {
                 let _ = guard.extend(TTL).unwrap();
             }
             30..50 => {
-                let text = guard.detach().into_text();
+                let text = guard.detach().unwrap().into_text();
                 match self.other.attach(text.expose().parse().unwrap()) {
                     Ok(attached) => {
                         self.log.say("handed over: attached");

@@ -5,7 +5,7 @@ use crate::clients::{SOON, builder, long_lock, take};
 use crate::support::exposition::{Exposition, Sample};
 use crate::support::server::Server;
 use quorumlock::metrics::{Counters, by_first_segment};
-use quorumlock::{CancelHandle, Redlock};
+use quorumlock::{CancelHandle, Redlock, Wait};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::io::Write as _;
@@ -40,7 +40,7 @@ fn cancelled(client: &Redlock, name: &str) {
     let _guard = take(&long_lock(client, name));
     let handle = CancelHandle::new();
     handle.cancel();
-    assert!(client.mutex(name).lock_cancellable(&handle).is_err());
+    assert!(client.mutex(name).lock_with(&Wait::unlimited().cancelled_by(&handle)).is_err());
 }
 
 /// What is served before the first call, and after each step.

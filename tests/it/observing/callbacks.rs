@@ -25,7 +25,7 @@ fn everything(servers: &mut [Server], client: &Redlock, recorder: &Recorder) {
     assert_eq!(theirs.unlock().unwrap(), ReleaseOutcome::Released);
     gone_for_good(&*servers, KEY);
     // Taken, extended and repaired by hand, released.
-    let mut guard = take(&long_lock(client, KEY));
+    let guard = take(&long_lock(client, KEY));
     everywhere(servers, KEY);
     delete(&servers[..1], KEY);
     assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
@@ -45,7 +45,7 @@ fn everything(servers: &mut [Server], client: &Redlock, recorder: &Recorder) {
     assert!(eventually(SOON, || recorder.count("lost watched") == 1));
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Expired);
     // Two of three nodes go, and come back.
-    let mut guard = take(&long_lock(client, KEY));
+    let guard = take(&long_lock(client, KEY));
     servers[1].kill();
     servers[2].kill();
     assert!(matches!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Failed(_)));
@@ -150,7 +150,7 @@ fn a_callback_may_use_the_client() {
             let (client, urls) = client.get().unwrap();
             let resource = format!("inner/{:?}", thread::current().id());
             for _ in 0..2 {
-                if let Ok(Some(mut guard)) = client.mutex(&resource).ttl(TTL).try_lock() {
+                if let Ok(Some(guard)) = client.mutex(&resource).ttl(TTL).try_lock() {
                     let _ = guard.extend(LONG_TTL).unwrap();
                     let _ = guard.unlock();
                 }

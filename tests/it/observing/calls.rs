@@ -51,7 +51,10 @@ fn threads_behind_the_first_are_reported_without_an_attempt() {
     thread::scope(|scope| {
         for _ in 0..THREADS {
             scope.spawn(|| {
-                assert_eq!(mutex.lock_cancellable(&cancel).unwrap_err().kind(), ErrorKind::Cancelled);
+                assert_eq!(
+                    mutex.lock_with(&Wait::unlimited().cancelled_by(&cancel)).unwrap_err().kind(),
+                    ErrorKind::Cancelled
+                );
             });
         }
         assert!(eventually(SOON, || recorder.count("waiting k") == THREADS && recorder.count("attempt lost k") > 0));
@@ -111,7 +114,7 @@ fn the_end_of_a_lock_says_for_how_long_it_was_held() {
     let _ = guard.unlock().unwrap();
     let first = begun.elapsed();
     let begun = std::time::Instant::now();
-    let mut guard = take(&client.mutex("lost").ttl(TTL / 5));
+    let guard = take(&client.mutex("lost").ttl(TTL / 5));
     thread::sleep(TTL / 4);
     assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Lost);
     let second = begun.elapsed();
@@ -141,7 +144,7 @@ fn the_end_of_a_lock_says_for_how_long_it_was_held() {
 fn a_loss_that_was_reported_is_not_reported_again_by_a_downgrade() {
     let (servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
     let client = observed(&servers, &recorder);
-    let guard = client.rw_mutex(KEY).ttl(TTL / 5).write().unwrap();
+    let guard = client.write_mutex(KEY).ttl(TTL / 5).lock().unwrap();
     guard.lost().unwrap().recv_timeout(SOON).unwrap();
     assert_eq!(guard.downgrade().unwrap_err().kind(), ErrorKind::LeaseLost);
     assert!(eventually(SOON, || {

@@ -5,6 +5,7 @@ use crate::clients::{LONG_TTL, SOON, client, long_lock, take};
 use crate::support::child::{Child, End};
 use crate::support::process::{alone, eventually};
 use crate::support::server::Server;
+use crate::support::sides::Sides;
 use quorumlock::event::Event;
 use quorumlock::{CancelHandle, ErrorKind, Owner, Redlock, Result, Wait, Watchdog};
 use std::sync::{Arc, Mutex, mpsc};
@@ -81,7 +82,7 @@ fn a_wait_for_a_lock_of_the_same_thread_is_reported_once() {
     let shutdown = CancelHandle::new();
     thread::scope(|threads| {
         recorder.forget();
-        threads.spawn(|| plain.lock_cancellable(&shutdown).unwrap_err());
+        threads.spawn(|| plain.lock_with(&Wait::unlimited().cancelled_by(&shutdown)).unwrap_err());
         assert!(eventually(SOON, || recorder.count("waiting plain") == 1));
         assert!(own(recorder).is_empty());
         assert_eq!(setting.own(|wait| plain.lock_with(wait)), ["plain"]);
@@ -99,17 +100,17 @@ fn a_wait_for_a_lock_of_the_same_thread_is_reported_once() {
     let _fenced = fenced.lock().unwrap();
     assert_eq!(setting.own(|wait| fenced.lock_with(wait)), ["fenced"]);
 
-    let shared = client.rw_mutex("shared").ttl(LONG_TTL);
-    let _written = shared.write().unwrap();
-    assert_eq!(setting.own(|wait| shared.write_with(wait)), ["shared"]);
-    assert_eq!(setting.own(|wait| shared.read_with(wait)), ["shared"]);
+    let shared = Sides::of(client, "shared").ttl(LONG_TTL);
+    let _written = shared.write.lock().unwrap();
+    assert_eq!(setting.own(|wait| shared.write.lock_with(wait)), ["shared"]);
+    assert_eq!(setting.own(|wait| shared.read.lock_with(wait)), ["shared"]);
 
     let reentrant = long_lock(client, "reentrant").reentrant();
     let _levels = [reentrant.lock().unwrap(), reentrant.lock().unwrap()];
     assert_eq!(setting.own(|wait| client.mutex("reentrant").lock_with(wait)), ["reentrant"]);
 
     let attached = long_lock(client, "attached");
-    let lease = thread::scope(|threads| threads.spawn(|| take(&attached).detach()).join().unwrap());
+    let lease = thread::scope(|threads| threads.spawn(|| take(&attached).detach().unwrap()).join().unwrap());
     let _attached = attached.attach(lease).unwrap();
     assert_eq!(setting.own(|wait| attached.lock_with(wait)), ["attached"]);
 }
@@ -133,12 +134,12 @@ fn a_set_waits_for_its_own_thread_that_has_one_of_its_locks_and_a_permit_for_one
     drop(guards);
 
     let permits = client.semaphore("permits", 2).ttl(LONG_TTL);
-    let mine = permits.acquire().unwrap();
-    let theirs = thread::scope(|threads| threads.spawn(|| permits.acquire().unwrap()).join().unwrap());
-    assert_eq!(setting.own(|wait| permits.acquire_with(wait)), NOTHING, "another thread may release one");
+    let mine = permits.lock().unwrap();
+    let theirs = thread::scope(|threads| threads.spawn(|| permits.lock().unwrap()).join().unwrap());
+    assert_eq!(setting.own(|wait| permits.lock_with(wait)), NOTHING, "another thread may release one");
     drop(theirs);
-    let _both = [mine, permits.acquire().unwrap()];
-    assert_eq!(setting.own(|wait| permits.acquire_with(wait)), ["permits"]);
+    let _both = [mine, permits.lock().unwrap()];
+    assert_eq!(setting.own(|wait| permits.lock_with(wait)), ["permits"]);
 }
 
 #[test]
@@ -166,7 +167,7 @@ fn a_wait_for_another_holder_is_not_reported_as_one_for_the_same_thread() {
     let theirs = thread::scope(|threads| threads.spawn(take_in_turn).join().unwrap());
     assert_eq!(setting.own(|wait| mutex.lock_with(wait)), NOTHING);
     drop(theirs);
-    let lease = mutex.lock().unwrap().detach();
+    let lease = mutex.lock().unwrap().detach().unwrap();
     assert_eq!(setting.own(|wait| mutex.lock_with(wait)), NOTHING);
     let _ = mutex.attach(lease).unwrap().unlock().unwrap();
     let ended = client.mutex("k").ttl(SHORT).lock().unwrap();

@@ -5,10 +5,12 @@ use super::{KEY, ask, can_read, entries, is_marked, long, read, servers, write};
 use crate::clients::{LONG_TTL, SOON, builder, calls, causes, client, left, value};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
+use crate::support::sides::{FencedSides, Sides};
 use quorumlock::algorithm::fence::LEAD_LIMIT;
+use quorumlock::kind::{Fenced, Read, Write};
 use quorumlock::{
-    CancelHandle, Cause, ErrorKind, ExtendOutcome, FencedRwMutex, FencedRwWriteGuard, FencingToken, Lease, Node, Phase,
-    Redlock, ReleaseOutcome, RestartPolicy, RwMutex, RwWriteGuard, Wait, Watchdog,
+    CancelHandle, Cause, ErrorKind, ExtendOutcome, FencedRwWriteGuard, FencingToken, Lease, Node, Phase, Redlock,
+    ReleaseOutcome, RestartPolicy, Wait, Watchdog,
 };
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -17,13 +19,13 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const HOUR: u64 = 3_600_000_000;
 const SHORT: Duration = Duration::from_millis(500);
 
-fn fenced(client: &Redlock) -> FencedRwMutex {
+fn fenced(client: &Redlock) -> FencedSides {
     long(client).fenced()
 }
 
 #[track_caller]
-fn number(mutex: &FencedRwMutex) -> FencedRwWriteGuard {
-    mutex.write_timeout(SOON).expect("enough nodes answer").expect("the lock is free")
+fn number(mutex: &FencedSides) -> FencedRwWriteGuard {
+    mutex.write.lock_timeout(SOON).expect("enough nodes answer").expect("the lock is free")
 }
 
 fn micros() -> u64 {
@@ -62,22 +64,24 @@ fn every_writer_has_a_greater_number_whatever_comes_in_between() {
         let guard = number(if round % 2 == 0 { &one } else { &other });
         assert!(guard.fence() > last && guard.fence().get() < micros() + 1000, "{last} {guard:?}");
         last = guard.fence();
-        assert!(!can_read(&plain) && plain.try_write().unwrap().is_none() && other.try_write().unwrap().is_none());
+        assert!(
+            !can_read(&plain) && plain.write.try_lock().unwrap().is_none() && other.write.try_lock().unwrap().is_none()
+        );
         match round % 4 {
             0 => assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released),
             1 => {
                 let (reader, another) = (guard.downgrade().unwrap(), read(&plain));
-                assert!(one.try_write().unwrap().is_none(), "readers keep it out");
+                assert!(one.write.try_lock().unwrap().is_none(), "readers keep it out");
                 drop((reader, another));
             }
             2 => {
                 drop(guard);
-                let writer = plain.write_timeout(SOON).unwrap().expect("it is released");
-                assert_eq!(writer.fencing_token(), None);
+                let writer = plain.write.lock_timeout(SOON).unwrap().expect("it is released");
+                assert_eq!(writer.erase().fence(), None);
             }
             _ => {
                 drop(guard);
-                drop(one.read_timeout(SOON).unwrap().expect("it is released"));
+                drop(one.read.lock_timeout(SOON).unwrap().expect("it is released"));
             }
         }
     }
@@ -89,11 +93,11 @@ fn every_writer_has_a_greater_number_whatever_comes_in_between() {
 fn a_pair_takes_one_round_trip_each_way() {
     let servers = Server::several(3).unwrap();
     let mutex = fenced(&client(&servers));
-    drop(mutex.write().unwrap());
+    drop(mutex.write.lock().unwrap());
     // One of these stores the note that each node of a new deployment gets.
     assert!(eventually(SOON, || servers.iter().all(|server| scripts_run(server) == 3)));
     for _ in 0..20 {
-        assert_eq!(mutex.write_timeout(SOON).unwrap().unwrap().unlock().unwrap(), ReleaseOutcome::Released);
+        assert_eq!(mutex.write.lock_timeout(SOON).unwrap().unwrap().unlock().unwrap(), ReleaseOutcome::Released);
         assert!(eventually(SOON, || servers.iter().all(is_free)));
     }
     assert!(eventually(SOON, || servers.iter().all(|server| scripts_run(server) == 43)));
@@ -111,7 +115,7 @@ fn the_number_stays_in_the_key_for_its_time_and_no_write_of_another_changes_that
         assert_eq!((last, entries(&server)), (guard.fence().get(), ('w', 1)));
         assert!(is_kept(&server, DAY));
         thread::scope(|scope| {
-            let waits = scope.spawn(|| fenced(&client([&server])).write_timeout(SHORT).unwrap().is_none());
+            let waits = scope.spawn(|| fenced(&client([&server])).write.lock_timeout(SHORT).unwrap().is_none());
             assert!(
                 eventually(SOON, || is_marked(&server)) && stored(&server) == Some((last, until)),
                 "a writer waits"
@@ -122,15 +126,15 @@ fn the_number_stays_in_the_key_for_its_time_and_no_write_of_another_changes_that
         assert_eq!(stored(&server), Some((last, until)));
         // Neither a reader nor a writer without a number takes it away or keeps it for longer.
         let plain = long(&client([&server]));
-        let reader = plain.read_timeout(SOON).unwrap().expect("no writer waits");
+        let reader = plain.read.lock_timeout(SOON).unwrap().expect("no writer waits");
         assert_eq!((entries(&server), stored(&server)), (('r', 1), Some((last, until))));
         drop(reader);
-        drop(plain.write_timeout(SOON).unwrap().expect("it is released"));
+        drop(plain.write.lock_timeout(SOON).unwrap().expect("it is released"));
         assert!(eventually(SOON, || is_free(&server)));
         assert!(stored(&server) == Some((last, until)) && is_kept(&server, DAY));
         // An extension of a writer with a number keeps it for longer.
         let kept = builder([&server]).fence_retention(2 * DAY).build().unwrap();
-        let mut guard = number(&fenced(&kept));
+        let guard = number(&fenced(&kept));
         let before = stored(&server).unwrap();
         thread::sleep(Duration::from_millis(5));
         assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
@@ -184,7 +188,7 @@ fn numbers_that_differ_are_raised_to_the_greatest() {
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
         let ran = servers.iter().map(scripts_run).sum::<u64>() - before;
         assert!(ran > 2 * count as u64, "{ran}: some were raised");
-        drop(mutex.read_timeout(SOON).unwrap());
+        drop(mutex.read.lock_timeout(SOON).unwrap());
         assert!(number(&mutex).fence() > last);
     }
 }
@@ -262,7 +266,7 @@ fn a_number_too_far_ahead_costs_its_node_alone_and_is_left_as_it_is() {
     drop(read(&long(&client(&servers[1..2]))));
     assert_eq!(write(&long(&client(&servers[1..2]))).unlock().unwrap(), ReleaseOutcome::Released);
     assert!(eventually(SOON, || value(&servers[1], KEY).as_deref() == Some(&*absurd)));
-    let error = fenced(&client(&servers[1..2])).try_write().unwrap_err();
+    let error = fenced(&client(&servers[1..2])).write.try_lock().unwrap_err();
     assert_eq!(causes(&error), [(servers[1].address(), Phase::Reply, Cause::FenceAhead)]);
     // What a node gives out is no more than a day and a minute ahead.
     for (lead, is_given) in [(LEAD_LIMIT, true), (LEAD_LIMIT + HOUR, false)] {
@@ -275,7 +279,7 @@ fn a_number_too_far_ahead_costs_its_node_alone_and_is_left_as_it_is() {
 #[test]
 fn a_node_that_lost_its_data_gets_the_entry_again_and_no_smaller_number() {
     let mut servers = Server::several(3).unwrap();
-    let mut guard = number(&fenced(&client(&servers)));
+    let guard = number(&fenced(&client(&servers)));
     assert!(eventually(SOON, || servers.iter().all(|server| value(server, KEY).is_some())));
     servers[0].restart().unwrap();
     assert_eq!(value(&servers[0], KEY), None);
@@ -299,7 +303,7 @@ fn nodes_that_all_lost_their_data_go_on_above_what_they_gave_out() {
     servers.iter_mut().for_each(|server| server.restart().unwrap());
     let mut after = None;
     assert!(eventually(SOON, || {
-        after = fenced(&client).try_write().ok().flatten().map(|guard| guard.fence());
+        after = fenced(&client).write.try_lock().ok().flatten().map(|guard| guard.fence());
         after.is_some()
     }));
     assert!(after > Some(before), "by the clock alone");
@@ -311,10 +315,10 @@ fn a_minority_that_hangs_or_is_gone_costs_no_number() {
     let mut servers: Vec<Server> = (0..5).map(durable).collect();
     let nodes = servers.iter().map(|server| Node::new(server.url()).durable(true));
     let client = Redlock::builder().nodes(nodes).node_timeout(Duration::from_secs(1)).build().unwrap();
-    let mutex = client.rw_mutex("k").fenced();
+    let mutex = Sides::of(&client, "k").fenced();
     let mut last = number(&mutex).fence();
     let mut next = || {
-        drop(mutex.read_timeout(SOON).unwrap().expect("a majority answers"));
+        drop(mutex.read.lock_timeout(SOON).unwrap().expect("a majority answers"));
         let guard = number(&mutex);
         assert!(guard.fence() > last);
         last = guard.fence();
@@ -335,13 +339,13 @@ fn full_memory_costs_nothing_that_is_held() {
     for server in servers() {
         let client = client([&server]);
         let mutex = fenced(&client);
-        let mut guard = number(&mutex);
+        let guard = number(&mutex);
         server.command(&["CONFIG", "SET", "maxmemory", "1"]).unwrap();
         assert_eq!(guard.extend(LONG_TTL * 2).unwrap(), ExtendOutcome::Extended);
         let last = guard.fence();
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
         assert_eq!((entries(&server), stored(&server).map(|(last, _)| last)), (('-', 0), Some(last.get())));
-        assert_eq!(causes(&mutex.try_write().unwrap_err())[0].2, Cause::OutOfMemory);
+        assert_eq!(causes(&mutex.write.try_lock().unwrap_err())[0].2, Cause::OutOfMemory);
         server.command(&["CONFIG", "SET", "maxmemory", "0"]).unwrap();
         assert!(number(&mutex).fence() > last);
     }
@@ -350,20 +354,20 @@ fn full_memory_costs_nothing_that_is_held() {
 #[test]
 fn a_lease_that_ended_gives_way_to_a_greater_number() {
     let servers = Server::several(3).unwrap();
-    let short = client(&servers).rw_mutex("k").ttl(SHORT).fenced();
+    let short = Sides::of(&client(&servers), "k").ttl(SHORT).fenced();
     let late = number(&short);
     thread::sleep(SHORT);
     let next = number(&short);
     assert!(next.fence() > late.fence() && late.remaining().is_zero());
     assert_eq!(late.unlock().unwrap(), ReleaseOutcome::Expired);
-    let watched = client(&servers).rw_mutex("watched").ttl(SHORT).fenced().watchdog(Watchdog::new());
+    let watched = Sides::of(&client(&servers), "watched").ttl(SHORT).fenced().watchdog(Watchdog::new());
     // The machine may hold up any of them.
     let lasts = |_| {
         let guard = number(&watched);
         thread::sleep(SHORT * 3);
         (!guard.remaining().is_zero()).then_some(guard)
     };
-    let mut guard = (0..3).find_map(lasts).expect("the watchdog is that of the mutex");
+    let guard = (0..3).find_map(lasts).expect("the watchdog is that of the mutex");
     assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
 }
@@ -374,49 +378,45 @@ fn a_writer_changes_hands_with_its_number() {
     let (mine, theirs) = (client(&servers), client(&servers));
     let guard = number(&fenced(&mine));
     let last = guard.fence();
-    let lease = guard.detach();
-    assert_eq!((lease.key(), lease.fencing_token()), (KEY, Some(last)));
+    let lease = guard.detach().unwrap();
+    assert_eq!((lease.key(), lease.fence()), (KEY, last));
     let text = lease.into_text();
     assert!(text.expose().starts_with("quorumlock-lease:9:"));
-    let again = || text.expose().parse::<Lease>().unwrap();
     let refusals = [
-        long(&theirs).attach_write(again()).map(drop),
-        fenced(&theirs).attach_read(again()).map(drop),
-        theirs.rw_mutex("other").fenced().attach_write(again()).map(drop),
-        theirs.mutex("k").fenced().attach(again()).map(drop),
-        theirs.attach(again()).map(drop),
+        text.expose().parse::<Lease<Write>>().map(drop),
+        text.expose().parse::<Lease<Read>>().map(drop),
+        text.expose().parse::<Lease<Fenced>>().map(drop),
+        text.expose().parse::<Lease>().map(drop),
+        theirs.write_mutex("other").fenced().attach(text.expose().parse().unwrap()).map(drop),
     ];
     assert!(refusals.iter().all(|refused| refused.as_ref().is_err_and(|error| error.kind() == ErrorKind::Config)));
-    let mut guard = fenced(&theirs).attach_write(again()).unwrap();
-    assert_eq!((guard.fence(), guard.resource()), (last, "k"));
+    let guard = fenced(&theirs).write.attach(text.expose().parse().unwrap()).unwrap();
+    assert_eq!((guard.fence(), guard.name()), (last, "k"));
     assert_eq!(guard.extend(LONG_TTL * 2).unwrap(), ExtendOutcome::Extended);
     // A reader has no number, and neither has its lease.
     let lease = guard.downgrade().unwrap().detach().expect("no other thread shares it");
-    assert_eq!(lease.fencing_token(), None);
-    let reader = long(&mine).attach_read(lease).unwrap();
-    assert_eq!(reader.unlock().unwrap(), Some(ReleaseOutcome::Released));
+    let reader = long(&mine).read.attach(lease).unwrap();
+    assert_eq!(reader.unlock().unwrap(), ReleaseOutcome::Released);
     assert!(number(&fenced(&mine)).fence() > last);
     // One without a number is no lease for guards that have one.
-    let plain = long(&mine).write_timeout(SOON).unwrap().unwrap().detach();
-    assert_eq!(fenced(&mine).attach_write(plain).unwrap_err().kind(), ErrorKind::Config);
+    let plain = long(&mine).write.lock_timeout(SOON).unwrap().unwrap().detach().unwrap().into_text();
+    assert_eq!(plain.expose().parse::<Lease<Fenced<Write>>>().unwrap_err().kind(), ErrorKind::Config);
 }
 
 #[test]
-fn code_for_any_read_write_lock_has_the_number_as_an_option() {
+fn each_way_to_write_has_a_greater_number() {
     let servers = Server::several(1).unwrap();
-    let mutex = fenced(&client(&servers));
-    assert_eq!(mutex.resource(), "k");
-    let (any, as_reference): (RwMutex, &RwMutex) = (mutex.clone().into(), &mutex);
+    let mutex = fenced(&client(&servers)).write;
+    assert_eq!(mutex.name(), "k");
     let cancel = CancelHandle::new();
-    let ways: [&dyn Fn() -> RwWriteGuard; 7] = [
-        &|| as_reference.write().unwrap(),
-        &|| any.write().unwrap(),
-        &|| mutex.write().unwrap().into(),
-        &|| mutex.write_timeout(SOON).unwrap().unwrap().into(),
-        &|| mutex.write_deadline(Instant::now() + SOON).unwrap().unwrap().into(),
-        &|| mutex.write_with(&Wait::timeout(SOON)).unwrap().unwrap().into(),
-        &|| mutex.write_cancellable(&cancel).unwrap().into(),
+    let ways: [&dyn Fn() -> FencedRwWriteGuard; 5] = [
+        &|| mutex.lock().unwrap(),
+        &|| mutex.lock_timeout(SOON).unwrap().unwrap(),
+        &|| mutex.lock_with(&Wait::deadline(Instant::now() + SOON)).unwrap().unwrap(),
+        &|| mutex.lock_with(&Wait::timeout(SOON)).unwrap().unwrap(),
+        &|| mutex.lock_with(&Wait::unlimited().cancelled_by(&cancel)).unwrap().unwrap(),
     ];
-    let numbers = ways.map(|way| way().fencing_token().expect("it stays fenced"));
+    let numbers = ways.map(|way| way().fence());
     assert!(numbers.is_sorted_by(|one, next| one < next), "{numbers:?}");
+    assert!(mutex.erase().lock().unwrap().fence() > numbers.last().copied());
 }

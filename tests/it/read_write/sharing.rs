@@ -5,10 +5,11 @@ use crate::clients::{LONG_TTL, SOON, builder, calls, client, client_of, gone_for
 use crate::support::process::eventually;
 use crate::support::proxy::Proxy;
 use crate::support::server::Server;
+use crate::support::sides::Sides;
 use crossbeam_channel::TryRecvError;
 use quorumlock::event::Event;
 use quorumlock::metrics::Counters;
-use quorumlock::{ExtendOutcome, Observer, Redlock, ReleaseOutcome, RwReadGuard, Watchdog};
+use quorumlock::{ErrorKind, ExtendOutcome, Observer, Redlock, ReleaseOutcome, RwReadGuard, Watchdog};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
@@ -44,10 +45,10 @@ fn threads_of_a_program_have_one_entry_and_the_last_one_releases_it() {
     let mut guards = guards.into_iter().rev();
     let last = guards.next().unwrap();
     for guard in guards {
-        assert_eq!(guard.unlock().unwrap(), None);
+        assert!(matches!(guard.unlock().unwrap(), ReleaseOutcome::StillHeld(_)));
     }
     assert!(!can_write(&long(&client)));
-    assert_eq!(last.unlock().unwrap(), Some(ReleaseOutcome::Released));
+    assert_eq!(last.unlock().unwrap(), ReleaseOutcome::Released);
     gone_for_good(&servers, KEY);
 }
 
@@ -75,11 +76,11 @@ fn a_lease_is_shared_for_a_moment_without_asking_and_then_asked_for_again() {
 fn a_thread_with_a_longer_time_to_live_gets_it() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
-    let short = client.rw_mutex("k").ttl(Duration::from_secs(5)).read().unwrap();
+    let short = client.read_mutex("k").ttl(Duration::from_secs(5)).lock().unwrap();
     let long = read(&long(&client));
     assert!(long.remaining() > LONG_TTL / 2);
     assert!(short.remaining() > LONG_TTL / 2, "they share it");
-    let watched = client.rw_mutex("k").ttl(Duration::from_secs(5)).watchdog(Watchdog::new()).read().unwrap();
+    let watched = client.read_mutex("k").ttl(Duration::from_secs(5)).watchdog(Watchdog::new()).lock().unwrap();
     assert!(watched.remaining() > LONG_TTL / 2, "it is not cut short");
 }
 
@@ -89,7 +90,8 @@ fn a_thread_with_a_watchdog_does_not_share_a_lease_that_is_watched_without() {
     let mutex = long(&client(&servers));
     let first = read(&mutex);
     let lost = first.lost().unwrap();
-    let watched = mutex.clone().watchdog(Watchdog::new()).read_timeout(SOON).unwrap().expect("readers share the lock");
+    let watched =
+        mutex.clone().watchdog(Watchdog::new()).read.lock_timeout(SOON).unwrap().expect("readers share the lock");
     assert!(eventually(SOON, || servers.iter().all(|server| entries(server) == ('r', 2))));
     assert!(watched.remaining() > LONG_TTL / 2 && lost.try_recv().is_err());
     drop((first, watched));
@@ -118,7 +120,7 @@ fn share_one_attempt(servers: &[Server], client: &Redlock) {
         for _ in 0..8 {
             scope.spawn(|| {
                 barrier.wait();
-                let guard = long(client).read_timeout(SOON).unwrap().expect("no writer has it");
+                let guard = long(client).read.lock_timeout(SOON).unwrap().expect("no writer has it");
                 most.fetch_max(inside.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
                 barrier.wait();
                 inside.fetch_sub(1, Ordering::Relaxed);
@@ -141,7 +143,7 @@ fn a_program_does_not_keep_a_writer_out_by_threads_that_come_and_go() {
         for _ in 0..3 {
             scope.spawn(|| {
                 while is_over.load(Ordering::Relaxed) == 0 {
-                    let guard = reader.read_timeout(SOON).unwrap();
+                    let guard = reader.read.lock_timeout(SOON).unwrap();
                     thread::sleep(Duration::from_millis(3));
                     drop(guard);
                 }
@@ -150,7 +152,7 @@ fn a_program_does_not_keep_a_writer_out_by_threads_that_come_and_go() {
         assert!(eventually(SOON, || entries(&servers[0]) == ('r', 1)));
         for _ in 0..5 {
             let begun = Instant::now();
-            let guard = writer.write_timeout(SOON).unwrap().expect("it gets its turn");
+            let guard = writer.write.lock_timeout(SOON).unwrap().expect("it gets its turn");
             assert!(begun.elapsed() < AT_ONCE * 3, "{:?}", begun.elapsed());
             drop(guard);
         }
@@ -164,13 +166,13 @@ fn a_thread_that_was_refused_for_a_writer_leaves_the_others_their_lease() {
     let [reader, writer] = [client(&servers), client(&servers)].map(|client| long(&client));
     let guard = read(&reader);
     thread::scope(|scope| {
-        let writes = scope.spawn(|| writer.write().unwrap());
+        let writes = scope.spawn(|| writer.write.lock().unwrap());
         assert!(eventually(SOON, || servers.iter().all(is_marked)));
         thread::sleep(Duration::from_millis(30));
         assert!(!can_read(&reader));
         assert!(servers.iter().all(|server| entries(server) == ('r', 1)));
         assert!(guard.remaining() > LONG_TTL / 2);
-        assert_eq!(guard.unlock().unwrap(), Some(ReleaseOutcome::Released));
+        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
         drop(writes.join().unwrap());
     });
 }
@@ -180,12 +182,11 @@ fn a_lease_that_others_share_is_not_detached() {
     let servers = Server::several(3).unwrap();
     let mutex = long(&client(&servers));
     let (one, other) = (read(&mutex), read(&mutex));
-    let one = one.detach().expect_err("another thread reads");
-    assert!(one.remaining() > LONG_TTL / 2);
-    drop(other);
-    let lease = one.detach().expect("it is the last");
+    assert_eq!(one.detach().expect_err("another thread reads").kind(), ErrorKind::Config);
+    assert!(other.remaining() > LONG_TTL / 2);
+    let lease = other.detach().expect("it is the last");
     assert!(!can_write(&mutex));
-    drop(mutex.attach_read(lease).unwrap());
+    drop(mutex.read.attach(lease).unwrap());
     gone_for_good(&servers, KEY);
 }
 
@@ -194,9 +195,10 @@ fn a_wait_that_ends_with_the_lease_of_another_thread_is_reported_to_end() {
     let servers = Server::several(3).unwrap();
     let (counters, calls) = (Counters::new(), Arc::new(Calls::default()));
     let reader = long(&builder(&servers).counters(&counters).observer(Arc::clone(&calls)).build().unwrap());
-    let writes = long(&client(&servers)).write().unwrap();
+    let writes = long(&client(&servers)).write.lock().unwrap();
     let guards: Vec<_> = thread::scope(|scope| {
-        let readers = [(); 3].map(|()| scope.spawn(|| reader.read_timeout(SOON).unwrap().expect("the writer goes")));
+        let readers =
+            [(); 3].map(|()| scope.spawn(|| reader.read.lock_timeout(SOON).unwrap().expect("the writer goes")));
         assert!(eventually(SOON, || calls.waiting.load(Ordering::Relaxed) == 3));
         drop(writes);
         readers.into_iter().map(|reader| reader.join().unwrap()).collect()
@@ -227,7 +229,7 @@ fn a_thread_that_would_share_a_lease_waits_no_longer_than_it_may() {
         for _ in 0..3 {
             scope.spawn(|| {
                 let begun = Instant::now();
-                assert!(mutex.read_timeout(Duration::from_millis(300)).is_err(), "no node has answered");
+                assert!(mutex.read.lock_timeout(Duration::from_millis(300)).is_err(), "no node has answered");
                 assert!(begun.elapsed() < SOON / 2, "{:?}", begun.elapsed());
             });
         }
@@ -242,9 +244,9 @@ fn a_thread_that_would_share_a_lease_waits_no_longer_than_it_may() {
 fn a_lease_that_goes_on_elsewhere_is_shared_by_threads_that_wait() {
     let servers = Server::several(3).unwrap();
     let mutex = long(&client(&servers));
-    let guard = mutex.attach_read(read(&mutex).detach().unwrap()).unwrap();
+    let guard = mutex.read.attach(read(&mutex).detach().unwrap()).unwrap();
     thread::sleep(MOMENT);
-    let other = mutex.read_timeout(SOON).unwrap().expect("no thread waits for one that reads");
+    let other = mutex.read.lock_timeout(SOON).unwrap().expect("no thread waits for one that reads");
     assert!(servers.iter().all(|server| entries(server).1 <= 1));
     drop((guard, other));
     gone_for_good(&servers, KEY);
@@ -254,21 +256,21 @@ fn a_lease_that_goes_on_elsewhere_is_shared_by_threads_that_wait() {
 fn a_lease_longer_than_the_mutex_gives_is_not_cut_short_by_a_thread_that_shares_it() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
-    let short = client.rw_mutex("k").ttl(LONG_TTL / 10);
+    let short = Sides::of(&client, "k").ttl(LONG_TTL / 10);
     let is_long = |guard: &RwReadGuard| {
         thread::sleep(MOMENT);
-        let other = short.read_timeout(SOON).unwrap().expect("readers share the lock");
+        let other = short.read.lock_timeout(SOON).unwrap().expect("readers share the lock");
         guard.remaining() > LONG_TTL / 2 && other.remaining() > LONG_TTL / 2
     };
-    let attached = short.attach_read(read(&long(&client)).detach().unwrap()).unwrap();
+    let attached = short.read.attach(read(&long(&client)).detach().unwrap()).unwrap();
     assert!(is_long(&attached));
     drop(attached);
-    let mut writes = short.write_timeout(SOON).unwrap().expect("the reader has gone");
+    let writes = short.write.lock_timeout(SOON).unwrap().expect("the reader has gone");
     assert_eq!(writes.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
     let downgraded = writes.downgrade().unwrap();
     assert!(is_long(&downgraded));
     // Nor by one that is extended automatically.
-    let watched = client.rw_mutex("k").ttl(Duration::from_millis(300)).watchdog(Watchdog::new()).read().unwrap();
+    let watched = client.read_mutex("k").ttl(Duration::from_millis(300)).watchdog(Watchdog::new()).lock().unwrap();
     thread::sleep(Duration::from_millis(500));
     assert!(downgraded.remaining() > LONG_TTL / 2 && watched.remaining() > LONG_TTL / 2);
 }
@@ -279,7 +281,7 @@ fn threads_without_time_to_wait_have_one_entry_too() {
     let mutex = long(&client(&servers));
     let guards = [(); 4].map(|()| {
         thread::sleep(MOMENT);
-        mutex.read_timeout(Duration::ZERO).unwrap().expect("no writer has it")
+        mutex.read.lock_timeout(Duration::ZERO).unwrap().expect("no writer has it")
     });
     assert!(eventually(SOON, || servers.iter().all(|server| entries(server) == ('r', 1))));
     drop(guards);
@@ -290,14 +292,15 @@ fn threads_without_time_to_wait_have_one_entry_too() {
 fn the_limits_of_one_watchdog_do_not_end_the_lease_of_another_thread() {
     const TTL: Duration = Duration::from_millis(900);
     let servers = Server::several(3).unwrap();
-    let mutex = client(&servers).rw_mutex("k").ttl(TTL);
+    let mutex = Sides::of(&client(&servers), "k").ttl(TTL);
     let limited = [Watchdog::new().max_extensions(2), Watchdog::new().max_duration(TTL / 2)];
     for (first, second) in limited.into_iter().zip([Watchdog::new(), Watchdog::new().max_duration(SOON * 10)]) {
         // The machine may hold up any of them.
         let is_held = (0..3).any(|_| {
-            let first = mutex.clone().watchdog(first.clone()).read_timeout(SOON).unwrap().expect("no writer has it");
+            let first =
+                mutex.clone().watchdog(first.clone()).read.lock_timeout(SOON).unwrap().expect("no writer has it");
             thread::sleep(TTL / 9);
-            let second = mutex.clone().watchdog(second.clone()).read_timeout(SOON).unwrap().expect("nor now");
+            let second = mutex.clone().watchdog(second.clone()).read.lock_timeout(SOON).unwrap().expect("nor now");
             assert!(servers.iter().all(|server| entries(server).1 <= 1));
             thread::sleep(TTL * 3);
             let is_held = !second.remaining().is_zero();
@@ -320,7 +323,7 @@ fn each_guard_is_told_of_the_loss_as_long_as_it_is_there() {
         guard.on_lost(move || _ = calls.fetch_add(1, Ordering::Relaxed)).unwrap();
     }
     let signals = [one.lost().unwrap(), one.lost().unwrap(), other.lost().unwrap()];
-    assert_eq!(gone.unlock().unwrap(), None, "others read on");
+    assert!(matches!(gone.unlock().unwrap(), ReleaseOutcome::StillHeld(_)), "others read on");
     assert_eq!((Arc::strong_count(&left), early.try_recv()), (1, Err(TryRecvError::Disconnected)), "it has gone");
     assert!(eventually(SOON, || servers.iter().all(|server| entries(server) == ('r', 1))));
     servers.iter().for_each(|server| _ = server.command(&["DEL", KEY]).unwrap());

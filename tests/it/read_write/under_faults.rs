@@ -10,6 +10,7 @@
 
 use crate::nemesis::Random;
 use crate::support::server::Server;
+use crate::support::sides::Sides;
 use crate::support::workers::{STOP, Workers};
 use quorumlock::{ErrorKind, Node, Redlock};
 use rustix::time::{ClockId, clock_gettime};
@@ -197,14 +198,14 @@ fn work_all(order: &str) {
 
 fn work(client: &Redlock, directory: &Path, log: &Path, mut random: Random) {
     let mut log = OpenOptions::new().create(true).append(true).open(log).unwrap();
-    let mutex = client.rw_mutex("k").ttl(TTL);
+    let mutex = Sides::of(client, "k").ttl(TTL);
     let fenced = mutex.clone().fenced();
     // The directory goes with the test that started this process, however that ends.
     while directory.exists() && !directory.join(STOP).exists() {
         let called = now();
         let (writes, goes_on) = (random.below(WRITES) == 0, random.below(2) == 0);
         let stay = match writes {
-            true if random.below(2) == 0 => fenced.write_timeout(LONGEST_WAIT).map(|guard| {
+            true if random.below(2) == 0 => fenced.write.lock_timeout(LONGEST_WAIT).map(|guard| {
                 let guard = guard?;
                 let (fence, stay) = (guard.fence().get(), stay(|| guard.remaining())?);
                 if goes_on {
@@ -212,11 +213,11 @@ fn work(client: &Redlock, directory: &Path, log: &Path, mut random: Random) {
                 }
                 Some((stay, fence))
             }),
-            true => mutex.write_timeout(LONGEST_WAIT).map(|guard| {
+            true => mutex.write.lock_timeout(LONGEST_WAIT).map(|guard| {
                 let guard = guard?;
                 Some((stay(|| guard.remaining())?, 0))
             }),
-            false => mutex.read_timeout(LONGEST_WAIT).map(|guard| {
+            false => mutex.read.lock_timeout(LONGEST_WAIT).map(|guard| {
                 let guard = guard?;
                 Some((stay(|| guard.remaining())?, 0))
             }),

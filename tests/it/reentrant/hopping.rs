@@ -12,7 +12,7 @@ use crate::nemesis::{Random, no_two_overlap};
 use crate::support::process::eventually;
 use crate::support::queues::no_entry_stays_behind;
 use crate::support::server::Server;
-use quorumlock::{ByOwner, ErrorKind, Owner, Redlock, ReentrantGuard, ReentrantMutex, RestartPolicy, Wait};
+use quorumlock::{ErrorKind, MutexGuard, Owner, Redlock, ReentrantMutex, RestartPolicy, Wait};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -148,7 +148,7 @@ fn pool_thread(sender: &Sender<Job>, queue: &Mutex<Receiver<Job>>, mutex: &Reent
 /// An owner with its guards, on its way between threads.
 struct Job {
     owner: Owner,
-    guards: Vec<ReentrantGuard<ByOwner>>,
+    guards: Vec<MutexGuard>,
     log: Log,
     random: Random,
 }

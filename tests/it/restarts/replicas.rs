@@ -114,7 +114,7 @@ fn a_master_that_was_a_replica_between_two_connections_gives_no_lock_away() {
 fn an_extension_does_not_count_on_a_node_that_was_a_replica_though_it_finds_its_key() {
     for [server, other] in pairs() {
         let client = brief(&server).build().unwrap();
-        let mut guard = take(&client.mutex(KEY).ttl(MAX_TTL));
+        let guard = take(&client.mutex(KEY).ttl(MAX_TTL));
         let token = value(&server, KEY).unwrap();
         lose_keys(&server, &other);
         // As after a repair: the node may have promised the lock to another client in the meantime.
@@ -131,7 +131,7 @@ fn a_master_that_stays_one_counts_whatever_becomes_of_its_replication_ids() {
         let client = brief(&server).build().unwrap();
         acquaint(&client);
         let id = server.info("master_replid").unwrap();
-        let mut guard = take(&client.mutex(KEY).ttl(MAX_TTL * 3 / 4));
+        let guard = take(&client.mutex(KEY).ttl(MAX_TTL * 3 / 4));
         stir(&server, &other);
         assert_ne!(server.info("master_replid").unwrap(), id, "nothing was shown of {}", shown(&server));
         sleep(IDLE);

@@ -130,7 +130,7 @@ fn work(order: &str) {
 }
 
 fn go_inside(semaphore: &Semaphore, log: &Log, random: &mut Random) {
-    let permit = match semaphore.acquire_timeout(Duration::from_secs(1)) {
+    let permit = match semaphore.lock_timeout(Duration::from_secs(1)) {
         Ok(Some(permit)) => permit,
         Ok(None) => return log.say("timed out"),
         Err(error) if error.kind() == ErrorKind::Unavailable => return log.say("unavailable"),
@@ -148,6 +148,6 @@ fn go_inside(semaphore: &Semaphore, log: &Log, random: &mut Random) {
     }
     match random.below(2) {
         0 => drop(permit),
-        _ => drop(permit.release()),
+        _ => drop(permit.unlock()),
     }
 }

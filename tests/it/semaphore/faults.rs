@@ -19,7 +19,7 @@ fn lateness(servers: &[Server]) -> Duration {
         let semaphore = client(servers).semaphore(NAME, 2).ttl(ttl);
         parent.send("r");
         parent.wait();
-        let _permits = [semaphore.acquire().unwrap(), semaphore.acquire().unwrap()];
+        let _permits = [semaphore.lock().unwrap(), semaphore.lock().unwrap()];
         parent.send("h");
         parent.wait();
     });
@@ -29,7 +29,7 @@ fn lateness(servers: &[Server]) -> Duration {
     assert_eq!(holder.receive(), 'h');
     let taken = Instant::now();
     holder.kill();
-    let permit = semaphore(&client(servers), 2).acquire().unwrap();
+    let permit = semaphore(&client(servers), 2).lock().unwrap();
     let had = Instant::now();
     assert!(had >= begun + ttl, "{:?} too early", begun + ttl - had);
     drop(permit);
@@ -44,12 +44,12 @@ fn a_hung_and_a_dead_node_keep_no_permit_back() {
     let (mine, theirs) = (client(&servers), client(&servers));
     let (here, there) = (semaphore(&mine, 3), semaphore(&theirs, 3));
     let held = [take(&here), take(&there), take(&here)];
-    assert!(here.try_acquire().unwrap().is_none() && there.try_acquire().unwrap().is_none());
+    assert!(here.try_lock().unwrap().is_none() && there.try_lock().unwrap().is_none());
     let [first, second, _third] = held;
     drop((first, second));
     drop([take(&there), take(&there)]);
     servers[1].pause().unwrap();
-    let error = there.try_acquire().unwrap_err();
+    let error = there.try_lock().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     servers[1].resume().unwrap();
     servers[0].resume().unwrap();

@@ -75,7 +75,7 @@ fn a_waiter_finds_out_which_key_it_waits_for_and_a_node_that_lost_one_key_is_rep
         let [mine, theirs] = [(); 2].map(|()| builder(&servers).node_timeout(SOON).build().unwrap());
         [&mine, &theirs].into_iter().for_each(|client| drop(client.connect(SOON).unwrap()));
         let held = ["b", "c"].map(|key| long_lock(&theirs, key).lock().unwrap());
-        let mut guard = thread::scope(|threads| {
+        let guard = thread::scope(|threads| {
             let waiting = threads.spawn(|| set(&mine, &KEYS).lock_timeout(SOON * 3).unwrap().unwrap());
             for guard in held {
                 thread::sleep(Duration::from_millis(150));

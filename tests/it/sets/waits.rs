@@ -98,7 +98,7 @@ fn a_wait_for_a_set_ends_in_time_and_when_it_is_cancelled() {
     let mutex = set(&mine, &["a", "b"]);
     let start = Instant::now();
     assert!(mutex.lock_timeout(ARRIVAL).unwrap().is_none() && start.elapsed() >= ARRIVAL);
-    assert!(mutex.lock_deadline(Instant::now() + ARRIVAL).unwrap().is_none());
+    assert!(mutex.lock_with(&Wait::deadline(Instant::now() + ARRIVAL)).unwrap().is_none());
     let cancel = CancelHandle::new();
     thread::scope(|threads| {
         let waits = [Wait::unlimited(), Wait::timeout(SOON * 10)].map(|wait| wait.cancelled_by(&cancel));
@@ -107,7 +107,7 @@ fn a_wait_for_a_set_ends_in_time_and_when_it_is_cancelled() {
         cancel.cancel();
         assert!(waiting.into_iter().all(|waiting| waiting.join().unwrap() == ErrorKind::Cancelled));
     });
-    assert_eq!(mutex.lock_cancellable(&cancel).unwrap_err().kind(), ErrorKind::Cancelled);
+    assert_eq!(mutex.lock_with(&Wait::unlimited().cancelled_by(&cancel)).unwrap_err().kind(), ErrorKind::Cancelled);
     drop(held);
     ["a", "b", "c"].iter().for_each(|key| gone_for_good(&servers, key));
 }

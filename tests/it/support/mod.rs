@@ -15,4 +15,5 @@ pub(crate) mod process;
 pub(crate) mod proxy;
 pub(crate) mod queues;
 pub(crate) mod server;
+pub(crate) mod sides;
 pub(crate) mod workers;

@@ -53,7 +53,7 @@ fn fenced_locks_and_extensions_work() {
     let servers = [authority.server("node")];
     let redlock = client(&servers, authority.roots());
     let mutex = redlock.mutex("orders/42").fenced();
-    let mut first = mutex.lock().unwrap();
+    let first = mutex.lock().unwrap();
     let fence = first.fence();
     assert_eq!(first.extend(5 * SECOND).unwrap(), ExtendOutcome::Extended);
     let _ = first.unlock().unwrap();

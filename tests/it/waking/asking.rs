@@ -4,6 +4,7 @@ use super::{ARRIVAL, channels, client, subscribers, time_to_wake};
 use crate::clients::{LONG_TTL, SOON, builder, calls, long_lock, take};
 use crate::support::queues::{entries, no_entry_stays};
 use crate::support::server::{Answer, Server};
+use quorumlock::kind::Any;
 use quorumlock::{ExtendOutcome, Mutex, MutexGuard, Redlock};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
@@ -26,8 +27,8 @@ fn asked(server: &Server) -> u64 {
 /// How many attempts reach the first server while a waiter waits for a lock that stays held.
 fn attempts(
     servers: &[Server],
-    lock: impl Fn(&Redlock) -> Mutex,
-    meanwhile: impl FnOnce(&mut MutexGuard, Instant),
+    lock: impl Fn(&Redlock) -> Mutex<Any>,
+    meanwhile: impl FnOnce(&MutexGuard<Any>, Instant),
 ) -> u64 {
     let (mine, theirs) = (client(servers), client(servers));
     let mut held = take(&lock(&theirs));
@@ -43,12 +44,12 @@ fn attempts(
     })
 }
 
-fn plain(client: &Redlock) -> Mutex {
-    long_lock(client, "k")
+fn plain(client: &Redlock) -> Mutex<Any> {
+    long_lock(client, "k").erase()
 }
 
-fn fenced(client: &Redlock) -> Mutex {
-    long_lock(client, "k").fenced().into()
+fn fenced(client: &Redlock) -> Mutex<Any> {
+    long_lock(client, "k").fenced().erase()
 }
 
 #[test]

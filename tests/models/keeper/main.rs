@@ -30,8 +30,8 @@ mod api {
     pub(crate) mod client;
     #[path = "../../../../src/api/forked.rs"]
     pub(crate) mod forked;
-    #[path = "../../../../src/api/guard/mod.rs"]
-    pub(crate) mod guard;
+    #[path = "../../../../src/api/held_lock/mod.rs"]
+    pub(crate) mod held_lock;
     pub(crate) mod lease;
     #[path = "../../../../src/api/watchdog.rs"]
     pub(crate) mod watchdog;
@@ -69,7 +69,7 @@ use algorithm::lease::{MAX_TTL, OwnerToken, Ttl};
 use algorithm::node::NodeSet;
 use algorithm::time::Timestamp;
 use api::client::{Client, Settings};
-use api::guard::MutexGuard;
+use api::held_lock::HeldLock;
 use api::watchdog::Watchdog;
 use engine::calls::{Engine, NODE_TIMEOUT, NODES, Network};
 use engine::local_queue::{HoldId, LocalLock};
@@ -176,7 +176,7 @@ impl Scene {
         &mut self,
         nodes: NodeSet,
         watchdog: Option<Watchdog>,
-        act: impl FnOnce(&Stage, &Lock, MutexGuard) + Send + 'static,
+        act: impl FnOnce(&Stage, &Lock, HeldLock) + Send + 'static,
     ) {
         let (stage, client, number) = (Arc::clone(&self.stage), self.client.clone(), self.owners.len() as u8);
         self.owners.push(self.pace_of_owners.spawn(move || {
@@ -195,7 +195,7 @@ impl Scene {
             let margin = watchdog.map_or(Duration::ZERO, |watchdog| watchdog.margin_for(ttl));
             let lock = Arc::new(Lock { name, token, margin, watched: Arc::clone(&watched) });
             stage.locks.lock().unwrap().push(Arc::clone(&lock));
-            let guard = MutexGuard::new(client.clone(), local, claim, lease, ttl).watched(Some(watched));
+            let guard = HeldLock::new(client.clone(), local, claim, lease, ttl).watched(Some(watched));
             drop((still, client));
             act(&stage, &lock, guard);
         }));
@@ -281,11 +281,11 @@ fn any_node() -> usize {
 }
 
 /// Releases a lock in one of three ways, whatever the outcome.
-fn release(stage: &Stage, lock: &Lock, guard: MutexGuard) {
+fn release(stage: &Stage, lock: &Lock, guard: HeldLock) {
     match thread_rng().gen_range(0..3) {
         0 => drop(guard),
-        1 => drop(guard.detach()),
-        _ => drop(guard.unlock()),
+        1 => drop(guard.detach().unwrap()),
+        _ => drop(guard.unlock(|| ())),
     }
     stage.network.has_left(&lock.name);
 }
@@ -325,7 +325,7 @@ fn extensions_by_hand_and_by_the_thread_agree_with_the_nodes() {
     check(|| {
         let mut scene = Scene::new(Pace::Any, Pace::Punctual, true);
         let watchdog = if thread_rng().gen_bool(0.8) { watchdog() } else { None };
-        scene.owner(NodeSet::first(NODES), watchdog, |stage, lock, mut guard| {
+        scene.owner(NodeSet::first(NODES), watchdog, |stage, lock, guard| {
             stage.network.forget([any_node()], &lock.name);
             for moment in [any_moment(), any_moment()] {
                 time::sleep_until(moment);
@@ -365,7 +365,7 @@ fn a_loss_is_reported_once_when_nodes_have_lost_the_key() {
     check(|| {
         let mut scene = Scene::new(Pace::Any, Pace::Any, false);
         for waits in [true, false] {
-            scene.owner(NodeSet::first(NODES), watchdog(), move |stage, lock, mut guard| {
+            scene.owner(NodeSet::first(NODES), watchdog(), move |stage, lock, guard| {
                 // All of them: of two, one could be repaired because the other has answered before.
                 stage.network.forget(0..NODES, &lock.name);
                 time::sleep_until(any_moment());

@@ -52,20 +52,17 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "read-write: a lease that is asked for again counts from the answer",
-        file: "api/guard/shared/joining.rs",
+        file: "api/held_lock/mod.rs",
         edits: &[("self.rely_on(record.t0.lease, ttl)", "self.rely_on(now, ttl)")],
     },
     Mutant {
         name: "read-write: a thread asks to share a lease for longer than it may wait",
-        file: "api/guard/shared/joining.rs",
+        file: "api/held_lock/mod.rs",
         edits: &[(".min(until);", ";\n        let _ = until;")],
     },
     Mutant {
         name: "read-write: a wait for the lease of another thread is not reported to end",
-        file: "api/mutex/read_write/joining.rs",
-        edits: &[(
-            "        if self.account.has_waited() {\n            client.report()",
-            "        if false {\n            client.report()",
-        )],
+        file: "api/lock/reading.rs",
+        edits: &[("        if attempts.account.has_waited() {", "        if false {")],
     },
 ];

@@ -88,7 +88,7 @@ fn forget(deployment: &Deployment, name: &str) {
 
 impl Trial {
     fn plain(&mut self, mutex: &Mutex, ttl: Duration) -> quorumlock::Result<()> {
-        let mut guard = mutex.lock()?;
+        let guard = mutex.lock()?;
         if guard.extend(ttl)? != ExtendOutcome::Extended {
             self.findings.push(Finding::warning("no-extension", "a lock could not be extended", "see the nodes"));
         }

@@ -12,6 +12,7 @@ use crate::locks::verdict::{State, Verdict};
 use crate::report::{PROGRESS_AFTER, Progress};
 use crate::settings::NODE_TIMEOUT;
 use nix::sys::signal::Signal;
+use quorumlock::kind::Any;
 use quorumlock::protocol::key_space::KeyKind;
 use quorumlock::{CancelHandle, ErrorKind, Mutex, MutexGuard, Redlock, Wait, Watchdog};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -41,7 +42,7 @@ pub(super) enum Acquired {
 /// A command that has run ends them by [`release`](super::release::release), and then they stand for `--min-hold`. A
 /// drop releases what is left at once: no command has run, and another machine may begin.
 pub(super) struct Held {
-    pub(super) guards: Vec<MutexGuard>,
+    pub(super) guards: Vec<MutexGuard<Any>>,
     redlock: Redlock,
 }
 
@@ -56,7 +57,7 @@ impl Drop for Held {
     fn drop(&mut self) {
         for guard in self.guards.drain(..).rev() {
             // A guard that is attached stands for no time. A lease that has ended needs no release.
-            drop(self.redlock.attach(guard.detach()).map(MutexGuard::unlock));
+            drop(guard.detach().and_then(|lease| self.redlock.attach(lease)).map(MutexGuard::unlock));
         }
     }
 }
@@ -77,9 +78,9 @@ pub(super) fn acquire(
     let mutex = |name: &String| {
         let mutex = redlock.mutex(name).ttl(ttl).watchdog(watchdog.clone()).min_hold(options.min_hold);
         let mutex = if options.is_fair { mutex.fair() } else { mutex };
-        if options.is_fenced { mutex.fenced().into() } else { mutex }
+        if options.is_fenced { mutex.fenced().erase() } else { mutex.erase() }
     };
-    let mutexes: Vec<Mutex> = options.names.iter().map(mutex).collect();
+    let mutexes: Vec<Mutex<Any>> = options.names.iter().map(mutex).collect();
     let cancel = CancelHandle::new();
     let (over, running) = pipe().map_err(|error| Failure::system("make a pipe", error))?;
     let (taken, stopped) = thread::scope(|scope| {
@@ -111,7 +112,7 @@ pub(super) fn arrived(signals: &Signals) -> Option<Signal> {
 
 fn take(
     mut held: Held,
-    mutexes: &[Mutex],
+    mutexes: &[Mutex<Any>],
     options: &Options,
     deployment: &Deployment,
     cancel: &CancelHandle,
@@ -129,7 +130,7 @@ fn take(
     let naming = Wait::timeout(naming_time).cancelled_by(cancel);
     for mutex in mutexes {
         let kind = if options.is_fenced { KeyKind::Fenced } else { KeyKind::Plain };
-        let key = kind.key(deployment.settings.prefix(), mutex.resource());
+        let key = kind.key(deployment.settings.prefix(), mutex.name());
         let survey = || Survey::of_keys(deployment, std::slice::from_ref(&key));
         let guard = match patience {
             Patience::None => attempt(mutex, &key, survey, &naming, cancel),
@@ -141,7 +142,7 @@ fn take(
         };
         match guard {
             Ok(Some(guard)) => held.guards.push(guard),
-            Ok(None) => return Ok(Acquired::HeldElsewhere(mutex.resource().to_owned())),
+            Ok(None) => return Ok(Acquired::HeldElsewhere(mutex.name().to_owned())),
             // The watcher knows the signal.
             Err(error) if error.kind() == ErrorKind::Cancelled => {
                 return Ok(Acquired::Stopped(Signal::SIGTERM));
@@ -155,12 +156,12 @@ fn take(
 /// Attempts to take a lock without waiting for a holder. Of programs that try at the same moment, it can be that none
 /// gets a majority. Then nothing is held, and another attempt follows after a random time.
 fn attempt(
-    mutex: &Mutex,
+    mutex: &Mutex<Any>,
     key: &str,
     survey: impl Fn() -> Survey,
     naming: &Wait,
     cancel: &CancelHandle,
-) -> quorumlock::Result<Option<MutexGuard>> {
+) -> quorumlock::Result<Option<MutexGuard<Any>>> {
     for _ in 0..ATTEMPTS {
         if let Some(guard) = mutex.try_lock()? {
             return Ok(Some(guard));

@@ -33,6 +33,7 @@ use events::{Events, boot_time};
 use group::{Group, Launch};
 use options::Options;
 use quorumlock::MutexGuard;
+use quorumlock::kind::Any;
 use release::release;
 use signals::Signals;
 use std::io::{IsTerminal, PipeReader, Write, pipe};
@@ -139,7 +140,7 @@ fn variables(options: &Options, held: &Held) -> Vec<(&'static str, String)> {
     let mut variables =
         vec![("QUORUMLOCK_NAME", options.names.join("\n")), ("QUORUMLOCK_EXPIRES_UNIX_MS", expires.to_string())];
     if options.is_fenced {
-        let fences = held.guards.iter().filter_map(MutexGuard::fencing_token).map(|fence| fence.to_string());
+        let fences = held.guards.iter().filter_map(MutexGuard::<Any>::fence).map(|fence| fence.to_string());
         variables.push(("QUORUMLOCK_FENCE", fences.collect::<Vec<_>>().join("\n")));
     }
     variables

@@ -6,17 +6,17 @@ use crate::engine::calls::AttemptRecord;
 use crate::protocol::lock_key::LockKey;
 use std::time::SystemTime;
 
-pub struct Lease;
+pub(crate) struct DetachedLease;
 
-impl Lease {
-    pub(crate) fn detached(
+impl DetachedLease {
+    pub(crate) fn new(
         _key: LockKey,
         _claim: &AttemptRecord,
         _ttl_millis: u64,
         _lease: Validity,
         _wall: SystemTime,
         _now: LeaseTime,
-    ) -> Lease {
-        Lease
+    ) -> DetachedLease {
+        DetachedLease
     }
 }

@@ -1,0 +1,316 @@
+//! A lock of any kind that is held: how long it is valid, and how it is extended. Dropping it releases the lock.
+
+pub(super) mod occupancy;
+mod release;
+mod state;
+mod watching;
+
+use crate::algorithm::fence::FencingToken;
+use crate::algorithm::lease::{Ttl, Validity};
+use crate::algorithm::lock_kind::{Access, LockKind};
+use crate::algorithm::node::NodeSet;
+use crate::algorithm::time::{LeaseTime, Readings, Timestamp};
+use crate::api::client::Client;
+use crate::api::watchdog::Watchdog;
+use crate::engine::calls::{AttemptRecord, AttemptRequest, InTurn, LeaseRequest};
+use crate::engine::local_queue::{HoldId, LocalLock};
+use crate::engine::watchdog_thread::{Unregistered, WatchedLock};
+use crate::events::error::{Error, NodeFault, Result};
+use crate::events::event::LossReason;
+use crate::events::extension::ExtendOutcome;
+use crate::protocol::lock_key::LockKey;
+use occupancy::{InUse, Occupancy};
+use state::{HeldState, StateCell};
+use std::num::NonZeroU64;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// A lock that was taken, until it is released or its lease ends.
+///
+/// In a child made by `fork` it is the parent's: nothing is left of it there, and dropping it releases nothing.
+pub(crate) struct HeldLock {
+    client: Client,
+    local: LocalLock,
+    claim: AttemptRecord,
+    state: StateCell,
+    occupancy: Occupancy,
+    watched: OnceLock<Arc<WatchedLock>>,
+    /// Until when the lock is kept, however early it is released.
+    kept_until: LeaseTime,
+}
+
+impl HeldLock {
+    pub(crate) fn new(client: Client, local: LocalLock, claim: AttemptRecord, lease: Validity, ttl: Ttl) -> HeldLock {
+        let state = StateCell::new(HeldState::since_taken(lease, ttl, claim.reached));
+        let (occupancy, watched) = (Occupancy::new(), OnceLock::new());
+        HeldLock { client, local, claim, state, occupancy, watched, kept_until: LeaseTime::ORIGIN }
+    }
+
+    /// The watchdog's thread has its lease, if it is watched.
+    pub(crate) fn watched(mut self, watched: Option<Arc<WatchedLock>>) -> HeldLock {
+        self.watched = watched.map_or_else(OnceLock::new, OnceLock::from);
+        self
+    }
+
+    /// Keeps the lock for at least this long after it was taken, however early it is released.
+    pub(crate) fn min_hold(mut self, time: Duration) -> HeldLock {
+        self.kept_until = self.claim.t0.lease.after(time);
+        self
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    pub(crate) fn key(&self) -> &LockKey {
+        self.local.key()
+    }
+
+    /// The name of the lock, without the prefix.
+    pub(crate) fn name(&self) -> &str {
+        self.client.resource(self.key().title())
+    }
+
+    /// The names of a set, in order; the name of any other lock.
+    pub(crate) fn names(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.key().each().iter().map(|key| self.client.resource(key))
+    }
+
+    /// The number of the acquisition, if the lock is fenced.
+    pub(crate) fn fence(&self) -> Option<FencingToken> {
+        self.claim.kind.fence()
+    }
+
+    /// What names the lock in the local queue.
+    pub(crate) fn hold_id(&self) -> HoldId {
+        HoldId::of(&self.claim.token)
+    }
+
+    /// When the attempt began that has acquired the lock.
+    pub(crate) fn taken_at(&self) -> Timestamp {
+        self.claim.t0.steady
+    }
+
+    /// How long the lease can still be relied on.
+    pub(crate) fn remaining(&self) -> Duration {
+        if self.client.is_inherited() {
+            return Duration::ZERO;
+        }
+        self.lease().remaining(self.client.engine().lease_now())
+    }
+
+    /// Fails unless the lease lasts for this long.
+    pub(crate) fn ensure(&self, remaining: Duration) -> Result<()> {
+        self.client.check_process()?;
+        let left = self.remaining();
+        if left.is_zero() || self.is_lost() {
+            Err(Error::lease_lost(self.name()))
+        } else if left < remaining {
+            Err(Error::lease_too_short(self.name(), left, remaining))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Whether the lease has ended, or the loss of the lock was signalled.
+    pub(crate) fn is_over(&self) -> bool {
+        self.remaining().is_zero() || self.is_lost()
+    }
+
+    /// Whether the loss of the lock was signalled.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.watched.get().is_some_and(|watched| watched.is_over())
+    }
+
+    /// The time to live that the lease was last set to by a call; zero when the lock was released or detached.
+    pub(crate) fn ttl(&self) -> Duration {
+        Duration::from_millis(self.state.get().lasts.map_or(0, NonZeroU64::get))
+    }
+
+    /// Makes the lock last for at least `ttl` from now on. Other threads that do so wait meanwhile.
+    pub(crate) fn extend(&self, ttl: Duration) -> Result<ExtendOutcome> {
+        let _in_use = self.enter()?;
+        let ttl = self.client.checked_ttl(ttl)?;
+        // Whatever else relies on the longer lease: an extension never shortens it.
+        if self.remaining() >= ttl.validity() && !self.is_lost() {
+            return Ok(ExtendOutcome::Extended);
+        }
+        Ok(self.extend_to(ttl))
+    }
+
+    /// Has no other thread extend the lock, or register something for its loss, while the result exists.
+    fn enter(&self) -> Result<InUse<'_>> {
+        self.client.check_process()?;
+        self.occupancy.enter(|| self.client.engine().now())
+    }
+
+    /// Which thread extends the lock.
+    pub(crate) fn occupancy(&self) -> &Occupancy {
+        &self.occupancy
+    }
+
+    /// Asks the nodes to let the lock last for `ttl`, and reports what they replied.
+    fn extend_to(&self, ttl: Ttl) -> ExtendOutcome {
+        let found = self.extend_by(ttl);
+        let is_reported_here = if let ExtendResult::Lost(reason) = &found { self.lose(*reason) } else { true };
+        // Threads of this client that wait for it may have to wait less, or longer.
+        let (hold, now) = (self.hold_id(), self.client.engine().readings());
+        self.local.hold_until(hold, self.lease().end(), now);
+        let (report, key) = (self.client.report(), self.key().title());
+        match found {
+            ExtendResult::Extended(repaired) => {
+                report.extended(key, ttl.duration(), false, repaired);
+                ExtendOutcome::Extended
+            }
+            ExtendResult::Failed(causes) => {
+                report.extension_failed(key, || self.remaining(), &causes);
+                ExtendOutcome::Failed(causes)
+            }
+            ExtendResult::Lost(reason) => {
+                report.extension_lost(key, false);
+                if is_reported_here {
+                    report.lost(key, reason, self.held_at(now));
+                }
+                ExtendOutcome::Lost
+            }
+        }
+    }
+
+    fn extend_by(&self, ttl: Ttl) -> ExtendResult {
+        const ENDED: ExtendResult = ExtendResult::Lost(LossReason::LeaseEnded);
+        let begun = match self.watched.get() {
+            Some(watched) => self.client.watchdog_thread().begin_extend(watched, ttl),
+            None => self.client.engine().lease_now(),
+        };
+        if self.is_lost() || !self.lease().is_valid(begun) {
+            return ENDED;
+        }
+        // A node may do it though its answer never comes, or go by an earlier one because this one never reaches it.
+        self.state.change(|state| state.longest = state.longest.max(ttl.longest()));
+        let (engine, old) = (self.client.engine(), self.lease());
+        let order = LeaseRequest {
+            key: self.key().as_bytes(),
+            token: &self.claim.token,
+            ttl_millis: ttl.millis(),
+            kind: self.claim.kind,
+        };
+        // Unless the end is near, there is time to wait for all nodes, and to find those that have lost the key.
+        let is_long = old.remaining(begun) > engine.node_timeout() * 2;
+        let (start, count) = engine.extend(&order, is_long);
+        let now = engine.lease_now();
+        if count.is_extended() && old.is_valid(now) {
+            let repaired = engine.repair(&order, count.tally.absent());
+            self.state.change(|state| state.reached = state.reached.union(repaired));
+            return if self.rely_on(start, ttl) { ExtendResult::Extended(repaired) } else { ENDED };
+        }
+        if count.is_lost() {
+            return ExtendResult::Lost(LossReason::KeyGone);
+        }
+        // A renewal that was under way may have put off the end meanwhile. Nodes go by what they were asked last.
+        if ttl.lease_from(start).end() < self.lease().end() && !self.rely_on(start, ttl) {
+            return ENDED;
+        }
+        if let Some(watched) = self.watched.get() {
+            watched.note_unanswered(start, ttl);
+        }
+        if self.lease().is_valid(now) { ExtendResult::Failed(self.client.unavailability(&count).causes) } else { ENDED }
+    }
+
+    /// Asks the nodes for a lock that is held, as for a new one, and returns when that was and when they had answered.
+    /// None when they did not grant it by then, or the lease has ended. No other thread may extend the lock.
+    pub(crate) fn ask_again(&self, ttl: Ttl, until: Timestamp) -> Option<(Timestamp, Timestamp)> {
+        let (engine, kind) = (self.client.engine(), self.claim.kind);
+        if self.is_lost() || !self.lease().is_valid(engine.lease_now()) {
+            return None;
+        }
+        // A node may grant it though its answer never comes.
+        self.state.change(|state| state.longest = state.longest.max(ttl.longest()));
+        let timeout = engine.node_timeout();
+        let deadline = |t0: Timestamp, connects: bool| t0.after(timeout * (1 + u32::from(connects))).min(until);
+        let (key, token) = (self.key().clone(), self.claim.token.clone());
+        let in_turn = Some(InTurn::AS_A_NEWCOMER);
+        let request = AttemptRequest { key, token, ttl_millis: ttl.millis(), kind, in_turn };
+        let (record, result) = engine.acquire(request, None, deadline);
+        self.state.change(|state| state.reached = state.reached.union(record.reached));
+        let Readings { steady: answered_at, lease: now } = engine.readings();
+        let is_won = result.is_won() && self.lease().is_valid(now) && ttl.lease_from(record.t0.lease).is_valid(now);
+        (is_won && self.rely_on(record.t0.lease, ttl)).then_some((record.t0.steady, answered_at))
+    }
+
+    /// Makes the lock of a writer one of a reader, and extends it as such. It counts as a reader's from the first byte
+    /// that is sent for that, whichever nodes answer.
+    pub(crate) fn downgrade(mut self, ttl: Ttl, watchdog: Option<&Watchdog>) -> Result<HeldLock> {
+        self.client.check_process()?;
+        // No extension of the writer is sent from here on, and a node refuses one that is on its way.
+        let Unregistered { lease, reached, loss_reported } = self.leave_watch();
+        self.watched = OnceLock::new();
+        let lease = if loss_reported { Validity::LOST } else { lease };
+        self.state.change(|state| (state.lease, state.reached) = (lease, reached));
+        if loss_reported {
+            return Err(Error::lease_lost(self.name()));
+        }
+        self.claim.kind = LockKind::ReadWrite { access: Access::Read, fence: None };
+        // A lease that was extended for longer is not cut short.
+        let longest = Duration::from_millis(self.state.get().longest.get());
+        let duration = if self.remaining() > ttl.validity() { longest } else { ttl.duration() };
+        let outcome = self.extend_to(self.client.checked_ttl(duration)?);
+        // Behind the extension, on each connection: the writer's entry goes, if it has one, and readers are told.
+        let (entry, reached) = (self.claim.departure.take().map(|departure| departure.entry), self.state.get().reached);
+        for entry in entry.map(Some).into_iter().chain([None]) {
+            self.client.engine().leave(self.key().each()[0].as_bytes(), self.claim.kind, entry, reached);
+        }
+        if outcome == ExtendOutcome::Lost {
+            return Err(Error::lease_lost(self.name()));
+        }
+        if let Some(watchdog) = watchdog {
+            self.extend_automatically(watchdog, ttl)?;
+        }
+        // The lease may have ended while an observer ran.
+        self.ensure(Duration::ZERO)?;
+        Ok(self)
+    }
+
+    pub(crate) fn lease(&self) -> Validity {
+        self.watched.get().map_or_else(|| self.state.get().lease, |watched| watched.lease())
+    }
+
+    /// Relies on the lease of an extension that was begun at `start`. False when the loss of the lock has been
+    /// signalled.
+    fn rely_on(&self, start: LeaseTime, ttl: Ttl) -> bool {
+        self.state.change(|state| state.lasts = Some(ttl.longest()));
+        match self.watched.get() {
+            Some(watched) => self.client.watchdog_thread().extended(watched, start, ttl),
+            None => {
+                self.state.change(|state| state.lease = ttl.lease_from(start));
+                true
+            }
+        }
+    }
+
+    /// Ends a lock that is lost. True when the caller is to report it to the observer.
+    fn lose(&self, reason: LossReason) -> bool {
+        match self.watched.get() {
+            Some(watched) if reason == LossReason::KeyGone => {
+                let is_untold = self.client.watchdog_thread().lose(watched);
+                watched.run_loss_callbacks();
+                is_untold
+            }
+            // The watchdog's thread reports its end.
+            Some(_) => false,
+            None => self.state.change(|state| std::mem::replace(&mut state.lease, Validity::LOST) != Validity::LOST),
+        }
+    }
+
+    /// How long the lock has been held.
+    fn held_at(&self, now: Readings) -> Duration {
+        now.steady.since(self.claim.t0.steady)
+    }
+}
+
+/// What an extension has achieved.
+enum ExtendResult {
+    /// The key is being set again on these nodes.
+    Extended(NodeSet),
+    Failed(Vec<NodeFault>),
+    Lost(LossReason),
+}

@@ -1,0 +1,123 @@
+//! How a held lock ends here: it is released, by a call or by a drop, or detached.
+
+use super::HeldLock;
+use super::state::HeldState;
+use crate::algorithm::lease::Validity;
+use crate::algorithm::node::NodeSet;
+use crate::algorithm::time::LeaseTime;
+use crate::api::lease::DetachedLease;
+use crate::engine::calls::{AttemptRecord, Release, ReleaseScope};
+use crate::engine::watchdog_thread::Unregistered;
+use crate::events::error::Result;
+use crate::events::event::LossReason;
+use crate::events::event_queue::ReleaseContext;
+use crate::events::release::ReleaseOutcome;
+use std::num::NonZeroU64;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+impl HeldLock {
+    /// Releases the lock, and waits for the outcome. `queued` is called when later requests go behind the release.
+    pub(crate) fn unlock(self, queued: impl FnOnce()) -> Result<ReleaseOutcome> {
+        self.client.check_process()?;
+        let Unregistered { lease, reached, loss_reported } = self.leave_watch();
+        let client = &self.client;
+        let now = client.engine().readings();
+        let was_valid = lease.is_valid(now.lease);
+        let (release, hold) = (self.release_at(now.lease, reached), self.hold_id());
+        let count = client.engine().release(release, now.steady, || {
+            self.state.change(|state| state.lasts = None);
+            self.local.release(hold, now.steady);
+            queued();
+        });
+        let held = self.held_at(now);
+        let (key, class) = (Arc::clone(self.key().title()), None);
+        let context = ReleaseContext { key, was_valid, loss_reported, held, class, is_observed: true };
+        self.client.report().unlocked(&context, &count.tally, &count.faults);
+        ReleaseOutcome::of(count.tally.release(), was_valid).ok_or_else(|| {
+            self.client.unavailable("confirm the release of", self.name(), self.client.unavailability(&count))
+        })
+    }
+
+    /// Keeps the lock and gives up what holds it here. Sends nothing.
+    pub(crate) fn detach(self) -> Result<DetachedLease> {
+        self.client.check_process()?;
+        let client = self.client.clone();
+        let lease = match self.watched.get() {
+            Some(watched) => client.watchdog_thread().unregister_and_wait(watched),
+            None => self.state.get().lease,
+        };
+        let wall = SystemTime::now();
+        let now = client.engine().readings();
+        // Threads of this client that wait for the lock ask the servers from now on: any client may release it.
+        self.local.release(self.hold_id(), now.steady);
+        self.leave_queue();
+        client.report().detached(self.key().title());
+        let ttl_millis = self.state.get().lasts.map_or(0, NonZeroU64::get);
+        self.state.change(|state| state.lasts = None);
+        Ok(DetachedLease::new(self.key().clone(), &self.claim, ttl_millis, lease, wall, now.lease))
+    }
+
+    /// Releases the lock without waiting. The caller delivers queued events.
+    pub(crate) fn post_release(&self) {
+        let Unregistered { lease, reached, loss_reported } = self.leave_watch();
+        let (client, key) = (&self.client, self.key());
+        let now = client.engine().readings();
+        let was_valid = lease.is_valid(now.lease);
+        let is_loss_found = !was_valid && !loss_reported;
+        let context =
+            client.report().dropped(key.title(), (was_valid, loss_reported || is_loss_found), self.held_at(now));
+        client.engine().post_release(self.release_at(now.lease, reached), now.steady, context);
+        self.local.release(self.hold_id(), now.steady);
+        if is_loss_found {
+            client.report().without_queued().lost(key.title(), LossReason::LeaseEnded, self.held_at(now));
+        }
+        self.state.change(|state| state.lasts = None);
+    }
+
+    /// Stops the watch, so that nothing more is sent for this lock, and returns what is held.
+    pub(super) fn leave_watch(&self) -> Unregistered {
+        let HeldState { lease, reached, .. } = self.state.get();
+        match self.watched.get() {
+            Some(watched) => {
+                let left = self.client.watchdog_thread().unregister(watched);
+                Unregistered { reached: reached.union(left.reached), ..left }
+            }
+            None => Unregistered { lease, reached, loss_reported: lease == Validity::LOST },
+        }
+    }
+
+    /// The release of the lock at this time, which these nodes may have.
+    fn release_at(&self, now: LeaseTime, reached: NodeSet) -> Release {
+        let left = self.kept_until.since(now);
+        // A node counts whole milliseconds, from when it runs the command.
+        let millis = left.as_nanos().div_ceil(1_000_000);
+        let stands_for = u64::try_from(millis).ok().and_then(NonZeroU64::new);
+        let attempt = AttemptRecord { reached, ..self.claim.clone() };
+        let (scope, key_lasts) =
+            (ReleaseScope::Everywhere { stands_for }, Duration::from_millis(self.state.get().longest.get()));
+        Release { key: self.key().clone(), attempt, scope, key_lasts }
+    }
+
+    /// Removes the call's entry from the queue of the lock, which is held without it.
+    fn leave_queue(&self) {
+        if let Some(departure) = self.claim.departure {
+            let (key, reached) = (&self.key().each()[usize::from(departure.key)], self.state.get().reached);
+            self.client.engine().leave(key.as_bytes(), self.claim.kind, Some(departure.entry), reached);
+        }
+    }
+}
+
+impl Drop for HeldLock {
+    fn drop(&mut self) {
+        if self.client.is_inherited() {
+            // The lock is the parent's. The channel of the watch is not dropped: another thread was perhaps waiting at
+            // it.
+            return std::mem::forget(self.watched.take());
+        }
+        if self.state.get().lasts.is_some() {
+            self.post_release();
+            self.client.report().deliver_queued();
+        }
+    }
+}

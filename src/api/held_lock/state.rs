@@ -1,0 +1,44 @@
+//! What an extension changes of a held lock. While one thread extends it, others look at it.
+
+use crate::algorithm::lease::{Ttl, Validity};
+use crate::algorithm::node::NodeSet;
+use crate::os::sync::{Mutex, lock};
+use std::num::NonZeroU64;
+
+/// How a lock is held.
+#[derive(Clone, Copy)]
+pub(super) struct HeldState {
+    /// The lease since the lock was taken or extended by hand. For a watched lock, the watchdog's thread has it.
+    pub(super) lease: Validity,
+    /// The longest that the lock can last from now on unless it is extended by hand, in milliseconds. None when it has
+    /// been released, or detached.
+    pub(super) lasts: Option<NonZeroU64>,
+    /// The longest time to live that any node may have been asked for, in milliseconds.
+    pub(super) longest: NonZeroU64,
+    /// The nodes that may have the key.
+    pub(super) reached: NodeSet,
+}
+
+impl HeldState {
+    /// A lock that was taken, by this time to live.
+    pub(super) fn since_taken(lease: Validity, ttl: Ttl, reached: NodeSet) -> HeldState {
+        HeldState { lease, lasts: Some(ttl.longest()), longest: ttl.longest(), reached }
+    }
+}
+
+/// The state, with a mutex that is held for a moment only: nothing is sent and no callback runs meanwhile.
+pub(super) struct StateCell(Mutex<HeldState>);
+
+impl StateCell {
+    pub(super) fn new(state: HeldState) -> StateCell {
+        StateCell(Mutex::new(state))
+    }
+
+    pub(super) fn get(&self) -> HeldState {
+        *lock(&self.0)
+    }
+
+    pub(super) fn change<R>(&self, change: impl FnOnce(&mut HeldState) -> R) -> R {
+        change(&mut lock(&self.0))
+    }
+}

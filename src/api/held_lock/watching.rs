@@ -1,0 +1,80 @@
+//! The watch of a held lock: its loss is signalled, and it may be extended automatically.
+
+use super::HeldLock;
+use crate::algorithm::lease::Ttl;
+use crate::api::watchdog::Watchdog;
+use crate::engine::watchdog_thread::watched::LossCallback;
+use crate::engine::watchdog_thread::{AutomaticExtension, WatchedLock};
+use crate::events::error::{Error, ErrorKind, Result};
+use crossbeam_channel::Receiver;
+use std::sync::Arc;
+
+impl HeldLock {
+    /// A channel that receives one message when the lock is lost.
+    pub(crate) fn lost(&self) -> Result<Receiver<()>> {
+        Ok(self.watch()?.lost())
+    }
+
+    /// Calls `callback` once when the lock is lost.
+    pub(crate) fn on_lost(&self, callback: LossCallback) -> Result<()> {
+        self.watch()?.on_lost(callback);
+        Ok(())
+    }
+
+    /// Watches the lock, so that its loss is signalled.
+    fn watch(&self) -> Result<&Arc<WatchedLock>> {
+        self.client.check_process()?;
+        if let Some(watched) = self.watched.get() {
+            return Ok(watched);
+        }
+        self.client.start_watchdog_thread()?;
+        // An extension that another thread has begun ends first: it has the lease.
+        let _in_use = self.enter()?;
+        let watch =
+            || self.client.watchdog_thread().watch(&self.local, &self.claim, self.state.get().lease, None, true);
+        Ok(self.watched.get_or_init(watch))
+    }
+
+    /// The acquisition has been reported to observers.
+    pub(crate) fn announce(&self) {
+        if let Some(watched) = self.watched.get() {
+            self.client.watchdog_thread().announce(watched);
+        }
+    }
+
+    /// Has the lock extended automatically, unless it is already. The thread of the watchdog runs.
+    ///
+    /// # Errors
+    /// [`Config`](ErrorKind::Config) when the lock is watched without being extended: its receivers would miss a loss.
+    pub(crate) fn extend_automatically(&self, watchdog: &Watchdog, ttl: Ttl) -> Result<()> {
+        if self.is_extended_by(watchdog, ttl) {
+            return Ok(());
+        }
+        let message = format!(
+            "the lock of {:?} has no watchdog, and its loss is watched already: set the watchdog on the mutex that \
+             takes it first",
+            self.name()
+        );
+        Err(Error::new(ErrorKind::Config, message))
+    }
+
+    /// Has the lock extended automatically, unless it is already. False when it is watched without being extended.
+    fn is_extended_by(&self, watchdog: &Watchdog, ttl: Ttl) -> bool {
+        self.watch_for(watchdog.extension_of(ttl, self.claim.t0.lease, self.hold_id())).is_extended()
+    }
+
+    /// Has the lock extended automatically for a thread that shares it from now on: for as long as its watchdog allows,
+    /// counted from now, or longer. False when it is watched without being extended, or lost.
+    pub(crate) fn is_extended_for(&self, watchdog: &Watchdog, ttl: Ttl) -> bool {
+        let now = self.client.engine().lease_now();
+        let extension = watchdog.extension_of(ttl, now, self.hold_id());
+        let watched = self.watch_for(extension);
+        watched.is_extended() && self.client.watchdog_thread().allow(watched, extension)
+    }
+
+    fn watch_for(&self, extension: AutomaticExtension) -> &WatchedLock {
+        let lease = self.state.get().lease;
+        let watch = || self.client.watchdog_thread().watch(&self.local, &self.claim, lease, Some(extension), true);
+        self.watched.get_or_init(watch)
+    }
+}

@@ -1,0 +1,96 @@
+//! Attaching to a lock that is held already: a guard is made of a lease, and no node is asked.
+//!
+//! A lock that another client has taken has its keys on nodes that this client may never have spoken to. So all nodes
+//! count as reached, and each one gets the release, now or when it is back.
+
+use super::Lock;
+use crate::algorithm::lock_kind::{Access, LockKind};
+use crate::api::client::Client;
+use crate::api::held::Held;
+use crate::api::held_lock::HeldLock;
+use crate::api::lease::DetachedLease;
+use crate::api::owner;
+use crate::api::shared_lock::SharedLocks;
+use crate::api::watchdog::Watchdog;
+use crate::engine::local_queue::{HoldId, LocalLock};
+use crate::events::error::{Error, ErrorKind, Result};
+use crate::protocol::key_space;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+impl Lock {
+    /// The lock that a lease is of, with the time to live of the lease and otherwise default settings.
+    pub(in crate::api) fn of_lease(
+        client: &Client,
+        reads: &Arc<SharedLocks>,
+        lease: &DetachedLease,
+        is_reentrant: bool,
+    ) -> Result<Lock> {
+        let (key, prefix) = (lease.key(), &client.settings().prefix);
+        let full_name = |key: &str| key_space::KeyKind::of(key).map(|(_, full_name)| full_name.to_owned());
+        if !key.each().iter().all(|key| full_name(key).is_some_and(|name| name.starts_with(prefix))) {
+            let message = format!("the lease of {:?} does not have the prefix of this client", key.title());
+            return Err(Error::new(ErrorKind::Config, message));
+        }
+        let lock = match lease.kind() {
+            LockKind::Permit(permits) => {
+                let semaphore = key_space::semaphore_of_slot(key.title()).unwrap_or(key.title());
+                Lock::semaphore(client, &semaphore[prefix.len()..], permits.into())
+            }
+            kind => Lock::of(client, key.clone(), kind),
+        };
+        let reads = lease.kind().access().map(|_| Arc::clone(reads));
+        Ok(Lock { is_reentrant, ttl: lease.ttl(), reads, ..lock })
+    }
+
+    /// Makes what a guard holds of a lease, with the settings of this lock. Sends nothing.
+    pub(in crate::api) fn attach(&self, lease: &DetachedLease) -> Result<Held> {
+        self.client.check_process()?;
+        let held = self.attached(lease)?;
+        let (client, key) = (&self.client, held.key());
+        client.report().attached(key.title());
+        client.report().deliver_queued();
+        Ok(match self.kind.access() {
+            _ if self.is_reentrant => Held::Shared(self.first_level(&owner::of_thread(), held)),
+            Some(Access::Read) => Held::Shared(self.share(held)),
+            Some(Access::Write) | None => Held::Alone(held),
+        })
+    }
+
+    fn attached(&self, lease: &DetachedLease) -> Result<HeldLock> {
+        let (client, own) = (&self.client, self.prepare()?);
+        let Some(local) = self.local_of(lease) else {
+            let [lease, own] = [lease.key(), self.key()].map(|key| key.title());
+            return Err(Error::new(ErrorKind::Config, format!("the lease of {lease:?} cannot be attached to {own:?}")));
+        };
+        let ttl = client.checked_ttl(lease.ttl())?;
+        let now = client.engine().readings();
+        let validity = lease.validity(ttl, now.lease, SystemTime::now());
+        if !validity.is_valid(now.lease) {
+            let message = format!("the lease of {:?} has ended", lease.key().title());
+            return Err(Error::new(ErrorKind::LeaseLost, message));
+        }
+        let kind = if self.permits.is_some() { self.kind } else { lease.kind() };
+        let claim = client.engine().adopt(lease.token(), kind);
+        let hold = HoldId::of(&claim.token);
+        // A thread that waits to read shares the lease of one that reads.
+        if self.kind.access() != Some(Access::Read) {
+            local.hold(hold, validity, now);
+        }
+        let watch = |dog: &Watchdog| {
+            let extension = dog.extension_of(own, claim.t0.lease, hold);
+            client.watchdog_thread().watch(local, &claim, validity, Some(extension), true)
+        };
+        let watched = self.watchdog.as_ref().map(watch);
+        let longest = if watched.is_some() && own.millis() > ttl.millis() { own } else { ttl };
+        Ok(HeldLock::new(client.clone(), local.clone(), claim, validity, longest).watched(watched))
+    }
+
+    /// The lock that the lease is of, if it is this one or a slot of it.
+    fn local_of(&self, lease: &DetachedLease) -> Option<&LocalLock> {
+        let is_alike = lease.kind().is_fenced() == self.kind.is_fenced() && lease.kind().access() == self.kind.access();
+        let mut locks =
+            self.permits.as_ref().map_or(std::slice::from_ref(&self.local), |permits| permits.locks()).iter();
+        locks.find(|local| is_alike && local.key() == lease.key())
+    }
+}

@@ -1,0 +1,109 @@
+//! What one call that wants a lock asks for.
+
+use super::Lock;
+use crate::algorithm::acquire::WaitLimit;
+use crate::algorithm::fence::FencingToken;
+use crate::algorithm::label::HolderLabel;
+use crate::algorithm::lease::Ttl;
+use crate::algorithm::lock_kind::LockKind;
+use crate::algorithm::time::{LeaseTime, Readings, Timestamp};
+use crate::engine::local_queue::{LocalLock, QueuePosition, QueueTicket};
+use crate::events::error::{Error, ErrorKind};
+use crate::os::clock;
+use crate::protocol::lock_key::LockKey;
+use std::slice;
+use std::sync::Arc;
+
+/// One call that wants a lock.
+#[derive(Clone, Copy)]
+pub(super) struct LockCall<'m> {
+    pub(super) lock: &'m Lock,
+    /// The key that is asked for, and the queues of threads that want it: those of the lock, or of the slot that is
+    /// tried.
+    pub(super) local: &'m LocalLock,
+    pub(super) ttl: Ttl,
+    pub(super) limit: WaitLimit,
+    pub(super) called_at: Readings,
+    /// The time from which the wait for an available quorum counts.
+    pub(super) started: Timestamp,
+}
+
+impl<'m> LockCall<'m> {
+    pub(super) fn key(&self) -> &'m LockKey {
+        self.local.key()
+    }
+
+    /// The name of the lock, or of the slot that is tried, without the prefix.
+    pub(super) fn name(&self) -> &str {
+        self.lock.client.resource(self.key().title())
+    }
+
+    /// The kind of the lock, as an attempt asks for it that begins now.
+    pub(super) fn kind(&self) -> LockKind {
+        let kind = self.lock.kind;
+        if kind.is_fenced() { kind.with_fence(wall_clock()) } else { kind }
+    }
+
+    /// Whether it is for several names.
+    pub(super) fn is_set(&self) -> bool {
+        matches!(self.local, LocalLock::Set(_))
+    }
+
+    /// Whether every attempt is made in the call's turn.
+    pub(super) fn is_in_turn(&self) -> bool {
+        self.lock.is_fair || self.lock.kind.access().is_some()
+    }
+
+    /// The label of this client. Entries of read-write locks have none.
+    pub(super) fn label(&self) -> HolderLabel {
+        match self.lock.kind.access() {
+            Some(_) => HolderLabel::NONE,
+            None => self.lock.client.settings().label.clone(),
+        }
+    }
+
+    /// The keys that a wait is for: the slots of a semaphore, the key of a set with this index, or all of them.
+    pub(super) fn awaited_keys(&self, index: Option<usize>) -> &'m [Arc<str>] {
+        let keys = self.key().each();
+        match (&self.lock.permits, index) {
+            (Some(permits), _) => permits.keys(),
+            (None, Some(index)) => slice::from_ref(&keys[index]),
+            (None, None) => keys,
+        }
+    }
+
+    /// Whether an interrupt of the wait is a reason to ask: of a semaphore, that a thread of this client has released a
+    /// slot.
+    pub(super) fn has_slot_handed_on(&self) -> bool {
+        self.lock.permits.as_ref().is_none_or(|permits| permits.has_first_choice())
+    }
+
+    /// The position in the queue, with regard to the slots of a semaphore that are held here.
+    pub(super) fn position(&self, ticket: &QueueTicket<'_>, now: LeaseTime) -> QueuePosition {
+        let position = ticket.position(now);
+        self.lock.permits.as_ref().map_or(position, |permits| permits.position(position, now))
+    }
+
+    /// The lock that this thread has, if the call waits for that: one of a set, or all permits of a semaphore, which
+    /// have no key of their own. And until when.
+    pub(super) fn held_by_this_thread(&self, now: LeaseTime) -> Option<(Option<&'m Arc<str>>, LeaseTime)> {
+        match &self.lock.permits {
+            Some(permits) => LocalLock::held_by_this_thread_until(permits.locks(), now).map(|until| (None, until)),
+            None => {
+                let mut queues = self.key().each().iter().zip(self.local.queues());
+                queues.find_map(|(key, queue)| Some((Some(key), queue.held_by_this_thread_until(now)?)))
+            }
+        }
+    }
+
+    /// The error of a wait that was cancelled.
+    pub(super) fn cancelled(&self) -> Error {
+        Error::new(ErrorKind::Cancelled, format!("the wait for {:?} was cancelled", self.name()))
+    }
+}
+
+/// Microseconds since 1970, by the wall clock of this machine, as far as a fence can count.
+fn wall_clock() -> FencingToken {
+    let time = clock::since_epoch().as_micros();
+    FencingToken::saturating(u64::try_from(time).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,91 @@
+//! Which holder has a lock: a question of an operator or of a program that gave up. Taking a lock never asks it.
+
+use super::Lock;
+use crate::algorithm::inspection::{Holding, InspectionVerdict};
+use crate::algorithm::label::HolderLabel;
+use crate::algorithm::time::{Human, Timestamp};
+use crate::events::error::Result;
+use std::fmt;
+use std::time::Duration;
+
+/// The holder of a lock at one moment: from [`Mutex::holder`]. It is a copy, and does not change.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Holder {
+    label: HolderLabel,
+    remaining: Option<Duration>,
+    nodes: Vec<String>,
+    waiting: u64,
+}
+
+impl Holder {
+    /// What the holder's client calls itself: [`Builder::label`](crate::Builder::label). None if it has no label, or
+    /// is of another library. It is what that program says, and no proof.
+    pub fn label(&self) -> Option<&str> {
+        self.label.as_str()
+    }
+
+    /// How long a quorum of nodes has the lock if it is neither released nor extended. None if its keys have no expiry.
+    pub fn remaining(&self) -> Option<Duration> {
+        self.remaining
+    }
+
+    /// The addresses of the nodes that have it, a quorum at least: of those that had answered when a quorum was found.
+    pub fn nodes(&self) -> &[String] {
+        &self.nodes
+    }
+
+    /// How many calls wait for the lock in its queue: the greatest number of a node, of those that had answered. 0
+    /// where it cannot be asked for. A call that was killed counts until its entry is removed.
+    pub fn waiting(&self) -> u64 {
+        self.waiting
+    }
+}
+
+/// One line: the label, the time left, and the nodes.
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.label().unwrap_or("no label"))?;
+        match self.remaining {
+            Some(remaining) => write!(f, ", {} left", Human(remaining))?,
+            None => f.write_str(", no expiry")?,
+        }
+        write!(f, ", on {}", self.nodes.join(", "))
+    }
+}
+
+impl fmt::Debug for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Holder")
+            .field("label", &self.label())
+            .field("remaining", &self.remaining)
+            .field("nodes", &self.nodes)
+            .field("waiting", &self.waiting)
+            .finish()
+    }
+}
+
+impl Lock {
+    /// The client that holds the lock now, if one does on a quorum of nodes.
+    pub(in crate::api) fn holder(&self) -> Result<Option<Holder>> {
+        self.client.check_process()?;
+        self.check_name()?;
+        let result = self.client.engine().inspect(self.key().as_bytes(), self.kind.is_fenced());
+        self.client.report().deliver_queued();
+        match result.holding() {
+            InspectionVerdict::Held(holding) => Ok(Some(self.held(holding))),
+            InspectionVerdict::Free => Ok(None),
+            InspectionVerdict::Pending | InspectionVerdict::Unknown => {
+                let found = self.client.unavailability(&result);
+                Err(self.client.unavailable("find the holder of", self.name(), found))
+            }
+        }
+    }
+
+    fn held(&self, Holding { label, end, nodes, waiting }: Holding) -> Holder {
+        let now = self.client.engine().now();
+        let remaining = (end != Timestamp::NEVER).then(|| end.since(now));
+        let addresses = &self.client.settings().nodes;
+        let nodes = nodes.iter().map(|node| addresses[node.index()].clone()).collect();
+        Holder { label, remaining, nodes, waiting }
+    }
+}

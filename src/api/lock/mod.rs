@@ -1,0 +1,211 @@
+//! A lock of any kind: its names, its settings, and how it is taken.
+
+mod account;
+mod attach;
+mod attempts;
+mod call;
+pub(crate) mod holder;
+mod levels;
+mod queueing;
+mod reading;
+mod search;
+mod slots;
+mod taking;
+mod waiter;
+
+use crate::algorithm::fence::FencingToken;
+use crate::algorithm::lease::Ttl;
+use crate::algorithm::lock_kind::{Access, LockKind};
+use crate::algorithm::time::Human;
+use crate::api::client::Client;
+use crate::api::shared_lock::SharedLocks;
+use crate::api::watchdog::Watchdog;
+use crate::engine::local_queue::LocalLock;
+use crate::events::error::{Error, ErrorKind, Result};
+use crate::protocol::key_space::{self, KeyKind};
+use crate::protocol::lock_key::{LockKey, MOST_KEYS};
+use slots::PermitSlots;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Longest name, in bytes: longer ones are mistakes, and would be sent to every node with every command.
+const MAX_NAME: usize = 4096;
+
+/// Most permits of one semaphore. Each node is asked about all of them when none is found at once.
+const MOST_PERMITS: usize = 256;
+
+/// A lock by name, with settings.
+#[derive(Clone)]
+pub struct Lock {
+    client: Client,
+    /// Its key, and the queues of threads that want it.
+    local: LocalLock,
+    kind: LockKind,
+    /// Of a semaphore. The key is only its name then, and is never set.
+    permits: Option<PermitSlots>,
+    /// Of a read-write lock: the leases to read that threads of the client share.
+    reads: Option<Arc<SharedLocks>>,
+    is_fair: bool,
+    is_reentrant: bool,
+    pub(super) ttl: Duration,
+    pub(super) watchdog: Option<Watchdog>,
+    pub(super) min_hold: Duration,
+}
+
+impl Lock {
+    /// The lock of a name.
+    pub(super) fn plain(client: &Client, name: &str) -> Lock {
+        Lock::of(client, LockKey::behind(&client.settings().prefix, name), LockKind::Plain)
+    }
+
+    /// One side of the read-write lock of a name.
+    pub(super) fn read_write(client: &Client, reads: &Arc<SharedLocks>, name: &str, access: Access) -> Lock {
+        let key = KeyKind::ReadWrite.key(&client.settings().prefix, name);
+        let lock = Lock::of(client, LockKey::One(key.into()), LockKind::ReadWrite { access, fence: None });
+        Lock { reads: Some(Arc::clone(reads)), ..lock }
+    }
+
+    /// The lock of several names.
+    pub(super) fn set(client: &Client, names: impl IntoIterator<Item = impl AsRef<str>>) -> Lock {
+        Lock::of(client, LockKey::of(&client.settings().prefix, names), LockKind::Plain)
+    }
+
+    /// The lock of any of several slots. `permits` is as the program has given it: it may be unusable.
+    pub(super) fn semaphore(client: &Client, name: &str, permits: usize) -> Lock {
+        let lock = Lock::plain(client, name);
+        let kind = LockKind::Permit(u16::try_from(permits.min(MOST_PERMITS)).unwrap_or_default());
+        let permits = PermitSlots::new(client, lock.key().title(), permits);
+        Lock { kind, permits: Some(permits), ..lock }
+    }
+
+    fn of(client: &Client, key: LockKey, kind: LockKind) -> Lock {
+        Lock {
+            client: client.clone(),
+            local: client.local_lock(&key),
+            kind,
+            permits: None,
+            reads: None,
+            is_fair: false,
+            is_reentrant: false,
+            ttl: client.settings().ttl,
+            watchdog: None,
+            min_hold: Duration::ZERO,
+        }
+    }
+
+    /// The same lock with a number for each acquisition.
+    pub(super) fn fenced(mut self) -> Lock {
+        if self.kind == LockKind::Plain {
+            let key = LockKey::One(KeyKind::Fenced.key("", self.key().title()).into());
+            self.local = self.client.local_lock(&key);
+        }
+        self.kind = self.kind.with_fence(FencingToken::saturating(0));
+        self
+    }
+
+    /// The same lock, in the order of waiting.
+    pub(super) fn fair(self) -> Lock {
+        Lock { is_fair: true, ..self }
+    }
+
+    /// The same lock, which its owner may take again.
+    pub(super) fn reentrant(self) -> Lock {
+        Lock { is_reentrant: true, ..self }
+    }
+
+    /// The lock of the readers beside a writer, with the writer's settings.
+    pub(super) fn read_side(&self) -> Lock {
+        Lock { kind: LockKind::ReadWrite { access: Access::Read, fence: None }, ..self.clone() }
+    }
+
+    pub(super) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    pub(super) fn key(&self) -> &LockKey {
+        self.local.key()
+    }
+
+    /// The name without the prefix; of a set, its names.
+    pub(super) fn name(&self) -> &str {
+        self.client.resource(self.key().title())
+    }
+
+    /// The names of a set, in order; the name of any other lock.
+    pub(super) fn names(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.key().each().iter().map(|key| self.client.resource(key))
+    }
+
+    /// How many permits a semaphore has, as the program has given it.
+    pub(super) fn permits(&self) -> usize {
+        self.permits.as_ref().map_or(0, PermitSlots::count)
+    }
+
+    /// Which slot of the semaphore has this key.
+    pub(super) fn slot_of(&self, key: &LockKey) -> usize {
+        let keys = self.permits.iter().flat_map(PermitSlots::keys);
+        keys.zip(0..).find(|&(slot, _)| slot == key.title()).map_or(0, |(_, index)| index)
+    }
+
+    /// Whether it is of several names.
+    fn is_set(&self) -> bool {
+        matches!(self.local, LocalLock::Set(_))
+    }
+
+    /// Checks the name and the settings, and starts the thread of the watchdog if there is to be one.
+    fn prepare(&self) -> Result<Ttl> {
+        self.check_name()?;
+        let ttl = self.client.checked_ttl(self.ttl)?;
+        if self.min_hold > self.client.settings().max_ttl {
+            let [time, longest] = [self.min_hold, self.client.settings().max_ttl].map(Human);
+            let message = format!(
+                "min_hold of {time} is longer than max_ttl ({longest}): raise max_ttl to {time} in every client of \
+                 these nodes"
+            );
+            return Err(Error::new(ErrorKind::Config, message));
+        }
+        if let Some(watchdog) = &self.watchdog {
+            watchdog.check(ttl)?;
+            self.client.start_watchdog_thread()?;
+        }
+        Ok(ttl)
+    }
+
+    fn check_name(&self) -> Result<()> {
+        let keys = self.key().each();
+        let refusal = if keys.is_empty() || keys.len() > MOST_KEYS {
+            format!("a set of {} resources; it must have 1 to {MOST_KEYS}", keys.len())
+        } else if let Some(name) = self.names().find(|name| name.is_empty() || name.len() > MAX_NAME) {
+            format!("a resource name of {} bytes; it must have 1 to {MAX_NAME}", name.len())
+        } else if let Some(permits) = self.permits.as_ref().filter(|permits| !permits.are_usable()) {
+            format!("a semaphore of {} permits; it must have 1 to {MOST_PERMITS}", permits.count())
+        } else if self.is_fair && !self.client.engine().has_messages() {
+            "a fair lock needs release notifications, which this client does without: remove \
+             release_notifications(false)"
+                .to_owned()
+        } else if let Some((beginning, what)) = self.reserved_beginning() {
+            format!("a prefix and resource name that begin with {beginning:?}: such keys are those of {what}")
+        } else {
+            return Ok(());
+        };
+        Err(Error::new(ErrorKind::Config, refusal))
+    }
+
+    /// The beginning of a name whose key would be that of another kind, and what such keys are.
+    fn reserved_beginning(&self) -> Option<(&'static str, &'static str)> {
+        let marker = match (self.kind.access(), self.kind.is_fenced()) {
+            (Some(_), _) => KeyKind::ReadWrite,
+            (None, true) => KeyKind::Fenced,
+            (None, false) => KeyKind::Plain,
+        }
+        .marker();
+        self.key().each().iter().find_map(|key| key_space::reserved(&key[marker.len()..]))
+    }
+}
+
+impl fmt::Debug for Lock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Mutex").field("name", &self.name()).field("ttl", &self.ttl).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,120 @@
+//! Locks to read: the threads of a client share one lease. A thread that finds it asks no node, unless the nodes were
+//! asked a while ago.
+
+use super::Lock;
+use super::attempts::{Attempts, Won};
+use crate::algorithm::lease::Ttl;
+use crate::algorithm::time::Timestamp;
+use crate::api::held::Held;
+use crate::api::held_lock::HeldLock;
+use crate::api::shared_lock::{Share, SharedLock};
+use crate::api::wait::Wait;
+use crate::events::error::{Error, Result};
+use std::sync::Arc;
+
+impl Lock {
+    /// Takes the lock to read, or shares the lease of another thread of this client.
+    pub(super) fn take_to_read(&self, wait: Option<&Wait>) -> Result<Option<Held>> {
+        // A call that has not waited came after the nodes were asked.
+        let (came_at, until) = match wait {
+            None => (self.client.engine().now(), Some(Timestamp::NEVER)),
+            Some(_) => (Timestamp::NEVER, None),
+        };
+        if let Some(share) = self.join(came_at, until)? {
+            return Ok(Some(Held::Shared(share)));
+        }
+        let share = self.take_by(wait, |attempts: &mut Attempts<'_, '_>| {
+            if wait.is_some()
+                && let Some(share) = self.join_at_head(attempts)?
+            {
+                return Ok(Some(share));
+            }
+            let Some(Won { lock, ticket }) = attempts.run()? else { return Ok(None) };
+            let share = self.share(lock);
+            // The thread's place in the queue outlasts this: the next one finds the lease.
+            drop(ticket);
+            Ok(Some(share))
+        })?;
+        Ok(share.map(Held::Shared))
+    }
+
+    /// Shares a lock to read with the threads of this client from now on.
+    pub(in crate::api) fn share(&self, held: HeldLock) -> Share {
+        let shared = SharedLock::new(held);
+        self.reads.iter().for_each(|reads| reads.insert(self.key().title(), &shared));
+        Share::of(shared)
+    }
+
+    /// Makes what a writer holds a lock to read, with the settings of this lock.
+    pub(in crate::api) fn downgrade(&self, held: Held) -> Result<Held> {
+        let Held::Alone(writer) = held else { return Ok(held) };
+        let ttl = self.prepare()?;
+        let reader = writer.downgrade(ttl, self.watchdog.as_ref())?;
+        let held_here = reader.hold_id();
+        let share = self.share(reader);
+        // Threads of this client that wait to read share its lease.
+        self.local.release(held_here, self.client.engine().now());
+        Ok(Held::Shared(share))
+    }
+
+    /// Joins the threads of this client that read, if a lease of theirs will do: without `until`, one that can be
+    /// shared at once; with it, also one that the nodes grant anew by then.
+    fn join(&self, came_at: Timestamp, until: Option<Timestamp>) -> Result<Option<Share>> {
+        self.client.check_process()?;
+        let ttl = self.prepare()?;
+        let Some(shared) = self.shared() else { return Ok(None) };
+        let share = Share::of(shared);
+        match self.is_joined(share.lock(), ttl, came_at, until) {
+            Ok(true) => Ok(Some(share)),
+            other => {
+                // The others may have gone meanwhile.
+                share.give_back();
+                other.map(|_| None)
+            }
+        }
+    }
+
+    /// The lease that a thread of this client has.
+    fn shared(&self) -> Option<Arc<SharedLock>> {
+        self.reads.as_ref().and_then(|reads| reads.find(self.key().title()))
+    }
+
+    fn is_joined(&self, lock: &SharedLock, ttl: Ttl, came_at: Timestamp, until: Option<Timestamp>) -> Result<bool> {
+        if !lock.join(ttl, came_at, until)? {
+            return Ok(false);
+        }
+        // Where another thread watches the lease without a watchdog, one with a watchdog has a lease of its own.
+        self.watchdog.as_ref().map_or(Ok(true), |watchdog| lock.is_extended_for(watchdog, ttl))
+    }
+
+    /// Joins them as the first of the threads that wait.
+    fn join_at_head(&self, attempts: &mut Attempts<'_, '_>) -> Result<Option<Share>> {
+        let (came_at, until) = (attempts.call.called_at.steady, attempts.until());
+        let until = if until > came_at { until } else { Timestamp::NEVER };
+        let has_lease = self.shared().is_some();
+        match self.join(came_at, Some(until))? {
+            Some(share) => self.joined(attempts, share).map(Some),
+            None => {
+                if has_lease {
+                    attempts.machine.was_unavailable();
+                }
+                Ok(None)
+            }
+        }
+    }
+
+    /// Reports a call that has waited and shares a lease now.
+    fn joined(&self, attempts: &mut Attempts<'_, '_>, share: Share) -> Result<Share> {
+        if attempts.account.has_waited() {
+            let waited = self.client.engine().now().since(attempts.call.called_at.steady);
+            self.client.report().joined(self.key().title(), waited);
+            attempts.account.is_reported = true;
+        }
+        // An observer may have run for longer than the lease lasts.
+        if share.lock().held().is_over() {
+            share.give_back();
+            return Err(Error::ended_meanwhile(self.name(), attempts.call.ttl.duration()));
+        }
+        Ok(share)
+    }
+}

@@ -1,0 +1,138 @@
+//! The ways to take a lock: by one attempt, or by a wait.
+
+use super::Lock;
+use super::account::CallAccount;
+use super::attempts::Attempts;
+use super::call::LockCall;
+use super::queueing::{self, Queued};
+use crate::algorithm::acquire::WaitLimit;
+use crate::algorithm::lock_kind::Access;
+use crate::algorithm::time::Readings;
+use crate::api::held::Held;
+use crate::api::owner::Owner;
+use crate::api::wait::{Limit, Wait};
+use crate::events::error::Result;
+use crate::events::event::GaveUpReason;
+use std::time::Instant;
+
+impl Lock {
+    /// Takes the lock, waiting as `wait` says; without it, by one attempt. None: the lock is held.
+    pub(in crate::api) fn take(&self, wait: Option<&Wait>) -> Result<Option<Held>> {
+        match self.kind.access() {
+            _ if self.is_reentrant => self.take_for_thread(wait),
+            Some(Access::Read) => self.take_to_read(wait),
+            Some(Access::Write) | None => self.take_by(wait, |attempts| attempts.run_for_held()),
+        }
+    }
+
+    /// Takes the lock, waiting as `wait` says. None: the limit has passed; never without a limit.
+    pub(in crate::api) fn take_with(&self, wait: &Wait) -> Result<Option<Held>> {
+        persist(wait, || self.take(Some(wait)))
+    }
+
+    /// Takes the lock for this owner, or takes it again, as [`take_with`](Lock::take_with).
+    pub(in crate::api) fn take_as(&self, owner: &Owner, wait: &Wait) -> Result<Option<Held>> {
+        persist(wait, || self.take_for(owner, Some(wait)))
+    }
+
+    /// Takes the lock, waiting without a limit.
+    pub(in crate::api) fn take_at_last(&self) -> Result<Held> {
+        let wait = Wait::unlimited();
+        loop {
+            if let Some(held) = self.take(Some(&wait))? {
+                return Ok(held);
+            }
+        }
+    }
+
+    /// Takes the lock. `at_head` makes the attempts, when this thread is first.
+    pub(super) fn take_by<'m, G>(
+        &'m self,
+        wait: Option<&Wait>,
+        at_head: impl FnOnce(&mut Attempts<'_, 'm>) -> Result<Option<G>>,
+    ) -> Result<Option<G>> {
+        self.client.check_process()?;
+        wait.map_or(Ok(()), Wait::check_process)?;
+        let called_at = self.client.engine().readings();
+        let mut account = CallAccount::open(&self.client, self.key().title(), called_at);
+        let call = self.call(wait, called_at);
+        let (result, if_held) = match wait {
+            None => {
+                let once = Wait::unlimited();
+                let result = call.and_then(|call| at_head(&mut Attempts::new(call, None, &once, &mut account)));
+                (result, GaveUpReason::Held)
+            }
+            Some(wait) => {
+                let result = call.and_then(|call| self.take_in_turn(call, wait, &mut account, at_head));
+                (result, GaveUpReason::TimedOut)
+            }
+        };
+        account.close(&result, if_held);
+        result
+    }
+
+    /// Waits to be first among the threads of this client, and then for the lock.
+    fn take_in_turn<'m, G>(
+        &'m self,
+        mut call: LockCall<'m>,
+        wait: &Wait,
+        account: &mut CallAccount<'m>,
+        at_head: impl FnOnce(&mut Attempts<'_, 'm>) -> Result<Option<G>>,
+    ) -> Result<Option<G>> {
+        let mut now = call.called_at;
+        // A set waits for one of its keys at a time: the first that a guard of this client holds.
+        let mut held = self.first_held(now);
+        loop {
+            let place = held.unwrap_or_default();
+            let (ticket, position) = match &self.permits {
+                Some(permits) => permits.join(now),
+                None => self.local.queues()[place].join(now),
+            };
+            match queueing::wait_in_queue(&mut call, (&ticket, position, now), wait, account)? {
+                Queued::Head => {}
+                Queued::OutOfTime(None) => return Ok(None),
+                Queued::OutOfTime(Some(cause)) => return Err(self.client.unavailable("lock", self.name(), cause)),
+            }
+            if held.is_some() {
+                now = self.client.engine().readings();
+                held = self.first_held(now);
+            }
+            // Without time to wait, the call makes its one attempt, as with a single key.
+            if held.is_none() || !queueing::may_wait(&call) {
+                return at_head(&mut Attempts::new(call, Some((ticket, place)), wait, account));
+            }
+        }
+    }
+
+    /// The first key of a set that a guard of this client holds.
+    fn first_held(&self, now: Readings) -> Option<usize> {
+        if self.is_set() { self.local.first_held(now.lease) } else { None }
+    }
+
+    fn call(&self, wait: Option<&Wait>, called_at: Readings) -> Result<LockCall<'_>> {
+        let (ttl, limit) = (self.prepare()?, self.wait_limit(wait, called_at));
+        Ok(LockCall { lock: self, local: &self.local, ttl, limit, called_at, started: called_at.steady })
+    }
+
+    fn wait_limit(&self, wait: Option<&Wait>, called_at: Readings) -> WaitLimit {
+        let now = called_at.steady;
+        match wait.map(|wait| wait.limit) {
+            None => WaitLimit::Once,
+            Some(Limit::Never) => WaitLimit::WhileAvailable(self.client.settings().unavailable_after),
+            Some(Limit::Timeout(timeout)) => WaitLimit::Until(now.after(timeout)),
+            Some(Limit::Deadline(deadline)) => {
+                WaitLimit::Until(now.after(deadline.saturating_duration_since(Instant::now())))
+            }
+        }
+    }
+}
+
+/// Without a limit, a call that finds the lock held begins again.
+fn persist(wait: &Wait, take: impl Fn() -> Result<Option<Held>>) -> Result<Option<Held>> {
+    loop {
+        match take()? {
+            None if matches!(wait.limit, Limit::Never) => {}
+            taken => return Ok(taken),
+        }
+    }
+}

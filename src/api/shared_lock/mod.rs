@@ -1,0 +1,174 @@
+//! A lock that is held once, however many guards share it: the levels of an owner, or the threads that read.
+
+mod joining;
+mod losses;
+mod own_losses;
+
+use super::held_lock::HeldLock;
+use crate::algorithm::lease::Ttl;
+use crate::algorithm::time::Timestamp;
+use crate::api::watchdog::Watchdog;
+use crate::engine::local_queue::Unavailability;
+use crate::engine::swept_table::SweptTable;
+use crate::engine::watchdog_thread::watched::LossCallback;
+use crate::events::error::{Error, Result};
+use crate::events::extension::ExtendOutcome;
+use crate::events::release::ReleaseOutcome;
+use crate::os::sync::{self, lock};
+use crossbeam_channel::Receiver;
+use joining::Asked;
+use losses::LossTable;
+use own_losses::OwnLosses;
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
+
+/// A lock that is held, once. Its guards share it.
+pub(crate) struct SharedLock {
+    held: HeldLock,
+    /// When the nodes were last asked for it as for a new lock.
+    asked: sync::Mutex<Asked>,
+    /// Of a lock whose guards have callbacks for its loss.
+    losses: OnceLock<Arc<LossTable>>,
+}
+
+/// The leases to read that the threads of a client share, by their keys.
+#[derive(Default)]
+pub(crate) struct SharedLocks {
+    table: sync::Mutex<SweptTable<Arc<str>, Weak<SharedLock>>>,
+}
+
+/// What one guard has of a shared lock.
+pub(crate) struct Share {
+    lock: Arc<SharedLock>,
+    /// What this guard has called when the lock is lost.
+    losses: OnceLock<Box<OwnLosses>>,
+}
+
+impl SharedLocks {
+    /// The lease for a key, if a thread has it.
+    pub(crate) fn find(&self, key: &Arc<str>) -> Option<Arc<SharedLock>> {
+        lock(&self.table).get(key).and_then(Weak::upgrade)
+    }
+
+    /// Enters a lease, in place of an earlier one.
+    pub(crate) fn insert(&self, key: &Arc<str>, shared: &Arc<SharedLock>) {
+        lock(&self.table).insert(Arc::clone(key), Arc::downgrade(shared));
+    }
+}
+
+impl SharedLock {
+    /// A lock that was acquired.
+    pub(crate) fn new(held: HeldLock) -> Arc<SharedLock> {
+        let asked = sync::Mutex::new(Asked { at: held.taken_at(), answered_at: held.client().engine().now() });
+        Arc::new(SharedLock { held, asked, losses: OnceLock::new() })
+    }
+
+    pub(crate) fn held(&self) -> &HeldLock {
+        &self.held
+    }
+
+    /// Prepares another level, which is to last for so long, and to be extended so.
+    pub(crate) fn enter(&self, ttl: Ttl, watchdog: Option<&Watchdog>) -> Result<()> {
+        self.held.client().check_process()?;
+        // Also where nothing has to be extended: a callback of an extension has no level of its own.
+        self.at_rest()?;
+        let duration = ttl.duration();
+        // The same function over and over sends nothing: a watchdog, too, leaves two thirds.
+        let is_short = duration > self.held.ttl() || self.held.ensure(duration * 2 / 3).is_err();
+        if is_short {
+            self.held.ensure(Duration::ZERO)?;
+            self.extend_to(duration)?;
+            // The lease may have ended while an observer ran.
+            self.held.ensure(Duration::ZERO)?;
+        }
+        match watchdog {
+            Some(watchdog) => {
+                self.at_rest()?;
+                self.held.extend_automatically(watchdog, self.longer(ttl)?)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Extends the lock, or returns why that failed.
+    fn extend_to(&self, ttl: Duration) -> Result<()> {
+        match self.held.extend(ttl)? {
+            ExtendOutcome::Extended => Ok(()),
+            ExtendOutcome::Failed(causes) => {
+                let found = Unavailability { causes, ..Unavailability::default() };
+                Err(self.held.client().unavailable("extend", self.held.name(), found))
+            }
+            ExtendOutcome::Lost => Err(Error::lease_lost(self.held.name())),
+        }
+    }
+
+    /// This time to live, or the one that other guards rely on, if that is longer.
+    fn longer(&self, ttl: Ttl) -> Result<Ttl> {
+        let relied_on = self.held.ttl();
+        if relied_on > ttl.duration() { self.held.client().checked_ttl(relied_on) } else { Ok(ttl) }
+    }
+
+    /// Waits until no other thread extends the lock.
+    fn at_rest(&self) -> Result<()> {
+        self.held.occupancy().free_until(Some(Timestamp::NEVER), || self.held.client().engine().now()).map(drop)
+    }
+
+    /// Has a guard's callback called when the lock is lost.
+    fn register(&self, callback: &Arc<losses::Registered>) -> Result<()> {
+        if self.losses.get().is_none() {
+            let table = Arc::new(LossTable::new());
+            let all = Arc::clone(&table);
+            self.held.on_lost(Box::new(move || all.run_all()))?;
+            // Of a table that another thread has set meanwhile, nothing is called twice.
+            self.losses.get_or_init(|| table);
+        }
+        self.losses.get().into_iter().for_each(|table| table.add(callback));
+        Ok(())
+    }
+}
+
+impl Share {
+    pub(crate) fn of(lock: Arc<SharedLock>) -> Share {
+        Share { lock, losses: OnceLock::new() }
+    }
+
+    pub(crate) fn lock(&self) -> &SharedLock {
+        &self.lock
+    }
+
+    /// A channel that receives one message when the lock is lost, while this guard exists.
+    pub(crate) fn lost(&self) -> Result<Receiver<()>> {
+        self.losses().lost(&self.lock)
+    }
+
+    /// Calls `callback` when the lock is lost, if this guard still exists.
+    pub(crate) fn on_lost(&self, callback: LossCallback) -> Result<()> {
+        self.losses().on_lost(&self.lock, callback)
+    }
+
+    fn losses(&self) -> &OwnLosses {
+        self.losses.get_or_init(|| Box::new(OwnLosses::new(self.lock.held.client().created_in())))
+    }
+
+    /// Ends this share, and releases the lock if it is the last.
+    pub(crate) fn unlock(self) -> Result<ReleaseOutcome> {
+        // Another thread may just be taking or ending a share.
+        let others = Arc::strong_count(&self.lock).saturating_sub(1);
+        match Arc::into_inner(self.lock) {
+            Some(lock) => lock.held.unlock(|| ()),
+            None => Ok(ReleaseOutcome::StillHeld(others.max(1))),
+        }
+    }
+
+    /// The lock, if no other guard shares it.
+    pub(crate) fn into_held(self) -> Option<HeldLock> {
+        Arc::into_inner(self.lock).map(|lock| lock.held)
+    }
+
+    /// Ends the share of a call that does not return it, and that delivers queued events itself.
+    pub(crate) fn give_back(self) {
+        if let Some(held) = self.into_held() {
+            held.post_release();
+        }
+    }
+}
