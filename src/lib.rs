@@ -92,8 +92,8 @@
 //!    writes; [`fair`](Mutex::fair) ones serve programs in the order in which they began to wait.
 //! 7. [`reentrant`](Mutex::reentrant) locks may be locked again by their owner: a thread, or an [`Owner`].
 //! 8. [`Redlock::read_mutex`] and [`Redlock::write_mutex`] are the two sides of a lock of many readers or one writer.
-//! 9. [`Redlock::mutex_set`] is the lock of several names, and [`Redlock::semaphore`] one of which at most k are held at
-//!    once. Code for any kind of lock takes `Mutex<K>` or `MutexGuard<K>` with `K:` [`Kind`](kind::Kind).
+//! 9. [`Redlock::mutex_set`] is the lock of several names, and [`Redlock::semaphore`] one of which at most k are held
+//!    at once. Code for any kind of lock takes `Mutex<K>` or `MutexGuard<K>` with `K:` [`Kind`](kind::Kind).
 //! 10. [`Error`] has an [`ErrorKind`] for the program, and a [`NodeFault`] for each node that failed, with its
 //!     [`Phase`] and its [`Cause`].
 //! 11. [`Builder::label`] names a client, by a [`Label`], and [`Mutex::holder`] gives the [`Holder`] of a lock.

@@ -116,8 +116,8 @@ impl<K: Kind> MutexGuard<K> {
     /// ```
     ///
     /// It never shortens a lease: where the lock lasts for that long already, nothing is sent, and the outcome is
-    /// [`Extended`](ExtendOutcome::Extended). Calls of several threads, for one guard or for guards that share the lock,
-    /// extend it one after the other, each for up to a node timeout and what an observer takes.
+    /// [`Extended`](ExtendOutcome::Extended). Calls of several threads, for one guard or for guards that share the
+    /// lock, extend it one after the other, each for up to a node timeout and what an observer takes.
     ///
     /// The outcome is what the nodes replied. An observer that receives it may run for longer than a short lease lasts:
     /// [`remaining`](MutexGuard::remaining) returns the time that is left.
@@ -188,8 +188,8 @@ impl<K: Kind> MutexGuard<K> {
     }
 
     /// Releases the lock, and waits until a quorum of nodes has answered, for the node timeout at most. Right where the
-    /// outcome matters; otherwise drop the guard, which waits for nothing and costs less. If other guards of this client
-    /// share the lock, nothing is sent and the outcome is [`StillHeld`](ReleaseOutcome::StillHeld).
+    /// outcome matters; otherwise drop the guard, which waits for nothing and costs less. If other guards of this
+    /// client share the lock, nothing is sent and the outcome is [`StillHeld`](ReleaseOutcome::StillHeld).
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
@@ -217,8 +217,8 @@ impl<K: Kind> MutexGuard<K> {
         self.held.unlock()
     }
 
-    /// Gives up the guard and keeps the lock, for another thread, process or program. Sends nothing. The lock stays held
-    /// until the lease is [attached](crate::Redlock::attach) and released, or its time has passed.
+    /// Gives up the guard and keeps the lock, for another thread, process or program. Sends nothing. The lock stays
+    /// held until the lease is [attached](crate::Redlock::attach) and released, or its time has passed.
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;

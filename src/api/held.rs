@@ -3,7 +3,7 @@
 use crate::algorithm::fence::FencingToken;
 use crate::api::held_lock::HeldLock;
 use crate::api::lease::DetachedLease;
-use crate::api::shared_lock::Share;
+use crate::api::share::Share;
 use crate::engine::local_queue::slots::TakenSlot;
 use crate::engine::watchdog_thread::watched::LossCallback;
 use crate::events::error::{Error, ErrorKind, Result};

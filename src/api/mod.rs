@@ -19,6 +19,7 @@ pub(crate) mod node;
 pub(crate) mod node_status;
 pub(crate) mod owner;
 pub(crate) mod redlock;
+pub(crate) mod share;
 pub(crate) mod shared_lock;
 #[cfg(feature = "tls")]
 pub(crate) mod tls;

@@ -21,9 +21,9 @@ use std::time::Duration;
 /// One connection per node carries the commands of all threads. Cloning is cheap, and clones share everything; a
 /// program usually has one client and clones it into its threads. The connections are made when first needed, or by
 /// [`connect`](Redlock::connect), made again when lost, and closed with the last clone, guard and mutex. Dropping the
-/// last of these waits for the answers to releases: until no node has sent anything for a node timeout, and for 5 s at most, or
-/// one node timeout if that is longer; and a node timeout at most for a callback that runs on the watchdog's thread:
-/// what is left then ends with the callback. There is no background thread, unless a lock has a
+/// last of these waits for the answers to releases: until no node has sent anything for a node timeout, and for 5 s at
+/// most, or one node timeout if that is longer; and a node timeout at most for a callback that runs on the watchdog's
+/// thread: what is left then ends with the callback. There is no background thread, unless a lock has a
 /// [`Watchdog`](crate::Watchdog); that one ends with them. A short-lived thread looks up a host name. Another one
 /// exists while releases are unanswered and no thread is in a call: it sends what a connection did not take at once,
 /// what a node could not run, and what was lost with a connection.

@@ -9,9 +9,9 @@
 //! | | What happens | Function | File |
 //! |---|---|---|---|
 //! | 1 | The caller asks for a lock, and waits for no other holder | `Mutex::try_lock` | `api/mutex/mod.rs` |
-//! | 2 | A loop does what the state machine says | `Attempts::run` | `api/mutex/attempts.rs` |
+//! | 2 | A loop does what the state machine says | `Attempts::run` | `api/lock/attempts.rs` |
 //! | 3 | The state machine says: make an attempt | `Acquire::poll` | `algorithm/acquire/mod.rs` |
-//! | 4 | The attempt draws a token, and for a fenced lock the floor of its fence | `Attempts::attempt` | `api/mutex/attempts.rs` |
+//! | 4 | The attempt draws a token, and for a fenced lock the floor of its fence | `Attempts::attempt` | `api/lock/attempts.rs` |
 //! | 5 | The lease counts from a time that is read before the first byte is written | [`Engine::acquire`](calls::Engine::acquire) | `engine/calls.rs` |
 //! | 6 | The thread begins the attempt, and drives or sleeps until it is decided; or leaves it in the queue of a thread that begins it with others | [`Driver::submit`](driver::Driver::submit) | `engine/driver/mod.rs` |
 //! | 7 | A node that cannot be asked votes with its fault at once; the others are asked | [`Nodes::acquire`](nodes::Nodes::acquire) | `engine/nodes/requests.rs` |
@@ -30,10 +30,10 @@
 //! | 20 | A quorum decides | `Tally::acquisition` | `algorithm/vote/mod.rs` |
 //! | 21 | The result is stored for the owner, which is woken | [`Rounds::conclude`](rounds::Rounds::conclude) | `engine/rounds/mod.rs` |
 //! | 22 | Validity is checked, in `conclude`, and the nodes that an undo is for are noted | `Acquire::attempted` | `algorithm/acquire/mod.rs` |
-//! | 23 | The caller gets a guard, or the lost attempt is undone | `Attempts::acquired`, or `Attempts::undo` | `api/mutex/attempts.rs` |
+//! | 23 | The caller gets a guard, or the lost attempt is undone | `Attempts::acquired`, or `Attempts::undo` | `api/lock/attempts.rs` |
 //!
 //! A call for a permit makes steps 4 to 21 for one slot, and if the nodes reply that another one is free, for that one
-//! (`api/mutex/search.rs`).
+//! (`api/lock/search.rs`).
 //!
 //! An undo, and the release of a lock, take the same path from step 5 on, by `Engine::undo` and `Engine::release`.
 //!
@@ -43,7 +43,7 @@
 //! |---|---|---|---|
 //! | 1 | A refused call that may wait gets an entry, and its client subscribes to its channel | [`Engine::sit`](calls::Engine::sit) | `engine/calls.rs` |
 //! | 2 | The call is registered by its number | [`WaitRegistry::enter`](wait_registry::WaitRegistry::enter) | `engine/wait_registry.rs` |
-//! | 3 | It asks in its turn, as the state machine says: the nodes store the entry, or grant | `Attempts::in_turn` | `api/mutex/attempts/waiting.rs` |
+//! | 3 | It asks in its turn, as the state machine says: the nodes store the entry, or grant | `Attempts::in_turn` | `api/lock/attempts/waiting.rs` |
 //! | 4 | What the nodes reply about the queue is collected with the votes | [`Rounds::record_queue_reply`](rounds::Rounds::record_queue_reply) | `engine/rounds/mod.rs` |
 //! | 5 | The ticket is fixed, and the time to ask without a message | `QueuedCall::lost` | `algorithm/queue/mod.rs` |
 //! | 6 | The thread sleeps, or drives | [`Seat::wait`](seat::Seat::wait) | `engine/seat.rs` |

@@ -1,6 +1,6 @@
 //! What the library has to know of a kind, in a trait that no program can name.
 
-use super::{Any, Fenced, Plain, Read, Reentrant, Set, Slot, Write};
+use super::markers::{Any, Fenced, Plain, Read, Reentrant, Set, Slot, Write};
 use crate::algorithm::fence::FencingToken;
 use crate::algorithm::lock_kind::{Access, LockKind};
 use crate::api::lock::Lock;

@@ -2,14 +2,15 @@
 //!
 //! The levels are counted in this process, so that a re-entry sends nothing and cannot disagree with the nodes. An
 //! [`Owner`] has a table of what it holds; a thread has an owner of its own. A guard counts a
-//! [`SharedLock`](crate::api::shared_lock::SharedLock) by an `Arc`, and the table has a `Weak`: the last guard that goes
-//! releases the lock.
+//! [`SharedLock`](crate::api::shared_lock::SharedLock) by an `Arc`, and the table has a `Weak`: the last guard that
+//! goes releases the lock.
 
 use super::Lock;
 use crate::api::held::Held;
 use crate::api::held_lock::HeldLock;
 use crate::api::owner::{self, Owner};
-use crate::api::shared_lock::{Share, SharedLock};
+use crate::api::share::Share;
+use crate::api::shared_lock::SharedLock;
 use crate::api::wait::Wait;
 use crate::events::error::Result;
 

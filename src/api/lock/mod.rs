@@ -24,16 +24,13 @@ use crate::engine::local_queue::LocalLock;
 use crate::events::error::{Error, ErrorKind, Result};
 use crate::protocol::key_space::{self, KeyKind};
 use crate::protocol::lock_key::{LockKey, MOST_KEYS};
-use slots::PermitSlots;
+use slots::{MOST_PERMITS, PermitSlots};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Longest name, in bytes: longer ones are mistakes, and would be sent to every node with every command.
 const MAX_NAME: usize = 4096;
-
-/// Most permits of one semaphore. Each node is asked about all of them when none is found at once.
-const MOST_PERMITS: usize = 256;
 
 /// A lock by name, with settings.
 #[derive(Clone)]

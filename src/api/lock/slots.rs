@@ -1,12 +1,14 @@
 //! The slots of a semaphore, as a call for a permit knows them.
 
-use super::MOST_PERMITS;
 use crate::algorithm::time::{LeaseTime, Readings};
 use crate::api::client::Client;
 use crate::engine::local_queue::slots::{Slots, TakenSlot};
 use crate::engine::local_queue::{LocalLock, QueuePosition, QueueTicket};
 use crate::protocol::lock_key::LockKey;
 use std::sync::Arc;
+
+/// Most permits of one semaphore. Each node is asked about all of them when none is found at once.
+pub(super) const MOST_PERMITS: usize = 256;
 
 /// The keys of a semaphore's slots, and what this client knows of them.
 #[derive(Clone)]

@@ -9,7 +9,7 @@
 //! So a program has one entry, however many of its threads read, and its threads do not keep a writer out for longer
 //! than those of many programs would.
 
-use super::SharedLock;
+use super::{Asked, SharedLock};
 use crate::algorithm::lease::Ttl;
 use crate::algorithm::time::Timestamp;
 use crate::api::watchdog::Watchdog;
@@ -20,13 +20,6 @@ use std::time::Duration;
 /// For how long a lease is shared without asking again. A writer that waits gives new readers of other programs no more
 /// than a round trip; this is some of them.
 const WINDOW: Duration = Duration::from_millis(10);
-
-/// When the nodes were last asked for a lock as for a new one.
-#[derive(Clone, Copy)]
-pub(super) struct Asked {
-    pub(super) at: Timestamp,
-    pub(super) answered_at: Timestamp,
-}
 
 impl SharedLock {
     /// Whether a thread that has come then, and wants so long a time to live, may share the lease. `until`: the nodes

@@ -8,18 +8,18 @@ use crate::os::sync::{Mutex, lock};
 use std::sync::{Arc, Weak};
 
 /// One callback of a guard, until it was called.
-pub(super) type Registered = Mutex<Option<LossCallback>>;
+pub(in crate::api) type Registered = Mutex<Option<LossCallback>>;
 
 /// The callbacks of all guards of a lock. None: the lock is lost, and they were called.
-pub(super) struct LossTable(Mutex<Option<Vec<Weak<Registered>>>>);
+pub(in crate::api) struct LossTable(Mutex<Option<Vec<Weak<Registered>>>>);
 
 impl LossTable {
-    pub(super) fn new() -> LossTable {
+    pub(in crate::api) fn new() -> LossTable {
         LossTable(Mutex::new(Some(Vec::new())))
     }
 
     /// Adds a callback. It is called at once if the lock is lost.
-    pub(super) fn add(&self, callback: &Arc<Registered>) {
+    pub(in crate::api) fn add(&self, callback: &Arc<Registered>) {
         if let Some(waiting) = &mut *lock(&self.0) {
             if waiting.len() == waiting.capacity() {
                 waiting.retain(|callback| callback.strong_count() > 0);
@@ -31,7 +31,7 @@ impl LossTable {
         run(callback);
     }
 
-    pub(super) fn run_all(&self) {
+    pub(in crate::api) fn run_all(&self) {
         let waiting = lock(&self.0).take();
         waiting.into_iter().flatten().filter_map(|callback| callback.upgrade()).for_each(|callback| run(&callback));
     }

@@ -1,8 +1,7 @@
 //! A lock that is held once, however many guards share it: the levels of an owner, or the threads that read.
 
 mod joining;
-mod losses;
-mod own_losses;
+pub(super) mod losses;
 
 use super::held_lock::HeldLock;
 use crate::algorithm::lease::Ttl;
@@ -10,17 +9,19 @@ use crate::algorithm::time::Timestamp;
 use crate::api::watchdog::Watchdog;
 use crate::engine::local_queue::Unavailability;
 use crate::engine::swept_table::SweptTable;
-use crate::engine::watchdog_thread::watched::LossCallback;
 use crate::events::error::{Error, Result};
 use crate::events::extension::ExtendOutcome;
-use crate::events::release::ReleaseOutcome;
 use crate::os::sync::{self, lock};
-use crossbeam_channel::Receiver;
-use joining::Asked;
-use losses::LossTable;
-use own_losses::OwnLosses;
+use losses::{LossTable, Registered};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
+
+/// When the nodes were last asked for a lock as for a new one.
+#[derive(Clone, Copy)]
+struct Asked {
+    at: Timestamp,
+    answered_at: Timestamp,
+}
 
 /// A lock that is held, once. Its guards share it.
 pub(crate) struct SharedLock {
@@ -35,13 +36,6 @@ pub(crate) struct SharedLock {
 #[derive(Default)]
 pub(crate) struct SharedLocks {
     table: sync::Mutex<SweptTable<Arc<str>, Weak<SharedLock>>>,
-}
-
-/// What one guard has of a shared lock.
-pub(crate) struct Share {
-    lock: Arc<SharedLock>,
-    /// What this guard has called when the lock is lost.
-    losses: OnceLock<Box<OwnLosses>>,
 }
 
 impl SharedLocks {
@@ -65,6 +59,11 @@ impl SharedLock {
 
     pub(crate) fn held(&self) -> &HeldLock {
         &self.held
+    }
+
+    /// The lock, for the last of its guards.
+    pub(super) fn into_held(self) -> HeldLock {
+        self.held
     }
 
     /// Prepares another level, which is to last for so long, and to be extended so.
@@ -114,7 +113,7 @@ impl SharedLock {
     }
 
     /// Has a guard's callback called when the lock is lost.
-    fn register(&self, callback: &Arc<losses::Registered>) -> Result<()> {
+    pub(super) fn register(&self, callback: &Arc<Registered>) -> Result<()> {
         if self.losses.get().is_none() {
             let table = Arc::new(LossTable::new());
             let all = Arc::clone(&table);
@@ -124,51 +123,5 @@ impl SharedLock {
         }
         self.losses.get().into_iter().for_each(|table| table.add(callback));
         Ok(())
-    }
-}
-
-impl Share {
-    pub(crate) fn of(lock: Arc<SharedLock>) -> Share {
-        Share { lock, losses: OnceLock::new() }
-    }
-
-    pub(crate) fn lock(&self) -> &SharedLock {
-        &self.lock
-    }
-
-    /// A channel that receives one message when the lock is lost, while this guard exists.
-    pub(crate) fn lost(&self) -> Result<Receiver<()>> {
-        self.losses().lost(&self.lock)
-    }
-
-    /// Calls `callback` when the lock is lost, if this guard still exists.
-    pub(crate) fn on_lost(&self, callback: LossCallback) -> Result<()> {
-        self.losses().on_lost(&self.lock, callback)
-    }
-
-    fn losses(&self) -> &OwnLosses {
-        self.losses.get_or_init(|| Box::new(OwnLosses::new(self.lock.held.client().created_in())))
-    }
-
-    /// Ends this share, and releases the lock if it is the last.
-    pub(crate) fn unlock(self) -> Result<ReleaseOutcome> {
-        // Another thread may just be taking or ending a share.
-        let others = Arc::strong_count(&self.lock).saturating_sub(1);
-        match Arc::into_inner(self.lock) {
-            Some(lock) => lock.held.unlock(|| ()),
-            None => Ok(ReleaseOutcome::StillHeld(others.max(1))),
-        }
-    }
-
-    /// The lock, if no other guard shares it.
-    pub(crate) fn into_held(self) -> Option<HeldLock> {
-        Arc::into_inner(self.lock).map(|lock| lock.held)
-    }
-
-    /// Ends the share of a call that does not return it, and that delivers queued events itself.
-    pub(crate) fn give_back(self) {
-        if let Some(held) = self.into_held() {
-            held.post_release();
-        }
     }
 }

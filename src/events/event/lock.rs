@@ -33,8 +33,9 @@ impl Acquired {
         self.waited
     }
 
-    /// How many attempts the call made, with the successful one. 0 where the call has waited to [read](crate::kind::Read)
-    /// and shares the lease of another thread of its client: that lease is acquired, and released, once.
+    /// How many attempts the call made, with the successful one. 0 where the call has waited to
+    /// [read](crate::kind::Read) and shares the lease of another thread of its client: that lease is acquired, and
+    /// released, once.
     pub fn attempts(&self) -> u32 {
         self.attempts
     }

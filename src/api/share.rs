@@ -1,0 +1,111 @@
+//! What one guard has of a shared lock, and what it has called when that is lost.
+
+use crate::api::held_lock::HeldLock;
+use crate::api::shared_lock::SharedLock;
+use crate::api::shared_lock::losses::Registered;
+use crate::engine::watchdog_thread::watched::LossCallback;
+use crate::events::error::Result;
+use crate::events::release::ReleaseOutcome;
+use crate::os::fork::ForkEpoch;
+use crate::os::sync::{Mutex, lock};
+use crossbeam_channel::{Receiver, Sender, bounded};
+use std::sync::{Arc, OnceLock};
+
+/// What one guard has of a shared lock.
+pub(crate) struct Share {
+    lock: Arc<SharedLock>,
+    /// What this guard has called when the lock is lost.
+    losses: OnceLock<Box<OwnLosses>>,
+}
+
+impl Share {
+    pub(crate) fn of(lock: Arc<SharedLock>) -> Share {
+        Share { lock, losses: OnceLock::new() }
+    }
+
+    pub(crate) fn lock(&self) -> &SharedLock {
+        &self.lock
+    }
+
+    /// A channel that receives one message when the lock is lost, while this guard exists.
+    pub(crate) fn lost(&self) -> Result<Receiver<()>> {
+        self.losses().lost(&self.lock)
+    }
+
+    /// Calls `callback` when the lock is lost, if this guard still exists.
+    pub(crate) fn on_lost(&self, callback: LossCallback) -> Result<()> {
+        self.losses().on_lost(&self.lock, callback)
+    }
+
+    fn losses(&self) -> &OwnLosses {
+        self.losses.get_or_init(|| Box::new(OwnLosses::new(self.lock.held().client().created_in())))
+    }
+
+    /// Ends this share, and releases the lock if it is the last.
+    pub(crate) fn unlock(self) -> Result<ReleaseOutcome> {
+        // Another thread may just be taking or ending a share.
+        let others = Arc::strong_count(&self.lock).saturating_sub(1);
+        match Arc::into_inner(self.lock) {
+            Some(lock) => lock.into_held().unlock(|| ()),
+            None => Ok(ReleaseOutcome::StillHeld(others.max(1))),
+        }
+    }
+
+    /// The lock, if no other guard shares it.
+    pub(crate) fn into_held(self) -> Option<HeldLock> {
+        Arc::into_inner(self.lock).map(SharedLock::into_held)
+    }
+
+    /// Ends the share of a call that does not return it, and that delivers queued events itself.
+    pub(crate) fn give_back(self) {
+        if let Some(held) = self.into_held() {
+            held.post_release();
+        }
+    }
+}
+
+/// What one guard has registered.
+struct OwnLosses {
+    callbacks: Mutex<Vec<Arc<Registered>>>,
+    channel: OnceLock<(Sender<()>, Receiver<()>)>,
+    created_in: ForkEpoch,
+}
+
+impl OwnLosses {
+    fn new(created_in: ForkEpoch) -> OwnLosses {
+        OwnLosses { callbacks: Mutex::default(), channel: OnceLock::new(), created_in }
+    }
+
+    /// Calls back when this lock is lost, if the guard is still there.
+    fn on_lost(&self, shared: &SharedLock, callback: LossCallback) -> Result<()> {
+        shared.held().client().check_process()?;
+        let callback = Arc::new(Mutex::new(Some(callback)));
+        shared.register(&callback)?;
+        lock(&self.callbacks).push(callback);
+        Ok(())
+    }
+
+    /// A channel that brings one message then.
+    fn lost(&self, shared: &SharedLock) -> Result<Receiver<()>> {
+        shared.held().client().check_process()?;
+        if let Some((_, lost)) = self.channel.get() {
+            return Ok(lost.clone());
+        }
+        let (loss, lost) = bounded(1);
+        let signal = loss.clone();
+        self.on_lost(shared, Box::new(move || _ = signal.try_send(())))?;
+        // Of two threads that ask for the first time, one has its channel for itself.
+        _ = self.channel.set((loss, lost.clone()));
+        Ok(lost)
+    }
+}
+
+impl Drop for OwnLosses {
+    /// What was registered is the parent's: in a child nothing of it is dropped, as nothing of it is called.
+    fn drop(&mut self) {
+        if self.created_in.is_forked() {
+            std::mem::forget(std::mem::take(&mut self.callbacks));
+            std::mem::forget(self.channel.take());
+        }
+    }
+}
