@@ -1,6 +1,5 @@
 //! `break`: takes a lock from its holder, by deleting what was read, if it is still there.
 
-use crate::arguments::Arguments;
 use crate::connection::{Connection, Trouble, Value};
 use crate::deployment::{Deployment, at_once, open};
 use crate::exit::{Exit, Failure};
@@ -11,8 +10,9 @@ use crate::locks::survey::Survey;
 use crate::locks::token::Token;
 use crate::locks::verdict::Verdict;
 use crate::report::{self, Progress};
-use crate::settings::Options;
+use crate::settings::CommonOptions;
 use crate::show::headline;
+use clap::Args;
 use quorumlock::Human;
 use quorumlock::protocol::{key_space, script};
 use std::time::Duration;
@@ -20,18 +20,23 @@ use std::time::Duration;
 /// How long the key of a fenced lock is kept, unless it is set.
 const FENCE_RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
 
-pub(crate) fn break_lock(arguments: Arguments) -> Result<Exit, Failure> {
-    let (mut name, mut is_meant, mut is_forced) = (None, false, false);
-    let (options, is_json) = Options::read(arguments, "break", |word, _| {
-        match word {
-            word if word.is("--yes") => is_meant = true,
-            word if word.is("--force") => is_forced = true,
-            word => return Ok(word.sets(&mut name)),
-        }
-        Ok(true)
-    })?;
-    let name = name.ok_or_else(|| Failure::usage("break needs the NAME of a lock"))?;
-    let deployment = Deployment::new(options.settings()?)?;
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// the name of a lock
+    name: String,
+    /// really delete what was read, if it is still there
+    #[arg(long)]
+    yes: bool,
+    /// delete also what is no lock: without expiry, of another type, too long to be compared
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    common: CommonOptions,
+}
+
+pub(crate) fn break_lock(options: Options) -> Result<Exit, Failure> {
+    let (name, is_json) = (options.name, options.common.json);
+    let deployment = Deployment::new(options.common.settings.read()?)?;
     let survey = Progress::during("asking the nodes", || Survey::of_lock(&deployment, &name));
     let held: Vec<String> = survey.keys().into_iter().filter(|key| is_held(&survey, key)).map(str::to_owned).collect();
     let addresses = &survey.addresses;
@@ -46,10 +51,10 @@ pub(crate) fn break_lock(arguments: Arguments) -> Result<Exit, Failure> {
             report::line(format_args!("{name:?} is not held"));
         }
     }
-    if let Some(odd) = oddity(&survey, &held).filter(|_| !is_forced) {
+    if let Some(odd) = oddity(&survey, &held).filter(|_| !options.force) {
         return Err(Failure::usage(format!("{odd}: nothing is deleted; add --force to delete what is no lock")));
     }
-    if !is_meant && !held.is_empty() {
+    if !options.yes && !held.is_empty() {
         return Err(Failure::usage("nothing is deleted; add --yes to break the lock"));
     }
     let break_all = || held.iter().map(|key| break_key(&deployment, &survey, key)).collect();

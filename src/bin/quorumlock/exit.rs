@@ -19,8 +19,6 @@ impl Exit {
     pub(crate) const LOST: Exit = Exit(70);
     /// The operating system refused a process, a pipe or entropy.
     pub(crate) const SYSTEM: Exit = Exit(71);
-    /// Held by another client, or out of time.
-    pub(crate) const HELD: Exit = Exit(75);
     pub(crate) const CONFIG: Exit = Exit(78);
     pub(crate) const NOT_EXECUTABLE: Exit = Exit(126);
     pub(crate) const NOT_FOUND: Exit = Exit(127);
@@ -90,11 +88,5 @@ impl From<Error> for Failure {
         };
         let message = OPTIONS.iter().fold(error.to_string(), |text, (word, option)| text.replace(word, option));
         Failure::new(exit, message)
-    }
-}
-
-impl From<lexopt::Error> for Failure {
-    fn from(error: lexopt::Error) -> Failure {
-        Failure::usage(error.to_string())
     }
 }

@@ -73,11 +73,11 @@ pub(super) fn acquire(
     (signals, events): (&Signals, &Events),
 ) -> Result<Acquired, Failure> {
     let watchdog = Watchdog::new().notify_before(grace);
-    let watchdog = if options.is_extended { watchdog } else { watchdog.max_extensions(0) };
+    let watchdog = if options.lock.no_extend { watchdog.max_extensions(0) } else { watchdog };
     let mutex = |name: &String| {
-        let mutex = redlock.mutex(name).ttl(ttl).watchdog(watchdog.clone()).min_hold(options.min_hold);
-        let mutex = if options.is_fair { mutex.fair() } else { mutex };
-        if options.is_fenced { mutex.fenced().into() } else { mutex }
+        let mutex = redlock.mutex(name).ttl(ttl).watchdog(watchdog.clone()).min_hold(options.lock.min_hold);
+        let mutex = if options.lock.fair { mutex.fair() } else { mutex };
+        if options.lock.fenced { mutex.fenced().into() } else { mutex }
     };
     let mutexes: Vec<Mutex> = options.names.iter().map(mutex).collect();
     let cancel = CancelHandle::new();
@@ -116,7 +116,7 @@ fn take(
     deployment: &Deployment,
     cancel: &CancelHandle,
 ) -> quorumlock::Result<Acquired> {
-    let patience = options.patience;
+    let patience = options.lock.patience();
     let wait = match patience {
         Patience::Forever => Wait::unlimited(),
         Patience::None => Wait::timeout(Duration::ZERO),
@@ -128,7 +128,7 @@ fn take(
     // A key that never expires is an error, also for a program that does not wait for long.
     let naming = Wait::timeout(naming_time).cancelled_by(cancel);
     for mutex in mutexes {
-        let kind = if options.is_fenced { KeyKind::Fenced } else { KeyKind::Plain };
+        let kind = if options.lock.fenced { KeyKind::Fenced } else { KeyKind::Plain };
         let key = kind.key(deployment.settings.prefix(), mutex.resource());
         let survey = || Survey::of_keys(deployment, std::slice::from_ref(&key));
         let guard = match patience {
@@ -194,7 +194,7 @@ fn watch(
     options: &Options,
     events: &Events,
 ) -> Option<Signal> {
-    let mut progress = Progress::new(options.is_quiet, |text: &str| events.write(text));
+    let mut progress = Progress::new(options.quiet, |text: &str| events.write(text));
     let pause = Timespec { tv_sec: PROGRESS_AFTER.as_secs().cast_signed(), tv_nsec: 0 };
     loop {
         let mut ready = [PollFd::new(signals, PollFlags::IN), PollFd::new(over, PollFlags::IN)];

@@ -21,8 +21,8 @@ mod supervise;
 mod suspend;
 
 pub(crate) use exec_step::{EXEC_STEP, exec_step};
+pub(crate) use options::Options;
 
-use crate::arguments::Arguments;
 use crate::deployment::Deployment;
 use crate::exit::{Exit, Failure};
 use crate::json::Object;
@@ -31,7 +31,6 @@ use crate::settings::Settings;
 use acquire::{Acquired, Held, acquire, arrived};
 use events::{Events, boot_time};
 use group::{Group, Launch};
-use options::Options;
 use quorumlock::MutexGuard;
 use release::release;
 use signals::Signals;
@@ -40,11 +39,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use supervise::{LOST, Outcome, Supervisor, is_readable};
 
-pub(crate) fn run(arguments: Arguments) -> Result<Exit, Failure> {
-    let mut options = Options::parse(arguments)?;
-    let settings = std::mem::take(&mut options.settings).settings()?;
-    let times = options.times(&settings);
-    options.check_min_hold(&settings)?;
+pub(crate) fn run(mut options: Options) -> Result<Exit, Failure> {
+    options.sort()?;
+    let settings = options.settings.read()?;
+    let times = options.lock.times(&settings);
+    options.lock.check_min_hold(&settings)?;
     let signals = Signals::block().map_err(|error| Failure::system("block signals", error))?;
     let events = Arc::new(Events::open(&options)?);
     let exit = with_lock(&options, settings, times, &signals, &events).unwrap_or_else(|failure| {
@@ -69,7 +68,7 @@ fn with_lock(
         Acquired::All(held) => under_lock(options, held, times.1, signals, events),
         Acquired::HeldElsewhere(name) => {
             events.say(&format!("{name:?} is held by another client"));
-            Ok(options.held_code)
+            Ok(Exit::code(options.held_exit_code))
         }
         Acquired::Stopped(signal) => Ok(Exit::signal(signal as i32)),
     }
@@ -84,14 +83,14 @@ fn under_lock(
     events: &Events,
 ) -> Result<Exit, Failure> {
     let loss = loss_pipe(&held)?;
-    let shares_group = options.is_foreground || std::io::stdin().is_terminal();
+    let shares_group = options.foreground || std::io::stdin().is_terminal();
     let group = Group::start(&Launch {
-        command: &options.command,
+        command: &options.words(),
         variables: variables(options, &held),
         // Those of a run around this one say nothing about it.
-        without: if options.keeps_nodes { &["QUORUMLOCK_FENCE"] } else { &["QUORUMLOCK_FENCE", "QUORUMLOCK_NODES"] },
+        without: if options.keep_nodes { &["QUORUMLOCK_FENCE"] } else { &["QUORUMLOCK_FENCE", "QUORUMLOCK_NODES"] },
         has_own_group: !shares_group,
-        closed: options.events_descriptor,
+        closed: options.json_events,
     })?;
     // The last look: what has arrived by now starts nothing.
     let looked = boot_time();
@@ -138,7 +137,7 @@ fn variables(options: &Options, held: &Held) -> Vec<(&'static str, String)> {
     let expires = report::since_1970().saturating_add(held.remaining()).as_millis();
     let mut variables =
         vec![("QUORUMLOCK_NAME", options.names.join("\n")), ("QUORUMLOCK_EXPIRES_UNIX_MS", expires.to_string())];
-    if options.is_fenced {
+    if options.lock.fenced {
         let fences = held.guards.iter().filter_map(MutexGuard::fencing_token).map(|fence| fence.to_string());
         variables.push(("QUORUMLOCK_FENCE", fences.collect::<Vec<_>>().join("\n")));
     }
