@@ -79,10 +79,8 @@ pub(crate) fn refusal(error: &clap::Error) -> Failure {
         ErrorKind::UnknownArgument => "one word is too many; --help shows the usage".to_owned(),
         ErrorKind::InvalidValue if given(ContextKind::InvalidValue).is_empty() => format!("{option} needs a value"),
         ErrorKind::InvalidValue => format!("{option}: must be one of {}", given(ContextKind::ValidValue)),
-        kind => match error.source() {
-            Some(cause) => format!("{option}: {cause}"),
-            None => format!("{option}: {kind}"),
-        },
+        kind if option.is_empty() => kind.to_string(),
+        kind => format!("{option}: {}", error.source().map_or_else(|| kind.to_string(), ToString::to_string)),
     };
     Failure::new(if settings::is_setting(option) { Exit::CONFIG } else { Exit::USAGE }, message)
 }

@@ -27,8 +27,7 @@ use crate::deployment::Deployment;
 use crate::exit::{Exit, Failure};
 use crate::json::Object;
 use crate::report;
-use crate::settings::Settings;
-use acquire::{Acquired, Held, acquire, arrived};
+use acquire::{Acquired, Held, Job, arrived};
 use events::{Events, boot_time};
 use group::{Group, Launch};
 use quorumlock::MutexGuard;
@@ -36,17 +35,13 @@ use release::release;
 use signals::Signals;
 use std::io::{IsTerminal, PipeReader, Write, pipe};
 use std::sync::Arc;
-use std::time::Duration;
 use supervise::{LOST, Outcome, Supervisor, is_readable};
 
 pub(crate) fn run(mut options: Options) -> Result<Exit, Failure> {
     options.sort()?;
-    let settings = options.settings.read()?;
-    let times = options.lock.times(&settings);
-    options.lock.check_min_hold(&settings)?;
     let signals = Signals::block().map_err(|error| Failure::system("block signals", error))?;
     let events = Arc::new(Events::open(&options)?);
-    let exit = with_lock(&options, settings, times, &signals, &events).unwrap_or_else(|failure| {
+    let exit = with_lock(&options, &signals, &events).unwrap_or_else(|failure| {
         events.complain(&failure.message);
         failure.exit
     });
@@ -55,17 +50,13 @@ pub(crate) fn run(mut options: Options) -> Result<Exit, Failure> {
 }
 
 /// Takes the locks, and runs the command.
-fn with_lock(
-    options: &Options,
-    settings: Settings,
-    times: (Duration, Duration),
-    signals: &Signals,
-    events: &Arc<Events>,
-) -> Result<Exit, Failure> {
-    let deployment = Deployment::new(settings)?;
+fn with_lock(options: &Options, signals: &Signals, events: &Arc<Events>) -> Result<Exit, Failure> {
+    let deployment = Deployment::new(options.settings.read()?)?;
+    let (ttl, grace) = options.lock.times(&deployment.settings)?;
     let redlock = deployment.settings.builder()?.observer(Arc::clone(events)).build()?;
-    match acquire(&redlock, &deployment, options, times, (signals, events))? {
-        Acquired::All(held) => under_lock(options, held, times.1, signals, events),
+    let job = Job { options, deployment: &deployment, redlock: &redlock, signals, events, ttl, grace };
+    match job.acquire()? {
+        Acquired::All(held) => under_lock(&job, held),
         Acquired::HeldElsewhere(name) => {
             events.say(&format!("{name:?} is held by another client"));
             Ok(Exit::code(options.held_exit_code))
@@ -75,13 +66,8 @@ fn with_lock(
 }
 
 /// Runs the command, and releases the locks.
-fn under_lock(
-    options: &Options,
-    held: Held,
-    grace: Duration,
-    signals: &Signals,
-    events: &Events,
-) -> Result<Exit, Failure> {
+fn under_lock(job: &Job<'_>, held: Held) -> Result<Exit, Failure> {
+    let Job { options, signals, events, .. } = *job;
     let loss = loss_pipe(&held)?;
     let shares_group = options.foreground || std::io::stdin().is_terminal();
     let group = Group::start(&Launch {
@@ -106,7 +92,7 @@ fn under_lock(
     let about = Object::new().raw("pid", group.pid()).raw("looked_us", looked.as_micros());
     events.report("started", about, "the command is started");
     group.open_gate();
-    let supervisor = Supervisor { group, held: &held, loss: &loss, signals, events, grace, shares_group };
+    let supervisor = Supervisor { job, group, held: &held, loss: &loss, shares_group };
     let Outcome { exit, loss } = supervisor.run();
     let about = Object::new().raw("exit", exit.number()).raw("lost", loss.is_some());
     events.report("ended", about.raw("left_us", held.remaining().as_micros()), "the command has ended");

@@ -1,7 +1,7 @@
 //! The options of `run`.
 
 use crate::exit::{Exit, Failure};
-use crate::settings::{self, MAX_TTL, duration};
+use crate::settings::{self, MAX_TTL, Settings, duration};
 use clap::{Args, ValueHint};
 use std::ffi::{OsStr, OsString};
 use std::time::Duration;
@@ -13,14 +13,6 @@ const TTL: Duration = Duration::from_secs(30);
 const GRACE: Duration = Duration::from_secs(5);
 /// Part of the time to live that is the grace of a short lock.
 const GRACE_PART: u32 = 6;
-
-/// How long to wait for the lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Patience {
-    Forever,
-    None,
-    For(Duration),
-}
 
 /// What `run` is asked for.
 #[derive(Debug, Args)]
@@ -108,31 +100,27 @@ impl Options {
 }
 
 impl LockOptions {
-    pub(super) fn patience(&self) -> Patience {
-        match self.wait {
-            _ if self.no_wait => Patience::None,
-            Some(time) => Patience::For(time),
-            None => Patience::Forever,
-        }
+    /// How long to wait at most; none without a limit.
+    pub(super) fn limit(&self) -> Option<Duration> {
+        if self.no_wait { Some(Duration::ZERO) } else { self.wait }
     }
 
-    /// Refuses what no lock lasts for.
-    pub(super) fn check_min_hold(&self, settings: &settings::Settings) -> Result<(), Failure> {
+    /// The time to live, and how long before its end the command is asked to stop. A lock whose release reaches no node
+    /// stands for its time to live, so that is no shorter than `--min-hold`.
+    ///
+    /// # Errors
+    /// No lock lasts for `--min-hold`.
+    pub(super) fn times(&self, settings: &Settings) -> Result<(Duration, Duration), Failure> {
         let max_ttl = settings.duration("MAX_TTL", MAX_TTL);
         if self.min_hold > max_ttl {
             let message = format!("--min-hold is longer than --max-ttl ({})", quorumlock::Human(max_ttl));
             return Err(Failure::new(Exit::CONFIG, message));
         }
-        Ok(())
-    }
-
-    /// The time to live, and how long before its end the command is asked to stop. A lock whose release reaches no node
-    /// stands for its time to live, so that is no shorter than `--min-hold`.
-    pub(super) fn times(&self, settings: &settings::Settings) -> (Duration, Duration) {
         let ttl = self.ttl.unwrap_or_else(|| settings.duration("TTL", TTL)).max(self.min_hold);
-        (ttl, self.grace.unwrap_or(GRACE.min(ttl / GRACE_PART)))
+        Ok((ttl, self.grace.unwrap_or(GRACE.min(ttl / GRACE_PART))))
     }
 }
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,8 +143,8 @@ mod tests {
         options.sort().unwrap();
         assert_eq!(options.names, ["a", "b"]);
         assert_eq!(options.words(), ["run", "-q", "--help"]);
-        assert_eq!(options.lock.patience(), Patience::For(Duration::from_secs(5)));
-        assert_eq!(parse(&["--wait", "1s", "-n", "a", "--", "true"]).lock.patience(), Patience::None);
+        assert_eq!(options.lock.limit(), Some(Duration::from_secs(5)));
+        assert_eq!(parse(&["--wait", "1s", "-n", "a", "--", "true"]).lock.limit(), Some(Duration::ZERO));
         assert_eq!(parse(&["--shell", "a", "--", "echo a", "| cat"]).words(), ["sh", "-c", "echo a | cat"]);
         assert!(parse(&["a", "a", "--", "true"]).sort().unwrap_err().message.contains("twice"));
     }
