@@ -1,7 +1,7 @@
 //! `break`: takes a lock from its holder, by deleting what was read, if it is still there.
 
-use crate::connection::{Connection, Trouble, Value};
-use crate::deployment::{Deployment, at_once, open};
+use crate::connection::{Connection, Trouble};
+use crate::deployment::{Deployment, at_once};
 use crate::exit::{Exit, Failure};
 use crate::json::{self, Object};
 use crate::locks::content::Content;
@@ -143,7 +143,7 @@ fn break_key(deployment: &Deployment, survey: &Survey, key: &str) -> Broken {
     let retention = deployment.settings.duration("FENCE_RETENTION", FENCE_RETENTION).as_millis().to_string();
     let seen: Vec<Option<&Sighting>> = survey.sightings(key).map(|seen| seen.ok().flatten()).collect();
     let nodes = at_once(deployment.targets.iter().zip(&seen), |(target, seen)| {
-        let delete = |seen: &Sighting| release(&mut open(target)?, key, seen, &retention);
+        let delete = |seen: &Sighting| release(&mut Connection::open(target)?, key, seen, &retention);
         seen.map(delete).transpose()
     });
     let times = || seen.iter().flatten();
@@ -157,11 +157,7 @@ fn release(connection: &mut Connection, name: &str, seen: &Sighting, retention: 
     let key = name.as_bytes();
     let Stored::Text(value) = &seen.stored else {
         // There is no comparing it: it was named, and is to be deleted by force.
-        return match connection.ask(&[b"DEL", key])? {
-            Value::Integer(deleted) => Ok(deleted == 1),
-            Value::Error(refusal) => Err(Trouble::refused("DEL", refusal.cause)),
-            _ => Err(Trouble::unexpected("DEL")),
-        };
+        return Ok(connection.ask(&[b"DEL", key])?.integer("DEL")? == 1);
     };
     let reply = match &seen.content {
         Content::Fenced { holder: Some(token), .. } => {
@@ -178,7 +174,7 @@ fn release(connection: &mut Connection, name: &str, seen: &Sighting, retention: 
             connection.ask(&[b"EVAL", script.as_bytes(), b"1", key, b"release", value])?
         }
     };
-    is_done(reply)
+    Ok(reply.integer("EVAL")? >= 1)
 }
 
 /// Takes these out of a read-write lock; what else stands in its key stays. Whether any of them was still there.
@@ -187,16 +183,7 @@ fn release_each(connection: &mut Connection, key: &[u8], holders: &[(Token, Dura
     let mut is_any_done = holders.is_empty();
     for token in holders.iter().filter_map(|(token, _)| token.ours()) {
         let reply = connection.ask(&[b"EVAL", script, b"1", key, b"release", token.as_bytes()])?;
-        is_any_done |= is_done(reply)?;
+        is_any_done |= reply.integer("EVAL")? >= 1;
     }
     Ok(is_any_done)
-}
-
-/// Whether a script found what it was to release.
-fn is_done(reply: Value) -> Result<bool, Trouble> {
-    match reply {
-        Value::Integer(done) => Ok(done >= 1),
-        Value::Error(refusal) => Err(Trouble::refused("EVAL", refusal.cause)),
-        _ => Err(Trouble::unexpected("EVAL")),
-    }
 }

@@ -14,7 +14,8 @@ mod rights;
 mod trial;
 
 use crate::bench::random_name;
-use crate::deployment::{Deployment, open};
+use crate::connection::Connection;
+use crate::deployment::Deployment;
 use crate::exit::{Exit, Failure};
 use crate::json::Object;
 use crate::report::{self, Progress};
@@ -100,7 +101,7 @@ pub(crate) fn doctor(options: Options) -> Result<Exit, Failure> {
 fn own_names(deployment: &Deployment) -> Option<String> {
     let asked = deployment.each(|target| {
         let user = user(target.endpoint());
-        open(target).and_then(|mut connection| rights::own_names(&mut connection, user))
+        Connection::open(target).and_then(|mut connection| rights::own_names(&mut connection, user))
     });
     asked.into_iter().filter_map(|names| names.ok().flatten()).max_by_key(String::len)
 }

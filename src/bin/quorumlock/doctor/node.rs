@@ -6,7 +6,7 @@ use super::rights::{self, Names, Purpose};
 use crate::connection::{Connection, Step, Trouble, Value};
 use crate::json::{self, Object};
 use crate::times::Times;
-use crate::{deployment, protection, report};
+use crate::{protection, report};
 use quorumlock::event::Mismatch;
 use quorumlock::{Cause, Endpoint, Human, Latency, NodeState, NodeStatus, NodeTarget, RestartPolicy};
 use std::collections::BTreeMap;
@@ -59,7 +59,7 @@ struct Locks {
 pub(super) fn examine(target: &NodeTarget, plan: &Plan) -> Examination {
     let endpoint = target.endpoint();
     let mut node = Examination { address: endpoint.to_string(), sockets: target.addresses(), ..Examination::default() };
-    let examined = deployment::open(target).and_then(|mut connection| {
+    let examined = Connection::open(target).and_then(|mut connection| {
         node.look_at_server(&mut connection, endpoint, plan)?;
         if node.can_vote() {
             node.look_at_rights(&mut connection, endpoint, plan)?;
