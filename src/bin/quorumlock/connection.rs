@@ -4,8 +4,8 @@
 //! by the library.
 
 use quorumlock::algorithm::fault::Fault;
+use quorumlock::protocol::error_reply;
 use quorumlock::protocol::resp::{self, Decoder, Reply};
-use quorumlock::protocol::{command, error_reply};
 use quorumlock::{Cause, NodeStream, NodeTarget, Phase};
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -118,23 +118,21 @@ impl Connection {
         let mut connection = Connection { stream: target.connect(TIMEOUT)?, buffer: Vec::new() };
         let handshake = target.endpoint().handshake();
         if let Some(password) = &handshake.password {
-            connection.log_in(|out| command::auth(out, handshake.user.as_deref(), password), Cause::Auth)?;
+            let user = handshake.user.as_deref().map(str::as_bytes);
+            let words: Vec<&[u8]> = [b"AUTH".as_slice()].into_iter().chain(user).chain([password.as_bytes()]).collect();
+            connection.log_in(&words, Cause::Auth)?;
         }
         if handshake.database != 0 {
-            connection.log_in(|out| command::select(out, handshake.database), Cause::Database)?;
+            connection.log_in(&[b"SELECT", handshake.database.to_string().as_bytes()], Cause::Database)?;
         }
         Ok(connection)
     }
 
-    fn log_in(&mut self, write: impl FnOnce(&mut Vec<u8>), cause: Cause) -> Result<(), Trouble> {
-        let mut flight = Vec::new();
-        write(&mut flight);
-        self.send(&flight)?;
-        match self.receive()? {
+    fn log_in(&mut self, words: &[&[u8]], cause: Cause) -> Result<(), Trouble> {
+        match self.ask(words)? {
             Value::Error(refusal) => {
                 let known = matches!(refusal.cause, Cause::Loading | Cause::NoPermission | Cause::TooManyClients);
-                let cause = if known { refusal.cause } else { cause };
-                Err(Trouble::new(Step::LogIn, cause))
+                Err(Trouble::new(Step::LogIn, if known { refusal.cause } else { cause }))
             }
             _ => Ok(()),
         }
@@ -150,13 +148,8 @@ impl Connection {
     pub(crate) fn ask_all(&mut self, commands: &[&[&[u8]]]) -> Result<Vec<Value>, Trouble> {
         let mut flight = Vec::new();
         commands.iter().for_each(|words| resp::encode(&mut flight, words));
-        self.send(&flight)?;
+        self.stream.write_all(&flight).map_err(Trouble::at_ask)?;
         (0..commands.len()).map(|_| self.receive()).collect()
-    }
-
-    /// Sends what is encoded already.
-    fn send(&mut self, flight: &[u8]) -> Result<(), Trouble> {
-        self.stream.write_all(flight).map_err(Trouble::at_ask)
     }
 
     /// The next reply. It may take as long as the node has to answer.

@@ -73,8 +73,9 @@ impl Failure {
         Failure::new(Exit::USAGE, message)
     }
 
-    pub(crate) fn system(what: &str, error: impl std::fmt::Display) -> Failure {
-        Failure::new(Exit::SYSTEM, format!("cannot {what}: {error}"))
+    /// For the error of a call that was to do this.
+    pub(crate) fn system<E: std::fmt::Display>(what: &str) -> impl FnOnce(E) -> Failure {
+        move |error| Failure::new(Exit::SYSTEM, format!("cannot {what}: {error}"))
     }
 }
 

@@ -63,7 +63,7 @@ pub(crate) fn doctor(options: Options) -> Result<Exit, Failure> {
         (nodes, trial::run(&deployment, &plan.name, plan.node_timeout))
     });
     let trial = trial?;
-    nodes.iter_mut().zip(&trial.nodes).for_each(|(node, status)| node.observe_locks(status, plan.policy));
+    nodes.iter_mut().zip(&trial.nodes).for_each(|(node, status)| node.observe_locks(status));
     for (address, mismatch) in &trial.mismatches {
         nodes.iter_mut().filter(|node| node.address == *address).for_each(|node| node.observe_mismatch(*mismatch));
     }
@@ -84,11 +84,11 @@ pub(crate) fn doctor(options: Options) -> Result<Exit, Failure> {
     if options.common.json {
         let object = Object::new().text("verdict", &verdict).raw("exit", exit.number());
         let object = object.text("restart_policy", meaning).text("guarantee", &guarantee);
-        let members = nodes.iter().zip(&trial.nodes).map(|(node, status)| node.json(status, plan.node_timeout));
+        let members = nodes.iter().zip(&trial.nodes).map(|(node, status)| node.json(status, &plan));
         let object = object.list("nodes", members);
         report::line(object.raw("trial", trial.json()));
     } else {
-        nodes.iter().for_each(|node| node.show(plan.node_timeout));
+        nodes.iter().zip(&trial.nodes).for_each(|(node, status)| node.show(status, &plan));
         trial.show();
         report::line(format_args!("restart policy {meaning}"));
         report::line(format_args!("guarantee: {guarantee}"));

@@ -13,7 +13,7 @@ use crate::report::{PROGRESS_AFTER, Progress};
 use crate::settings::NODE_TIMEOUT;
 use nix::sys::signal::Signal;
 use quorumlock::protocol::key_space::KeyKind;
-use quorumlock::{CancelHandle, ErrorKind, Mutex, MutexGuard, Redlock, Wait, Watchdog};
+use quorumlock::{CancelHandle, ErrorKind, Mutex, MutexGuard, Redlock, ReleaseOutcome, Wait, Watchdog};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{PipeReader, pipe};
 use std::thread;
@@ -38,8 +38,8 @@ pub(super) enum Acquired {
 
 /// The locks under which the command runs.
 ///
-/// A command that has run ends them by [`release`](super::release::release), and then they stand for `--min-hold`. A
-/// drop releases what is left at once: no command has run, and another machine may begin.
+/// After a command has run, [`release`](Held::release) ends them, and they stand for `--min-hold`. A drop releases what is
+/// left at once: no command has run, and another machine may begin.
 pub(super) struct Held {
     pub(super) guards: Vec<MutexGuard>,
     redlock: Redlock,
@@ -49,6 +49,19 @@ impl Held {
     /// For how long all of them may still be relied on.
     pub(super) fn remaining(&self) -> Duration {
         self.guards.iter().map(MutexGuard::remaining).min().unwrap_or_default()
+    }
+
+    /// Releases the locks, the last first. Each of them stands for as long as `--min-hold` asks for. Whether one was
+    /// lost.
+    pub(super) fn release(mut self, events: &Events) -> bool {
+        let mut is_lost = false;
+        for guard in std::mem::take(&mut self.guards).into_iter().rev() {
+            match guard.unlock() {
+                Ok(outcome) => is_lost |= outcome == ReleaseOutcome::Expired,
+                Err(error) => events.say(&format!("{error}; the lock ends with its time to live")),
+            }
+        }
+        is_lost
     }
 }
 
@@ -121,7 +134,7 @@ impl Job<'_> {
     /// Too few nodes answered, or a setting cannot be used.
     pub(super) fn acquire(&self) -> Result<Acquired, Failure> {
         let cancel = CancelHandle::new();
-        let (over, running) = pipe().map_err(|error| Failure::system("make a pipe", error))?;
+        let (over, running) = pipe().map_err(Failure::system("make a pipe"))?;
         let (taken, stopped) = thread::scope(|scope| {
             let watch = || self.watch(&over, &cancel);
             let watcher = thread::Builder::new().name("signals".to_owned()).spawn_scoped(scope, watch);
@@ -129,14 +142,14 @@ impl Job<'_> {
             drop(running);
             (taken, watcher.map(|watcher| watcher.join().ok().flatten()))
         });
-        let stopped = stopped.map_err(|error| Failure::system("start a thread", error))?;
+        let stopped = stopped.map_err(Failure::system("start a thread"))?;
         // One that arrived after the watcher's last look, and before the child.
         if let Some(signal) = stopped.or_else(|| arrived(self.signals)) {
             return Ok(Acquired::Stopped(signal));
         }
         match taken {
             Some(taken) => Ok(taken?),
-            None => Err(Failure::system("start a thread", "it did not start")),
+            None => Err(Failure::system("start a thread")("it did not start")),
         }
     }
 

@@ -34,7 +34,7 @@ impl Events {
         let json = options.json_events.map(open).transpose()?;
         // Of its own, so that a panic is shown although the thread that writes is blocked.
         let error = std::io::stderr().as_fd().try_clone_to_owned();
-        let error = error.map_err(|error| Failure::system("duplicate standard error", error))?;
+        let error = error.map_err(Failure::system("duplicate standard error"))?;
         let messages = Output::new(error.into(), |count| report::complaint(&missing(count)));
         Ok(Events { json, messages, is_quiet: options.quiet, is_verbose: options.verbose })
     }

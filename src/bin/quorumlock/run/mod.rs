@@ -5,7 +5,7 @@
 //! 3. The process of the command is started and waits at a gate: [`group`], [`exec_step`].
 //! 4. The gate opens unless a signal has arrived or the lock was lost: nothing starts afterwards.
 //! 5. Until nothing of its group is left, signals go to it, and it ends before the lease does: [`supervise`].
-//! 6. The locks are released, or left for `--min-hold`, and the exit code says what happened: [`release`].
+//! 6. The locks are released, or left for `--min-hold`, and the exit code says what happened: [`Held`].
 //!
 //! None of these steps waits for a reader of what this program writes: [`output`].
 
@@ -15,7 +15,6 @@ mod exec_step;
 mod group;
 mod options;
 mod output;
-mod release;
 mod signals;
 mod supervise;
 mod suspend;
@@ -31,7 +30,6 @@ use acquire::{Acquired, Held, Job, arrived};
 use events::{Events, boot_time};
 use group::{Group, Launch};
 use quorumlock::MutexGuard;
-use release::release;
 use signals::Signals;
 use std::io::{IsTerminal, PipeReader, Write, pipe};
 use std::sync::Arc;
@@ -39,7 +37,7 @@ use supervise::{LOST, Outcome, Supervisor, is_readable};
 
 pub(crate) fn run(mut options: Options) -> Result<Exit, Failure> {
     options.sort()?;
-    let signals = Signals::block().map_err(|error| Failure::system("block signals", error))?;
+    let signals = Signals::block().map_err(Failure::system("block signals"))?;
     let events = Arc::new(Events::open(&options)?);
     let exit = with_lock(&options, &signals, &events).unwrap_or_else(|failure| {
         events.complain(&failure.message);
@@ -96,7 +94,7 @@ fn under_lock(job: &Job<'_>, held: Held) -> Result<Exit, Failure> {
     let Outcome { exit, loss } = supervisor.run();
     let about = Object::new().raw("exit", exit.number()).raw("lost", loss.is_some());
     events.report("ended", about.raw("left_us", held.remaining().as_micros()), "the command has ended");
-    let is_late = release(events, held);
+    let is_late = held.release(events);
     Ok(match loss.or(is_late.then_some(LOST)) {
         Some(message) => {
             events.say(message);
@@ -108,7 +106,7 @@ fn under_lock(job: &Job<'_>, held: Held) -> Result<Exit, Failure> {
 
 /// A pipe that becomes readable when one of the locks is lost.
 fn loss_pipe(held: &Held) -> Result<PipeReader, Failure> {
-    let (reader, writer) = pipe().map_err(|error| Failure::system("make a pipe", error))?;
+    let (reader, writer) = pipe().map_err(Failure::system("make a pipe"))?;
     let writer = Arc::new(writer);
     for guard in &held.guards {
         let writer = Arc::clone(&writer);
