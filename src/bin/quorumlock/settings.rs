@@ -86,7 +86,7 @@ impl Args for Options {
                 ("restart-policy", _) => {
                     argument.value_parser(["observed", "strict", "off"]).hide_possible_values(true)
                 }
-                _ => argument.value_hint(ValueHint::Other),
+                _ => argument.value_hint(ValueHint::Other).allow_hyphen_values(true),
             }
         };
         command.next_help_heading("Nodes and settings").args(OPTIONS.map(argument))
