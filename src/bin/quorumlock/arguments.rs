@@ -1,4 +1,4 @@
-//! The command line, as clap derives it from the options of each command. A test compares the manual page with it.
+//! The command line, as clap derives it from the options of each command.
 
 use crate::exit::{Exit, Failure};
 use crate::{bench, break_lock, doctor, list, nodes, run, scan, settings, show};

@@ -22,6 +22,7 @@ mod exit;
 mod json;
 mod list;
 mod locks;
+mod manual;
 mod nodes;
 mod printable;
 mod protection;
@@ -78,7 +79,7 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
             clap_complete::generate(shell, &mut Arguments::command(), "quorumlock", &mut script);
             report::page(&String::from_utf8_lossy(&script));
         }
-        Command::Manual => report::page(include_str!("quorumlock.1")),
+        Command::Manual => report::page(&manual::page(Arguments::command())),
     }
     Ok(Exit::OK)
 }

@@ -38,8 +38,8 @@ pub(super) enum Acquired {
 
 /// The locks under which the command runs.
 ///
-/// After a command has run, [`release`](Held::release) ends them, and they stay for `--min-hold`. A drop releases them at
-/// once: no command has run, and another machine may begin.
+/// After a command has run, [`release`](Held::release) ends them, and they stay for `--min-hold`. A drop releases
+/// them at once: no command has run, and another machine may begin.
 pub(super) struct Held {
     pub(super) guards: Vec<MutexGuard>,
     redlock: Redlock,
