@@ -130,7 +130,7 @@
 //! * `metrics`, off by default: `RecorderObserver`, which hands [`Counters`](metrics::Counters) on to the recorder of
 //!   the crate `metrics`. The counters themselves, and their text for Prometheus, need no feature.
 //! * `cli`, off by default: the program [`quorumlock`](docs::command_line), which `cargo install quorumlock --features
-//!   cli --profile cli` builds. It brings one further dependency, and changes nothing of the library.
+//!   cli --profile cli` builds. It brings clap, and changes nothing of the library.
 
 // On docs.rs each item of a feature names it.
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -1,126 +1,113 @@
-//! The words of a command line: flags, their values and operands, by lexopt.
+//! The command line, as clap derives it from the options of each command.
 
-use crate::exit::Failure;
-use lexopt::{Arg, Parser};
-use std::ffi::{OsStr, OsString};
-use std::time::Duration;
+use crate::exit::{Exit, Failure};
+use crate::{bench, break_lock, doctor, list, nodes, run, scan, settings, show};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Parser, Subcommand};
+use clap_complete::Shell;
+use std::error::Error;
 
-/// One word of meaning.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Word {
-    /// With its dashes: `-q` or `--wait`.
-    Flag(String),
-    /// A name or a pattern.
-    Operand(String),
-    /// What stands behind `--`.
-    Rest(Vec<OsString>),
-}
+const CONCLUSION: &str = "\
+A duration D is a number and us, ms, s, m, h or d. quorumlock COMMAND --help shows the options of a command, and
+quorumlock --version the version. The nodes are those of QUORUMLOCK_NODES, --config or --nodes.";
 
-impl Word {
-    /// Whether it is this flag.
-    pub(crate) fn is(&self, name: &str) -> bool {
-        matches!(self, Word::Flag(flag) if flag == name)
-    }
+const RUN_CONCLUSION: &str = "\
+When the lock is lost, COMMAND gets SIGTERM, and SIGKILL half a second before the lease ends. Exit code: that of
+COMMAND, 128+n for signal n; 70 the lock was lost, 75 held, 69 too few nodes answer, or a key without expiry holds the
+lock; 64 usage, 78 a setting cannot be used, 71 the system refused something, 126 and 127 COMMAND cannot be run or was
+not found.";
 
-    /// Takes the word if it is the one operand of a command. False if it is none, or another one.
-    pub(crate) fn sets(&self, operand: &mut Option<String>) -> bool {
-        match self {
-            Word::Operand(text) if operand.is_none() => *operand = Some(text.clone()),
-            _ => return false,
-        }
-        true
-    }
-}
-
-/// What is left of a command line.
+/// quorumlock: run programs under a distributed lock, and look at the nodes that hold it
+#[derive(Debug, Parser)]
+#[command(name = "quorumlock", version, after_help = CONCLUSION, args_override_self = true)]
+#[command(subcommand_value_name = "COMMAND")]
 pub(crate) struct Arguments {
-    all: Vec<OsString>,
-    parser: Parser,
+    #[command(subcommand)]
+    pub(crate) command: Command,
 }
 
-impl Arguments {
-    pub(crate) fn new(words: impl Iterator<Item = OsString>) -> Arguments {
-        let all: Vec<OsString> = words.collect();
-        Arguments { parser: Parser::from_args(all.iter().cloned()), all }
-    }
-
-    /// Whether `--help` or `-h` is among the words in front of `--`.
-    pub(crate) fn wants_help(&self) -> bool {
-        self.all.iter().take_while(|word| *word != "--").any(|word| word == "--help" || word == "-h")
-    }
-
-    pub(crate) fn first(&self) -> Option<&str> {
-        self.all.first().and_then(|word| word.to_str())
-    }
-
-    pub(crate) fn next(&mut self) -> Result<Option<Word>, Failure> {
-        if let Some(mut raw) = self.parser.try_raw_args()
-            && raw.next_if(|word| word == OsStr::new("--")).is_some()
-        {
-            return Ok(Some(Word::Rest(raw.collect())));
-        }
-        Ok(self.parser.next()?.map(|word| match word {
-            Arg::Short(letter) => Word::Flag(format!("-{letter}")),
-            Arg::Long(name) => Word::Flag(format!("--{name}")),
-            Arg::Value(value) => Word::Operand(value.to_string_lossy().into_owned()),
-        }))
-    }
-
-    /// The value of the flag that was read last.
-    pub(crate) fn text(&mut self, flag: &str) -> Result<String, Failure> {
-        let value = self.parser.value().map_err(|_| Failure::usage(format!("{flag} needs a value")))?;
-        value.into_string().map_err(|_| Failure::usage(format!("the value of {flag} is not UTF-8")))
-    }
-
-    pub(crate) fn duration(&mut self, flag: &str) -> Result<Duration, Failure> {
-        let text = self.text(flag)?;
-        let refused = || Failure::usage(format!("{flag} takes a duration, such as 250ms, 30s or 5m"));
-        quorumlock::duration(&text).ok_or_else(refused)
-    }
-
-    pub(crate) fn number<N: std::str::FromStr>(&mut self, flag: &str) -> Result<N, Failure> {
-        let text = self.text(flag)?;
-        text.parse().map_err(|_| Failure::usage(format!("{flag} takes a number")))
-    }
+/// All commands, in the order of the manual.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// run a command under a lock; it is dead before the lease is
+    #[command(after_help = RUN_CONCLUSION)]
+    Run(Box<run::Options>),
+    /// one line for each node; exit 0 if all vote, 1 if a majority does, 2 otherwise
+    Nodes(nodes::Options),
+    /// what each node has of one lock
+    Show(show::Options),
+    /// all locks that the nodes have, by SCAN
+    Ls(list::Options),
+    /// keys that no lock should have left; exit 1 if there are any
+    Scan(scan::Options),
+    /// take a lock from its holder, which is not notified
+    Break(break_lock::Options),
+    /// examine each node, and say what endangers locks; exit 0 fine, 1 warnings, 2 cannot lock
+    Doctor(doctor::Options),
+    /// pairs of lock and unlock a second, and how long each takes
+    Bench(bench::Options),
+    /// a completion script for a shell
+    Complete {
+        /// the shell that reads it
+        shell: Shell,
+    },
+    /// the manual page, as man reads it
+    Manual,
 }
 
-/// The failure of a word that the command does not know.
-pub(crate) fn unexpected(command: &str, word: &Word) -> Failure {
-    let what = match word {
-        Word::Flag(flag) => format!("no option {flag}"),
-        Word::Operand(_) => "no such operand".to_owned(),
-        Word::Rest(_) => "nothing behind --".to_owned(),
+/// What is wrong with the words of a command line, in one line. Clap's own messages repeat the words, and one of them
+/// may be a password.
+pub(crate) fn refusal(error: &clap::Error) -> Failure {
+    let argument = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(argument)) => argument.replace(['<', '>'], ""),
+        Some(ContextValue::Strings(arguments)) => arguments.join(" and ").replace(['<', '>'], ""),
+        _ => String::new(),
     };
-    Failure::usage(format!("{command} takes {what}; quorumlock {command} --help lists its options"))
+    let option = argument.split([' ', '=']).next().unwrap_or_default();
+    let given = |kind| error.get(kind).map(ToString::to_string).unwrap_or_default();
+    let message = match error.kind() {
+        ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            "needs a COMMAND; quorumlock --help lists them".to_owned()
+        }
+        ErrorKind::InvalidSubcommand => {
+            format!("{:?} is no command; quorumlock --help lists them", given(ContextKind::InvalidSubcommand))
+        }
+        ErrorKind::MissingRequiredArgument => format!("needs {argument}; --help shows the usage"),
+        ErrorKind::UnknownArgument if option.starts_with('-') => {
+            format!("there is no option {option} here; --help lists the options")
+        }
+        ErrorKind::UnknownArgument => "one word is too many; --help shows the usage".to_owned(),
+        ErrorKind::InvalidValue if given(ContextKind::InvalidValue).is_empty() => format!("{option} needs a value"),
+        ErrorKind::InvalidValue => format!("{option}: must be one of {}", given(ContextKind::ValidValue)),
+        kind if option.is_empty() => kind.to_string(),
+        kind => format!("{option}: {}", error.source().map_or_else(|| kind.to_string(), ToString::to_string)),
+    };
+    Failure::new(if settings::is_setting(option) { Exit::CONFIG } else { Exit::USAGE }, message)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn arguments(words: &[&str]) -> Arguments {
-        Arguments::new(words.iter().map(OsString::from))
-    }
+    use clap::CommandFactory;
 
     #[test]
-    fn what_stands_behind_two_dashes_is_left_alone() {
-        let mut words = arguments(&["--wait=5s", "-q", "name", "--", "--", "-q", "--help"]);
-        assert!(!words.wants_help());
-        assert_eq!(words.next().unwrap(), Some(Word::Flag("--wait".into())));
-        assert_eq!(words.duration("--wait").unwrap(), Duration::from_secs(5));
-        assert_eq!(words.next().unwrap(), Some(Word::Flag("-q".into())));
-        assert_eq!(words.next().unwrap(), Some(Word::Operand("name".into())));
-        let rest = ["--", "-q", "--help"].map(OsString::from).to_vec();
-        assert_eq!(words.next().unwrap(), Some(Word::Rest(rest)));
-        assert_eq!(words.next().unwrap(), None);
-    }
-
-    #[test]
-    fn a_value_that_is_none_is_refused_without_being_shown() {
-        let mut words = arguments(&["--ttl", "hunter2", "--count"]);
-        words.next().unwrap();
-        assert!(!words.duration("--ttl").unwrap_err().message.contains("hunter2"));
-        words.next().unwrap();
-        assert_eq!(words.text("--count").unwrap_err().message, "--count needs a value");
+    fn what_makes_no_sense_is_one_line_without_the_words() {
+        Arguments::command().debug_assert();
+        let table: [(&[&str], &str); 10] = [
+            (&[], "needs a COMMAND; quorumlock --help lists them"),
+            (&["nonsense"], "\"nonsense\" is no command; quorumlock --help lists them"),
+            (&["run", "a", "--"], "needs COMMAND...; --help shows the usage"),
+            (&["run", "--", "true"], "needs NAME...; --help shows the usage"),
+            (&["run", "--wait", "hunter2", "a", "--", "true"], "--wait: must be a duration, such as 250ms, 30s or 5m"),
+            (&["run", "--ttl"], "--ttl needs a value"),
+            (&["run", "--nonsense=hunter2"], "there is no option --nonsense here; --help lists the options"),
+            (&["run", "-E", "256"], "--held-exit-code: 256 is not in 0..=255"),
+            (&["show", "a", "hunter2"], "one word is too many; --help shows the usage"),
+            (&["scan", "--ignore", "x"], "--ignore: must be one of no-expiry, too-long, foreign, fence-at-rest"),
+        ];
+        for (words, expected) in table {
+            let failure = refusal(&Arguments::try_parse_from([&["quorumlock"], words].concat()).unwrap_err());
+            assert_eq!((failure.exit, failure.message.as_str()), (Exit::USAGE, expected));
+        }
     }
 }

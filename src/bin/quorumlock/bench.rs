@@ -1,34 +1,30 @@
 //! `bench`: how many pairs of lock and unlock a second, and how long each takes.
 
-use crate::arguments::Arguments;
 use crate::deployment::at_once;
 use crate::exit::{Exit, Failure};
 use crate::json::Object;
 use crate::report::{self, Progress};
-use crate::settings::Options;
+use crate::settings::{CommonOptions, duration};
 use crate::times::Times;
+use clap::Args;
 use quorumlock::{Human, Redlock};
 use std::time::{Duration, Instant};
 
-/// How long it runs, unless `--duration` says otherwise.
-const DURATION: Duration = Duration::from_secs(5);
-/// Most threads.
-const MOST_THREADS: usize = 1024;
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// how long to run
+    #[arg(long, value_name = "D", value_parser = duration, default_value = "5s")]
+    duration: Duration,
+    /// how many threads, each with a lock of its own
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024), default_value = "1")]
+    threads: u16,
+    #[command(flatten)]
+    common: CommonOptions,
+}
 
-pub(crate) fn bench(arguments: Arguments) -> Result<Exit, Failure> {
-    let (mut duration, mut threads) = (DURATION, 1_usize);
-    let (options, is_json) = Options::read(arguments, "bench", |word, arguments| {
-        match word {
-            word if word.is("--duration") => duration = arguments.duration("--duration")?,
-            word if word.is("--threads") => threads = arguments.number("--threads")?,
-            _ => return Ok(false),
-        }
-        Ok(true)
-    })?;
-    if !(1..=MOST_THREADS).contains(&threads) {
-        return Err(Failure::usage(format!("--threads takes 1 to {MOST_THREADS}")));
-    }
-    let redlock = options.settings()?.client()?;
+pub(crate) fn bench(options: Options) -> Result<Exit, Failure> {
+    let Options { duration, threads, common } = options;
+    let redlock = common.settings.read()?.client()?;
     redlock.connect(Duration::from_secs(1))?;
     let run = random_name("")?;
     let begun = Instant::now();
@@ -37,7 +33,7 @@ pub(crate) fn bench(arguments: Arguments) -> Result<Exit, Failure> {
     let times = Times::of(result.into_iter().collect::<Result<_, _>>()?);
     let (count, p999) = (times.count(), times.quantile(0.999));
     let rate = count as f64 / begun.elapsed().as_secs_f64();
-    if is_json {
+    if common.json {
         let object = Object::new().raw("threads", threads).raw("pairs", count).raw("pairs_per_second", rate as u64);
         report::line(times.json(object).raw("p999_us", p999.as_micros()));
     } else {
@@ -57,6 +53,6 @@ fn pairs(redlock: &Redlock, name: &str, duration: Duration) -> quorumlock::Resul
 /// A name that no program locks, with this in front.
 pub(crate) fn random_name(begin: &str) -> Result<String, Failure> {
     let mut bytes = [0; 8];
-    getrandom::fill(&mut bytes).map_err(|error| Failure::system("get random bytes", error))?;
+    getrandom::fill(&mut bytes).map_err(Failure::system("get random bytes"))?;
     Ok(format!("{begin}quorumlock-trial-{:016x}", u64::from_ne_bytes(bytes)))
 }

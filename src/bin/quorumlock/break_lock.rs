@@ -1,8 +1,7 @@
 //! `break`: takes a lock from its holder, by deleting what was read, if it is still there.
 
-use crate::arguments::Arguments;
-use crate::connection::{Connection, Trouble, Value};
-use crate::deployment::{Deployment, at_once, open};
+use crate::connection::{Connection, Trouble};
+use crate::deployment::{Deployment, at_once};
 use crate::exit::{Exit, Failure};
 use crate::json::{self, Object};
 use crate::locks::content::Content;
@@ -11,8 +10,9 @@ use crate::locks::survey::Survey;
 use crate::locks::token::Token;
 use crate::locks::verdict::Verdict;
 use crate::report::{self, Progress};
-use crate::settings::Options;
+use crate::settings::CommonOptions;
 use crate::show::headline;
+use clap::Args;
 use quorumlock::Human;
 use quorumlock::protocol::{key_space, script};
 use std::time::Duration;
@@ -20,18 +20,23 @@ use std::time::Duration;
 /// How long the key of a fenced lock is kept, unless it is set.
 const FENCE_RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
 
-pub(crate) fn break_lock(arguments: Arguments) -> Result<Exit, Failure> {
-    let (mut name, mut is_meant, mut is_forced) = (None, false, false);
-    let (options, is_json) = Options::read(arguments, "break", |word, _| {
-        match word {
-            word if word.is("--yes") => is_meant = true,
-            word if word.is("--force") => is_forced = true,
-            word => return Ok(word.sets(&mut name)),
-        }
-        Ok(true)
-    })?;
-    let name = name.ok_or_else(|| Failure::usage("break needs the NAME of a lock"))?;
-    let deployment = Deployment::new(options.settings()?)?;
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// the name of a lock
+    name: String,
+    /// really delete what was read, if it is still there
+    #[arg(long)]
+    yes: bool,
+    /// delete also what is no lock: without expiry, of another type, too long to be compared
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    common: CommonOptions,
+}
+
+pub(crate) fn break_lock(options: Options) -> Result<Exit, Failure> {
+    let (name, is_json) = (options.name, options.common.json);
+    let deployment = Deployment::new(options.common.settings.read()?)?;
     let survey = Progress::during("asking the nodes", || Survey::of_lock(&deployment, &name));
     let held: Vec<String> = survey.keys().into_iter().filter(|key| is_held(&survey, key)).map(str::to_owned).collect();
     let addresses = &survey.addresses;
@@ -46,10 +51,10 @@ pub(crate) fn break_lock(arguments: Arguments) -> Result<Exit, Failure> {
             report::line(format_args!("{name:?} is not held"));
         }
     }
-    if let Some(odd) = oddity(&survey, &held).filter(|_| !is_forced) {
+    if let Some(odd) = oddity(&survey, &held).filter(|_| !options.force) {
         return Err(Failure::usage(format!("{odd}: nothing is deleted; add --force to delete what is no lock")));
     }
-    if !is_meant && !held.is_empty() {
+    if !options.yes && !held.is_empty() {
         return Err(Failure::usage("nothing is deleted; add --yes to break the lock"));
     }
     let break_all = || held.iter().map(|key| break_key(&deployment, &survey, key)).collect();
@@ -138,7 +143,7 @@ fn break_key(deployment: &Deployment, survey: &Survey, key: &str) -> Broken {
     let retention = deployment.settings.duration("FENCE_RETENTION", FENCE_RETENTION).as_millis().to_string();
     let seen: Vec<Option<&Sighting>> = survey.sightings(key).map(|seen| seen.ok().flatten()).collect();
     let nodes = at_once(deployment.targets.iter().zip(&seen), |(target, seen)| {
-        let delete = |seen: &Sighting| release(&mut open(target)?, key, seen, &retention);
+        let delete = |seen: &Sighting| release(&mut Connection::open(target)?, key, seen, &retention);
         seen.map(delete).transpose()
     });
     let times = || seen.iter().flatten();
@@ -152,11 +157,7 @@ fn release(connection: &mut Connection, name: &str, seen: &Sighting, retention: 
     let key = name.as_bytes();
     let Stored::Text(value) = &seen.stored else {
         // There is no comparing it: it was named, and is to be deleted by force.
-        return match connection.ask(&[b"DEL", key])? {
-            Value::Integer(deleted) => Ok(deleted == 1),
-            Value::Error(refusal) => Err(Trouble::refused("DEL", refusal.cause)),
-            _ => Err(Trouble::unexpected("DEL")),
-        };
+        return Ok(connection.ask(&[b"DEL", key])?.integer("DEL")? == 1);
     };
     let reply = match &seen.content {
         Content::Fenced { holder: Some(token), .. } => {
@@ -173,7 +174,7 @@ fn release(connection: &mut Connection, name: &str, seen: &Sighting, retention: 
             connection.ask(&[b"EVAL", script.as_bytes(), b"1", key, b"release", value])?
         }
     };
-    is_done(reply)
+    Ok(reply.integer("EVAL")? >= 1)
 }
 
 /// Takes these out of a read-write lock; what else stands in its key stays. Whether any of them was still there.
@@ -182,16 +183,7 @@ fn release_each(connection: &mut Connection, key: &[u8], holders: &[(Token, Dura
     let mut is_any_done = holders.is_empty();
     for token in holders.iter().filter_map(|(token, _)| token.ours()) {
         let reply = connection.ask(&[b"EVAL", script, b"1", key, b"release", token.as_bytes()])?;
-        is_any_done |= is_done(reply)?;
+        is_any_done |= reply.integer("EVAL")? >= 1;
     }
     Ok(is_any_done)
-}
-
-/// Whether a script found what it was to release.
-fn is_done(reply: Value) -> Result<bool, Trouble> {
-    match reply {
-        Value::Integer(done) => Ok(done >= 1),
-        Value::Error(refusal) => Err(Trouble::refused("EVAL", refusal.cause)),
-        _ => Err(Trouble::unexpected("EVAL")),
-    }
 }

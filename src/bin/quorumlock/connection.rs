@@ -4,12 +4,15 @@
 //! by the library.
 
 use quorumlock::algorithm::fault::Fault;
+use quorumlock::protocol::error_reply;
 use quorumlock::protocol::resp::{self, Decoder, Reply};
-use quorumlock::protocol::{command, error_reply};
 use quorumlock::{Cause, NodeStream, NodeTarget, Phase};
 use std::fmt;
 use std::time::{Duration, Instant};
 
+/// How long a node has to connect and to answer a question that is no lock: more than an attempt has, because a slow
+/// answer is one.
+const TIMEOUT: Duration = Duration::from_secs(2);
 /// Deepest array in an array.
 const DEEPEST: usize = 4;
 /// Most bytes of one reply. `SCAN` answers in parts.
@@ -79,6 +82,22 @@ impl Value {
         }
     }
 
+    /// The reply to this command, unless it is an error.
+    pub(crate) fn accepted(self, command: &str) -> Result<Value, Trouble> {
+        match self {
+            Value::Error(refusal) => Err(Trouble::refused(command, refusal.cause)),
+            value => Ok(value),
+        }
+    }
+
+    /// The number that this command replies.
+    pub(crate) fn integer(self, command: &str) -> Result<i64, Trouble> {
+        match self.accepted(command)? {
+            Value::Integer(number) => Ok(number),
+            _ => Err(Trouble::unexpected(command)),
+        }
+    }
+
     /// The microseconds of a reply to `TIME`. None of a number that is no time.
     pub(crate) fn micros(self) -> Option<u64> {
         let parts = self.array()?;
@@ -91,33 +110,29 @@ impl Value {
 pub(crate) struct Connection {
     stream: NodeStream,
     buffer: Vec<u8>,
-    timeout: Duration,
 }
 
 impl Connection {
     /// Connects and logs in.
-    pub(crate) fn open(target: &NodeTarget, timeout: Duration) -> Result<Connection, Trouble> {
-        let stream = target.connect(timeout)?;
-        let mut connection = Connection { stream, buffer: Vec::new(), timeout };
+    pub(crate) fn open(target: &NodeTarget) -> Result<Connection, Trouble> {
+        let mut connection = Connection { stream: target.connect(TIMEOUT)?, buffer: Vec::new() };
         let handshake = target.endpoint().handshake();
         if let Some(password) = &handshake.password {
-            connection.log_in(|out| command::auth(out, handshake.user.as_deref(), password), Cause::Auth)?;
+            let user = handshake.user.as_deref().map(str::as_bytes);
+            let words: Vec<&[u8]> = [b"AUTH".as_slice()].into_iter().chain(user).chain([password.as_bytes()]).collect();
+            connection.log_in(&words, Cause::Auth)?;
         }
         if handshake.database != 0 {
-            connection.log_in(|out| command::select(out, handshake.database), Cause::Database)?;
+            connection.log_in(&[b"SELECT", handshake.database.to_string().as_bytes()], Cause::Database)?;
         }
         Ok(connection)
     }
 
-    fn log_in(&mut self, write: impl FnOnce(&mut Vec<u8>), cause: Cause) -> Result<(), Trouble> {
-        let mut flight = Vec::new();
-        write(&mut flight);
-        self.send(&flight)?;
-        match self.receive()? {
+    fn log_in(&mut self, words: &[&[u8]], cause: Cause) -> Result<(), Trouble> {
+        match self.ask(words)? {
             Value::Error(refusal) => {
                 let known = matches!(refusal.cause, Cause::Loading | Cause::NoPermission | Cause::TooManyClients);
-                let cause = if known { refusal.cause } else { cause };
-                Err(Trouble::new(Step::LogIn, cause))
+                Err(Trouble::new(Step::LogIn, if known { refusal.cause } else { cause }))
             }
             _ => Ok(()),
         }
@@ -133,18 +148,13 @@ impl Connection {
     pub(crate) fn ask_all(&mut self, commands: &[&[&[u8]]]) -> Result<Vec<Value>, Trouble> {
         let mut flight = Vec::new();
         commands.iter().for_each(|words| resp::encode(&mut flight, words));
-        self.send(&flight)?;
+        self.stream.write_all(&flight).map_err(Trouble::at_ask)?;
         (0..commands.len()).map(|_| self.receive()).collect()
-    }
-
-    /// Sends what is encoded already.
-    fn send(&mut self, flight: &[u8]) -> Result<(), Trouble> {
-        self.stream.write_all(flight).map_err(|cause| self.trouble(cause))
     }
 
     /// The next reply. It may take as long as the node has to answer.
     fn receive(&mut self) -> Result<Value, Trouble> {
-        let deadline = Instant::now() + self.timeout;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             let parsed = parse(&self.buffer, DEEPEST).map_err(|()| Trouble::new(Step::Ask, "no reply in RESP2"))?;
             if let Some((value, length)) = parsed {
@@ -152,26 +162,15 @@ impl Connection {
                 return Ok(value);
             }
             if self.buffer.len() > LONGEST_REPLY || Instant::now() > deadline {
-                return Err(self.trouble(Cause::TimedOut));
+                return Err(Trouble::at_ask(Cause::TimedOut));
             }
             let begin = self.buffer.len();
             self.buffer.resize(begin + CHUNK, 0);
             let read = self.stream.read(&mut self.buffer[begin..]);
             self.buffer.truncate(begin + read.as_ref().copied().unwrap_or_default());
-            if read.map_err(|cause| self.trouble(cause))? == 0 {
-                return Err(self.trouble(Cause::Closed));
+            if read.map_err(Trouble::at_ask)? == 0 {
+                return Err(Trouble::at_ask(Cause::Closed));
             }
-        }
-    }
-
-    fn trouble(&self, cause: Cause) -> Trouble {
-        match cause {
-            Cause::TimedOut => {
-                Trouble::new(Step::Ask, format_args!("no reply within {}", quorumlock::Human(self.timeout)))
-            }
-            // After its handshake is over, a server of TLS 1.3 may say that it does not accept the client.
-            Cause::Tls(_) => Trouble::new(Step::Tls, cause),
-            _ => Trouble::new(Step::Ask, cause),
         }
     }
 }
@@ -179,6 +178,16 @@ impl Connection {
 impl Trouble {
     pub(crate) fn new(step: Step, what: impl fmt::Display) -> Trouble {
         Trouble { step, what: what.to_string() }
+    }
+
+    /// What ended a question.
+    fn at_ask(cause: Cause) -> Trouble {
+        match cause {
+            Cause::TimedOut => Trouble::new(Step::Ask, format_args!("no reply within {}", quorumlock::Human(TIMEOUT))),
+            // After its handshake is over, a server of TLS 1.3 may say that it does not accept the client.
+            Cause::Tls(_) => Trouble::new(Step::Tls, cause),
+            _ => Trouble::new(Step::Ask, cause),
+        }
     }
 
     /// The node does not do this for our user, or at present.

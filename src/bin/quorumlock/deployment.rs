@@ -5,11 +5,6 @@ use crate::exit::Failure;
 use crate::settings::Settings;
 use quorumlock::NodeTarget;
 use std::thread;
-use std::time::Duration;
-
-/// How long a node has to connect and to answer a question that is no lock: more than an attempt has, because a slow
-/// answer is one.
-const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// All nodes, in the order in which they are named.
 pub(crate) struct Deployment {
@@ -36,7 +31,7 @@ impl Deployment {
         &self,
         ask: impl Fn(&mut Connection) -> Result<T, Trouble> + Sync,
     ) -> Vec<Result<T, Trouble>> {
-        self.each(|target| ask(&mut open(target)?))
+        self.each(|target| ask(&mut Connection::open(target)?))
     }
 
     /// Does something for each node, all at once.
@@ -53,9 +48,4 @@ pub(crate) fn at_once<I: Send, T: Send>(items: impl IntoIterator<Item = I>, work
         let join = |panicked| std::panic::resume_unwind(panicked);
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(join)).collect()
     })
-}
-
-/// Connects to a node and logs in.
-pub(crate) fn open(target: &NodeTarget) -> Result<Connection, Trouble> {
-    Connection::open(target, TIMEOUT)
 }

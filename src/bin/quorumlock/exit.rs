@@ -19,8 +19,6 @@ impl Exit {
     pub(crate) const LOST: Exit = Exit(70);
     /// The operating system refused a process, a pipe or entropy.
     pub(crate) const SYSTEM: Exit = Exit(71);
-    /// Held by another client, or out of time.
-    pub(crate) const HELD: Exit = Exit(75);
     pub(crate) const CONFIG: Exit = Exit(78);
     pub(crate) const NOT_EXECUTABLE: Exit = Exit(126);
     pub(crate) const NOT_FOUND: Exit = Exit(127);
@@ -75,8 +73,9 @@ impl Failure {
         Failure::new(Exit::USAGE, message)
     }
 
-    pub(crate) fn system(what: &str, error: impl std::fmt::Display) -> Failure {
-        Failure::new(Exit::SYSTEM, format!("cannot {what}: {error}"))
+    /// For the error of a call that was to do this.
+    pub(crate) fn system<E: std::fmt::Display>(what: &str) -> impl FnOnce(E) -> Failure {
+        move |error| Failure::new(Exit::SYSTEM, format!("cannot {what}: {error}"))
     }
 }
 
@@ -90,11 +89,5 @@ impl From<Error> for Failure {
         };
         let message = OPTIONS.iter().fold(error.to_string(), |text, (word, option)| text.replace(word, option));
         Failure::new(exit, message)
-    }
-}
-
-impl From<lexopt::Error> for Failure {
-    fn from(error: lexopt::Error) -> Failure {
-        Failure::usage(error.to_string())
     }
 }

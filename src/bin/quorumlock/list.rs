@@ -1,6 +1,5 @@
 //! `ls`: all locks that the nodes have, by `SCAN`.
 
-use crate::arguments::Arguments;
 use crate::deployment::Deployment;
 use crate::exit::{Exit, Failure};
 use crate::json;
@@ -8,18 +7,25 @@ use crate::locks::survey::Survey;
 use crate::locks::verdict::{State, Verdict};
 use crate::printable::printable;
 use crate::report::{self, Progress};
-use crate::settings::Options;
+use crate::settings::CommonOptions;
+use clap::Args;
 
-pub(crate) fn list(arguments: Arguments) -> Result<Exit, Failure> {
-    let mut pattern = None;
-    let (options, is_json) = Options::read(arguments, "ls", |word, _| Ok(word.sets(&mut pattern)))?;
-    let deployment = Deployment::new(options.settings()?)?;
-    let pattern = pattern.as_deref().unwrap_or("*");
-    let survey = Progress::of_keys(|found| Survey::of_pattern(&deployment, pattern, found));
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// a pattern of names, with *, ? and [...]
+    #[arg(default_value = "*", hide_default_value = true)]
+    pattern: String,
+    #[command(flatten)]
+    common: CommonOptions,
+}
+
+pub(crate) fn list(options: Options) -> Result<Exit, Failure> {
+    let deployment = Deployment::new(options.common.settings.read()?)?;
+    let survey = Progress::of_keys(|found| Survey::of_pattern(&deployment, &options.pattern, found));
     let verdicts: Vec<Verdict> = survey.keys().into_iter().map(|key| Verdict::of(&survey, key)).collect();
     // What is no lock is for `scan`.
     let locks: Vec<&Verdict> = verdicts.iter().filter(|verdict| verdict.state != State::Foreign).collect();
-    if is_json {
+    if options.common.json {
         let locks = locks.iter().map(|verdict| verdict.json(&survey.addresses).to_string());
         report::line(json::list(locks));
     } else {

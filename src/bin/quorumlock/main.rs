@@ -15,15 +15,14 @@ compile_error!("the command line needs processes and signals of Unix");
 mod arguments;
 mod bench;
 mod break_lock;
-mod complete;
 mod connection;
 mod deployment;
 mod doctor;
 mod exit;
-mod help;
 mod json;
 mod list;
 mod locks;
+mod manual;
 mod nodes;
 mod printable;
 mod protection;
@@ -34,7 +33,8 @@ mod settings;
 mod show;
 mod times;
 
-use arguments::Arguments;
+use arguments::{Arguments, Command};
+use clap::{CommandFactory, Parser};
 use exit::{Exit, Failure};
 use std::ffi::OsStr;
 use std::process::ExitCode;
@@ -46,8 +46,15 @@ fn main() -> ExitCode {
     if command.as_deref() == Some(OsStr::new(run::EXEC_STEP)) {
         return run::exec_step(words).into();
     }
-    let name = command.as_deref().and_then(OsStr::to_str).unwrap_or_default();
-    let done = dispatch(name, Arguments::new(words));
+    let done = match Arguments::try_parse() {
+        Ok(arguments) => dispatch(arguments.command),
+        // A help text, or the version.
+        Err(asked) if !asked.use_stderr() => {
+            report::page(&asked.to_string());
+            Ok(Exit::OK)
+        }
+        Err(error) => Err(arguments::refusal(&error)),
+    };
     match done {
         Ok(exit) => exit.into(),
         Err(failure) => {
@@ -57,26 +64,22 @@ fn main() -> ExitCode {
     }
 }
 
-fn dispatch(name: &str, arguments: Arguments) -> Result<Exit, Failure> {
-    if arguments.wants_help() {
-        return help::show(name);
-    }
-    match name {
-        "run" => run::run(arguments),
-        "nodes" => nodes::nodes(arguments),
-        "show" => show::show(arguments),
-        "ls" => list::list(arguments),
-        "scan" => scan::scan(arguments),
-        "break" => break_lock::break_lock(arguments),
-        "doctor" => doctor::doctor(arguments),
-        "bench" => bench::bench(arguments),
-        "complete" => complete::complete(arguments),
-        "manual" => help::manual(arguments),
-        "-h" | "--help" | "help" => help::show(arguments.first().unwrap_or_default()),
-        "-V" | "--version" | "version" => {
-            report::line(format_args!("quorumlock {}", env!("CARGO_PKG_VERSION")));
-            Ok(Exit::OK)
+fn dispatch(command: Command) -> Result<Exit, Failure> {
+    match command {
+        Command::Run(options) => return run::run(*options),
+        Command::Nodes(options) => return nodes::nodes(options),
+        Command::Show(options) => return show::show(options),
+        Command::Ls(options) => return list::list(options),
+        Command::Scan(options) => return scan::scan(options),
+        Command::Break(options) => return break_lock::break_lock(options),
+        Command::Doctor(options) => return doctor::doctor(options),
+        Command::Bench(options) => return bench::bench(options),
+        Command::Complete { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Arguments::command(), "quorumlock", &mut script);
+            report::page(&String::from_utf8_lossy(&script));
         }
-        _ => Err(help::unknown(name)),
+        Command::Manual => report::page(&manual::page(Arguments::command())),
     }
+    Ok(Exit::OK)
 }

@@ -3,38 +3,39 @@
 //! A lock of a random name is tried, because only that shows what a node answers to one: a full memory, a user without
 //! the right, a disk that has failed.
 
-use crate::arguments::Arguments;
 use crate::bench::random_name;
 use crate::exit::{Exit, Failure};
 use crate::json::{self, Object};
 use crate::protection;
 use crate::report::{self, Progress};
-use crate::settings::Options;
+use crate::settings::{CommonOptions, duration};
+use clap::Args;
 use quorumlock::{Cause, Mutex, NodeState, NodeStatus, Redlock};
 use std::time::Duration;
 
-/// How long to wait for all nodes, unless `--timeout` says otherwise.
-const TIMEOUT: Duration = Duration::from_secs(1);
 /// How long a lock of the trial lasts, where its release does not arrive.
 const TTL: Duration = Duration::from_secs(1);
 
-pub(crate) fn nodes(arguments: Arguments) -> Result<Exit, Failure> {
-    let (mut timeout, mut begin) = (TIMEOUT, String::new());
-    let (options, is_json) = Options::read(arguments, "nodes", |word, arguments| {
-        match word {
-            word if word.is("--names") => begin = arguments.text("--names")?,
-            word if word.is("--timeout") => timeout = arguments.duration("--timeout")?,
-            _ => return Ok(false),
-        }
-        Ok(true)
-    })?;
-    let settings = options.settings()?;
-    let (redlock, name) = (settings.client()?, random_name(&begin)?);
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// how long to wait for all nodes
+    #[arg(long, value_name = "D", value_parser = duration, default_value = "1s")]
+    timeout: Duration,
+    /// what names of locks begin with, where the user has a right to these alone
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    names: String,
+    #[command(flatten)]
+    common: CommonOptions,
+}
+
+pub(crate) fn nodes(options: Options) -> Result<Exit, Failure> {
+    let settings = options.common.settings.read()?;
+    let (redlock, name) = (settings.client()?, random_name(&options.names)?);
     let mutex = redlock.mutex(name).ttl(settings.trial_ttl(TTL));
-    let is_locked = Progress::during("connecting", || can_lock(&redlock, &mutex, timeout));
+    let is_locked = Progress::during("connecting", || can_lock(&redlock, &mutex, options.timeout));
     // Without a majority there are the states all the same.
     let nodes = redlock.nodes()?;
-    if is_json {
+    if options.common.json {
         report::line(json::list(nodes.iter().map(|node| described(node).to_string())));
     } else {
         nodes.iter().for_each(report::line);

@@ -1,6 +1,5 @@
 //! `scan`: keys that no lock should have left, or that are none.
 
-use crate::arguments::Arguments;
 use crate::deployment::Deployment;
 use crate::exit::{Exit, Failure};
 use crate::json::{self, Object};
@@ -8,7 +7,8 @@ use crate::locks::content::Content;
 use crate::locks::sighting::{Lifetime, Sighting};
 use crate::locks::survey::Survey;
 use crate::report::{self, Progress};
-use crate::settings::{MAX_TTL, Options};
+use crate::settings::{CommonOptions, MAX_TTL};
+use clap::Args;
 use quorumlock::Human;
 use std::time::Duration;
 
@@ -22,21 +22,23 @@ struct Finding<'s> {
     what: String,
 }
 
-pub(crate) fn scan(arguments: Arguments) -> Result<Exit, Failure> {
-    let mut ignored = Vec::new();
-    let (options, is_json) = Options::read(arguments, "scan", |word, arguments| {
-        match word {
-            word if word.is("--ignore") => ignored.push(arguments.text("--ignore")?),
-            _ => return Ok(false),
-        }
-        Ok(true)
-    })?;
-    let deployment = Deployment::new(options.settings()?)?;
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// leave out no-expiry, too-long, foreign or fence-at-rest
+    #[arg(long, value_name = "KIND", value_parser = ["no-expiry", "too-long", "foreign", "fence-at-rest"])]
+    #[arg(hide_possible_values = true)]
+    ignore: Vec<String>,
+    #[command(flatten)]
+    common: CommonOptions,
+}
+
+pub(crate) fn scan(options: Options) -> Result<Exit, Failure> {
+    let deployment = Deployment::new(options.common.settings.read()?)?;
     let max_ttl = deployment.settings.duration("MAX_TTL", MAX_TTL);
     let survey = Progress::of_keys(|found| Survey::of_pattern(&deployment, "*", found));
     let mut findings = findings(&survey, max_ttl);
-    findings.retain(|finding| !ignored.iter().any(|kind| kind == finding.kind));
-    if is_json {
+    findings.retain(|finding| !options.ignore.iter().any(|kind| kind == finding.kind));
+    if options.common.json {
         report::line(json::list(findings.iter().map(Finding::json)));
     } else {
         let line = |Finding { address, key, kind, what, .. }: &Finding<'_>| {

@@ -1,14 +1,14 @@
 //! Where the nodes and settings come from: environment, then `--config`, then options. The later counts.
 
-use crate::arguments::{Arguments, Word, unexpected};
 use crate::exit::{Exit, Failure};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueHint};
 use quorumlock::{Builder, Endpoint, Error, NodeTarget, Redlock, RestartPolicy};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Duration;
 
 /// `node_timeout` unless it is set.
@@ -23,101 +23,116 @@ const OTHERS_READ: u32 = 0o004;
 /// Longest file that is read. A longer one is something else.
 const LONGEST_FILE: u64 = 1 << 20;
 
-/// Options that every command takes which asks the nodes, and the variable that each is.
-const OPTIONS: [(&str, &str); 10] = [
-    ("--drift-factor", "DRIFT_FACTOR"),
-    ("--fence-retention", "FENCE_RETENTION"),
-    ("--label", "LABEL"),
-    ("--max-ttl", "MAX_TTL"),
-    ("--node-timeout", "NODE_TIMEOUT"),
-    ("--nodes", "NODES"),
-    ("--place-lease", "PLACE_LEASE"),
-    ("--prefix", "PREFIX"),
-    ("--restart-policy", "RESTART_POLICY"),
-    ("--unavailable-after", "UNAVAILABLE_AFTER"),
+/// The options of every command that asks nodes: name, value, help. Each but `--config` and `--tls` is the variable of
+/// the same name.
+const OPTIONS: [(&str, &str, &str); 17] = [
+    ("nodes", "URLS", "the nodes, separated by commas; without it, QUORUMLOCK_NODES"),
+    ("config", "FILE", "a file of QUORUMLOCK_ variables, each in a line NAME=value"),
+    ("tls", "", "reach every node by TLS, as a URL with rediss:// says of one"),
+    ("cacert", "FILE", "roots that the certificates of nodes are checked against, in PEM"),
+    ("cert", "FILE", "certificate of this program, for nodes that require one, in PEM"),
+    ("key", "FILE", "private key of that certificate, in PEM"),
+    ("sni", "NAME", "the name that certificates of nodes must be for (the host in the URL)"),
+    ("label", "TEXT", "what this program calls itself in the keys of its locks"),
+    ("prefix", "TEXT", "is in front of the names of locks in their keys"),
+    ("node-timeout", "D", "how long a node has to answer (100ms)"),
+    ("max-ttl", "D", "the longest time to live that is accepted (60s)"),
+    ("unavailable-after", "D", "how long to try while too few nodes answer (3s)"),
+    ("restart-policy", "P", "which restarted nodes do not vote for a while: observed, strict or off (observed)"),
+    ("fence-retention", "D", "how long nodes keep the number of a fenced lock (24h)"),
+    ("place-lease", "D", "how long the place of a program that waits with --fair counts if the program dies (1s)"),
+    ("drift-factor", "F", "by what part the rates of clocks may differ (0.01)"),
+    ("durable", "", "declare that all nodes keep every write that they confirm (appendfsync always)"),
 ];
+/// The options about TLS, as redis-cli names them.
+const TLS_OPTIONS: [&str; 5] = ["tls", "cacert", "cert", "key", "sni"];
 
-/// Options about TLS, as redis-cli names them, and the variable that each is.
-const TLS_OPTIONS: [(&str, &str); 4] = [("--cacert", "CACERT"), ("--cert", "CERT"), ("--key", "KEY"), ("--sni", "SNI")];
+/// Whether this option, with its dashes, is a setting.
+pub(crate) fn is_setting(option: &str) -> bool {
+    OPTIONS.iter().any(|(name, ..)| option.strip_prefix("--") == Some(name))
+}
 
-/// The options about nodes and settings, as they are read.
-#[derive(Debug, Default)]
-pub(crate) struct Options {
-    config: Option<PathBuf>,
-    /// Whether nodes are reached by TLS whatever their URLs say.
-    has_tls: bool,
-    variables: BTreeMap<String, OsString>,
+/// The variable of the option with this name.
+fn variable(option: &str) -> String {
+    PREFIX.to_owned() + &option.to_ascii_uppercase().replace('-', "_")
+}
+
+/// A duration, for clap.
+pub(crate) fn duration(text: &str) -> Result<Duration, &'static str> {
+    quorumlock::duration(text).ok_or("must be a duration, such as 250ms, 30s or 5m")
+}
+
+/// The options of every command that shows what it finds.
+#[derive(Debug, Args)]
+pub(crate) struct CommonOptions {
+    /// write JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) settings: Options,
+}
+
+/// Those of [`OPTIONS`] that were given, with their values.
+#[derive(Debug)]
+pub(crate) struct Options(BTreeMap<&'static str, String>);
+
+impl Args for Options {
+    fn augment_args(command: Command) -> Command {
+        let argument = |(name, value, help): (&'static str, &'static str, &'static str)| {
+            let argument = Arg::new(name).long(name).value_name(value).help(help);
+            match (name, value) {
+                (_, "") => argument.action(ArgAction::SetTrue),
+                (_, "FILE") => argument.value_hint(ValueHint::FilePath),
+                ("restart-policy", _) => {
+                    argument.value_parser(["observed", "strict", "off"]).hide_possible_values(true)
+                }
+                _ => argument.value_hint(ValueHint::Other).allow_hyphen_values(true),
+            }
+        };
+        command.next_help_heading("Nodes and settings").args(OPTIONS.map(argument))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Options::augment_args(command)
+    }
+}
+
+impl FromArgMatches for Options {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Options, clap::Error> {
+        let given = OPTIONS.iter().filter_map(|&(name, value, _)| match value {
+            "" => matches.get_flag(name).then(|| (name, "true".to_owned())),
+            _ => Some((name, matches.get_one::<String>(name)?.clone())),
+        });
+        Ok(Options(given.collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Options::from_arg_matches(matches)?;
+        Ok(())
+    }
 }
 
 impl Options {
-    /// Reads all words of a command that asks the nodes and shows what it finds: these options, and whether to write
-    /// JSON. Any other word is passed to `own`, which returns whether it is an option of the command.
-    pub(crate) fn read(
-        mut arguments: Arguments,
-        command: &str,
-        mut own: impl FnMut(&Word, &mut Arguments) -> Result<bool, Failure>,
-    ) -> Result<(Options, bool), Failure> {
-        let (mut options, mut is_json) = (Options::default(), false);
-        while let Some(word) = arguments.next()? {
-            if word.is("--json") {
-                is_json = true;
-            } else if !options.take(&word, &mut arguments)? && !own(&word, &mut arguments)? {
-                return Err(unexpected(command, &word));
-            }
+    /// Puts environment, file and options together.
+    pub(crate) fn read(&self) -> Result<Settings, Failure> {
+        if let Some(option) = TLS_OPTIONS.iter().find(|name| self.0.contains_key(*name) && !cfg!(feature = "tls")) {
+            let why = "needs TLS, which this program was built without: cargo install with --features cli,tls";
+            return Err(Failure::usage(format!("--{option} {why}")));
         }
-        Ok((options, is_json))
-    }
-
-    /// Takes an option that is one of these. False if it is another.
-    pub(crate) fn take(&mut self, word: &Word, arguments: &mut Arguments) -> Result<bool, Failure> {
-        let Word::Flag(flag) = word else {
-            return Ok(false);
-        };
-        match flag.as_str() {
-            "--config" => self.config = Some(arguments.text(flag)?.into()),
-            "--durable" => self.set("DURABLE", "true"),
-            "--tls" => self.has_tls = has_tls(flag)?,
-            _ => match OPTIONS.iter().chain(&TLS_OPTIONS).find(|(option, _)| option == flag) {
-                Some((_, variable)) => {
-                    if TLS_OPTIONS.iter().any(|(option, _)| option == flag) {
-                        has_tls(flag)?;
-                    }
-                    let value = arguments.text(flag)?;
-                    self.set(variable, &value);
-                }
-                None => return Ok(false),
-            },
-        }
-        Ok(true)
-    }
-
-    pub(crate) fn set(&mut self, variable: &str, value: &str) {
-        self.variables.insert(format!("{PREFIX}{variable}"), value.into());
-    }
-
-    /// Puts everything together.
-    pub(crate) fn settings(self) -> Result<Settings, Failure> {
         let environment = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
         let mut variables: BTreeMap<_, _> = environment.filter(|(name, _)| name.starts_with(PREFIX)).collect();
-        if let Some(path) = &self.config {
-            variables.extend(read_file(path)?);
+        if let Some(path) = self.0.get("config") {
+            variables.extend(read_file(Path::new(path))?);
         }
-        let given = self.variables.keys().cloned().collect();
-        variables.extend(self.variables);
-        let mut settings = Settings { variables, given };
-        if self.has_tls {
+        let given: BTreeMap<_, _> = self.0.iter().filter(|(name, _)| !["config", "tls"].contains(*name)).collect();
+        variables.extend(given.iter().map(|(name, value)| (variable(name), value.into())));
+        let mut settings = Settings { variables, given: given.into_keys().copied().collect() };
+        if self.0.contains_key("tls") {
             let urls = settings.urls().map(by_tls).collect::<Vec<_>>().join(",");
-            settings.variables.insert(format!("{PREFIX}NODES"), urls.into());
+            settings.variables.insert(variable("nodes"), urls.into());
         }
         Ok(settings)
     }
-}
-
-/// Whether this program has TLS: true, or the failure of an option that needs it.
-fn has_tls(flag: &str) -> Result<bool, Failure> {
-    let why =
-        || format!("{flag} needs TLS, which this program was built without: cargo install with --features cli,tls");
-    if cfg!(feature = "tls") { Ok(true) } else { Err(Failure::usage(why())) }
 }
 
 /// The URL of the same node by TLS. A Unix domain socket has none, and needs none.
@@ -131,7 +146,7 @@ fn by_tls(url: &str) -> String {
 pub(crate) struct Settings {
     variables: BTreeMap<String, OsString>,
     /// Those that were options.
-    given: BTreeSet<String>,
+    given: BTreeSet<&'static str>,
 }
 
 impl Settings {
@@ -151,15 +166,15 @@ impl Settings {
     /// The failure, with the name of the setting as it was given: as an option, or as a variable.
     fn failure(&self, error: Error) -> Failure {
         let mut failure = Failure::from(error);
-        for (option, variable) in OPTIONS.iter().chain(&TLS_OPTIONS) {
-            let name = format!("{PREFIX}{variable}");
+        for (option, ..) in OPTIONS {
+            let name = variable(option);
             // A file is named by its path alone.
-            let file = self.text(variable).map(|path| format!("tls: {path}: "));
-            if let Some(rest) = file.and_then(|file| failure.message.strip_prefix(&file)) {
-                failure.message = format!("{name}: {}: {rest}", self.text(variable).unwrap_or_default());
+            let path = self.text(&name[PREFIX.len()..]).unwrap_or_default();
+            if let Some(rest) = failure.message.strip_prefix(&format!("tls: {path}: ")) {
+                failure.message = format!("{name}: {path}: {rest}");
             }
-            if self.given.contains(&name) {
-                failure.message = failure.message.replace(&name, option);
+            if self.given.contains(option) {
+                failure.message = failure.message.replace(&name, &format!("--{option}"));
             }
         }
         failure
@@ -202,7 +217,7 @@ impl Settings {
 
 /// Reads `NAME=value` lines; blank lines and those that begin with `#` are comments. Quotation marks around a value are
 /// taken off, as systemd and compose files write them.
-fn read_file(path: &PathBuf) -> Result<BTreeMap<String, OsString>, Failure> {
+fn read_file(path: &Path) -> Result<BTreeMap<String, OsString>, Failure> {
     let failed = |error: std::io::Error| Failure::new(Exit::CONFIG, format!("cannot read {}: {error}", path.display()));
     let file = File::open(path).map_err(failed)?;
     let mode = file.metadata().map_err(failed)?.mode();

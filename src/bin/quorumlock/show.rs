@@ -1,6 +1,5 @@
 //! `show`: what each node has of one lock.
 
-use crate::arguments::Arguments;
 use crate::deployment::Deployment;
 use crate::exit::{Exit, Failure};
 use crate::json::{self, Object};
@@ -10,19 +9,25 @@ use crate::locks::survey::Survey;
 use crate::locks::token;
 use crate::locks::verdict::{State, Verdict};
 use crate::report::{self, Progress};
-use crate::settings::Options;
+use crate::settings::CommonOptions;
+use clap::Args;
 use quorumlock::Human;
 use quorumlock::protocol::key_space::KeyKind;
 
-pub(crate) fn show(arguments: Arguments) -> Result<Exit, Failure> {
-    let mut name = None;
-    let (options, is_json) = Options::read(arguments, "show", |word, _| Ok(word.sets(&mut name)))?;
-    let name = name.ok_or_else(|| Failure::usage("show needs the NAME of a lock"))?;
-    let deployment = Deployment::new(options.settings()?)?;
-    let survey = Progress::during("asking the nodes", || Survey::of_lock(&deployment, &name));
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// the name of a lock
+    name: String,
+    #[command(flatten)]
+    common: CommonOptions,
+}
+
+pub(crate) fn show(options: Options) -> Result<Exit, Failure> {
+    let deployment = Deployment::new(options.common.settings.read()?)?;
+    let survey = Progress::during("asking the nodes", || Survey::of_lock(&deployment, &options.name));
     let addresses = &survey.addresses;
-    let verdicts = verdicts(&survey, &(survey.prefix.clone() + &name));
-    if is_json {
+    let verdicts = verdicts(&survey, &(survey.prefix.clone() + &options.name));
+    if options.common.json {
         let locks = verdicts.iter().map(|(key, verdict)| {
             let nodes = survey.sightings(key).zip(survey.queues(key)).zip(addresses);
             let nodes = nodes.map(|((seen, queue), address)| node_json(address, seen, &queue));

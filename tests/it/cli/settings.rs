@@ -21,7 +21,7 @@ fn a_setting_that_cannot_be_used_is_named_as_it_was_given() {
         (&[], &[("QUORUMLOCK_NODES", ",")], "QUORUMLOCK_NODES: no node: name at least one by its URL"),
         (&["--node-timeout", "0"], &[], "--node-timeout: "),
         (&[], &[("QUORUMLOCK_NODE_TIMEOUT", "0")], "QUORUMLOCK_NODE_TIMEOUT: "),
-        (&["--restart-policy", "x"], &[], "--restart-policy: must be observed, strict or off"),
+        (&["--restart-policy", "x"], &[], "--restart-policy: must be one of observed, strict, off"),
         (&[], &[("QUORUMLOCK_TTL", "5")], "QUORUMLOCK_TTL: must be a duration, such as 250ms, 30s or 5m"),
         (&[], &[("QUORUMLOCK_TTL", "90s")], "QUORUMLOCK_TTL: is longer than QUORUMLOCK_MAX_TTL (60 s)"),
         (&["--max-ttl", "4s"], &[("QUORUMLOCK_TTL", "5s")], "QUORUMLOCK_TTL: is longer than --max-ttl (4 s)"),

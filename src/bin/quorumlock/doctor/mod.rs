@@ -13,13 +13,14 @@ mod node;
 mod rights;
 mod trial;
 
-use crate::arguments::Arguments;
 use crate::bench::random_name;
-use crate::deployment::{Deployment, open};
+use crate::connection::Connection;
+use crate::deployment::Deployment;
 use crate::exit::{Exit, Failure};
 use crate::json::Object;
 use crate::report::{self, Progress};
-use crate::settings::{NODE_TIMEOUT, Options};
+use crate::settings::{CommonOptions, NODE_TIMEOUT, duration};
+use clap::Args;
 use clock::Offset;
 use findings::Finding;
 use node::{Examination, Plan, user};
@@ -33,19 +34,23 @@ use trial::Trial;
 /// Part of a time to live by which clocks may disagree, unless it is set.
 const DRIFT_FACTOR: f64 = 0.01;
 
-pub(crate) fn doctor(arguments: Arguments) -> Result<Exit, Failure> {
-    let (mut begin, mut watch) = (None, None);
-    let (options, is_json) = Options::read(arguments, "doctor", |word, arguments| {
-        match word {
-            word if word.is("--names") => begin = Some(arguments.text("--names")?),
-            word if word.is("--watch") => watch = Some(arguments.duration("--watch")?),
-            _ => return Ok(false),
-        }
-        Ok(true)
-    })?;
-    let deployment = Deployment::new(options.settings()?)?;
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// what names of locks begin with, where the user has a right to these alone
+    #[arg(long, value_name = "TEXT")]
+    names: Option<String>,
+    /// look at the clocks again after D, for their rate
+    #[arg(long, value_name = "D", value_parser = duration)]
+    watch: Option<Duration>,
+    #[command(flatten)]
+    common: CommonOptions,
+}
+
+pub(crate) fn doctor(options: Options) -> Result<Exit, Failure> {
+    let deployment = Deployment::new(options.common.settings.read()?)?;
     let prefix = deployment.settings.prefix().to_owned();
-    let begin = begin.or_else(|| if prefix.is_empty() { own_names(&deployment) } else { None }).unwrap_or_default();
+    let begin =
+        options.names.or_else(|| if prefix.is_empty() { own_names(&deployment) } else { None }).unwrap_or_default();
     let plan = Plan {
         name: random_name(&begin)?,
         names: Names { prefix, begin },
@@ -58,12 +63,12 @@ pub(crate) fn doctor(arguments: Arguments) -> Result<Exit, Failure> {
         (nodes, trial::run(&deployment, &plan.name, plan.node_timeout))
     });
     let trial = trial?;
-    nodes.iter_mut().zip(&trial.nodes).for_each(|(node, status)| node.observe_locks(status, plan.policy));
+    nodes.iter_mut().zip(&trial.nodes).for_each(|(node, status)| node.observe_locks(status));
     for (address, mismatch) in &trial.mismatches {
         nodes.iter_mut().filter(|node| node.address == *address).for_each(|node| node.observe_mismatch(*mismatch));
     }
     compare(&mut nodes);
-    if let Some(time) = watch {
+    if let Some(time) = options.watch {
         Progress::during("watching the clocks", || observe_clocks(&deployment, &mut nodes, time));
     }
     let voters = nodes.iter().filter(|node| node.can_vote()).count();
@@ -76,14 +81,14 @@ pub(crate) fn doctor(arguments: Arguments) -> Result<Exit, Failure> {
     };
     let verdict = verdict(exit, voters, nodes.len());
     let (meaning, guarantee) = (guarantee::meaning(plan.policy), guarantee(&nodes, &trial, plan.policy));
-    if is_json {
+    if options.common.json {
         let object = Object::new().text("verdict", &verdict).raw("exit", exit.number());
         let object = object.text("restart_policy", meaning).text("guarantee", &guarantee);
-        let members = nodes.iter().zip(&trial.nodes).map(|(node, status)| node.json(status, plan.node_timeout));
+        let members = nodes.iter().zip(&trial.nodes).map(|(node, status)| node.json(status, &plan));
         let object = object.list("nodes", members);
         report::line(object.raw("trial", trial.json()));
     } else {
-        nodes.iter().for_each(|node| node.show(plan.node_timeout));
+        nodes.iter().zip(&trial.nodes).for_each(|(node, status)| node.show(status, &plan));
         trial.show();
         report::line(format_args!("restart policy {meaning}"));
         report::line(format_args!("guarantee: {guarantee}"));
@@ -96,7 +101,7 @@ pub(crate) fn doctor(arguments: Arguments) -> Result<Exit, Failure> {
 fn own_names(deployment: &Deployment) -> Option<String> {
     let asked = deployment.each(|target| {
         let user = user(target.endpoint());
-        open(target).and_then(|mut connection| rights::own_names(&mut connection, user))
+        Connection::open(target).and_then(|mut connection| rights::own_names(&mut connection, user))
     });
     asked.into_iter().filter_map(|names| names.ok().flatten()).max_by_key(String::len)
 }

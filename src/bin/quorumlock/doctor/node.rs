@@ -6,9 +6,9 @@ use super::rights::{self, Names, Purpose};
 use crate::connection::{Connection, Step, Trouble, Value};
 use crate::json::{self, Object};
 use crate::times::Times;
-use crate::{deployment, protection, report};
+use crate::{protection, report};
 use quorumlock::event::Mismatch;
-use quorumlock::{Cause, Endpoint, Human, Latency, NodeState, NodeStatus, NodeTarget, RestartPolicy};
+use quorumlock::{Cause, Endpoint, Human, NodeState, NodeStatus, NodeTarget, RestartPolicy};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -41,25 +41,21 @@ pub(super) struct Examination {
     facts: Vec<(&'static str, String)>,
     /// Round trips.
     times: Times,
-    /// What locks met here.
-    locks: Option<Locks>,
-    /// Why its votes count, and since when.
-    reason: Option<String>,
     /// Whether it is known to write nothing to disk.
     pub(super) is_volatile: bool,
 }
 
-/// How long the node took to reply to what locks asked it, and how often it was too late.
-struct Locks {
-    latency: Latency,
-    timeouts: u64,
+/// How many replies to what locks asked the node were too late.
+fn timeouts(status: &NodeStatus) -> u64 {
+    let late = status.faults().into_iter().filter(|fault| fault.cause() == Cause::TimedOut);
+    late.map(|fault| fault.count()).sum()
 }
 
 /// Examines a node. Whatever goes wrong is a finding.
 pub(super) fn examine(target: &NodeTarget, plan: &Plan) -> Examination {
     let endpoint = target.endpoint();
     let mut node = Examination { address: endpoint.to_string(), sockets: target.addresses(), ..Examination::default() };
-    let examined = deployment::open(target).and_then(|mut connection| {
+    let examined = Connection::open(target).and_then(|mut connection| {
         node.look_at_server(&mut connection, endpoint, plan)?;
         if node.can_vote() {
             node.look_at_rights(&mut connection, endpoint, plan)?;
@@ -189,10 +185,7 @@ impl Examination {
     }
 
     /// Takes note of what the trial's client knows of the node.
-    pub(super) fn observe_locks(&mut self, status: &NodeStatus, policy: RestartPolicy) {
-        let late = status.faults().into_iter().filter(|fault| fault.cause() == Cause::TimedOut);
-        self.locks = Some(Locks { latency: status.latency(), timeouts: late.map(|fault| fault.count()).sum() });
-        self.reason = protection::reason(status, policy);
+    pub(super) fn observe_locks(&mut self, status: &NodeStatus) {
         if let NodeState::Quarantined { remaining } = status.state() {
             let what = format!("its votes do not count for another {}: {}", Human(remaining), status.note());
             self.findings.push(Finding::fault("quarantine", what, "wait"));
@@ -210,7 +203,7 @@ impl Examination {
         self.findings.push(Finding::warning(mismatch.kind(), mismatch.to_string(), remedy));
     }
 
-    pub(super) fn show(&self, node_timeout: Duration) {
+    pub(super) fn show(&self, status: &NodeStatus, plan: &Plan) {
         let word = match () {
             () if !self.can_vote() => "does not vote",
             () if !self.findings.is_empty() => "votes, with warnings",
@@ -220,7 +213,7 @@ impl Examination {
         if let [(_, server), (_, role), (_, run_id), (_, uptime), (_, persistence)] = self.facts.as_slice() {
             report::line(format_args!("  {server}, {role}, run id {run_id}, up for {uptime}, {persistence}"));
         }
-        if let Some(reason) = &self.reason {
+        if let Some(reason) = protection::reason(status, plan.policy) {
             report::line(format_args!("  {reason}"));
         }
         if let Some(offset) = self.clock {
@@ -229,19 +222,20 @@ impl Examination {
             report::line(format_args!("  clock {}{}", offset.shown(), rate.unwrap_or_default()));
         }
         if self.times.count() > 0 {
-            let (times, limit) = (&self.times, Human(node_timeout));
-            let (cut, all) = (times.longer_than(node_timeout), times.count());
+            let (times, limit) = (&self.times, Human(plan.node_timeout));
+            let (cut, all) = (times.longer_than(plan.node_timeout), times.count());
             report::line(format_args!("  answers in {times}; node_timeout of {limit} would cut {cut} of {all}"));
         }
-        if let Some(Locks { latency, timeouts }) = self.locks.as_ref().filter(|locks| locks.latency.count() > 0) {
-            let (count, p50, p99) = (latency.count(), Human(latency.p50()), Human(latency.p99()));
-            let median = format_args!("{p50} (median), {p99} (p99)");
-            report::line(format_args!("  replies to locks in {median} of {count}; {timeouts} came too late"));
+        let latency = status.latency();
+        if latency.count() > 0 {
+            let (p50, p99, count) = (Human(latency.p50()), Human(latency.p99()), latency.count());
+            let median = format_args!("{p50} (median), {p99} (p99) of {count}");
+            report::line(format_args!("  replies to locks in {median}; {} came too late", timeouts(status)));
         }
         self.findings.iter().for_each(Finding::show);
     }
 
-    pub(super) fn json(&self, status: &NodeStatus, node_timeout: Duration) -> String {
+    pub(super) fn json(&self, status: &NodeStatus, plan: &Plan) -> String {
         let object = Object::new().text("address", &self.address).raw("can_vote", self.can_vote());
         let object = self.facts.iter().fold(object, |object, (name, value)| object.text(name, value));
         let object = object
@@ -249,13 +243,13 @@ impl Examination {
             .maybe_raw("clock_offset_ms", self.clock.map(|offset| offset.seconds * 1e3))
             .maybe_raw("clock_error_ms", self.clock.map(|offset| offset.error * 1e3))
             .maybe_raw("clock_rate", self.rate.map(|rate| rate.part));
-        let (object, locks) = (self.times.json(object), self.locks.as_ref());
+        let (object, latency) = (self.times.json(object), status.latency());
         object
-            .raw("cut_by_node_timeout", self.times.longer_than(node_timeout))
-            .maybe_raw("lock_replies", locks.map(|locks| locks.latency.count()))
-            .maybe_raw("lock_p50_us", locks.map(|locks| locks.latency.p50().as_micros()))
-            .maybe_raw("lock_p99_us", locks.map(|locks| locks.latency.p99().as_micros()))
-            .maybe_raw("lock_timeouts", locks.map(|locks| locks.timeouts))
+            .raw("cut_by_node_timeout", self.times.longer_than(plan.node_timeout))
+            .raw("lock_replies", latency.count())
+            .raw("lock_p50_us", latency.p50().as_micros())
+            .raw("lock_p99_us", latency.p99().as_micros())
+            .raw("lock_timeouts", timeouts(status))
             .and(protection::json(status))
             .list("findings", self.findings.iter().map(Finding::json))
             .to_string()

@@ -64,15 +64,6 @@ pub(super) struct Missing {
     pub(super) are_keys_unknown: bool,
 }
 
-/// The trial on one node.
-struct Tester<'c> {
-    connection: &'c mut Connection,
-    names: &'c Names,
-    /// What the commands that are tried are for.
-    purpose: Purpose,
-    missing: Missing,
-}
-
 /// Which names the user has a right to, as far as is known.
 pub(super) struct Names {
     /// What is in front of names.
@@ -114,143 +105,114 @@ pub(super) fn own_names(connection: &mut Connection, user: &str) -> Result<Optio
 
 /// Tries everything, and deletes what it made. The name begins as these do.
 pub(super) fn missing(connection: &mut Connection, names: &Names, name: &str) -> Result<Missing, Trouble> {
-    let plain = format!("{}{name}", names.prefix);
-    let fenced = KeyKind::Fenced.key(&names.prefix, name);
-    let mut tester = Tester { connection, names, purpose: Purpose::Locking, missing: Missing::default() };
-    let is_taken = tester.allows(&[b"SET", plain.as_bytes(), TOKEN, b"NX", b"PX", TTL], &names.locks())?;
-    tester.extension(&plain)?;
-    let is_released = tester.release(&plain)?;
-    tester.waiting(&plain, name)?;
-    tester.fencing(&fenced)?;
-    tester.reading_and_writing(name)?;
-    tester.remembering()?;
-    tester.purpose = Purpose::Showing;
-    tester.allows(&[b"GETRANGE", plain.as_bytes(), b"0", b"0"], &names.locks())?;
-    tester.missing.is_locking_denied = !is_taken || !is_released;
-    // A key of a user that may not delete ends by itself.
-    for key in [&plain, &fenced] {
-        tester.connection.ask(&[b"DEL", key.as_bytes()])?;
+    let [plain, fenced, read_write] = KeyKind::ALL.map(|kind| kind.key(&names.prefix, name));
+    let (queue, node) = (key_space::queue(&plain), key_space::node(&names.prefix));
+    let queues = [&plain, &fenced, &read_write, &key_space::semaphore(&plain)].map(|key| key_space::queue(key));
+    let [key, fenced_key, shared_key, queue_key, node_key] =
+        [&plain, &fenced, &read_write, &queue, &node].map(|key| key.as_bytes());
+    let (release, fence) = (script::PLAIN.as_bytes(), script::FENCED.as_bytes());
+    let (locks, marked) = (names.locks(), names.marked());
+    let mut tester = Tester { connection, missing: Missing::default(), has_names: !locks.is_empty() };
+
+    let is_taken = tester.allows(Purpose::Locking, &locks, &[b"SET", key, TOKEN, b"NX", b"PX", TTL])?;
+    let extend: &[&[u8]] = &[b"EVAL", script::EXTEND.as_bytes(), b"1", key, TOKEN, TTL];
+    tester.allows_all(Purpose::Locking, &locks, &[&[b"GET", key], &[b"PEXPIRE", key, TTL], extend])?;
+    let releasing: [&[&[u8]]; 3] = [&[b"EVAL", release, b"1", key, b"release", TOKEN], &[b"GET", key], &[b"DEL", key]];
+    let is_released = tester.allows_all(Purpose::Locking, &locks, &releasing)?;
+    if is_released {
+        // A hash that the server does not know is an error of another kind than one that is denied.
+        let by_hash: &[&[u8]] = &[b"EVALSHA", script::PLAIN_SHA1.as_bytes(), b"1", key, b"release", TOKEN];
+        tester.allows(Purpose::Locking, &locks, by_hash)?;
     }
+    tester.missing.is_locking_denied = !is_taken || !is_released;
+
+    // The queue, and what wakes those that wait. Nothing is stored: an entry is set only where it exists.
+    let in_queue: [&[&[u8]]; 10] = [
+        &[b"ZADD", queue_key, b"XX", b"1", ENTRY],
+        &[b"PEXPIRE", queue_key, TTL],
+        &[b"ZRANGE", queue_key, b"0", b"0"],
+        &[b"ZREVRANGE", queue_key, b"0", b"0"],
+        &[b"ZSCORE", queue_key, ENTRY],
+        &[b"ZRANK", queue_key, ENTRY],
+        &[b"ZCARD", queue_key],
+        &[b"ZREM", queue_key, ENTRY],
+        &[b"ZREMRANGEBYSCORE", queue_key, b"1", b"1"],
+        &[b"EVAL", b"return 0", b"1", key],
+    ];
+    tester.allows_all(Purpose::Waiting, &marked, &in_queue)?;
+    for queue in &queues {
+        tester.allows(Purpose::Waiting, &marked, &[b"EXISTS", queue.as_bytes()])?;
+    }
+    let telling: [&[&[u8]]; 3] = [&[b"PTTL", key], &[b"TIME"], &[b"PUBLISH", CHANNEL, b"?"]];
+    tester.allows_all(Purpose::Waiting, &locks, &telling)?;
+    // In RESP2, a connection that is subscribed only unsubscribes.
+    if tester.allows(Purpose::Waiting, &locks, &[b"SUBSCRIBE", CHANNEL])? {
+        tester.allows(Purpose::Waiting, &locks, &[b"UNSUBSCRIBE", CHANNEL])?;
+    }
+
+    tester.allows(Purpose::Fencing, &marked, &[b"TIME"])?;
+    let acquire: &[&[u8]] = &[b"EVAL", fence, b"1", fenced_key, b"acquire", TOKEN, TTL, TTL, b"1"];
+    if tester.allows(Purpose::Fencing, &marked, acquire)? {
+        let release: &[&[u8]] = &[b"EVAL", fence, b"1", fenced_key, b"release", TOKEN, b"", b"", TTL];
+        tester.allows(Purpose::Fencing, &marked, release)?;
+    }
+
+    // What the script of read-write locks does that no other trial has done.
+    let sharing: [&[&[u8]]; 5] = [
+        &[b"TIME"],
+        &[b"GET", shared_key],
+        &[b"DEL", shared_key],
+        &[b"PEXPIRE", shared_key, TTL],
+        &[b"EVAL", b"return 0", b"1", shared_key],
+    ];
+    tester.allows_all(Purpose::ReadWrite, &marked, &sharing)?;
+
+    // The key of the node. Nothing is stored: no such option of `SET` exists, and the node does not have that value.
+    let store: [&[u8]; 9] = [b"EVAL", script::NODE.as_bytes(), b"1", node_key, TOKEN, b"0", b"", b"", b""];
+    let remembering: [&[&[u8]]; 4] = [&[b"GET", node_key], &[b"SET", node_key, TOKEN, b"?"], &[b"TIME"], &store];
+    tester.allows_all(Purpose::Remembering, &node, &remembering)?;
+
+    tester.allows(Purpose::Showing, &locks, &[b"GETRANGE", key, b"0", b"0"])?;
+    // A key of a user that may not delete ends by itself.
+    tester.connection.ask_all(&[&[b"DEL", key], &[b"DEL", fenced_key]])?;
     Ok(tester.missing)
 }
 
+/// The trial on one node.
+struct Tester<'c> {
+    connection: &'c mut Connection,
+    missing: Missing,
+    /// Whether it is known what names of locks begin with.
+    has_names: bool,
+}
+
 impl Tester<'_> {
-    /// Whether the user may do this; notes the rule if not. `keys` is what the names of its keys and channels have in
+    /// Whether the user may do this; keeps the rule if not. `keys` is what the names of its keys and channels have in
     /// front.
-    fn allows(&mut self, words: &[&[u8]], keys: &str) -> Result<bool, Trouble> {
-        let reply = self.connection.ask(words)?;
-        let Value::Error(refusal) = reply else {
+    fn allows(&mut self, purpose: Purpose, keys: &str, words: &[&[u8]]) -> Result<bool, Trouble> {
+        let Value::Error(refusal) = self.connection.ask(words)? else {
             return Ok(true);
         };
         let Some(denied) = refusal.denied else {
             return Ok(!refusal.is_unknown_command);
         };
-        let command = String::from_utf8_lossy(words.first().copied().unwrap_or_default()).to_lowercase();
-        let is_of_a_lock = self.purpose != Purpose::Remembering;
-        if denied == Denied::Key && is_of_a_lock && self.names.locks().is_empty() {
+        let is_of_a_lock = purpose != Purpose::Remembering;
+        if denied == Denied::Key && is_of_a_lock && !self.has_names {
             self.missing.are_keys_unknown = true;
             return Ok(false);
         }
         let rule = match denied {
             Denied::Channel => "&quorumlock:*".to_owned(),
-            Denied::Command => format!("+{command}"),
+            Denied::Command => format!("+{}", String::from_utf8_lossy(words[0]).to_lowercase()),
             Denied::Key if is_of_a_lock => format!("~{keys}*"),
             Denied::Key => format!("~{keys}"),
         };
-        self.missing.rules.entry(self.purpose).or_default().insert(rule);
+        self.missing.rules.entry(purpose).or_default().insert(rule);
         Ok(false)
     }
 
     /// Whether the user may do all of this.
-    fn allows_all(&mut self, commands: &[&[&[u8]]], keys: &str) -> Result<bool, Trouble> {
-        let mut are_allowed = true;
-        for words in commands {
-            are_allowed &= self.allows(words, keys)?;
-        }
-        Ok(are_allowed)
-    }
-
-    fn extension(&mut self, key: &str) -> Result<(), Trouble> {
-        let key = key.as_bytes();
-        let commands: [&[&[u8]]; 3] =
-            [&[b"GET", key], &[b"PEXPIRE", key, TTL], &[b"EVAL", script::EXTEND.as_bytes(), b"1", key, TOKEN, TTL]];
-        self.allows_all(&commands, &self.names.locks()).map(drop)
-    }
-
-    /// True if the user may release.
-    fn release(&mut self, key: &str) -> Result<bool, Trouble> {
-        let (key, keys) = (key.as_bytes(), self.names.locks());
-        let commands: [&[&[u8]]; 3] =
-            [&[b"EVAL", script::PLAIN.as_bytes(), b"1", key, b"release", TOKEN], &[b"GET", key], &[b"DEL", key]];
-        let is_allowed = self.allows_all(&commands, &keys)?;
-        if is_allowed {
-            // A hash that the server does not know is an error of another kind than one that is denied.
-            self.allows(&[b"EVALSHA", script::PLAIN_SHA1.as_bytes(), b"1", key, b"release", TOKEN], &keys)?;
-        }
-        Ok(is_allowed)
-    }
-
-    /// The queue, and what wakes those that wait. Nothing is stored: an entry is set only where it exists.
-    fn waiting(&mut self, plain: &str, name: &str) -> Result<(), Trouble> {
-        self.purpose = Purpose::Waiting;
-        let (locks, marked) = (self.names.locks(), self.names.marked());
-        let (key, queue) = (plain.as_bytes(), key_space::queue(plain));
-        let queue = queue.as_bytes();
-        let commands: [&[&[u8]]; 10] = [
-            &[b"ZADD", queue, b"XX", b"1", ENTRY],
-            &[b"PEXPIRE", queue, TTL],
-            &[b"ZRANGE", queue, b"0", b"0"],
-            &[b"ZREVRANGE", queue, b"0", b"0"],
-            &[b"ZSCORE", queue, ENTRY],
-            &[b"ZRANK", queue, ENTRY],
-            &[b"ZCARD", queue],
-            &[b"ZREM", queue, ENTRY],
-            &[b"ZREMRANGEBYSCORE", queue, b"1", b"1"],
-            &[b"EVAL", b"return 0", b"1", key],
-        ];
-        self.allows_all(&commands, &marked)?;
-        let [_, fenced, read_write] = KeyKind::ALL.map(|kind| kind.key(&self.names.prefix, name));
-        for key in [plain, &fenced, &read_write, &key_space::semaphore(plain)] {
-            self.allows(&[b"EXISTS", key_space::queue(key).as_bytes()], &marked)?;
-        }
-        self.allows(&[b"PTTL", key], &locks)?;
-        self.allows(&[b"TIME"], &locks)?;
-        self.allows(&[b"PUBLISH", CHANNEL, b"?"], &locks)?;
-        // In RESP2, a connection that is subscribed only unsubscribes.
-        if self.allows(&[b"SUBSCRIBE", CHANNEL], &locks)? {
-            self.allows(&[b"UNSUBSCRIBE", CHANNEL], &locks)?;
-        }
-        Ok(())
-    }
-
-    fn fencing(&mut self, key: &str) -> Result<(), Trouble> {
-        self.purpose = Purpose::Fencing;
-        let marked = self.names.marked();
-        let (script, name) = (script::FENCED.as_bytes(), key.as_bytes());
-        self.allows(&[b"TIME"], &marked)?;
-        let allowed = self.allows(&[b"EVAL", script, b"1", name, b"acquire", TOKEN, TTL, TTL, b"1"], &marked)?;
-        if allowed {
-            self.allows(&[b"EVAL", script, b"1", name, b"release", TOKEN, b"", b"", TTL], &marked)?;
-        }
-        Ok(())
-    }
-
-    /// The key of a read-write lock, and what its script does that no other trial has done.
-    fn reading_and_writing(&mut self, name: &str) -> Result<(), Trouble> {
-        self.purpose = Purpose::ReadWrite;
-        let (key, marked) = (KeyKind::ReadWrite.key(&self.names.prefix, name), self.names.marked());
-        let key = key.as_bytes();
-        let commands: [&[&[u8]]; 5] =
-            [&[b"TIME"], &[b"GET", key], &[b"DEL", key], &[b"PEXPIRE", key, TTL], &[b"EVAL", b"return 0", b"1", key]];
-        self.allows_all(&commands, &marked).map(drop)
-    }
-
-    /// The key of the node. Nothing is stored: no such option of `SET` exists, and the node does not have that value.
-    fn remembering(&mut self) -> Result<(), Trouble> {
-        self.purpose = Purpose::Remembering;
-        let name = key_space::node(&self.names.prefix);
-        let key = name.as_bytes();
-        let store: [&[u8]; 9] = [b"EVAL", script::NODE.as_bytes(), b"1", key, TOKEN, b"0", b"", b"", b""];
-        self.allows_all(&[&[b"GET", key], &[b"SET", key, TOKEN, b"?"], &[b"TIME"], &store], &name).map(drop)
+    fn allows_all(&mut self, purpose: Purpose, keys: &str, commands: &[&[&[u8]]]) -> Result<bool, Trouble> {
+        commands.iter().try_fold(true, |are_allowed, words| Ok(self.allows(purpose, keys, words)? && are_allowed))
     }
 }

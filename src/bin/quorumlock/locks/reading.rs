@@ -97,11 +97,7 @@ impl Reader<'_> {
 
     /// Takes the keys of one part of the answer. Where the next one begins.
     fn take_part(&self, reply: Value, keys: &mut BTreeSet<String>) -> Result<Vec<u8>, Trouble> {
-        let parts = match reply {
-            Value::Error(refusal) => return Err(Trouble::refused("SCAN", refusal.cause)),
-            reply => reply.array().unwrap_or_default(),
-        };
-        let mut parts = parts.into_iter();
+        let mut parts = reply.accepted("SCAN")?.array().unwrap_or_default().into_iter();
         let (Some(Value::Bulk(next)), Some(part)) = (parts.next(), parts.next().and_then(Value::array)) else {
             return Err(Trouble::unexpected("SCAN"));
         };
@@ -121,22 +117,13 @@ impl Reader<'_> {
     fn read_values(&self, connection: &mut Connection, wanted: &[String], keys: &mut Keys) -> Result<(), Trouble> {
         // One byte more than a lock has shows that it is none.
         let last = LONGEST_LOCK.to_string();
-        let values: Vec<[&[u8]; 4]> =
-            wanted.iter().map(|key| [b"GETRANGE".as_slice(), key.as_bytes(), b"0", last.as_bytes()]).collect();
-        let lifetimes: Vec<[&[u8]; 2]> = wanted.iter().map(|key| [b"PTTL".as_slice(), key.as_bytes()]).collect();
-        let mut commands: Vec<&[&[u8]]> = vec![&[b"TIME"]];
-        let questions = values.iter().zip(&lifetimes);
-        commands.extend(questions.flat_map(|(value, lifetime)| [value.as_slice(), lifetime.as_slice()]));
-        let mut replies = connection.ask_all(&commands)?.into_iter();
-        let server_ms = replies.next().and_then(Value::micros).unwrap_or_else(wall_micros) / 1000;
-        for key in wanted {
-            let (Some(value), Some(lifetime)) = (replies.next(), replies.next()) else {
-                return Err(Trouble::unexpected("GETRANGE"));
-            };
+        let (server_micros, replies) =
+            ask_of_each(connection, wanted, |key| ([b"GETRANGE", key, b"0", last.as_bytes()], [b"PTTL", key]))?;
+        for (key, value, lifetime) in replies {
             if !self.leaves_out(&value, &lifetime)
                 && let Some((stored, lifetime)) = meaning(value, lifetime)?
             {
-                let mut sighting = Sighting::of(key, stored, lifetime, server_ms);
+                let mut sighting = Sighting::of(key, stored, lifetime, server_micros / 1000);
                 if let (Question::Patterns(_), Stored::Text(value)) = (&self.question, &mut sighting.stored) {
                     *value = Vec::new();
                 }
@@ -156,19 +143,25 @@ impl Reader<'_> {
     }
 }
 
-/// How many calls wait in each queue, and which one is first.
-fn read_queues(connection: &mut Connection, queues: &[String], keys: &mut Keys) -> Result<(), Trouble> {
-    let counts: Vec<[&[u8]; 2]> = queues.iter().map(|queue| [b"ZCARD".as_slice(), queue.as_bytes()]).collect();
-    let first = |queue| [b"ZRANGE".as_slice(), queue, b"0", b"0", b"WITHSCORES"];
-    let firsts: Vec<[&[u8]; 5]> = queues.iter().map(|queue| first(queue.as_bytes())).collect();
+/// Asks for the clock of the node in microseconds, and two questions about each key.
+fn ask_of_each<'k, const N: usize, const M: usize>(
+    connection: &mut Connection,
+    keys: &'k [String],
+    questions: impl Fn(&'k [u8]) -> ([&'k [u8]; N], [&'k [u8]; M]),
+) -> Result<(u64, impl Iterator<Item = (&'k String, Value, Value)>), Trouble> {
+    let questions: Vec<_> = keys.iter().map(|key| questions(key.as_bytes())).collect();
     let mut commands: Vec<&[&[u8]]> = vec![&[b"TIME"]];
-    commands.extend(counts.iter().zip(&firsts).flat_map(|(count, first)| [count.as_slice(), first.as_slice()]));
+    commands.extend(questions.iter().flat_map(|(first, second)| [first.as_slice(), second.as_slice()]));
     let mut replies = connection.ask_all(&commands)?.into_iter();
     let server_micros = replies.next().and_then(Value::micros).unwrap_or_else(wall_micros);
-    for queue in queues {
-        let (Some(count), Some(first)) = (replies.next(), replies.next()) else {
-            return Err(Trouble::unexpected("ZRANGE"));
-        };
+    Ok((server_micros, keys.iter().map_while(move |key| Some((key, replies.next()?, replies.next()?)))))
+}
+
+/// How many calls wait in each queue, and which one is first.
+fn read_queues(connection: &mut Connection, queues: &[String], keys: &mut Keys) -> Result<(), Trouble> {
+    let (server_micros, replies) =
+        ask_of_each(connection, queues, |key| ([b"ZCARD", key], [b"ZRANGE", key, b"0", b"0", b"WITHSCORES"]))?;
+    for (queue, count, first) in replies {
         keys.queues.extend(Queue::of(count, first, server_micros).map(|found| (queue.clone(), found)));
     }
     Ok(())
@@ -179,15 +172,13 @@ fn meaning(value: Value, lifetime: Value) -> Result<Option<(Stored, Lifetime)>, 
     let lifetime = match lifetime {
         Value::Integer(-1) => Lifetime::Forever,
         Value::Integer(left @ 0..) => Lifetime::For(Duration::from_millis(left.unsigned_abs())),
-        Value::Error(refusal) => return Err(Trouble::refused("PTTL", refusal.cause)),
-        _ => return Ok(None),
+        other => return other.accepted("PTTL").map(|_| None),
     };
     let stored = match value {
         Value::Bulk(value) if value.len() > LONGEST_LOCK => Stored::LongText,
         Value::Bulk(value) => Stored::Text(value),
         Value::Error(refusal) if refusal.is_wrong_type => Stored::OtherType,
-        Value::Error(refusal) => return Err(Trouble::refused("GETRANGE", refusal.cause)),
-        _ => return Ok(None),
+        other => return other.accepted("GETRANGE").map(|_| None),
     };
     Ok(Some((stored, lifetime)))
 }

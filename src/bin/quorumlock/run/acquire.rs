@@ -1,7 +1,7 @@
 //! Takes the locks, and gives up when a signal arrives.
 
 use super::events::Events;
-use super::options::{Options, Patience};
+use super::options::Options;
 use super::signals::{Received, Signals};
 use super::suspend::Suspension;
 use crate::deployment::Deployment;
@@ -14,7 +14,7 @@ use crate::settings::NODE_TIMEOUT;
 use nix::sys::signal::Signal;
 use quorumlock::kind::Any;
 use quorumlock::protocol::key_space::KeyKind;
-use quorumlock::{CancelHandle, ErrorKind, Mutex, MutexGuard, Redlock, Wait, Watchdog};
+use quorumlock::{CancelHandle, ErrorKind, Mutex, MutexGuard, Redlock, ReleaseOutcome, Wait, Watchdog};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{PipeReader, pipe};
 use std::thread;
@@ -39,8 +39,8 @@ pub(super) enum Acquired {
 
 /// The locks under which the command runs.
 ///
-/// A command that has run ends them by [`release`](super::release::release), and then they stand for `--min-hold`. A
-/// drop releases what is left at once: no command has run, and another machine may begin.
+/// After a command has run, [`release`](Held::release) ends them, and they stay for `--min-hold`. A drop releases
+/// them at once: no command has run, and another machine may begin.
 pub(super) struct Held {
     pub(super) guards: Vec<MutexGuard<Any>>,
     redlock: Redlock,
@@ -50,6 +50,19 @@ impl Held {
     /// For how long all of them may still be relied on.
     pub(super) fn remaining(&self) -> Duration {
         self.guards.iter().map(MutexGuard::remaining).min().unwrap_or_default()
+    }
+
+    /// Releases the locks, the last first. Each of them stands for as long as `--min-hold` asks for. Whether one was
+    /// lost.
+    pub(super) fn release(mut self, events: &Events) -> bool {
+        let mut is_lost = false;
+        for guard in std::mem::take(&mut self.guards).into_iter().rev() {
+            match guard.unlock() {
+                Ok(outcome) => is_lost |= outcome == ReleaseOutcome::Expired,
+                Err(error) => events.say(&format!("{error}; the lock ends with its time to live")),
+            }
+        }
+        is_lost
     }
 }
 
@@ -62,45 +75,16 @@ impl Drop for Held {
     }
 }
 
-/// Takes all locks in their order.
-///
-/// # Errors
-/// Too few nodes answered, or a setting cannot be used.
-pub(super) fn acquire(
-    redlock: &Redlock,
-    deployment: &Deployment,
-    options: &Options,
-    (ttl, grace): (Duration, Duration),
-    (signals, events): (&Signals, &Events),
-) -> Result<Acquired, Failure> {
-    let watchdog = Watchdog::new().notify_before(grace);
-    let watchdog = if options.is_extended { watchdog } else { watchdog.max_extensions(0) };
-    let mutex = |name: &String| {
-        let mutex = redlock.mutex(name).ttl(ttl).watchdog(watchdog.clone()).min_hold(options.min_hold);
-        let mutex = if options.is_fair { mutex.fair() } else { mutex };
-        if options.is_fenced { mutex.fenced().erase() } else { mutex.erase() }
-    };
-    let mutexes: Vec<Mutex<Any>> = options.names.iter().map(mutex).collect();
-    let cancel = CancelHandle::new();
-    let (over, running) = pipe().map_err(|error| Failure::system("make a pipe", error))?;
-    let (taken, stopped) = thread::scope(|scope| {
-        let watch = || watch((signals, &over), &cancel, options, events);
-        let watcher = thread::Builder::new().name("signals".to_owned()).spawn_scoped(scope, watch);
-        let held = Held { guards: Vec::with_capacity(mutexes.len()), redlock: redlock.clone() };
-        let taken = watcher.is_ok().then(|| take(held, &mutexes, options, deployment, &cancel));
-        drop(running);
-        (taken, watcher.map(|watcher| watcher.join().ok().flatten()))
-    });
-    let stopped = stopped.map_err(|error| Failure::system("start a thread", error))?;
-    // One that arrived after the watcher's last look, and before the child.
-    if let Some(signal) = stopped.or_else(|| arrived(signals)) {
-        return Ok(Acquired::Stopped(signal));
-    }
-    match taken {
-        Some(Ok(taken)) => Ok(taken),
-        Some(Err(error)) => Err(error.into()),
-        None => Err(Failure::system("start a thread", "it did not start")),
-    }
+/// What the locks are taken for, and by what.
+pub(super) struct Job<'j> {
+    pub(super) options: &'j Options,
+    pub(super) deployment: &'j Deployment,
+    pub(super) redlock: &'j Redlock,
+    pub(super) signals: &'j Signals,
+    pub(super) events: &'j Events,
+    pub(super) ttl: Duration,
+    /// How long before the end of a lost lease the command is asked to stop.
+    pub(super) grace: Duration,
 }
 
 /// A signal that has arrived and ends a wait. One that stops this program waits until the command has been started.
@@ -108,49 +92,6 @@ pub(super) fn arrived(signals: &Signals) -> Option<Signal> {
     let received: Vec<Received> = std::iter::from_fn(|| signals.take()).collect();
     received.iter().filter(|received| received.suspends()).for_each(|received| _ = Suspension::of(received.signal));
     received.iter().find(|received| received.stops()).map(|received| received.signal)
-}
-
-fn take(
-    mut held: Held,
-    mutexes: &[Mutex<Any>],
-    options: &Options,
-    deployment: &Deployment,
-    cancel: &CancelHandle,
-) -> quorumlock::Result<Acquired> {
-    let patience = options.patience;
-    let wait = match patience {
-        Patience::Forever => Wait::unlimited(),
-        Patience::None => Wait::timeout(Duration::ZERO),
-        // Far times are as good as none.
-        Patience::For(time) => Instant::now().checked_add(time).map_or_else(Wait::unlimited, Wait::deadline),
-    };
-    let wait = wait.cancelled_by(cancel);
-    let naming_time = deployment.settings.duration("NODE_TIMEOUT", NODE_TIMEOUT).saturating_mul(NAMING_TIMEOUTS);
-    // A key that never expires is an error, also for a program that does not wait for long.
-    let naming = Wait::timeout(naming_time).cancelled_by(cancel);
-    for mutex in mutexes {
-        let kind = if options.is_fenced { KeyKind::Fenced } else { KeyKind::Plain };
-        let key = kind.key(deployment.settings.prefix(), mutex.name());
-        let survey = || Survey::of_keys(deployment, std::slice::from_ref(&key));
-        let guard = match patience {
-            Patience::None => attempt(mutex, &key, survey, &naming, cancel),
-            Patience::For(time) if time < naming_time => match mutex.lock_with(&wait) {
-                Ok(None) if is_endless(&survey(), &key) => mutex.lock_with(&naming),
-                result => result,
-            },
-            Patience::For(_) | Patience::Forever => mutex.lock_with(&wait),
-        };
-        match guard {
-            Ok(Some(guard)) => held.guards.push(guard),
-            Ok(None) => return Ok(Acquired::HeldElsewhere(mutex.name().to_owned())),
-            // The watcher knows the signal.
-            Err(error) if error.kind() == ErrorKind::Cancelled => {
-                return Ok(Acquired::Stopped(Signal::SIGTERM));
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(Acquired::All(held))
 }
 
 /// Attempts to take a lock without waiting for a holder. Of programs that try at the same moment, it can be that none
@@ -187,32 +128,96 @@ fn is_endless(survey: &Survey, key: &str) -> bool {
     seen.filter(|seen| seen.lifetime == Lifetime::Forever).count() >= survey.quorum
 }
 
-/// Waits for a signal that ends the wait, and cancels it; shows meanwhile that the program waits, and stops it for job
-/// control. Ends when the other end of `over` is closed.
-fn watch(
-    (signals, over): (&Signals, &PipeReader),
-    cancel: &CancelHandle,
-    options: &Options,
-    events: &Events,
-) -> Option<Signal> {
-    let mut progress = Progress::new(options.is_quiet, |text: &str| events.write(text));
-    let pause = Timespec { tv_sec: PROGRESS_AFTER.as_secs().cast_signed(), tv_nsec: 0 };
-    loop {
-        let mut ready = [PollFd::new(signals, PollFlags::IN), PollFd::new(over, PollFlags::IN)];
-        let polled = poll(&mut ready, Some(&pause));
-        let is_over = polled.is_ok() && !ready[1].revents().is_empty();
-        while let Some(received) = signals.take() {
-            if received.stops() {
-                cancel.cancel();
-                return Some(received.signal);
-            }
-            if received.suspends() {
-                Suspension::of(received.signal).stop();
+impl Job<'_> {
+    /// Takes all locks in their order.
+    ///
+    /// # Errors
+    /// Too few nodes answered, or a setting cannot be used.
+    pub(super) fn acquire(&self) -> Result<Acquired, Failure> {
+        let cancel = CancelHandle::new();
+        let (over, running) = pipe().map_err(Failure::system("make a pipe"))?;
+        let (taken, stopped) = thread::scope(|scope| {
+            let watch = || self.watch(&over, &cancel);
+            let watcher = thread::Builder::new().name("signals".to_owned()).spawn_scoped(scope, watch);
+            let taken = watcher.is_ok().then(|| self.take(&cancel));
+            drop(running);
+            (taken, watcher.map(|watcher| watcher.join().ok().flatten()))
+        });
+        let stopped = stopped.map_err(Failure::system("start a thread"))?;
+        // One that arrived after the watcher's last look, and before the child.
+        if let Some(signal) = stopped.or_else(|| arrived(self.signals)) {
+            return Ok(Acquired::Stopped(signal));
+        }
+        match taken {
+            Some(taken) => Ok(taken?),
+            None => Err(Failure::system("start a thread")("it did not start")),
+        }
+    }
+
+    fn take(&self, cancel: &CancelHandle) -> quorumlock::Result<Acquired> {
+        let limit = self.options.lock.limit();
+        // Far times are as good as none.
+        let end = limit.and_then(|limit| Instant::now().checked_add(limit));
+        let wait = end.map_or_else(Wait::unlimited, Wait::deadline).cancelled_by(cancel);
+        let naming_time =
+            self.deployment.settings.duration("NODE_TIMEOUT", NODE_TIMEOUT).saturating_mul(NAMING_TIMEOUTS);
+        // A key that never expires is an error, also for a program that does not wait for long.
+        let naming = Wait::timeout(naming_time).cancelled_by(cancel);
+        let kind = if self.options.lock.fenced { KeyKind::Fenced } else { KeyKind::Plain };
+        let mut held = Held { guards: Vec::new(), redlock: self.redlock.clone() };
+        for name in &self.options.names {
+            let (mutex, key) = (self.mutex(name), kind.key(self.deployment.settings.prefix(), name));
+            let survey = || Survey::of_keys(self.deployment, std::slice::from_ref(&key));
+            let guard = match limit {
+                Some(Duration::ZERO) => attempt(&mutex, &key, survey, &naming, cancel),
+                Some(limit) if limit < naming_time => match mutex.lock_with(&wait) {
+                    Ok(None) if is_endless(&survey(), &key) => mutex.lock_with(&naming),
+                    result => result,
+                },
+                _ => mutex.lock_with(&wait),
+            };
+            match guard {
+                Ok(Some(guard)) => held.guards.push(guard),
+                Ok(None) => return Ok(Acquired::HeldElsewhere(name.clone())),
+                // The watcher knows the signal.
+                Err(error) if error.kind() == ErrorKind::Cancelled => return Ok(Acquired::Stopped(Signal::SIGTERM)),
+                Err(error) => return Err(error),
             }
         }
-        if is_over {
-            return None;
+        Ok(Acquired::All(held))
+    }
+
+    fn mutex(&self, name: &str) -> Mutex<Any> {
+        let lock = &self.options.lock;
+        let watchdog = Watchdog::new().notify_before(self.grace);
+        let watchdog = if lock.no_extend { watchdog.max_extensions(0) } else { watchdog };
+        let mutex = self.redlock.mutex(name).ttl(self.ttl).watchdog(watchdog).min_hold(lock.min_hold);
+        let mutex = if lock.fair { mutex.fair() } else { mutex };
+        if lock.fenced { mutex.fenced().erase() } else { mutex.erase() }
+    }
+
+    /// Waits for a signal that ends the wait, and cancels it; shows meanwhile that the program waits, and stops it for
+    /// job control. Ends when the other end of `over` is closed.
+    fn watch(&self, over: &PipeReader, cancel: &CancelHandle) -> Option<Signal> {
+        let mut progress = Progress::new(self.options.quiet, |text: &str| self.events.write(text));
+        let pause = Timespec::try_from(PROGRESS_AFTER).ok();
+        loop {
+            let mut ready = [PollFd::new(self.signals, PollFlags::IN), PollFd::new(over, PollFlags::IN)];
+            let polled = poll(&mut ready, pause.as_ref());
+            let is_over = polled.is_ok() && !ready[1].revents().is_empty();
+            while let Some(received) = self.signals.take() {
+                if received.stops() {
+                    cancel.cancel();
+                    return Some(received.signal);
+                }
+                if received.suspends() {
+                    Suspension::of(received.signal).stop();
+                }
+            }
+            if is_over {
+                return None;
+            }
+            progress.at(format_args!("waiting for {}", self.options.names.join(", ")));
         }
-        progress.at(format_args!("waiting for {}", options.names.join(", ")));
     }
 }

@@ -31,13 +31,12 @@ impl Events {
             let notice = |count| json("output_dropped", Object::new(), &missing(count));
             file.map(|file| Output::new(file, notice)).map_err(failed)
         };
-        let json = options.events_descriptor.map(open).transpose()?;
+        let json = options.json_events.map(open).transpose()?;
         // Of its own, so that a panic is shown although the thread that writes is blocked.
         let error = std::io::stderr().as_fd().try_clone_to_owned();
-        let error = error.map_err(|error| Failure::system("duplicate standard error", error))?;
+        let error = error.map_err(Failure::system("duplicate standard error"))?;
         let messages = Output::new(error.into(), |count| report::complaint(&missing(count)));
-        let Options { is_quiet, is_verbose, .. } = *options;
-        Ok(Events { json, messages, is_quiet, is_verbose })
+        Ok(Events { json, messages, is_quiet: options.quiet, is_verbose: options.verbose })
     }
 
     /// Writes a complaint.

@@ -44,7 +44,7 @@ pub(super) struct Group {
 impl Group {
     /// Starts the process, which waits at the gate.
     pub(super) fn start(launch: &Launch<'_>) -> Result<Group, Failure> {
-        adopt_orphans().map_err(|error| Failure::system("adopt what the command leaves behind", error))?;
+        adopt_orphans().map_err(Failure::system("adopt what the command leaves behind"))?;
         let mut step = Command::new(own_path()?);
         let closed = launch.closed.map_or_else(|| "-".to_owned(), |descriptor| descriptor.to_string());
         step.arg0("quorumlock").arg(EXEC_STEP).arg(std::process::id().to_string()).arg(closed).args(launch.command);
@@ -55,8 +55,8 @@ impl Group {
         if launch.has_own_group {
             step.process_group(0);
         }
-        let child = step.spawn().map_err(|error| Failure::system("start a process", error))?;
-        let pid = i32::try_from(child.id()).map_err(|error| Failure::system("start a process", error))?;
+        let child = step.spawn().map_err(Failure::system("start a process"))?;
+        let pid = i32::try_from(child.id()).map_err(Failure::system("start a process"))?;
         let group = Group { child, pid: Pid::from_raw(pid), has_own_group: launch.has_own_group, status: None };
         group.wait_for_gate();
         Ok(group)
@@ -132,7 +132,7 @@ fn own_path() -> Result<OsString, Failure> {
     if cfg!(target_os = "linux") {
         return Ok("/proc/self/exe".into());
     }
-    Ok(std::env::current_exe().map_err(|error| Failure::system("find this program", error))?.into())
+    Ok(std::env::current_exe().map_err(Failure::system("find this program"))?.into())
 }
 
 #[cfg(target_os = "linux")]

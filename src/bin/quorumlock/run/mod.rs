@@ -5,7 +5,7 @@
 //! 3. The process of the command is started and waits at a gate: [`group`], [`exec_step`].
 //! 4. The gate opens unless a signal has arrived or the lock was lost: nothing starts afterwards.
 //! 5. Until nothing of its group is left, signals go to it, and it ends before the lease does: [`supervise`].
-//! 6. The locks are released, or left for `--min-hold`, and the exit code says what happened: [`release`].
+//! 6. The locks are released, or left for `--min-hold`, and the exit code says what happened: [`Held`].
 //!
 //! None of these steps waits for a reader of what this program writes: [`output`].
 
@@ -15,40 +15,32 @@ mod exec_step;
 mod group;
 mod options;
 mod output;
-mod release;
 mod signals;
 mod supervise;
 mod suspend;
 
 pub(crate) use exec_step::{EXEC_STEP, exec_step};
+pub(crate) use options::Options;
 
-use crate::arguments::Arguments;
 use crate::deployment::Deployment;
 use crate::exit::{Exit, Failure};
 use crate::json::Object;
 use crate::report;
-use crate::settings::Settings;
-use acquire::{Acquired, Held, acquire, arrived};
+use acquire::{Acquired, Held, Job, arrived};
 use events::{Events, boot_time};
 use group::{Group, Launch};
-use options::Options;
 use quorumlock::MutexGuard;
 use quorumlock::kind::Any;
-use release::release;
 use signals::Signals;
 use std::io::{IsTerminal, PipeReader, Write, pipe};
 use std::sync::Arc;
-use std::time::Duration;
 use supervise::{LOST, Outcome, Supervisor, is_readable};
 
-pub(crate) fn run(arguments: Arguments) -> Result<Exit, Failure> {
-    let mut options = Options::parse(arguments)?;
-    let settings = std::mem::take(&mut options.settings).settings()?;
-    let times = options.times(&settings);
-    options.check_min_hold(&settings)?;
-    let signals = Signals::block().map_err(|error| Failure::system("block signals", error))?;
+pub(crate) fn run(mut options: Options) -> Result<Exit, Failure> {
+    options.sort()?;
+    let signals = Signals::block().map_err(Failure::system("block signals"))?;
     let events = Arc::new(Events::open(&options)?);
-    let exit = with_lock(&options, settings, times, &signals, &events).unwrap_or_else(|failure| {
+    let exit = with_lock(&options, &signals, &events).unwrap_or_else(|failure| {
         events.complain(&failure.message);
         failure.exit
     });
@@ -57,42 +49,33 @@ pub(crate) fn run(arguments: Arguments) -> Result<Exit, Failure> {
 }
 
 /// Takes the locks, and runs the command.
-fn with_lock(
-    options: &Options,
-    settings: Settings,
-    times: (Duration, Duration),
-    signals: &Signals,
-    events: &Arc<Events>,
-) -> Result<Exit, Failure> {
-    let deployment = Deployment::new(settings)?;
+fn with_lock(options: &Options, signals: &Signals, events: &Arc<Events>) -> Result<Exit, Failure> {
+    let deployment = Deployment::new(options.settings.read()?)?;
+    let (ttl, grace) = options.lock.times(&deployment.settings)?;
     let redlock = deployment.settings.builder()?.observer(Arc::clone(events)).build()?;
-    match acquire(&redlock, &deployment, options, times, (signals, events))? {
-        Acquired::All(held) => under_lock(options, held, times.1, signals, events),
+    let job = Job { options, deployment: &deployment, redlock: &redlock, signals, events, ttl, grace };
+    match job.acquire()? {
+        Acquired::All(held) => under_lock(&job, held),
         Acquired::HeldElsewhere(name) => {
             events.say(&format!("{name:?} is held by another client"));
-            Ok(options.held_code)
+            Ok(Exit::code(options.held_exit_code))
         }
         Acquired::Stopped(signal) => Ok(Exit::signal(signal as i32)),
     }
 }
 
 /// Runs the command, and releases the locks.
-fn under_lock(
-    options: &Options,
-    held: Held,
-    grace: Duration,
-    signals: &Signals,
-    events: &Events,
-) -> Result<Exit, Failure> {
+fn under_lock(job: &Job<'_>, held: Held) -> Result<Exit, Failure> {
+    let Job { options, signals, events, .. } = *job;
     let loss = loss_pipe(&held)?;
-    let shares_group = options.is_foreground || std::io::stdin().is_terminal();
+    let shares_group = options.foreground || std::io::stdin().is_terminal();
     let group = Group::start(&Launch {
-        command: &options.command,
+        command: &options.words(),
         variables: variables(options, &held),
         // Those of a run around this one say nothing about it.
-        without: if options.keeps_nodes { &["QUORUMLOCK_FENCE"] } else { &["QUORUMLOCK_FENCE", "QUORUMLOCK_NODES"] },
+        without: if options.keep_nodes { &["QUORUMLOCK_FENCE"] } else { &["QUORUMLOCK_FENCE", "QUORUMLOCK_NODES"] },
         has_own_group: !shares_group,
-        closed: options.events_descriptor,
+        closed: options.json_events,
     })?;
     // The last look: what has arrived by now starts nothing.
     let looked = boot_time();
@@ -108,11 +91,11 @@ fn under_lock(
     let about = Object::new().raw("pid", group.pid()).raw("looked_us", looked.as_micros());
     events.report("started", about, "the command is started");
     group.open_gate();
-    let supervisor = Supervisor { group, held: &held, loss: &loss, signals, events, grace, shares_group };
+    let supervisor = Supervisor { job, group, held: &held, loss: &loss, shares_group };
     let Outcome { exit, loss } = supervisor.run();
     let about = Object::new().raw("exit", exit.number()).raw("lost", loss.is_some());
     events.report("ended", about.raw("left_us", held.remaining().as_micros()), "the command has ended");
-    let is_late = release(events, held);
+    let is_late = held.release(events);
     Ok(match loss.or(is_late.then_some(LOST)) {
         Some(message) => {
             events.say(message);
@@ -124,7 +107,7 @@ fn under_lock(
 
 /// A pipe that becomes readable when one of the locks is lost.
 fn loss_pipe(held: &Held) -> Result<PipeReader, Failure> {
-    let (reader, writer) = pipe().map_err(|error| Failure::system("make a pipe", error))?;
+    let (reader, writer) = pipe().map_err(Failure::system("make a pipe"))?;
     let writer = Arc::new(writer);
     for guard in &held.guards {
         let writer = Arc::clone(&writer);
@@ -139,7 +122,7 @@ fn variables(options: &Options, held: &Held) -> Vec<(&'static str, String)> {
     let expires = report::since_1970().saturating_add(held.remaining()).as_millis();
     let mut variables =
         vec![("QUORUMLOCK_NAME", options.names.join("\n")), ("QUORUMLOCK_EXPIRES_UNIX_MS", expires.to_string())];
-    if options.is_fenced {
+    if options.lock.fenced {
         let fences = held.guards.iter().filter_map(MutexGuard::<Any>::fence).map(|fence| fence.to_string());
         variables.push(("QUORUMLOCK_FENCE", fences.collect::<Vec<_>>().join("\n")));
     }

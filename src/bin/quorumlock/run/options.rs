@@ -1,9 +1,9 @@
 //! The options of `run`.
 
-use crate::arguments::{Arguments, Word, unexpected};
 use crate::exit::{Exit, Failure};
-use crate::settings::{self, MAX_TTL};
-use std::ffi::OsString;
+use crate::settings::{self, MAX_TTL, Settings, duration};
+use clap::{Args, ValueHint};
+use std::ffi::{OsStr, OsString};
 use std::time::Duration;
 
 /// Time to live unless `--ttl` or the settings say otherwise: extended by a watchdog, so it bounds how long a lock
@@ -14,147 +14,138 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Part of the time to live that is the grace of a short lock.
 const GRACE_PART: u32 = 6;
 
-/// How long to wait for the lock.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Patience {
-    #[default]
-    Forever,
-    None,
-    For(Duration),
+/// What `run` is asked for.
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    #[command(flatten)]
+    pub(super) lock: LockOptions,
+    /// exit code when the lock is held by another client, or the time of --wait is up
+    #[arg(short = 'E', long, value_name = "CODE", default_value = "75")]
+    pub(super) held_exit_code: u8,
+    /// leave COMMAND in the process group of this program
+    #[arg(long)]
+    pub(super) foreground: bool,
+    /// run the words behind -- by sh -c
+    #[arg(long)]
+    pub(super) shell: bool,
+    /// leave QUORUMLOCK_NODES in the environment of COMMAND
+    #[arg(long)]
+    pub(super) keep_nodes: bool,
+    /// write events to this open descriptor, as JSON, one in each line
+    #[arg(long, value_name = "FD")]
+    pub(super) json_events: Option<u32>,
+    /// write nothing but errors
+    #[arg(short, long)]
+    pub(super) quiet: bool,
+    /// write every event to standard error
+    #[arg(short, long)]
+    pub(super) verbose: bool,
+    /// the name of a lock
+    #[arg(required = true, value_name = "NAME")]
+    pub(super) names: Vec<String>,
+    /// what is run, with its arguments
+    #[arg(last = true, required = true, value_hint = ValueHint::CommandWithArguments)]
+    pub(super) command: Vec<OsString>,
+    #[command(flatten)]
+    pub(super) settings: settings::Options,
 }
 
-/// What `run` is asked for.
-#[derive(Debug, Default)]
-pub(super) struct Options {
-    pub(super) settings: settings::Options,
-    pub(super) names: Vec<String>,
-    pub(super) command: Vec<OsString>,
-    pub(super) patience: Patience,
+/// How the locks are taken and kept.
+#[derive(Debug, Args)]
+pub(crate) struct LockOptions {
+    /// wait for at most D; without it, for as long as the lock is held
+    #[arg(long, value_name = "D", value_parser = duration, overrides_with = "no_wait")]
+    wait: Option<Duration>,
+    /// do not wait while another client holds the lock
+    #[arg(short, long)]
+    no_wait: bool,
+    /// time to live, extended while COMMAND runs (30s)
+    #[arg(long, value_name = "D", value_parser = duration)]
     ttl: Option<Duration>,
+    /// do not extend; COMMAND is ended before its time to live is over
+    #[arg(long)]
+    pub(super) no_extend: bool,
+    /// how long before the end of a lost lease COMMAND gets SIGTERM (5s, or a sixth of the ttl)
+    #[arg(long, value_name = "D", value_parser = duration)]
     grace: Option<Duration>,
-    /// How long each lock stands at least, from when it was taken.
+    /// keep the lock for D, also if COMMAND ends before; a shorter ttl is raised to D
+    #[arg(long, value_name = "D", value_parser = duration, default_value = "0s", hide_default_value = true)]
     pub(super) min_hold: Duration,
-    pub(super) is_extended: bool,
-    pub(super) is_fenced: bool,
-    pub(super) is_fair: bool,
-    pub(super) held_code: Exit,
-    pub(super) is_foreground: bool,
-    pub(super) is_shell: bool,
-    pub(super) keeps_nodes: bool,
-    pub(super) is_quiet: bool,
-    pub(super) is_verbose: bool,
-    pub(super) events_descriptor: Option<u32>,
+    /// programs that all say --fair get the lock in the order in which they came to wait
+    #[arg(long)]
+    pub(super) fair: bool,
+    /// give COMMAND, as QUORUMLOCK_FENCE, a number that grows with every acquisition
+    #[arg(long)]
+    pub(super) fenced: bool,
 }
 
 impl Options {
-    pub(super) fn parse(mut arguments: Arguments) -> Result<Options, Failure> {
-        let mut options = Options { is_extended: true, held_code: Exit::HELD, ..Options::default() };
-        while let Some(word) = arguments.next()? {
-            if options.settings.take(&word, &mut arguments)? {
-                continue;
-            }
-            match word {
-                Word::Flag(flag) => options.flag(&flag, &mut arguments)?,
-                Word::Operand(name) => options.names.push(name),
-                Word::Rest(command) => options.command = command,
-            }
-        }
-        options.check()?;
-        Ok(options)
-    }
-
-    fn flag(&mut self, flag: &str, arguments: &mut Arguments) -> Result<(), Failure> {
-        match flag {
-            "--wait" => self.patience = Patience::For(arguments.duration(flag)?),
-            "--no-wait" | "-n" => self.patience = Patience::None,
-            "--ttl" => self.ttl = Some(arguments.duration(flag)?),
-            "--no-extend" => self.is_extended = false,
-            "--grace" => self.grace = Some(arguments.duration(flag)?),
-            "--min-hold" => self.min_hold = arguments.duration(flag)?,
-            "--fenced" => self.is_fenced = true,
-            "--fair" => self.is_fair = true,
-            "-E" | "--held-exit-code" => self.held_code = Exit::code(arguments.number(flag)?),
-            "--foreground" => self.is_foreground = true,
-            "--shell" => self.is_shell = true,
-            "--keep-nodes" => self.keeps_nodes = true,
-            "-q" | "--quiet" => self.is_quiet = true,
-            "-v" | "--verbose" => self.is_verbose = true,
-            "--json-events" => self.events_descriptor = Some(arguments.number(flag)?),
-            _ => return Err(unexpected("run", &Word::Flag(flag.to_owned()))),
-        }
-        Ok(())
-    }
-
-    fn check(&mut self) -> Result<(), Failure> {
-        if self.names.is_empty() {
-            return Err(Failure::usage("run needs the NAME of a lock"));
-        }
-        if self.command.is_empty() {
-            return Err(Failure::usage("run needs a COMMAND behind --"));
-        }
-        // One order for all programs: two that take the same locks do not wait for each other.
+    /// Sorts the names: with one order for all programs, two that take the same locks do not wait for each other.
+    pub(super) fn sort(&mut self) -> Result<(), Failure> {
         self.names.sort();
-        if let Some(pair) = self.names.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(Failure::usage(format!("the lock {:?} is named twice", pair[0])));
+        match self.names.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(pair) => Err(Failure::usage(format!("the lock {:?} is named twice", pair[0]))),
+            None => Ok(()),
         }
-        if self.is_shell {
-            let words: Vec<String> = self.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-            self.command = ["sh", "-c", &words.join(" ")].map(OsString::from).to_vec();
-        }
-        Ok(())
     }
 
-    /// Refuses what no lock lasts for.
-    pub(super) fn check_min_hold(&self, settings: &settings::Settings) -> Result<(), Failure> {
+    /// The words to execute.
+    pub(super) fn words(&self) -> Vec<OsString> {
+        if self.shell {
+            vec!["sh".into(), "-c".into(), self.command.join(OsStr::new(" "))]
+        } else {
+            self.command.clone()
+        }
+    }
+}
+
+impl LockOptions {
+    /// How long to wait at most; none without a limit.
+    pub(super) fn limit(&self) -> Option<Duration> {
+        if self.no_wait { Some(Duration::ZERO) } else { self.wait }
+    }
+
+    /// The time to live, and how long before its end the command is asked to stop. A lock whose release reaches no node
+    /// stands for its time to live, so that is no shorter than `--min-hold`.
+    ///
+    /// # Errors
+    /// No lock lasts for `--min-hold`.
+    pub(super) fn times(&self, settings: &Settings) -> Result<(Duration, Duration), Failure> {
         let max_ttl = settings.duration("MAX_TTL", MAX_TTL);
         if self.min_hold > max_ttl {
             let message = format!("--min-hold is longer than --max-ttl ({})", quorumlock::Human(max_ttl));
             return Err(Failure::new(Exit::CONFIG, message));
         }
-        Ok(())
-    }
-
-    /// The time to live, and how long before its end the command is asked to stop. A lock whose release reaches no node
-    /// stands for its time to live, so that is no shorter than `--min-hold`.
-    pub(super) fn times(&self, settings: &settings::Settings) -> (Duration, Duration) {
         let ttl = self.ttl.unwrap_or_else(|| settings.duration("TTL", TTL)).max(self.min_hold);
-        (ttl, self.grace.unwrap_or(GRACE.min(ttl / GRACE_PART)))
+        Ok((ttl, self.grace.unwrap_or(GRACE.min(ttl / GRACE_PART))))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::Parser;
 
-    fn parse(words: &[&str]) -> Result<Options, Failure> {
-        Options::parse(Arguments::new(words.iter().map(OsString::from)))
+    #[derive(Parser)]
+    #[command(args_override_self = true)]
+    struct Arguments {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    fn parse(words: &[&str]) -> Options {
+        Arguments::parse_from([&["run"], words].concat()).options
     }
 
     #[test]
     fn names_are_sorted_and_the_rest_is_the_command() {
-        let options = parse(&["--wait", "5s", "b", "-q", "a", "--", "run", "-q"]).unwrap();
+        let mut options = parse(&["--wait", "1s", "b", "-nq", "--wait=5s", "a", "--", "run", "-q", "--help"]);
+        options.sort().unwrap();
         assert_eq!(options.names, ["a", "b"]);
-        assert_eq!(options.command, ["run", "-q"]);
-        assert_eq!(options.patience, Patience::For(Duration::from_secs(5)));
-        let shell = parse(&["--shell", "a", "--", "echo a", "| cat"]).unwrap();
-        assert_eq!(shell.command, ["sh", "-c", "echo a | cat"]);
-    }
-
-    #[test]
-    fn what_makes_no_sense_is_a_usage_error() {
-        let table: [(&[&str], &str); 7] = [
-            (&["a"], "COMMAND"),
-            (&["--", "true"], "NAME"),
-            (&["a", "--"], "COMMAND"),
-            (&["a", "a", "--", "true"], "twice"),
-            (&["--wait", "5", "a", "--", "true"], "--wait takes a duration"),
-            (&["--nonsense", "a", "--", "true"], "--nonsense"),
-            (&["-E", "256", "a", "--", "true"], "-E takes a number"),
-        ];
-        for (words, expected) in table {
-            let failure = parse(words).unwrap_err();
-            assert_eq!(failure.exit, Exit::USAGE);
-            assert!(failure.message.contains(expected), "{}", failure.message);
-        }
+        assert_eq!(options.words(), ["run", "-q", "--help"]);
+        assert_eq!(options.lock.limit(), Some(Duration::from_secs(5)));
+        assert_eq!(parse(&["--wait", "1s", "-n", "a", "--", "true"]).lock.limit(), Some(Duration::ZERO));
+        assert_eq!(parse(&["--shell", "a", "--", "echo a", "| cat"]).words(), ["sh", "-c", "echo a | cat"]);
+        assert!(parse(&["a", "a", "--", "true"]).sort().unwrap_err().message.contains("twice"));
     }
 }

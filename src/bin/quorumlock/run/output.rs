@@ -3,91 +3,68 @@
 //! A reader that has stalled (a pipe that is full, a terminal after Ctrl-S) blocks that thread alone. Meanwhile texts
 //! wait in a queue of limited size. A text that does not fit is counted, and the count is written as soon as possible.
 
+use crossbeam_channel::{Receiver, Sender, bounded};
 use std::fs::File;
 use std::io::Write;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// Most bytes that wait for a reader: some thousand lines.
-const CAPACITY: usize = 256 << 10;
+/// Most lines that wait for a reader.
+const CAPACITY: usize = 1024;
 /// How long a program that ends waits for a reader.
 const DRAIN_TIME: Duration = Duration::from_secs(1);
 
 /// A descriptor that texts are written to.
-pub(super) struct Output(Arc<Queue>);
-
-struct Queue {
-    file: File,
-    /// The text that says how many did not fit.
-    notice: fn(u64) -> String,
-    state: Mutex<State>,
-    changed: Condvar,
+pub(super) struct Output {
+    texts: Sender<Text>,
+    dropped: Arc<AtomicU64>,
 }
 
-#[derive(Default)]
-struct State {
-    waiting: Vec<u8>,
-    dropped: u64,
-    /// The thread exists. It is started with the first text.
-    is_started: bool,
-    is_writing: bool,
-}
-
-impl State {
-    fn is_empty(&self) -> bool {
-        self.waiting.is_empty() && self.dropped == 0
-    }
+enum Text {
+    Line(String),
+    /// Answered when all that was queued before is written.
+    Drained(Sender<()>),
 }
 
 impl Output {
-    pub(super) fn new(file: File, notice: fn(u64) -> String) -> Output {
-        Output(Arc::new(Queue { file, notice, state: Mutex::default(), changed: Condvar::new() }))
+    /// Writes to this file. `notice` is the text for the number of texts that did not fit.
+    pub(super) fn new(mut file: File, notice: fn(u64) -> String) -> Output {
+        let (texts, waiting): (_, Receiver<Text>) = bounded(CAPACITY);
+        let dropped = Arc::new(AtomicU64::new(0));
+        let missing = Arc::clone(&dropped);
+        // Ends with the program.
+        let write = move || {
+            for text in waiting {
+                // The reader may have gone.
+                match missing.swap(0, Ordering::Relaxed) {
+                    0 => {}
+                    count => drop(file.write_all(notice(count).as_bytes())),
+                }
+                match text {
+                    Text::Line(line) => drop(file.write_all(line.as_bytes())),
+                    Text::Drained(done) => drop(done.try_send(())),
+                }
+            }
+        };
+        // Without a thread all texts are dropped.
+        drop(thread::Builder::new().name("output".to_owned()).spawn(write));
+        Output { texts, dropped }
     }
 
     /// Queues a text; never waits for a reader.
     pub(super) fn write(&self, text: &str) {
-        let mut state = self.0.lock();
-        if !state.is_started {
-            let queue = Arc::clone(&self.0);
-            state.is_started = thread::Builder::new().name("output".to_owned()).spawn(move || queue.run()).is_ok();
+        if self.texts.try_send(Text::Line(text.to_owned())).is_err() {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
         }
-        if state.waiting.len() + text.len() <= CAPACITY {
-            state.waiting.extend_from_slice(text.as_bytes());
-        } else {
-            state.dropped += 1;
-        }
-        self.0.changed.notify_all();
     }
 
     /// Waits until all texts are written. A reader that has stalled does not keep the program from ending.
     pub(super) fn drain(&self) {
-        let is_busy = |state: &mut State| state.is_started && (state.is_writing || !state.is_empty());
-        drop(self.0.changed.wait_timeout_while(self.0.lock(), DRAIN_TIME, is_busy));
-    }
-}
-
-impl Queue {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Writes what waits, without end: the end of the program ends the thread.
-    fn run(&self) {
-        loop {
-            let state = self.changed.wait_while(self.lock(), |state| state.is_empty());
-            let mut state = state.unwrap_or_else(PoisonError::into_inner);
-            let mut texts = std::mem::take(&mut state.waiting);
-            let dropped = std::mem::take(&mut state.dropped);
-            state.is_writing = true;
-            drop(state);
-            if dropped > 0 {
-                texts.extend_from_slice((self.notice)(dropped).as_bytes());
-            }
-            // The reader may have gone.
-            drop((&self.file).write_all(&texts));
-            self.lock().is_writing = false;
-            self.changed.notify_all();
+        let (end, (done, over)) = (Instant::now() + DRAIN_TIME, bounded(1));
+        if self.texts.send_deadline(Text::Drained(done), end).is_ok() {
+            let _ = over.recv_deadline(end);
         }
     }
 }
@@ -97,7 +74,6 @@ mod tests {
     use super::*;
     use std::io::{Read, pipe};
     use std::os::fd::OwnedFd;
-    use std::time::Instant;
 
     #[test]
     fn a_writer_never_waits_and_the_reader_learns_what_is_missing() {
@@ -105,13 +81,13 @@ mod tests {
         let output = Output::new(OwnedFd::from(writer).into(), |count| format!("{count} dropped\n"));
         let line = format!("{:1023}\n", "");
         // Far more than the pipe and the queue hold.
-        let count = 8 * CAPACITY / line.len();
+        let count = 8 * CAPACITY;
         (0..count).for_each(|_| output.write(&line));
         let begun = Instant::now();
         output.drain();
         assert!(begun.elapsed() < 60 * DRAIN_TIME);
         let (mut text, mut chunk) = (String::new(), [0; 4096]);
-        // Each time that the thread takes what waits, it writes how many did not fit until then.
+        // In front of each text the thread writes how many did not fit until then.
         let dropped = |text: &str| -> usize {
             text.lines().filter_map(|line| line.strip_suffix(" dropped")?.parse::<usize>().ok()).sum()
         };
@@ -121,7 +97,7 @@ mod tests {
             text.push_str(std::str::from_utf8(&chunk[..read]).unwrap());
         }
         let written = text.matches(&line).count();
-        assert!(written * line.len() >= CAPACITY && written < count);
+        assert!((CAPACITY..count).contains(&written));
         assert_eq!(written + dropped(&text), count);
         output.write("the last");
         output.drain();

@@ -9,10 +9,9 @@
 //! One thread does all of it, in a loop around one poll: signals, the loss, and the next time at which something is
 //! due. What is due is computed anew each time from the lease itself, so a late wake-up costs time and nothing else.
 
-use super::acquire::Held;
-use super::events::Events;
+use super::acquire::{Held, Job};
 use super::group::Group;
-use super::signals::{Received, Signals};
+use super::signals::Received;
 use super::suspend::Suspension;
 use crate::exit::Exit;
 use crate::json::Object;
@@ -44,13 +43,11 @@ const OVERDUE: &str = "stopped until the lease was about to end: the command was
 
 /// The command and the locks that it runs under.
 pub(super) struct Supervisor<'a> {
+    pub(super) job: &'a Job<'a>,
     pub(super) group: Group,
     pub(super) held: &'a Held,
     /// Readable when a lock is lost.
     pub(super) loss: &'a PipeReader,
-    pub(super) signals: &'a Signals,
-    pub(super) events: &'a Events,
-    pub(super) grace: Duration,
     /// Whether the command is in the process group of this program, and gets what a terminal sends.
     pub(super) shares_group: bool,
 }
@@ -58,7 +55,7 @@ pub(super) struct Supervisor<'a> {
 impl Supervisor<'_> {
     /// Comes back when nothing of the group is left.
     pub(super) fn run(mut self) -> Outcome {
-        let kill_lead = KILL_LEAD.min(self.grace / KILL_LEAD_PART);
+        let kill_lead = KILL_LEAD.min(self.job.grace / KILL_LEAD_PART);
         let (mut loss, mut is_killed) = (None, false);
         // When what was asked to end is killed, however long the lease lasts.
         let mut kill_at: Option<Instant> = None;
@@ -72,7 +69,7 @@ impl Supervisor<'_> {
             if loss.is_none() && (is_overdue || left.is_zero() || is_readable(self.loss)) {
                 loss = Some(if is_overdue { OVERDUE } else { LOST });
                 // The watchdog may extend the lease again, and the command ends all the same.
-                kill_at = kill_at.or(is_overdue.then(|| Instant::now() + self.grace));
+                kill_at = kill_at.or(is_overdue.then(|| Instant::now() + self.job.grace));
                 // When it is too late, what is stopped must not run for a moment.
                 if !left.is_zero() {
                     self.ask_to_end();
@@ -81,7 +78,7 @@ impl Supervisor<'_> {
                 self.report("stopping", &format!("{why}: SIGTERM to the command"));
             }
             if kill_at.is_none() && self.group.exit().is_some() {
-                kill_at = Some(Instant::now() + self.grace);
+                kill_at = Some(Instant::now() + self.job.grace);
                 self.ask_to_end();
             }
             let left = kill_at.map_or(left, |end| end.saturating_duration_since(Instant::now()).min(left));
@@ -100,7 +97,7 @@ impl Supervisor<'_> {
 
     /// Reports what is done, and how long the lease still lasts.
     fn report(&self, event: &str, message: &str) {
-        self.events.report(event, Object::new().raw("left_us", self.held.remaining().as_micros()), message);
+        self.job.events.report(event, Object::new().raw("left_us", self.held.remaining().as_micros()), message);
     }
 
     /// Continues what is stopped, so that it can act on it.
@@ -112,7 +109,7 @@ impl Supervisor<'_> {
     /// Acts on the signals that have arrived. Whether this program was stopped until its lease was about to end.
     fn take_signals(&self, is_ending: bool) -> bool {
         let mut is_overdue = false;
-        while let Some(received) = self.signals.take() {
+        while let Some(received) = self.job.signals.take() {
             match received {
                 _ if received.is_about_children() => {}
                 _ if received.suspends() => is_overdue |= self.suspend(received, is_ending || is_overdue),
@@ -138,14 +135,14 @@ impl Supervisor<'_> {
         }
         if !has_it {
             let message = format!("{} to the command", received.signal);
-            self.events.report("signal", Object::new().text("signal", received.signal), &message);
+            self.job.events.report("signal", Object::new().text("signal", received.signal), &message);
         }
     }
 
     /// Stops the command and this program; when it is continued, lets the command continue if the lease lasts. Whether
     /// it does not.
     fn suspend(&self, received: Received, is_ending: bool) -> bool {
-        let longest = || self.held.remaining().saturating_sub(self.grace);
+        let longest = || self.held.remaining().saturating_sub(self.job.grace);
         if is_ending || longest().is_zero() {
             // This program has to end the command. A terminal may have stopped it.
             self.group.signal(Signal::SIGCONT);
@@ -166,7 +163,7 @@ impl Supervisor<'_> {
     fn sleep(&self, time: Duration, is_lost: bool) {
         // A time that the system cannot express is as good as none.
         let timeout = Timespec::try_from(time).ok();
-        let mut ready = [PollFd::new(self.signals, PollFlags::IN), PollFd::new(self.loss, PollFlags::IN)];
+        let mut ready = [PollFd::new(self.job.signals, PollFlags::IN), PollFd::new(self.loss, PollFlags::IN)];
         // A loss that is known stays readable.
         let watched = if is_lost { 1 } else { 2 };
         // An interruption is a wake-up.
