@@ -99,7 +99,7 @@
 //!    [`Redlock::semaphore`] makes a [`Semaphore`], of which at most k [`Permit`]s are held at once.
 //! 10. [`Error`] has an [`ErrorKind`] for the program, and a [`NodeFault`] for each node that failed, with its
 //!     [`Phase`] and its [`Cause`].
-//! 11. [`Builder::label`] names a client, by a [`Label`], and [`Mutex::holder`] gives the [`Holder`] of a lock.
+//! 11. [`Builder::label`] names a client, for example by its [`host_label`], and [`Mutex::holder`] gives the [`Holder`] of a lock.
 //! 12. [`Observer`] receives each [`event`], for logs and alarms: also those of nodes, and of releases that no call
 //!     waits for. [`metrics`] counts what a client does, for Prometheus. [`nodes`](Redlock::nodes) gives the last known
 //!     state of each node: its [`NodeState`], server, run id, role and last fault.
@@ -125,7 +125,7 @@
 //!   no further dependency. It is not for production.
 //! * `embedded-tls`, off by default: `embedded` and `tls`, and embedded nodes with TLS. It brings rcgen, which makes
 //!   their certificates.
-//! * `tls`, off by default: `rediss://` URLs, [`Tls`](docs::tls) and `Node::server_name`. It brings rustls with ring.
+//! * `tls`, off by default: `rediss://` URLs and [`Tls`](docs::tls). It brings rustls with ring.
 //! * `tls-native-roots`, off by default: `tls`, with the root certificates of the system where the program names none.
 //! * `capi`, off by default, and not for Rust programs: the functions of `src/ffi/quorumlock.h`, for a shared or static
 //!   library that C programs link, [built](docs::operations#the-c-library) by one command.
@@ -165,6 +165,7 @@ pub use algorithm::protocol_error::ProtocolError;
 pub use algorithm::quarantine::RestartPolicy;
 pub use algorithm::tls_error::{CertificateError, TlsError};
 pub use api::builder::Builder;
+pub use api::builder::label::host_label;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub use api::builder::targets::{NodeStream, NodeTarget};
@@ -172,7 +173,6 @@ pub use api::builder::targets::{NodeStream, NodeTarget};
 pub use api::builder::variables::{duration, node_urls};
 pub use api::fence_checker::{FenceChecker, StaleFence};
 pub use api::guard::MutexGuard;
-pub use api::label::Label;
 pub use api::lease::{Lease, SecretText};
 pub use api::mutex::Mutex;
 pub use api::mutex::fenced_mutex::{FencedGuard, FencedMutex};
@@ -181,7 +181,6 @@ pub use api::mutex::read_write::fenced::{FencedRwMutex, FencedRwWriteGuard};
 pub use api::mutex::read_write::{RwMutex, RwReadGuard, RwWriteGuard};
 pub use api::mutex_set::MutexSet;
 pub use api::mutex_set::guard::SetGuard;
-pub use api::node::Node;
 pub use api::node_status::{FaultCount, Latency, NodeState, NodeStatus};
 pub use api::redlock::Redlock;
 pub use api::reentrant::ReentrantMutex;

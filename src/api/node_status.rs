@@ -88,7 +88,7 @@ impl NodeStatus {
 
     /// For how long its votes have counted, for programs that have just started, too, by [`note`](NodeStatus::note).
     /// None if they do not count, or if they count for another reason: it tells nothing, it is declared
-    /// [`durable`](crate::Node::durable), or [`RestartPolicy::Off`](crate::RestartPolicy::Off) is set.
+    /// [`durable`](crate::Builder::durable), or [`RestartPolicy::Off`](crate::RestartPolicy::Off) is set.
     pub fn counted_for(&self) -> Option<Duration> {
         self.snapshot.counted_for.filter(|_| self.snapshot.state == NodeStateSnapshot::Voting)
     }
@@ -105,7 +105,7 @@ impl NodeStatus {
         self.snapshot.is_connected
     }
 
-    /// Whether it is declared [`durable`](crate::Node::durable) and has not contradicted that: a node whose `INFO` says
+    /// Whether it is declared [`durable`](crate::Builder::durable) and has not contradicted that: a node whose `INFO` says
     /// `aof_enabled:0` is not durable.
     pub fn is_durable(&self) -> bool {
         self.is_declared_durable && !self.appends_nothing()

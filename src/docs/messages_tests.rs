@@ -70,7 +70,7 @@ fn node_faults() -> Vec<(Fault, &'static str)> {
             CertificateError::UnknownIssuer,
             "Name the root that has issued it by `Tls::roots_file`: [page about TLS]",
         ),
-        certificate(CertificateError::WrongName, "Issue one with a SAN for the URL's host, or set `Node::server_name`"),
+        certificate(CertificateError::WrongName, "Issue one with a SAN for the URL's host, or add `?server_name=`"),
         certificate(CertificateError::Expired, "Issue a new one, and let the server read it"),
         certificate(CertificateError::NotYetValid, "Check the clocks of this machine and of the one that issued it"),
         certificate(CertificateError::Version1, "Issue one with `-extfile`: [page about TLS]"),

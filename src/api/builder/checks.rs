@@ -24,8 +24,8 @@ impl Builder {
             return Err(config(format!("{} nodes; the limit is {MAX_NODES}", self.nodes.len())));
         }
         let mut endpoints: Vec<Endpoint> = Vec::with_capacity(self.nodes.len());
-        for (index, node) in self.nodes.iter().enumerate() {
-            let endpoint = Endpoint::parse(&node.url).map_err(|error| config(format!("node {index}: {error}")))?;
+        for (index, url) in self.nodes.iter().enumerate() {
+            let endpoint = Endpoint::parse(url).map_err(|error| config(format!("node {index}: {error}")))?;
             if let Some(first) = endpoints.iter().position(|other| other.address() == endpoint.address()) {
                 return Err(config(format!(
                     "node {index} is node {first} again ({endpoint}): one server has one vote"

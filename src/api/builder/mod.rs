@@ -2,7 +2,7 @@
 
 mod checks;
 mod kept;
-mod label;
+pub(crate) mod label;
 #[cfg(feature = "cli")]
 pub(crate) mod targets;
 mod transports;
@@ -14,8 +14,6 @@ use crate::algorithm::lease::MAX_TTL;
 use crate::algorithm::quarantine::{Quarantine, RestartPolicy};
 use crate::algorithm::time::Clock;
 use crate::api::client::{Client, Settings};
-use crate::api::label::Label;
-use crate::api::node::Node;
 use crate::api::redlock::Redlock;
 use crate::engine::calls::{Engine, EngineConfig};
 use crate::events::error::{Error, ErrorKind, Result};
@@ -83,7 +81,8 @@ const UNAVAILABLE_AFTER: Duration = Duration::from_secs(3);
 /// ```
 #[derive(Clone)]
 pub struct Builder {
-    nodes: Vec<Node>,
+    /// The URL of each node.
+    nodes: Vec<String>,
     prefix: String,
     node_timeout: Duration,
     drift_factor: f64,
@@ -93,7 +92,7 @@ pub struct Builder {
     max_ttl: Duration,
     /// None: the default.
     ttl: Option<Duration>,
-    label: Option<Label>,
+    label: Option<String>,
     restart_policy: RestartPolicy,
     durable: bool,
     fence_retention: Duration,
@@ -139,26 +138,47 @@ impl Builder {
         }
     }
 
-    /// Adds a node: an independent Redis or Valkey master, by its URL, or a [`Node`] of which more is declared.
+    /// Adds a node: an independent Redis or Valkey master, by its URL.
     ///
-    /// `redis://[user:password@]host[:port][/database]` or `unix://[user:password@]path[?db=database]`; user, password
-    /// and path may be percent-encoded; a password without a user is written `redis://:password@host`. The port is 6379
-    /// unless it is named. `valkey://` is `redis://`, and `rediss://` is TLS (feature `tls`). `?durable=true` declares
-    /// the node [`durable`](Node::durable), in a `unix://` URL also as `?db=2&durable=true`. No other parameter is
-    /// known.
+    /// `redis://[user:password@]host[:port][/database]` or `unix://[user:password@]path`; user, password and path may
+    /// be percent-encoded; a password without a user is written `redis://:password@host`. The port is 6379 unless it is
+    /// named. `valkey://` is `redis://`, and `rediss://` is TLS (feature `tls`). Parameters follow a `?`, with `&`
+    /// between them, as in `?db=2&durable=true`:
+    ///
+    /// | Parameter | Meaning | Default |
+    /// |---|---|---|
+    /// | `db` | The number of the database, also in place of `/database` | 0 |
+    /// | `durable` | `true` or `false`: whether the node is [`durable`](Builder::durable) | that of the builder |
+    /// | `server_name` | For `rediss://`: the host name or IP address that the node's certificate must be for, and that the server is asked for (SNI) | the host |
+    ///
+    /// ```
+    /// use quorumlock::Redlock;
+    ///
+    /// let redlock = Redlock::builder()
+    ///     .node("redis://10.0.0.1:6379?durable=true")
+    ///     .node("redis://:secret@10.0.0.2/1?durable=true")
+    ///     .node("unix:///run/redis.sock?db=1")
+    ///     .build()?;
+    /// assert!(redlock.nodes()?[0].is_durable());
+    ///
+    /// // An error shows nothing of the URL, which may hold a password.
+    /// let error = Redlock::builder().node("redis://:secret@10.0.0.1?durable=yes").build().unwrap_err();
+    /// assert_eq!(error.to_string(), "node 0: durable takes true or false, as in redis://host:6379?durable=true");
+    /// # Ok::<(), quorumlock::Error>(())
+    /// ```
     ///
     /// Every client of a lock must name the same nodes, and the same database of each. Three or five make a sound
     /// quorum; one makes the single-instance lock, which is as available as that one server. The limit is 64.
     #[must_use]
-    pub fn node(mut self, node: impl Into<Node>) -> Builder {
-        self.nodes.push(node.into());
+    pub fn node(mut self, url: impl Into<String>) -> Builder {
+        self.nodes.push(url.into());
         self
     }
 
-    /// Adds several nodes, each as by [`node`](Builder::node).
+    /// Adds several nodes by their URLs, each as by [`node`](Builder::node).
     #[must_use]
-    pub fn nodes<I: IntoIterator<Item = impl Into<Node>>>(mut self, nodes: I) -> Builder {
-        self.nodes.extend(nodes.into_iter().map(Into::into));
+    pub fn nodes(mut self, urls: impl IntoIterator<Item = impl Into<String>>) -> Builder {
+        self.nodes.extend(urls.into_iter().map(Into::into));
         self
     }
 
@@ -261,8 +281,14 @@ impl Builder {
         self
     }
 
-    /// Declares whether all nodes keep every write that they have confirmed, as [`Node::durable`] says. Default: no.
-    /// What [`Node::durable`] or `?durable=` in a URL declares of one node counts over this.
+    /// Declares whether all nodes keep every write that they have confirmed, through restarts and crashes: `appendonly
+    /// yes` *and* `appendfsync always`, on a disk that keeps what it confirms, without fail-over to a replica. Default:
+    /// no. `?durable=` in the URL of a node overrides it.
+    ///
+    /// The votes of a durable node count at once after a restart, for any [`RestartPolicy`]. A node whose `INFO`
+    /// contains `aof_enabled:0` contradicts its declaration: it is not durable then, nor is the process after it, and
+    /// the observer receives [an event](crate::event::NodeNotDurable). Nothing else can be checked, as `INFO` does not
+    /// show `appendfsync`: **with a node that is wrongly declared durable, two clients may hold a lock at once.**
     ///
     /// ```
     /// use quorumlock::Redlock;
@@ -382,9 +408,8 @@ impl Builder {
         let nodes: Vec<String> = endpoints.iter().map(ToString::to_string).collect();
         let report = Reporter::new(self.observers.clone(), self.counters.clone(), &nodes, &self.prefix);
         let created_in = ForkEpoch::current().map_err(|error| Error::system("register a fork handler", &error))?;
-        let declared =
-            |(node, endpoint): (&Node, &Endpoint)| node.durable.or(endpoint.durable()).unwrap_or(self.durable);
-        let durable: Vec<bool> = self.nodes.iter().zip(&endpoints).map(declared).collect();
+        let declared = |endpoint: &Endpoint| endpoint.durable().unwrap_or(self.durable);
+        let durable: Vec<bool> = endpoints.iter().map(declared).collect();
         let record = |((endpoint, transport), &durable): ((Endpoint, TransportConfig), &bool)| {
             let quarantine = Quarantine::new(self.restart_policy, self.max_ttl);
             let endpoint =

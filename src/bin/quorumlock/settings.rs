@@ -38,7 +38,7 @@ const OPTIONS: [(&str, &str); 10] = [
 ];
 
 /// Options about TLS, as redis-cli names them, and the variable that each is.
-const TLS_OPTIONS: [(&str, &str); 4] = [("--cacert", "CACERT"), ("--cert", "CERT"), ("--key", "KEY"), ("--sni", "SNI")];
+const TLS_OPTIONS: [(&str, &str); 3] = [("--cacert", "CACERT"), ("--cert", "CERT"), ("--key", "KEY")];
 
 /// The options about nodes and settings, as they are read.
 #[derive(Debug, Default)]
@@ -46,6 +46,8 @@ pub(crate) struct Options {
     config: Option<PathBuf>,
     /// Whether nodes are reached by TLS whatever their URLs say.
     has_tls: bool,
+    /// The name in the certificates of nodes whose URLs contain none.
+    server_name: Option<String>,
     variables: BTreeMap<String, OsString>,
 }
 
@@ -76,6 +78,10 @@ impl Options {
         match flag.as_str() {
             "--config" => self.config = Some(arguments.text(flag)?.into()),
             "--durable" => self.set("DURABLE", "true"),
+            "--sni" => {
+                has_tls(flag)?;
+                self.server_name = Some(server_name(flag, arguments.text(flag)?)?);
+            }
             "--tls" => self.has_tls = has_tls(flag)?,
             _ => match OPTIONS.iter().chain(&TLS_OPTIONS).find(|(option, _)| option == flag) {
                 Some((_, variable)) => {
@@ -105,8 +111,11 @@ impl Options {
         let given = self.variables.keys().cloned().collect();
         variables.extend(self.variables);
         let mut settings = Settings { variables, given };
-        if self.has_tls {
-            let urls = settings.urls().map(by_tls).collect::<Vec<_>>().join(",");
+        if self.has_tls || self.server_name.is_some() {
+            let name = self.server_name.as_deref();
+            let by_tls = |url: &str| if self.has_tls { by_tls(url) } else { url.to_owned() };
+            let urls: Vec<String> = settings.urls().map(|url| named(by_tls(url), name)).collect();
+            let urls = urls.join(",");
             settings.variables.insert(format!("{PREFIX}NODES"), urls.into());
         }
         Ok(settings)
@@ -125,6 +134,27 @@ fn by_tls(url: &str) -> String {
     let secured = [("redis://", "rediss://"), ("valkey://", "valkeys://")];
     let rest = |&(plain, tls): &(&str, &str)| url.strip_prefix(plain).map(|rest| format!("{tls}{rest}"));
     secured.iter().find_map(rest).unwrap_or_else(|| url.to_owned())
+}
+
+/// The URL of a node with a name that its certificate must be for, unless it contains one or is not by TLS.
+fn named(url: String, name: Option<&str>) -> String {
+    let is_tls = url.starts_with("rediss://") || url.starts_with("valkeys://");
+    match name {
+        Some(name) if is_tls && !url.contains("server_name=") => {
+            let separator = if url.contains('?') { '&' } else { '?' };
+            format!("{url}{separator}server_name={name}")
+        }
+        _ => url,
+    }
+}
+
+/// A name that can be part of a URL.
+fn server_name(flag: &str, name: String) -> Result<String, Failure> {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:".contains(&byte);
+    match name.bytes().all(is_part) {
+        true => Ok(name),
+        false => Err(Failure::usage(format!("{flag} takes a host name or an IP address"))),
+    }
 }
 
 /// The settings of one deployment.
@@ -282,6 +312,17 @@ mod tests {
         ];
         for (url, expected) in table {
             assert_eq!(by_tls(url), expected);
+        }
+        let table = [
+            ("rediss://a:1/2", "rediss://a:1/2?server_name=b"),
+            ("valkeys://a?durable=true", "valkeys://a?durable=true&server_name=b"),
+            ("rediss://a?server_name=c", "rediss://a?server_name=c"),
+            ("redis://a", "redis://a"),
+            ("unix:///a", "unix:///a"),
+        ];
+        for (url, expected) in table {
+            assert_eq!(named(url.to_owned(), Some("b")), expected);
+            assert_eq!(named(url.to_owned(), None), url);
         }
     }
 }

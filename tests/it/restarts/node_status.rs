@@ -6,7 +6,7 @@ use crate::faults::keeps_secrets;
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server, free_port};
 use quorumlock::event::Event;
-use quorumlock::{Cause, ErrorKind, Node, NodeNote, NodeState, Observer, Phase, Redlock, Role};
+use quorumlock::{Cause, ErrorKind, NodeNote, NodeState, Observer, Phase, Redlock, Role};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -153,7 +153,7 @@ fn nodes_are_shown_as_they_are() {
     let unused = free_port().unwrap();
     let urls: Vec<String> = servers.iter().map(Server::url).collect();
     let client = Redlock::builder()
-        .node(Node::new(&urls[0]).durable(true))
+        .node(format!("{}?durable=true", urls[0]))
         .nodes(&urls[1..])
         .node(replica.url())
         .node(format!("redis://:hunter3@{}", locked.address()))
