@@ -102,7 +102,7 @@
 //! 11. [`Builder::label`] names a client, for example by its [`host_label`], and [`Mutex::holder`] gives the [`Holder`] of a lock.
 //! 12. [`Observer`] receives each [`event`], for logs and alarms: also those of nodes, and of releases that no call
 //!     waits for. [`metrics`] counts what a client does, for Prometheus. [`nodes`](Redlock::nodes) gives the last known
-//!     state of each node: its [`NodeState`], server, run id, role and last fault.
+//!     state of each node: its [`NodeState`], server, run id and last fault.
 #![cfg_attr(
     feature = "embedded",
     doc = "13. [`embedded`] is a node inside the process, for first runs and for the tests of your own code."
@@ -181,7 +181,7 @@ pub use api::mutex::read_write::fenced::{FencedRwMutex, FencedRwWriteGuard};
 pub use api::mutex::read_write::{RwMutex, RwReadGuard, RwWriteGuard};
 pub use api::mutex_set::MutexSet;
 pub use api::mutex_set::guard::SetGuard;
-pub use api::node_status::{FaultCount, Latency, NodeState, NodeStatus};
+pub use api::node_status::{Latency, NodeState, NodeStatus};
 pub use api::redlock::Redlock;
 pub use api::reentrant::ReentrantMutex;
 pub use api::reentrant::guard::{ByOwner, ByThread, ReentrantGuard, ReentrantOutcome};
@@ -207,7 +207,6 @@ pub use events::release::ReleaseOutcome;
 pub use export::log_observer::LogObserver;
 #[cfg(feature = "metrics")]
 pub use export::recorder_observer::RecorderObserver;
-pub use protocol::server_info::Role;
 
 #[doc(hidden)]
 pub use algorithm::time::Human;

@@ -343,7 +343,7 @@ fn info_says_the_same() {
                 let mut identity = ServerInfo::default();
                 identity.learn(&reply);
                 assert!(String::from_utf8_lossy(&reply).contains("\r\n# "), "{section}");
-                (identity.role(), identity.eviction(), identity.aof_enabled(), identity.objection())
+                (identity.is_master(), identity.eviction(), identity.aof_enabled(), identity.objection())
             })
         };
         let real = said(&server.address());

@@ -190,8 +190,8 @@ impl Examination {
 
     /// Takes note of what the trial's client knows of the node.
     pub(super) fn observe_locks(&mut self, status: &NodeStatus, policy: RestartPolicy) {
-        let late = status.faults().into_iter().filter(|fault| fault.cause() == Cause::TimedOut);
-        self.locks = Some(Locks { latency: status.latency(), timeouts: late.map(|fault| fault.count()).sum() });
+        let late = status.faults().into_iter().filter(|(fault, _)| fault.cause() == Cause::TimedOut);
+        self.locks = Some(Locks { latency: status.latency(), timeouts: late.map(|(_, count)| count).sum() });
         self.reason = protection::reason(status, policy);
         if let NodeState::Quarantined { remaining } = status.state() {
             let what = format!("its votes do not count for another {}: {}", Human(remaining), status.note());
@@ -233,8 +233,8 @@ impl Examination {
             let (cut, all) = (times.longer_than(node_timeout), times.count());
             report::line(format_args!("  answers in {times}; node_timeout of {limit} would cut {cut} of {all}"));
         }
-        if let Some(Locks { latency, timeouts }) = self.locks.as_ref().filter(|locks| locks.latency.count() > 0) {
-            let (count, p50, p99) = (latency.count(), Human(latency.p50()), Human(latency.p99()));
+        if let Some(Locks { latency, timeouts }) = self.locks.as_ref().filter(|locks| locks.latency.count > 0) {
+            let (count, p50, p99) = (latency.count, Human(latency.p50), Human(latency.p99));
             let median = format_args!("{p50} (median), {p99} (p99)");
             report::line(format_args!("  replies to locks in {median} of {count}; {timeouts} came too late"));
         }
@@ -252,9 +252,9 @@ impl Examination {
         let (object, locks) = (self.times.json(object), self.locks.as_ref());
         object
             .raw("cut_by_node_timeout", self.times.longer_than(node_timeout))
-            .maybe_raw("lock_replies", locks.map(|locks| locks.latency.count()))
-            .maybe_raw("lock_p50_us", locks.map(|locks| locks.latency.p50().as_micros()))
-            .maybe_raw("lock_p99_us", locks.map(|locks| locks.latency.p99().as_micros()))
+            .maybe_raw("lock_replies", locks.map(|locks| locks.latency.count))
+            .maybe_raw("lock_p50_us", locks.map(|locks| locks.latency.p50.as_micros()))
+            .maybe_raw("lock_p99_us", locks.map(|locks| locks.latency.p99.as_micros()))
             .maybe_raw("lock_timeouts", locks.map(|locks| locks.timeouts))
             .and(protection::json(status))
             .list("findings", self.findings.iter().map(Finding::json))
