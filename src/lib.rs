@@ -160,10 +160,8 @@ mod os;
 pub use algorithm::fault::{Cause, Phase};
 pub use algorithm::fence::{FenceOutOfRange, FencingToken};
 pub use algorithm::incarnation::summary::NodeNote;
-pub use algorithm::node::NodeId;
-pub use algorithm::protocol_error::ProtocolError;
 pub use algorithm::quarantine::RestartPolicy;
-pub use algorithm::tls_error::{CertificateError, TlsError};
+pub use algorithm::tls_error::TlsError;
 pub use api::builder::Builder;
 pub use api::builder::label::host_label;
 #[cfg(feature = "cli")]

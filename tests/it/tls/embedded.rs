@@ -3,7 +3,7 @@
 use crate::clients::SOON;
 use crate::support::process::eventually;
 use quorumlock::embedded::EmbeddedNode;
-use quorumlock::{Builder, Cause, CertificateError, NodeState, Redlock, ReleaseOutcome, RestartPolicy, Tls};
+use quorumlock::{Builder, Cause, NodeState, Redlock, ReleaseOutcome, RestartPolicy, Tls, TlsError};
 use std::thread;
 use std::time::Duration;
 
@@ -76,7 +76,7 @@ fn each_is_trusted_by_its_own_root() {
     let client = |tls| Redlock::builder().node(node.url()).tls(tls).node_timeout(SECOND).build().unwrap();
     let tls = |pem: &str| Tls::new().roots_pem(pem);
     let error = client(tls(other.root_pem().unwrap())).mutex("a").try_lock().unwrap_err();
-    assert_eq!(error.causes()[0].cause(), Cause::Certificate(CertificateError::UnknownIssuer));
+    assert_eq!(error.causes()[0].cause(), Cause::Tls(TlsError::UnknownIssuer));
     let _ = client(tls(node.root_pem().unwrap())).mutex("a").lock().unwrap().unlock().unwrap();
     assert_eq!(EmbeddedNode::start().unwrap().root_pem(), None);
 }
