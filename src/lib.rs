@@ -158,7 +158,7 @@ mod export;
 mod os;
 
 pub use algorithm::fault::{Cause, Phase};
-pub use algorithm::fence::{FenceOutOfRange, FencingToken};
+pub use algorithm::fence::FencingToken;
 pub use algorithm::incarnation::summary::NodeNote;
 pub use algorithm::quarantine::RestartPolicy;
 pub use algorithm::tls_error::TlsError;
