@@ -76,7 +76,7 @@ fn a_server_without_tls_is_said_to_have_none() {
         assert_eq!(cause(&url, authority.roots()), (Cause::NotTls, true));
     }
     let node = EmbeddedNode::start().unwrap();
-    let url = format!("rediss://{}", node.address());
+    let url = node.url().replace("redis://", "rediss://");
     assert_eq!(cause(&url, authority.roots()), (Cause::NotTls, true), "it answers at once");
 }
 
