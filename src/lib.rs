@@ -206,12 +206,6 @@ pub use export::log_observer::LogObserver;
 #[cfg(feature = "metrics")]
 pub use export::recorder_observer::RecorderObserver;
 
-#[doc(hidden)]
-pub use algorithm::time::Human;
-
-#[doc(hidden)]
-pub use protocol::endpoint::{Address, Endpoint, EndpointError};
-
 /// The code in README.md, which the documentation tests compile and run.
 #[cfg(all(doctest, feature = "embedded"))]
 #[doc = include_str!("../README.md")]

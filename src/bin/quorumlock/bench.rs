@@ -7,7 +7,8 @@ use crate::json::Object;
 use crate::report::{self, Progress};
 use crate::settings::Options;
 use crate::times::Times;
-use quorumlock::{Human, Redlock};
+use quorumlock::Redlock;
+use quorumlock::algorithm::time::Human;
 use std::time::{Duration, Instant};
 
 /// How long it runs, unless `--duration` says otherwise.

@@ -13,7 +13,7 @@ use crate::locks::verdict::Verdict;
 use crate::report::{self, Progress};
 use crate::settings::Options;
 use crate::show::headline;
-use quorumlock::Human;
+use quorumlock::algorithm::time::Human;
 use quorumlock::protocol::{key_space, script};
 use std::time::Duration;
 

@@ -166,9 +166,10 @@ impl Connection {
 
     fn trouble(&self, cause: Cause) -> Trouble {
         match cause {
-            Cause::TimedOut => {
-                Trouble::new(Step::Ask, format_args!("no reply within {}", quorumlock::Human(self.timeout)))
-            }
+            Cause::TimedOut => Trouble::new(
+                Step::Ask,
+                format_args!("no reply within {}", quorumlock::algorithm::time::Human(self.timeout)),
+            ),
             // After its handshake is over, a server of TLS 1.3 may say that it does not accept the client.
             Cause::Tls(_) => Trouble::new(Step::Tls, cause),
             _ => Trouble::new(Step::Ask, cause),

@@ -2,7 +2,8 @@
 
 use crate::arguments::{Arguments, Word, unexpected};
 use crate::exit::{Exit, Failure};
-use quorumlock::{Builder, Endpoint, Error, NodeTarget, Redlock, RestartPolicy};
+use quorumlock::protocol::endpoint::Endpoint;
+use quorumlock::{Builder, Error, NodeTarget, Redlock, RestartPolicy};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs::File;

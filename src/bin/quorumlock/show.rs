@@ -11,7 +11,7 @@ use crate::locks::token;
 use crate::locks::verdict::{State, Verdict};
 use crate::report::{self, Progress};
 use crate::settings::Options;
-use quorumlock::Human;
+use quorumlock::algorithm::time::Human;
 use quorumlock::protocol::key_space::KeyKind;
 
 pub(crate) fn show(arguments: Arguments) -> Result<Exit, Failure> {

@@ -108,7 +108,8 @@ impl Options {
     pub(super) fn check_min_hold(&self, settings: &settings::Settings) -> Result<(), Failure> {
         let max_ttl = settings.duration("MAX_TTL", MAX_TTL);
         if self.min_hold > max_ttl {
-            let message = format!("--min-hold is longer than --max-ttl ({})", quorumlock::Human(max_ttl));
+            let message =
+                format!("--min-hold is longer than --max-ttl ({})", quorumlock::algorithm::time::Human(max_ttl));
             return Err(Failure::new(Exit::CONFIG, message));
         }
         Ok(())
