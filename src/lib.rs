@@ -99,7 +99,8 @@
 //!    [`Redlock::semaphore`] makes a [`Semaphore`], of which at most k [`Permit`]s are held at once.
 //! 10. [`Error`] has an [`ErrorKind`] for the program, and a [`NodeFault`] for each node that failed, with its
 //!     [`Phase`] and its [`Cause`].
-//! 11. [`Builder::label`] names a client, for example by its [`host_label`], and [`Mutex::holder`] gives the [`Holder`] of a lock.
+//! 11. [`Builder::label`] names a client, for example by its [`host_label`], and [`Mutex::holder`] returns the
+//!     [`Holder`] of a lock.
 //! 12. [`Observer`] receives each [`event`], for logs and alarms: also those of nodes, and of releases that no call
 //!     waits for. [`metrics`] counts what a client does, for Prometheus. [`nodes`](Redlock::nodes) gives the last known
 //!     state of each node: its [`NodeState`], server, run id and last fault.

@@ -104,8 +104,8 @@ impl TryFrom<u64> for FencingToken {
     }
 }
 
-/// For a column of a database, which is signed. Fails if the number is negative or greater than [`FencingToken::MAX`]: a
-/// negative one would be greater than all others as a token, and pass every check.
+/// For a column of a database, which is signed. Fails if the number is negative or greater than [`FencingToken::MAX`].
+/// A negative one would be greater than all others as a token, and pass every check.
 impl TryFrom<i64> for FencingToken {
     type Error = TryFromIntError;
 

@@ -6,8 +6,8 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TlsError {
-    /// The node has sent this alert, by its number in RFC 8446, section 6. 48, for example, means that the node does not
-    /// know the issuer of the client certificate.
+    /// The node has sent this alert, by its number in RFC 8446, section 6. 48, for example, means that the node does
+    /// not know the issuer of the client certificate.
     Alert(u8),
     /// The node's certificate is damaged, revoked, for another purpose, or has an algorithm that is not supported.
     BadCertificate,

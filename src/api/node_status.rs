@@ -104,8 +104,8 @@ impl NodeStatus {
         self.snapshot.is_connected
     }
 
-    /// Whether it is declared [`durable`](crate::Builder::durable) and has not contradicted that: a node whose `INFO` says
-    /// `aof_enabled:0` is not durable.
+    /// Whether it is declared [`durable`](crate::Builder::durable) and has not contradicted that: a node whose `INFO`
+    /// contains `aof_enabled:0` is not durable.
     pub fn is_durable(&self) -> bool {
         self.is_declared_durable && !self.appends_nothing()
     }

@@ -245,7 +245,8 @@ impl NodeBuilder {
     }
 
     /// Listens by TLS, with a certificate for 127.0.0.1 and `localhost` and a CA of its own. The node's URL begins with
-    /// `rediss://`, and clients trust it by its [`root_pem`](EmbeddedNode::root_pem). It requires no client certificate.
+    /// `rediss://`, and clients trust it by its [`root_pem`](EmbeddedNode::root_pem). It requires no client
+    /// certificate.
     ///
     /// ```
     /// use quorumlock::{Redlock, Tls, embedded::EmbeddedNode};
