@@ -96,10 +96,11 @@
 //!    at once. Code for any kind of lock takes `Mutex<K>` or `MutexGuard<K>` with `K:` [`Kind`](kind::Kind).
 //! 10. [`Error`] has an [`ErrorKind`] for the program, and a [`NodeFault`] for each node that failed, with its
 //!     [`Phase`] and its [`Cause`].
-//! 11. [`Builder::label`] names a client, by a [`Label`], and [`Mutex::holder`] gives the [`Holder`] of a lock.
+//! 11. [`Builder::label`] names a client, for example by its [`host_label`], and [`Mutex::holder`] returns the
+//!     [`Holder`] of a lock.
 //! 12. [`Observer`] receives each [`event`], for logs and alarms: also those of nodes, and of releases that no call
 //!     waits for. [`metrics`] counts what a client does, for Prometheus. [`nodes`](Redlock::nodes) gives the last known
-//!     state of each node: its [`NodeState`], server, run id, role and last fault.
+//!     state of each node: its [`NodeState`], server, run id and last fault.
 #![cfg_attr(
     feature = "embedded",
     doc = "13. [`embedded`] is a node inside the process, for first runs and for the tests of your own code."
@@ -122,7 +123,7 @@
 //!   no further dependency. It is not for production.
 //! * `embedded-tls`, off by default: `embedded` and `tls`, and embedded nodes with TLS. It brings rcgen, which makes
 //!   their certificates.
-//! * `tls`, off by default: `rediss://` URLs, [`Tls`](docs::tls) and `Node::server_name`. It brings rustls with ring.
+//! * `tls`, off by default: `rediss://` URLs and [`Tls`](docs::tls). It brings rustls with ring.
 //! * `tls-native-roots`, off by default: `tls`, with the root certificates of the system where the program names none.
 //! * `capi`, off by default, and not for Rust programs: the functions of `src/ffi/quorumlock.h`, for a shared or static
 //!   library that C programs link, [built](docs::operations#the-c-library) by one command.
@@ -155,17 +156,16 @@ mod export;
 mod os;
 
 pub use algorithm::fault::{Cause, Phase};
-pub use algorithm::fence::{FenceOutOfRange, FencingToken};
+pub use algorithm::fence::FencingToken;
 pub use algorithm::incarnation::summary::NodeNote;
-pub use algorithm::node::NodeId;
-pub use algorithm::protocol_error::ProtocolError;
 pub use algorithm::quarantine::RestartPolicy;
-pub use algorithm::tls_error::{CertificateError, TlsError};
+pub use algorithm::tls_error::TlsError;
 pub use api::aliases::{
     FencedGuard, FencedMutex, FencedRwWriteGuard, FencedRwWriteMutex, MutexSet, Permit, ReentrantGuard, ReentrantMutex,
     RwReadGuard, RwReadMutex, RwWriteGuard, RwWriteMutex, Semaphore, SetGuard,
 };
 pub use api::builder::Builder;
+pub use api::builder::label::host_label;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub use api::builder::targets::{NodeStream, NodeTarget};
@@ -174,12 +174,10 @@ pub use api::builder::variables::{duration, node_urls};
 pub use api::fence_checker::{FenceChecker, StaleFence};
 pub use api::guard::MutexGuard;
 pub use api::kind;
-pub use api::label::Label;
 pub use api::lease::{Lease, SecretText};
 pub use api::lock::holder::Holder;
 pub use api::mutex::Mutex;
-pub use api::node::Node;
-pub use api::node_status::{FaultCount, Latency, NodeState, NodeStatus};
+pub use api::node_status::{Latency, NodeState, NodeStatus};
 pub use api::owner::Owner;
 pub use api::redlock::Redlock;
 #[cfg(feature = "tls")]
@@ -201,13 +199,6 @@ pub use events::release::ReleaseOutcome;
 pub use export::log_observer::LogObserver;
 #[cfg(feature = "metrics")]
 pub use export::recorder_observer::RecorderObserver;
-pub use protocol::server_info::Role;
-
-#[doc(hidden)]
-pub use algorithm::time::Human;
-
-#[doc(hidden)]
-pub use protocol::endpoint::{Address, Endpoint, EndpointError};
 
 /// The code in README.md, which the documentation tests compile and run.
 #[cfg(all(doctest, feature = "embedded"))]

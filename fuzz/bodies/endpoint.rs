@@ -8,7 +8,7 @@
 //!    an operator would write: what is shown of it, with a scheme before it, leads to the same place.
 //! 4. Every byte can be written: percent-encoded in a password or a path, it comes back as it was.
 
-use quorumlock::{Address, Endpoint, EndpointError};
+use quorumlock::protocol::endpoint::{Address, Endpoint, EndpointError};
 use std::path::PathBuf;
 
 pub(crate) fn run(input: &[u8]) {

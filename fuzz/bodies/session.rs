@@ -20,7 +20,6 @@
 //! 8. The receive buffer stays within twice of what it had to hold, and returns to its size when it is empty.
 
 use super::{Input, Tree};
-use quorumlock::NodeId;
 use quorumlock::algorithm::fault::{Cause, Fault, Phase};
 use quorumlock::algorithm::holder::HolderTag;
 use quorumlock::algorithm::lease::OwnerToken;
@@ -230,7 +229,7 @@ impl Run {
                 }
             }
             5 => {
-                let fault = Fault::new(Phase::Handshake, Cause::Duplicate(NodeId::new(how)));
+                let fault = Fault::new(Phase::Handshake, Cause::Duplicate(how));
                 self.session.reject(fault);
                 self.standing = HandshakeState::Rejected(fault);
             }

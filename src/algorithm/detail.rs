@@ -3,6 +3,7 @@
 //! Error replies are distinguished by beginnings that servers are known to use. Some of them echo a user's name, so
 //! nothing is looked for behind the beginning.
 
+use super::protocol_error::ProtocolError;
 use std::time::Duration;
 
 /// What an operator needs to know besides the phase and the cause.
@@ -25,6 +26,8 @@ pub enum Detail {
     PasswordUnset,
     /// The server does not know the user or the password.
     PasswordWrong,
+    /// The rule of the protocol that the node's bytes broke.
+    Protocol(ProtocolError),
     /// A user is given, and the server has passwords only: Redis before 6.
     UsersUnknown,
 }

@@ -5,9 +5,8 @@
 //! against a list of words we know, and then forgotten.
 
 use super::detail::Detail;
-use super::node::NodeId;
 use super::protocol_error::ProtocolError;
-use super::tls_error::{CertificateError, TlsError};
+use super::tls_error::TlsError;
 use std::fmt;
 
 /// What kept one node from giving a usable answer. Two faults are equal when phase and cause are.
@@ -33,6 +32,11 @@ impl Fault {
     /// A fault of this cause in this phase.
     pub const fn new(phase: Phase, cause: Cause) -> Fault {
         Fault { phase, cause, detail: Detail::None }
+    }
+
+    /// The node's bytes broke this rule of the protocol.
+    pub const fn protocol(phase: Phase, error: ProtocolError) -> Fault {
+        Fault::new(phase, Cause::Protocol).with(Detail::Protocol(error))
     }
 
     /// The same fault, with something more to say.
@@ -81,8 +85,6 @@ pub enum Cause {
     Auth,
     /// Too many of our commands are waiting for this node already; it gets no more until it catches up.
     Backlog,
-    /// The certificate of a `rediss://` node is not accepted. Nothing was sent to it.
-    Certificate(CertificateError),
     /// The node closed or reset the connection.
     Closed,
     /// The node is part of a Redis Cluster, which is not an independent master.
@@ -90,7 +92,7 @@ pub enum Cause {
     /// The database number of the URL does not exist on the node.
     Database,
     /// This URL leads to the same server as another one, which already has its vote: the node with this index.
-    Duplicate(NodeId),
+    Duplicate(usize),
     /// The number that this node keeps of a lock is more than a day ahead of the node's clock or of this machine's
     /// clock. The node does not count for this lock. If one node says so, its value is damaged, or was written with a
     /// wrong clock: set the clocks right, and delete the key on this node only where no writer uses its fence. If all
@@ -115,8 +117,8 @@ pub enum Cause {
     NotTls,
     /// The node is out of memory and evicts nothing.
     OutOfMemory,
-    /// The node's bytes are not what a Redis server answers.
-    Protocol(ProtocolError),
+    /// The node's bytes are not what a Redis server replies. The line of the fault names the rule that they break.
+    Protocol,
     /// The node was restarted, or was a replica for a while, and may have forgotten locks: its votes do not count until
     /// `max_ttl` has passed since that was found out, unless it is declared durable. See
     /// [`RestartPolicy`](crate::RestartPolicy).
@@ -131,7 +133,7 @@ pub enum Cause {
     System(i32),
     /// No answer in time. Never a "no": the command may still run later.
     TimedOut,
-    /// TLS failed, for another reason than the certificate, or the URL does not ask for it where it must.
+    /// TLS failed, the node's certificate is not accepted, or the URL does not ask for TLS where it must.
     Tls(TlsError),
     /// The node has reached its limit of clients.
     TooManyClients,
@@ -165,7 +167,6 @@ impl Cause {
             | Cause::NotTls
             | Cause::ReadOnly
             | Cause::Server("MASTERDOWN") => true,
-            Cause::Certificate(error) => error.is_permanent(),
             Cause::Tls(error) => error.is_permanent(),
             _ => false,
         }
@@ -183,7 +184,6 @@ impl fmt::Display for Cause {
         f.write_str(match self {
             Cause::Auth => "login refused",
             Cause::Backlog => "too many commands wait for an answer",
-            Cause::Certificate(error) => return write!(f, "the server's certificate is not accepted: {error}"),
             Cause::Closed => "connection closed",
             Cause::ClusterMode => "runs in cluster mode",
             Cause::Database => "no such database on this server",
@@ -197,7 +197,7 @@ impl fmt::Display for Cause {
             Cause::NotMaster => "not a master",
             Cause::NotTls => "does not speak TLS",
             Cause::OutOfMemory => "out of memory (maxmemory)",
-            Cause::Protocol(error) => return write!(f, "protocol error: {error}"),
+            Cause::Protocol => "protocol error",
             Cause::Quarantined => "may have forgotten locks, does not vote yet",
             Cause::ReadOnly => "read-only",
             Cause::Refused => "connection refused",
@@ -209,6 +209,9 @@ impl fmt::Display for Cause {
             Cause::Server(word) => return write!(f, "error reply {word}"),
             Cause::System(number) => return write!(f, "system error {number}"),
             Cause::TimedOut => "timed out",
+            Cause::Tls(error) if error.is_about_certificate() => {
+                return write!(f, "the server's certificate is not accepted: {error}");
+            }
             Cause::Tls(error) => return write!(f, "TLS failed: {error}"),
             Cause::TooManyClients => "too many clients (maxclients)",
             Cause::UnknownHost => "unknown host name",
@@ -225,7 +228,7 @@ mod tests {
     fn a_fault_reads_as_a_clause() {
         let fault = Fault::new(Phase::Reply, Cause::TimedOut);
         assert_eq!(fault.to_string(), "timed out (reply)");
-        let fault = Fault::new(Phase::Handshake, Cause::Duplicate(NodeId::new(2)));
+        let fault = Fault::new(Phase::Handshake, Cause::Duplicate(2));
         assert_eq!(fault.to_string(), "same server as node 2 (handshake)");
     }
 }

@@ -55,7 +55,7 @@ use std::time::Duration;
 /// votes of a restarted node do not count until [`max_ttl`](crate::Builder::max_ttl) has passed, and with it all that
 /// the node can have forgotten. It is asked as before, gets its releases, and votes are the fault
 /// [`Quarantined`](crate::Cause::Quarantined) until then. Nodes that keep everything are declared
-/// [`durable`](crate::Node::durable), and need none of this.
+/// [`durable`](crate::Builder::durable), and need none of this.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RestartPolicy {

@@ -2,60 +2,58 @@
 
 use std::fmt;
 
-/// Why a node's certificate is not accepted. Nothing of the certificate itself is kept.
-///
-/// A certificate that is not valid yet becomes valid by itself. Every other one must be replaced, or the client be
-/// given other roots or another name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum CertificateError {
-    /// The certificate has expired, or one that it was issued by.
-    Expired,
-    /// The certificate is not valid yet. The clock of this machine may also be wrong.
-    NotYetValid,
-    /// Another reason: damaged, revoked, for another purpose, or with an algorithm that is not supported.
-    Other,
-    /// No root that this client trusts has issued it. One of the same name does not count.
-    UnknownIssuer,
-    /// The certificate is one of X.509 version 1, which names no hosts. `openssl x509 -req` issues such certificates
-    /// without `-extfile`.
-    Version1,
-    /// The certificate is for other names or addresses than the one in the URL or in `Node::server_name`.
-    WrongName,
-}
-
-/// Why TLS with a node failed, apart from its certificate.
+/// Why TLS with a node failed. Nothing of a certificate itself is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TlsError {
-    /// The node has sent this alert, by its number in RFC 8446, section 6. 48, for example, says that the node does not
-    /// know the issuer of the client certificate.
+    /// The node has sent this alert, by its number in RFC 8446, section 6. 48, for example, means that the node does
+    /// not know the issuer of the client certificate.
     Alert(u8),
+    /// The node's certificate is damaged, revoked, for another purpose, or has an algorithm that is not supported.
+    BadCertificate,
+    /// The node's certificate has expired, or one that it was issued by.
+    CertificateExpired,
+    /// The node's certificate is not valid yet. The clock of this machine may also be wrong.
+    CertificateNotYetValid,
+    /// The node's certificate is one of X.509 version 1, which names no hosts. `openssl x509 -req` issues such
+    /// certificates without `-extfile`.
+    CertificateVersion1,
     /// The node requires a client certificate, and none is given.
     ClientCertificateRequired,
     /// Client and node have no version, cipher suite or group in common.
     Incompatible,
-    /// What the node has sent is not what TLS prescribes.
+    /// The bytes of the node are not what TLS prescribes.
     Misbehaved,
     /// The node speaks TLS, and its URL does not begin with `rediss://`.
     Required,
-}
-
-impl CertificateError {
-    /// Whether time does not cure it.
-    pub(super) fn is_permanent(self) -> bool {
-        self != CertificateError::NotYetValid
-    }
+    /// No root that this client trusts has issued the node's certificate. One of the same name does not count.
+    UnknownIssuer,
+    /// The node's certificate is for other names or addresses than the host of the URL or its `server_name`.
+    WrongName,
 }
 
 impl TlsError {
-    /// Whether time does not cure it: not where the node says that something failed inside of it.
+    /// Whether it lasts until the node or the client is changed. A certificate that is not valid yet becomes valid, and
+    /// what failed inside the node may pass.
     pub(super) fn is_permanent(self) -> bool {
         match self {
             TlsError::Alert(number) => alert(number).is_some_and(|(_, is_permanent)| is_permanent),
-            TlsError::ClientCertificateRequired | TlsError::Incompatible | TlsError::Required => true,
-            TlsError::Misbehaved => false,
+            TlsError::CertificateNotYetValid | TlsError::Misbehaved => false,
+            _ => true,
         }
+    }
+
+    /// Whether the node's certificate is not accepted. Nothing was sent to the node then.
+    pub(super) fn is_about_certificate(self) -> bool {
+        matches!(
+            self,
+            TlsError::BadCertificate
+                | TlsError::CertificateExpired
+                | TlsError::CertificateNotYetValid
+                | TlsError::CertificateVersion1
+                | TlsError::UnknownIssuer
+                | TlsError::WrongName
+        )
     }
 }
 
@@ -78,19 +76,6 @@ fn alert(number: u8) -> Option<(&'static str, bool)> {
     })
 }
 
-impl fmt::Display for CertificateError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            CertificateError::Expired => "expired",
-            CertificateError::NotYetValid => "not valid yet; or the clock of this machine is wrong",
-            CertificateError::Other => "damaged, revoked, or of a kind that is not supported",
-            CertificateError::UnknownIssuer => "unknown issuer",
-            CertificateError::Version1 => "X.509 version 1; issue one of version 3 with a SAN",
-            CertificateError::WrongName => "issued for another name or address",
-        })
-    }
-}
-
 impl fmt::Display for TlsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -98,15 +83,20 @@ impl fmt::Display for TlsError {
                 Some((text, _)) => write!(f, "{text} (alert {number})"),
                 None => write!(f, "alert {number} of the server"),
             },
+            TlsError::BadCertificate => f.write_str("damaged, revoked, or of a kind that is not supported"),
+            TlsError::CertificateExpired => f.write_str("expired"),
+            TlsError::CertificateNotYetValid => f.write_str("not valid yet; or the clock of this machine is wrong"),
+            TlsError::CertificateVersion1 => f.write_str("X.509 version 1; issue one of version 3 with a SAN"),
             TlsError::ClientCertificateRequired => f.write_str("the server requires a client certificate"),
             TlsError::Incompatible => f.write_str("no version or cipher in common with the server"),
             TlsError::Misbehaved => f.write_str("the server violates the protocol"),
             TlsError::Required => f.write_str("the port speaks TLS only, and the URL does not say rediss://"),
+            TlsError::UnknownIssuer => f.write_str("unknown issuer"),
+            TlsError::WrongName => f.write_str("issued for another name or address"),
         }
     }
 }
 
-impl std::error::Error for CertificateError {}
 impl std::error::Error for TlsError {}
 
 #[cfg(test)]
@@ -115,17 +105,20 @@ mod tests {
 
     #[test]
     fn time_cures_what_is_not_valid_yet_and_what_failed_inside_the_server() {
-        use CertificateError::*;
-        let permanent = [Expired, Other, UnknownIssuer, Version1, WrongName];
-        assert!(permanent.into_iter().all(CertificateError::is_permanent) && !NotYetValid.is_permanent());
         for (error, is_permanent) in [
             (TlsError::Alert(48), true),
             (TlsError::Alert(80), false),
             (TlsError::Alert(20), false),
+            (TlsError::BadCertificate, true),
+            (TlsError::CertificateExpired, true),
+            (TlsError::CertificateNotYetValid, false),
+            (TlsError::CertificateVersion1, true),
             (TlsError::ClientCertificateRequired, true),
             (TlsError::Incompatible, true),
             (TlsError::Misbehaved, false),
             (TlsError::Required, true),
+            (TlsError::UnknownIssuer, true),
+            (TlsError::WrongName, true),
         ] {
             assert_eq!(error.is_permanent(), is_permanent, "{error}");
         }

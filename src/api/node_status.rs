@@ -1,12 +1,11 @@
 //! What a client knows of its nodes at present, for operators and health checks.
 
-use crate::algorithm::fault::{Cause, Fault, Phase};
+use crate::algorithm::fault::{Cause, Fault};
 use crate::algorithm::incarnation::mismatch::Mismatch;
 use crate::algorithm::incarnation::summary::NodeNote;
 use crate::algorithm::time::Human;
 use crate::engine::nodes::status::{NodeStateSnapshot, NodeStatusSnapshot};
 use crate::events::error::{Explained, NodeFault};
-use crate::protocol::server_info::Role;
 use std::fmt;
 use std::time::Duration;
 
@@ -88,7 +87,7 @@ impl NodeStatus {
 
     /// For how long its votes have counted, for programs that have just started, too, by [`note`](NodeStatus::note).
     /// None if they do not count, or if they count for another reason: it tells nothing, it is declared
-    /// [`durable`](crate::Node::durable), or [`RestartPolicy::Off`](crate::RestartPolicy::Off) is set.
+    /// [`durable`](crate::Builder::durable), or [`RestartPolicy::Off`](crate::RestartPolicy::Off) is set.
     pub fn counted_for(&self) -> Option<Duration> {
         self.snapshot.counted_for.filter(|_| self.snapshot.state == NodeStateSnapshot::Voting)
     }
@@ -105,8 +104,8 @@ impl NodeStatus {
         self.snapshot.is_connected
     }
 
-    /// Whether it is declared [`durable`](crate::Node::durable) and has not contradicted that: a node whose `INFO` says
-    /// `aof_enabled:0` is not durable.
+    /// Whether it is declared [`durable`](crate::Builder::durable) and has not contradicted that: a node whose `INFO`
+    /// contains `aof_enabled:0` is not durable.
     pub fn is_durable(&self) -> bool {
         self.is_declared_durable && !self.appends_nothing()
     }
@@ -137,9 +136,9 @@ impl NodeStatus {
         self.snapshot.server_info.run_id().map(|id| id.to_string())
     }
 
-    /// Whether it is a master, as it should be; none when it was not met yet or withholds it.
-    pub fn role(&self) -> Option<Role> {
-        self.snapshot.server_info.role()
+    /// Whether it was a master, as it should be, when it was last asked. None if it was not asked yet or withholds it.
+    pub fn is_master(&self) -> Option<bool> {
+        self.snapshot.server_info.is_master()
     }
 
     /// By what policy it evicts keys when its memory is full, if it may: `maxmemory` is set, and `maxmemory-policy` is
@@ -162,8 +161,8 @@ impl NodeStatus {
     /// # let redlock = quorumlock::Redlock::builder().node(node.url()).build()?;
     /// let _ = redlock.mutex("orders/42").lock()?.unlock()?;
     /// let latency = redlock.nodes()?[0].latency();
-    /// assert_eq!(latency.count(), 2);
-    /// assert!(latency.p50() <= latency.p99() && latency.p99() <= latency.max());
+    /// assert_eq!(latency.count, 2);
+    /// assert!(latency.p50 <= latency.p99 && latency.p99 <= latency.max);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn latency(&self) -> Latency {
@@ -172,76 +171,27 @@ impl NodeStatus {
         Latency { count: times.count(), p50, p99, max: times.longest() }
     }
 
-    /// How often it has cost a call its vote since the client was built, by phase and cause, in the order in which they
-    /// first occurred. A node that is down counts once for each attempt, extension or release that could not count on
-    /// it.
-    pub fn faults(&self) -> Vec<FaultCount> {
-        let count = |(phase, cause, count)| FaultCount {
-            fault: NodeFault::new(self.address.clone(), Fault::new(phase, cause)),
-            count,
-        };
-        self.snapshot.fault_counts.iter().map(count).collect()
+    /// Each fault that has cost a call its vote, and how often, since the client was built, in the order in which they
+    /// first occurred. Faults of one phase and cause are counted together. A node that is down counts once for each
+    /// attempt, extension or release that could not count on it.
+    pub fn faults(&self) -> Vec<(NodeFault, u64)> {
+        let fault = |phase, cause| NodeFault::new(self.address.clone(), Fault::new(phase, cause));
+        self.snapshot.fault_counts.iter().map(|(phase, cause, count)| (fault(phase, cause), count)).collect()
     }
 }
 
-/// How long a node took to reply: from [`NodeStatus::latency`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How long a node took to reply: from [`NodeStatus::latency`]. All zero without a reply.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Latency {
-    count: u64,
-    p50: Duration,
-    p99: Duration,
-    max: Duration,
-}
-
-impl Latency {
     /// How many replies were counted.
-    pub fn count(&self) -> u64 {
-        self.count
-    }
-
-    /// The time that half of them did not exceed: never too small, and at most a quarter too large. Zero without any.
-    pub fn p50(&self) -> Duration {
-        self.p50
-    }
-
-    /// The time that 99 % of them did not exceed: never too small, and at most a quarter too large. Zero without any.
-    pub fn p99(&self) -> Duration {
-        self.p99
-    }
-
-    /// The longest. Zero without any.
-    pub fn max(&self) -> Duration {
-        self.max
-    }
-}
-
-/// How often a node has failed in one way: from [`NodeStatus::faults`].
-#[derive(Clone, Debug)]
-pub struct FaultCount {
-    fault: NodeFault,
-    count: u64,
-}
-
-impl FaultCount {
-    /// How far the node had come.
-    pub fn phase(&self) -> Phase {
-        self.fault.phase()
-    }
-
-    /// What went wrong there.
-    pub fn cause(&self) -> Cause {
-        self.fault.cause()
-    }
-
-    /// How often.
-    pub fn count(&self) -> u64 {
-        self.count
-    }
-
-    /// Both together with the node's address, in words.
-    pub fn fault(&self) -> &NodeFault {
-        &self.fault
-    }
+    pub count: u64,
+    /// The time that half of the replies did not exceed: never too small, and at most a quarter too large.
+    pub p50: Duration,
+    /// The time that 99 % of the replies did not exceed: never too small, and at most a quarter too large.
+    pub p99: Duration,
+    /// The longest.
+    pub max: Duration,
 }
 
 /// One line: the address, what it is, for how long the client has known that, and why.
@@ -301,7 +251,7 @@ impl fmt::Debug for NodeStatus {
             .field("is_durable", &self.is_durable())
             .field("server", &self.server())
             .field("run_id", &self.run_id())
-            .field("role", &self.role())
+            .field("is_master", &self.is_master())
             .field("eviction", &self.eviction())
             .field("last_fault", &self.last_fault())
             .field("latency", &self.latency())

@@ -9,7 +9,7 @@ use std::{fmt, fs};
 /// certificate of the client's own for servers that require one. Given to [`Builder::tls`](crate::Builder::tls).
 ///
 /// Certificates are always checked: the chain, the time, and that they are for the host name or IP address of the URL
-/// or of [`Node::server_name`](crate::Node::server_name). Nothing switches that off. The [page about
+/// or of its parameter [`server_name`](crate::Builder::node). Nothing switches that off. The [page about
 /// TLS](crate::docs::tls) says how to issue certificates and set servers up.
 ///
 /// Without roots, those of the system are used if the feature `tls-native-roots` is on; otherwise building the client
@@ -30,8 +30,6 @@ pub struct Tls {
     /// The client's, with its chain.
     certificate: Option<From>,
     key: Option<From>,
-    /// What the certificates of nodes must be for, if neither the hosts of their URLs nor what a node says.
-    server_name: Option<String>,
 }
 
 /// Where something in PEM comes from.
@@ -87,17 +85,6 @@ impl Tls {
     pub(crate) fn key_file(mut self, path: PathBuf) -> Tls {
         self.key = Some(From::File(path));
         self
-    }
-
-    /// What [`Node::server_name`](crate::Node::server_name) is where a node has none.
-    pub(crate) fn default_server_name(mut self, name: String) -> Tls {
-        self.server_name = Some(name);
-        self
-    }
-
-    /// See [`default_server_name`](Tls::default_server_name).
-    pub(crate) fn server_name(&self) -> Option<&String> {
-        self.server_name.as_ref()
     }
 
     /// Whether there is a certificate without a key, or a key without a certificate.

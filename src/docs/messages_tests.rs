@@ -5,7 +5,7 @@ use crate::algorithm::detail::Detail;
 use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::node::NodeId;
 use crate::algorithm::protocol_error::ProtocolError;
-use crate::algorithm::tls_error::{CertificateError, TlsError};
+use crate::algorithm::tls_error::TlsError;
 use crate::engine::nodes::status::{NodeStateSnapshot, NodeStatusSnapshot};
 use crate::events::error::{Error, NodeFault};
 use crate::ffi::event_tests;
@@ -28,10 +28,8 @@ fn node_faults() -> Vec<(Fault, &'static str)> {
     let server = |word| (fault(Reply, Cause::Server(word)), "Check the server; the word is that of its error reply");
     let timed_out = |phase| fault(phase, Cause::TimedOut).with(TIMEOUT);
     let auth = |detail| fault(Handshake, Cause::Auth).with(detail);
-    let certificate = |error, remedy| (fault(Handshake, Cause::Certificate(error)), remedy);
     let tls = |error, remedy| (fault(Handshake, Cause::Tls(error)), remedy);
-    let protocol =
-        |error| (fault(Reply, Cause::Protocol(error)), "Check which program answers there: it violates RESP2");
+    let protocol = |error| (Fault::protocol(Reply, error), "Check which program answers there: it violates RESP2");
     vec![
         (timed_out(Resolve), "Check the DNS"),
         (timed_out(Connect), "Check the node, the network and firewalls; raise `node_timeout` for a far node"),
@@ -53,7 +51,7 @@ fn node_faults() -> Vec<(Fault, &'static str)> {
         ),
         (fault(Connect, Cause::System(24)), "By the error number; here, raise the limit of open files (`ulimit -n`)"),
         (
-            fault(Handshake, Cause::Protocol(ProtocolError::UnknownType)),
+            Fault::protocol(Handshake, ProtocolError::UnknownType),
             "Name a Redis or Valkey server, and a port without TLS",
         ),
         protocol(ProtocolError::ArrayTooLong),
@@ -66,15 +64,12 @@ fn node_faults() -> Vec<(Fault, &'static str)> {
         protocol(ProtocolError::UnexpectedReply),
         protocol(ProtocolError::UnknownType),
         protocol(ProtocolError::Unrequested),
-        certificate(
-            CertificateError::UnknownIssuer,
-            "Name the root that has issued it by `Tls::roots_file`: [page about TLS]",
-        ),
-        certificate(CertificateError::WrongName, "Issue one with a SAN for the URL's host, or set `Node::server_name`"),
-        certificate(CertificateError::Expired, "Issue a new one, and let the server read it"),
-        certificate(CertificateError::NotYetValid, "Check the clocks of this machine and of the one that issued it"),
-        certificate(CertificateError::Version1, "Issue one with `-extfile`: [page about TLS]"),
-        certificate(CertificateError::Other, "Check it by `openssl verify` and `openssl x509 -text`"),
+        tls(TlsError::UnknownIssuer, "Name the root that has issued it by `Tls::roots_file`: [page about TLS]"),
+        tls(TlsError::WrongName, "Issue one with a SAN for the URL's host, or add `?server_name=`"),
+        tls(TlsError::CertificateExpired, "Issue a new one, and let the server read it"),
+        tls(TlsError::CertificateNotYetValid, "Check the clocks of this machine and of the one that issued it"),
+        tls(TlsError::CertificateVersion1, "Issue one with `-extfile`: [page about TLS]"),
+        tls(TlsError::BadCertificate, "Check it by `openssl verify` and `openssl x509 -text`"),
         (fault(Handshake, Cause::NotTls), "Name the port of TLS (`tls-port`), or write `redis://`"),
         tls(TlsError::ClientCertificateRequired, "Give one by `Tls::identity_file`, or set `tls-auth-clients no`"),
         tls(TlsError::Alert(48), "Let the server trust the issuer of the client certificate: `tls-ca-cert-file`"),
@@ -125,7 +120,7 @@ fn node_faults() -> Vec<(Fault, &'static str)> {
         (fault(Handshake, Cause::NotMaster), "Name a master: this is a replica, or became one"),
         (fault(Reply, Cause::ReadOnly), "Name a master: this is a replica, or became one"),
         (fault(Handshake, Cause::ClusterMode), "Name an independent master"),
-        (fault(Handshake, Cause::Duplicate(NodeId::new(0))), "Two URLs lead to one server: name another server"),
+        (fault(Handshake, Cause::Duplicate(0)), "Two URLs lead to one server: name another server"),
         (
             fault(Reply, Cause::Quarantined).with(Detail::Left(Duration::from_millis(58_300))),
             "Wait for at most `max_ttl`, or declare the node durable if it is: [operations page], restarted nodes",
@@ -395,7 +390,7 @@ fn every_cause_is_on_the_page() {
         Cause::NoScripts => 9,
         Cause::NotMaster => 10,
         Cause::OutOfMemory => 11,
-        Cause::Protocol(_) => 12,
+        Cause::Protocol => 12,
         Cause::Quarantined => 13,
         Cause::ReadOnly => 14,
         Cause::Refused => 15,
@@ -407,12 +402,11 @@ fn every_cause_is_on_the_page() {
         Cause::Unreachable => 21,
         Cause::FenceAhead => 22,
         Cause::NoExpiry => 23,
-        Cause::Certificate(_) => 24,
-        Cause::NotTls => 25,
-        Cause::Tls(_) => 26,
+        Cause::NotTls => 24,
+        Cause::Tls(_) => 25,
     };
     let mut shown: Vec<u8> = node_faults().iter().map(|(fault, _)| number(fault.cause)).collect();
     shown.sort_unstable();
     shown.dedup();
-    assert_eq!(shown, (0..27).collect::<Vec<u8>>());
+    assert_eq!(shown, (0..26).collect::<Vec<u8>>());
 }

@@ -111,7 +111,7 @@ impl Scene {
         let mut request = format!("*{}\r\n", words.len());
         words.iter().for_each(|word| request += &format!("${}\r\n{word}\r\n", word.len()));
         let ask = |node: &EmbeddedNode| {
-            let mut stream = TcpStream::connect(node.address()).unwrap();
+            let mut stream = TcpStream::connect(node.address).unwrap();
             stream.write_all(request.as_bytes()).unwrap();
             let mut answer = [0; 64];
             let length = stream.read(&mut answer).unwrap();

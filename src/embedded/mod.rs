@@ -19,7 +19,7 @@
 //!
 //! # fn main() -> std::io::Result<()> {
 //! let node = EmbeddedNode::start()?;
-//! let mut client = std::net::TcpStream::connect(node.address())?;
+//! let mut client = std::net::TcpStream::connect(node.url().trim_start_matches("redis://"))?;
 //! client.write_all(b"*1\r\n$4\r\nPING\r\n")?;
 //! let mut reply = [0; 7];
 //! client.read_exact(&mut reply)?;
@@ -95,32 +95,15 @@ impl EmbeddedNode {
         EmbeddedNode::builder().start()
     }
 
-    /// Starts a node that listens by TLS, with a certificate for 127.0.0.1 and `localhost` and a CA of its own. Its URL
-    /// begins with `rediss://`, and clients trust it by its [`root_pem`](Self::root_pem). It asks for no client
-    /// certificate.
-    ///
-    /// ```
-    /// use quorumlock::{Redlock, Tls, embedded::EmbeddedNode};
-    ///
-    /// let nodes = [EmbeddedNode::start_tls()?, EmbeddedNode::start_tls()?, EmbeddedNode::start_tls()?];
-    /// let tls = nodes.iter().fold(Tls::new(), |tls, node| tls.roots_pem(node.root_pem().unwrap()));
-    /// let redlock = Redlock::builder().nodes(nodes.iter().map(EmbeddedNode::url)).tls(tls).build()?;
-    /// let guard = redlock.mutex("orders/42").lock()?;
-    /// # drop(guard);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`start`](Self::start).
-    #[cfg(feature = "embedded-tls")]
-    #[cfg_attr(docsrs, doc(cfg(feature = "embedded-tls")))]
-    pub fn start_tls() -> io::Result<EmbeddedNode> {
-        EmbeddedNode::builder().tls()?.start()
-    }
-
-    /// A node with a password, or one that pretends to be another server.
+    /// Starts to set up a node with a password or TLS, or one that pretends to be another server.
     pub fn builder() -> NodeBuilder {
-        NodeBuilder { kind: ServerKind::default(), password: None, scripts: true, protection: Protection::None }
+        NodeBuilder {
+            kind: ServerKind::default(),
+            password: None,
+            scripts: true,
+            #[cfg(feature = "embedded-tls")]
+            has_tls: false,
+        }
     }
 
     /// The certificate of the CA that has issued the node's, in PEM; none of a node without TLS.
@@ -142,11 +125,6 @@ impl EmbeddedNode {
             Protection::Tls(_) => "rediss",
         };
         format!("{scheme}://{}", self.address)
-    }
-
-    /// The address that it listens on.
-    pub fn address(&self) -> SocketAddr {
-        self.address
     }
 
     /// Stops it in its tracks, like SIGSTOP: the kernel goes on to accept connections and bytes for it, and nothing is
@@ -242,8 +220,9 @@ impl fmt::Debug for EmbeddedNode {
 pub struct NodeBuilder {
     kind: ServerKind,
     password: Option<String>,
-    protection: Protection,
     scripts: bool,
+    #[cfg(feature = "embedded-tls")]
+    has_tls: bool,
 }
 
 impl NodeBuilder {
@@ -265,15 +244,25 @@ impl NodeBuilder {
         self
     }
 
-    /// Makes the node listen by TLS, as [`EmbeddedNode::start_tls`] does. Each use makes another CA.
+    /// Listens by TLS, with a certificate for 127.0.0.1 and `localhost` and a CA of its own. The node's URL begins with
+    /// `rediss://`, and clients trust it by its [`root_pem`](EmbeddedNode::root_pem). It requires no client
+    /// certificate.
     ///
-    /// # Errors
-    /// There are no random bytes.
+    /// ```
+    /// use quorumlock::{Redlock, Tls, embedded::EmbeddedNode};
+    ///
+    /// let nodes = [EmbeddedNode::builder().tls().start()?, EmbeddedNode::builder().tls().start()?];
+    /// let tls = nodes.iter().fold(Tls::new(), |tls, node| tls.roots_pem(node.root_pem().unwrap()));
+    /// let redlock = Redlock::builder().nodes(nodes.iter().map(EmbeddedNode::url)).tls(tls).build()?;
+    /// let guard = redlock.mutex("orders/42").lock()?;
+    /// # drop(guard);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[cfg(feature = "embedded-tls")]
     #[cfg_attr(docsrs, doc(cfg(feature = "embedded-tls")))]
-    pub fn tls(mut self) -> io::Result<NodeBuilder> {
-        self.protection = Protection::Tls(certificate::Identity::make()?);
-        Ok(self)
+    pub fn tls(mut self) -> NodeBuilder {
+        self.has_tls = true;
+        self
     }
 
     /// Starts the node on a free port of 127.0.0.1.
@@ -281,6 +270,7 @@ impl NodeBuilder {
     /// # Errors
     /// The system has no port, descriptor, thread or random bytes to give.
     pub fn start(self) -> io::Result<EmbeddedNode> {
+        let protection = self.protection()?;
         let clock = NodeClock::start();
         let mut store = Store::new(self.kind, fresh_run_id()?, clock.now());
         store.set_password(self.password);
@@ -295,13 +285,21 @@ impl NodeBuilder {
             hung: false,
             listening: Listening::Yes(listener),
             port: address.port(),
-            protection: self.protection.clone(),
+            protection: protection.clone(),
             requests: orders,
             shared: Arc::clone(&shared),
             waker: Arc::clone(&waker),
         };
         let thread = thread::Builder::new().name(format!("embedded-{}", address.port())).spawn(move || server.run())?;
-        Ok(EmbeddedNode { address, protection: self.protection, requests, shared, thread: Some(thread), waker })
+        Ok(EmbeddedNode { address, protection, requests, shared, thread: Some(thread), waker })
+    }
+
+    fn protection(&self) -> io::Result<Protection> {
+        #[cfg(feature = "embedded-tls")]
+        if self.has_tls {
+            return Ok(Protection::Tls(certificate::Identity::make()?));
+        }
+        Ok(Protection::None)
     }
 }
 

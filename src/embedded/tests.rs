@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const SILENCE: Duration = Duration::from_millis(60);
 
 fn connect(node: &EmbeddedNode) -> TcpStream {
-    let client = TcpStream::connect(node.address()).unwrap();
+    let client = TcpStream::connect(node.address).unwrap();
     client.set_read_timeout(Some(PATIENCE)).unwrap();
     client
 }
@@ -61,7 +61,7 @@ fn eventually(mut condition: impl FnMut() -> bool) {
 #[test]
 fn a_lock_is_taken_seen_and_released() {
     let node = EmbeddedNode::start().unwrap();
-    assert_eq!(node.url(), format!("redis://127.0.0.1:{}", node.address().port()));
+    assert_eq!(node.url(), format!("redis://127.0.0.1:{}", node.address.port()));
     let (mut one, mut two) = (connect(&node), connect(&node));
     ask(&mut one, &["SET", "orders:42", "token", "NX", "PX", "60000"], "+OK\r\n");
     ask(&mut two, &["SET", "orders:42", "other", "NX", "PX", "60000"], "$-1\r\n");
@@ -204,7 +204,7 @@ fn a_killed_node_refuses_and_comes_back_empty_and_renamed() {
         node.resume();
         assert_eq!(read_to_close(&mut client), "");
         assert_eq!((node.connections(), node.keys()), (0, vec![]));
-        assert_eq!(TcpStream::connect(node.address()).unwrap_err().kind(), ErrorKind::ConnectionRefused);
+        assert_eq!(TcpStream::connect(node.address).unwrap_err().kind(), ErrorKind::ConnectionRefused);
         node.revive().unwrap();
         node.revive().unwrap();
         let mut client = connect(&node);
@@ -226,7 +226,7 @@ fn conditions_and_flavours_reach_the_wire() {
 fn dropping_leaves_nothing_behind() {
     for prepare in [|_: &EmbeddedNode| {}, EmbeddedNode::hang, EmbeddedNode::kill] {
         let node = EmbeddedNode::start().unwrap();
-        let address = node.address();
+        let address = node.address;
         let client = TcpStream::connect(address).ok();
         prepare(&node);
         let shared = Arc::downgrade(&node.shared);

@@ -131,7 +131,7 @@ impl Subscriber {
                     }
                     Ok(Some(event)) => on_event(event),
                     Err(error) => {
-                        self.fail(Fault::new(Phase::Reply, Cause::Protocol(error)), now);
+                        self.fail(Fault::protocol(Phase::Reply, error), now);
                         break;
                     }
                 }

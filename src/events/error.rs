@@ -11,8 +11,8 @@ use std::borrow::Cow;
 use std::time::Duration;
 use std::{fmt, io};
 
-/// The result of each call that can fail.
-pub type Result<T> = std::result::Result<T, Error>;
+/// The result of each call that can fail. With a second parameter it is the `Result` of the standard library.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why an operation failed.
 ///
@@ -289,9 +289,10 @@ impl fmt::Display for Explained {
             (Cause::NoPermission, _, Detail::Key(command)) => {
                 return write!(f, "the user may not use this key ({command})");
             }
-            (Cause::Protocol(error), Phase::Handshake, _) => {
+            (Cause::Protocol, Phase::Handshake, Detail::Protocol(error)) => {
                 return write!(f, "{error} in the handshake; perhaps no Redis server, or a TLS port");
             }
+            (Cause::Protocol, _, Detail::Protocol(error)) => return write!(f, "protocol error: {error}"),
             (Cause::Quarantined, _, Detail::Left(left)) => {
                 return write!(f, "may have forgotten locks, does not vote for another {}", Human(left));
             }

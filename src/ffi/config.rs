@@ -9,7 +9,7 @@ use super::handle::{Borrowed, Output, Returned, new_handle};
 use super::observer::{CallbackObserver, ObserverFn};
 use super::text::Bytes;
 use super::userdata::{ReleaseFn, Userdata};
-use crate::{Builder, Label, Node, Redlock, RestartPolicy};
+use crate::{Builder, Redlock, RestartPolicy, host_label};
 use std::ffi::{c_int, c_void};
 use std::ptr::null;
 use std::time::Duration;
@@ -21,8 +21,14 @@ pub(super) struct ConfigHandle(ForkSafeMutex<Settings>);
 #[derive(Clone)]
 pub(super) struct Settings {
     builder: Builder,
-    /// Apart from the builder, so that more can be said of the last one.
-    pub(super) nodes: Vec<Node>,
+    /// The URLs of nodes. Apart from the builder, so that the last one can be changed.
+    pub(super) nodes: Vec<String>,
+}
+
+/// The URL with one more parameter.
+pub(super) fn with_parameter(url: &str, parameter: &str) -> String {
+    let separator = if url.contains('?') { '&' } else { '?' };
+    format!("{url}{separator}{parameter}")
 }
 
 impl Settings {
@@ -67,9 +73,9 @@ impl ConfigHandle {
         })
     }
 
-    fn add_node(&self, node: impl Into<Node>) -> Result<Code> {
+    fn add_node(&self, url: String) -> Result<Code> {
         self.try_change(|settings| {
-            settings.nodes.push(node.into());
+            settings.nodes.push(url);
             Ok(())
         })
     }
@@ -109,7 +115,7 @@ extern "C" fn quorumlock_config_add_node(config: Borrowed<ConfigHandle>, url: By
     call(|| {
         let config = config.required("config")?;
         let url = url.text(url_length, "url")?;
-        config.add_node(url)
+        config.add_node(url.to_owned())
     })
 }
 
@@ -122,7 +128,7 @@ extern "C" fn quorumlock_config_add_durable_node(
     call(|| {
         let config = config.required("config")?;
         let url = url.text(url_length, "url")?;
-        config.add_node(Node::new(url).durable(true))
+        config.add_node(with_parameter(url, "durable=true"))
     })
 }
 
@@ -150,7 +156,7 @@ extern "C" fn quorumlock_config_set_label(config: Borrowed<ConfigHandle>, label:
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_config_set_label_here(config: Borrowed<ConfigHandle>) -> Code {
-    change(&config, |builder| builder.label(Label::here()))
+    change(&config, |builder| builder.label(host_label()))
 }
 
 #[unsafe(no_mangle)]

@@ -2,7 +2,7 @@
 
 use super::code::Code;
 use super::failure::Failure;
-use crate::{Cause, CertificateError, NodeFault, TlsError};
+use crate::{Cause, NodeFault, TlsError};
 use std::borrow::Cow;
 
 /// `quorumlock_error`.
@@ -114,11 +114,10 @@ impl FaultObject {
         let cause = match self.fault.cause() {
             Cause::Auth => CauseNumber::Auth,
             Cause::Backlog => CauseNumber::Backlog,
-            Cause::Certificate(error) => return (CauseNumber::Certificate, Some(certificate_number(error) as i64)),
             Cause::Closed => CauseNumber::Closed,
             Cause::ClusterMode => CauseNumber::ClusterMode,
             Cause::Database => CauseNumber::Database,
-            Cause::Duplicate(node) => return (CauseNumber::Duplicate, i64::try_from(node.index()).ok()),
+            Cause::Duplicate(node) => return (CauseNumber::Duplicate, i64::try_from(node).ok()),
             Cause::FenceAhead => CauseNumber::FenceAhead,
             Cause::UnexpectedValue => CauseNumber::UnexpectedValue,
             Cause::Loading => CauseNumber::Loading,
@@ -128,16 +127,14 @@ impl FaultObject {
             Cause::NotMaster => CauseNumber::NotMaster,
             Cause::NotTls => CauseNumber::NotTls,
             Cause::OutOfMemory => CauseNumber::OutOfMemory,
-            Cause::Protocol(_) => CauseNumber::Protocol,
+            Cause::Protocol => CauseNumber::Protocol,
             Cause::Quarantined => CauseNumber::Quarantined,
             Cause::ReadOnly => CauseNumber::ReadOnly,
             Cause::Refused => CauseNumber::Refused,
             Cause::Server(_) => CauseNumber::Server,
             Cause::System(number) => return (CauseNumber::System, Some(number.into())),
             Cause::TimedOut => CauseNumber::TimedOut,
-            Cause::Tls(TlsError::Alert(number)) => return (CauseNumber::Tls, Some(number.into())),
-            Cause::Tls(TlsError::ClientCertificateRequired) => return (CauseNumber::Tls, Some(CERTIFICATE_REQUIRED)),
-            Cause::Tls(_) => CauseNumber::Tls,
+            Cause::Tls(error) => return tls_cause(error),
             Cause::TooManyClients => CauseNumber::TooManyClients,
             Cause::UnknownHost => CauseNumber::UnknownHost,
             Cause::Unreachable => CauseNumber::Unreachable,
@@ -146,14 +143,19 @@ impl FaultObject {
     }
 }
 
-fn certificate_number(error: CertificateError) -> CertificateNumber {
+/// In C, a certificate that is not accepted is a cause of its own.
+fn tls_cause(error: TlsError) -> (CauseNumber, Option<i64>) {
+    let certificate = |number: CertificateNumber| (CauseNumber::Certificate, Some(number as i64));
     match error {
-        CertificateError::Expired => CertificateNumber::Expired,
-        CertificateError::NotYetValid => CertificateNumber::NotYetValid,
-        CertificateError::Other => CertificateNumber::Other,
-        CertificateError::UnknownIssuer => CertificateNumber::UnknownIssuer,
-        CertificateError::Version1 => CertificateNumber::Version1,
-        CertificateError::WrongName => CertificateNumber::WrongName,
+        TlsError::Alert(number) => (CauseNumber::Tls, Some(number.into())),
+        TlsError::BadCertificate => certificate(CertificateNumber::Other),
+        TlsError::CertificateExpired => certificate(CertificateNumber::Expired),
+        TlsError::CertificateNotYetValid => certificate(CertificateNumber::NotYetValid),
+        TlsError::CertificateVersion1 => certificate(CertificateNumber::Version1),
+        TlsError::ClientCertificateRequired => (CauseNumber::Tls, Some(CERTIFICATE_REQUIRED)),
+        TlsError::Incompatible | TlsError::Misbehaved | TlsError::Required => (CauseNumber::Tls, None),
+        TlsError::UnknownIssuer => certificate(CertificateNumber::UnknownIssuer),
+        TlsError::WrongName => certificate(CertificateNumber::WrongName),
     }
 }
 

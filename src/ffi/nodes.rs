@@ -49,7 +49,7 @@ impl NodeEntry {
     fn new(status: NodeStatus) -> NodeEntry {
         let (message, server) = (status.to_string(), status.server().unwrap_or_default());
         let (run_id, last_fault) = (status.run_id().unwrap_or_default(), status.last_fault());
-        let faults = status.faults().iter().map(|count| (FaultObject::new(count.fault()), count.count())).collect();
+        let faults = status.faults().iter().map(|(fault, count)| (FaultObject::new(fault), *count)).collect();
         let last_fault = last_fault.as_ref().map(FaultObject::new);
         NodeEntry { status, message, server, run_id, last_fault, faults }
     }
@@ -72,10 +72,10 @@ impl NodeEntry {
     }
 
     fn role(&self) -> RoleNumber {
-        match self.status.role() {
+        match self.status.is_master() {
             None => RoleNumber::Unknown,
-            Some(crate::Role::Master) => RoleNumber::Master,
-            Some(crate::Role::Replica) => RoleNumber::Replica,
+            Some(true) => RoleNumber::Master,
+            Some(false) => RoleNumber::Replica,
         }
     }
 }
@@ -204,22 +204,22 @@ extern "C" fn quorumlock_nodes_last_fault(nodes: Borrowed<NodeList>, index: usiz
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_nodes_latency_count(nodes: Borrowed<NodeList>, index: usize) -> u64 {
-    of(&nodes, index, 0, |node| node.status.latency().count())
+    of(&nodes, index, 0, |node| node.status.latency().count)
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_nodes_latency_p50_us(nodes: Borrowed<NodeList>, index: usize) -> u64 {
-    of(&nodes, index, 0, |node| micros(node.status.latency().p50()))
+    of(&nodes, index, 0, |node| micros(node.status.latency().p50))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_nodes_latency_p99_us(nodes: Borrowed<NodeList>, index: usize) -> u64 {
-    of(&nodes, index, 0, |node| micros(node.status.latency().p99()))
+    of(&nodes, index, 0, |node| micros(node.status.latency().p99))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_nodes_latency_max_us(nodes: Borrowed<NodeList>, index: usize) -> u64 {
-    of(&nodes, index, 0, |node| micros(node.status.latency().max()))
+    of(&nodes, index, 0, |node| micros(node.status.latency().max))
 }
 
 #[unsafe(no_mangle)]

@@ -3,6 +3,8 @@
 use super::boundary::call;
 use super::code::Code;
 use super::config::ConfigHandle;
+#[cfg(feature = "tls")]
+use super::config::with_parameter;
 use super::failure::{Failure, Result};
 use super::handle::Borrowed;
 use super::text::Bytes;
@@ -28,8 +30,8 @@ fn apply(config: &ConfigHandle, setting: Setting<'_>) -> Result<Code> {
         Setting::RootsPem(pem) => change(&|tls| tls.roots_pem(pem)),
         Setting::ServerName(name) => config.try_change(|settings| {
             let no_node = || Failure::new(Code::InvalidArgument, "no node was added before its server name");
-            let node = settings.nodes.pop().ok_or_else(no_node)?;
-            settings.nodes.push(node.server_name(name));
+            let url = settings.nodes.last_mut().ok_or_else(no_node)?;
+            *url = with_parameter(url, &format!("server_name={name}"));
             Ok(())
         }),
     }

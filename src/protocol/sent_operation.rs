@@ -151,7 +151,7 @@ impl HandshakeState {
     /// The node that votes for the server, if this is another URL of it.
     pub fn voter(&self) -> Option<NodeId> {
         match self {
-            HandshakeState::Rejected(Fault { cause: Cause::Duplicate(voter), .. }) => Some(*voter),
+            HandshakeState::Rejected(Fault { cause: Cause::Duplicate(voter), .. }) => Some(NodeId::new(*voter)),
             _ => None,
         }
     }

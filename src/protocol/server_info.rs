@@ -9,7 +9,6 @@ use crate::algorithm::fault::Cause;
 use crate::algorithm::incarnation::{Incarnation, Seen};
 use crate::algorithm::quarantine::ServerProcess;
 use crate::algorithm::run_id::{ReplicationIds, RunId};
-use std::fmt;
 use std::time::Duration;
 
 /// What a node has said about itself on one connection.
@@ -21,7 +20,7 @@ pub struct ServerInfo {
     server: Option<String>,
     /// Why a server in its mode may not vote.
     mode_objection: Option<Cause>,
-    role: Option<Role>,
+    is_master: Option<bool>,
     replication_id: Option<[u8; 40]>,
     former_replication_id: Option<[u8; 40]>,
     memory_limit: u64,
@@ -30,25 +29,6 @@ pub struct ServerInfo {
     loading: bool,
     /// What it remembers of itself.
     pub look: NodeLook,
-}
-
-/// What a server is to others. `Display` gives `master` or `replica`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Role {
-    /// It takes writes, and decides what is so.
-    Master,
-    /// It follows a master, and may not vote.
-    Replica,
-}
-
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Role::Master => "master",
-            Role::Replica => "replica",
-        })
-    }
 }
 
 /// The ways to evict keys that servers have. All of them may hit a lock: its key has a time to live.
@@ -85,7 +65,7 @@ impl ServerInfo {
                         _ => None,
                     }
                 }
-                b"role" => self.role = Some(if value == b"master" { Role::Master } else { Role::Replica }),
+                b"role" => self.is_master = Some(value == b"master"),
                 b"master_replid" => self.replication_id = value.try_into().ok(),
                 b"master_replid2" => self.former_replication_id = value.try_into().ok(),
                 b"uptime_in_seconds" => self.uptime_seconds = resp::number(value).unwrap_or(0),
@@ -127,9 +107,9 @@ impl ServerInfo {
         self.server.clone()
     }
 
-    /// Its role, unless withheld.
-    pub fn role(&self) -> Option<Role> {
-        self.role
+    /// Whether it is a master and no replica, unless withheld.
+    pub fn is_master(&self) -> Option<bool> {
+        self.is_master
     }
 
     /// The names of its data's history, unless withheld.
@@ -162,7 +142,7 @@ impl ServerInfo {
 
     /// Why such a server may not vote, if it may not (rule 7.2).
     pub fn objection(&self) -> Option<Cause> {
-        self.mode_objection.or((self.role == Some(Role::Replica)).then_some(Cause::NotMaster))
+        self.mode_objection.or((self.is_master == Some(false)).then_some(Cause::NotMaster))
     }
 }
 
@@ -281,7 +261,7 @@ mod tests {
         for (text, server) in table {
             assert_eq!(learnt(text).server().as_deref(), server, "{text}");
         }
-        assert_eq!(learnt("role:master").role(), Some(Role::Master));
-        assert_eq!((learnt("role:slave").role(), learnt("").role()), (Some(Role::Replica), None));
+        assert_eq!(learnt("role:master").is_master(), Some(true));
+        assert_eq!((learnt("role:slave").is_master(), learnt("").is_master()), (Some(false), None));
     }
 }

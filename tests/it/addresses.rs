@@ -7,7 +7,7 @@ use crate::support::preload;
 use crate::support::process::{alone_with, eventually};
 use crate::support::proxy::{Direction, Proxy};
 use crate::support::server::{Server, free_port};
-use quorumlock::{Cause, ErrorKind, NodeId, Phase, Redlock, ReleaseOutcome};
+use quorumlock::{Cause, ErrorKind, Phase, Redlock, ReleaseOutcome};
 use std::path::Path;
 use std::time::Duration;
 
@@ -29,8 +29,7 @@ fn one_server_has_one_vote_under_two_names() {
         assert!(addresses.contains(&named));
         let mutex = long_lock(&client_of(urls), "k");
         // Either is the duplicate of the other: the one whose handshake was first has the vote.
-        let duplicates =
-            [0, 1].map(|index| (addresses[index].clone(), Phase::Handshake, Cause::Duplicate(NodeId::new(1 - index))));
+        let duplicates = [0, 1].map(|index| (addresses[index].clone(), Phase::Handshake, Cause::Duplicate(1 - index)));
         let told = || {
             let attempt = mutex.try_lock();
             assert!(!matches!(attempt, Ok(Some(_))), "one server gave two votes");

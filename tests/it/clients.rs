@@ -2,6 +2,7 @@
 
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
+use quorumlock::embedded::EmbeddedNode;
 use quorumlock::kind::Kind;
 use quorumlock::{Builder, Cause, Error, Mutex, MutexGuard, Phase, Redlock};
 use std::net::TcpStream;
@@ -108,6 +109,11 @@ pub(crate) fn gone_for_good<'s>(servers: impl IntoIterator<Item = &'s Server> + 
         assert!(gone(), "{key} came back");
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// The host and port of an embedded node.
+pub(crate) fn address_of(node: &EmbeddedNode) -> String {
+    node.url().replace("redis://", "")
 }
 
 /// Each failed node's address, and how far it came and what was wrong, in words for a reader of the test.

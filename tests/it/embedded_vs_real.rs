@@ -2,6 +2,7 @@
 //!
 //! Every server at hand is compared with the embedded node in its guise. `QUORUMLOCK_SERVERS` names further servers.
 
+use crate::clients::address_of;
 use crate::support::server::{Answer as PublishOutcome, Server, binaries};
 use quorumlock::algorithm::lease::OwnerToken;
 use quorumlock::embedded::{Condition, EmbeddedNode, ServerKind};
@@ -300,7 +301,7 @@ fn notes() -> Vec<Vec<String>> {
 }
 
 fn same_answers(server: &Server, node: &EmbeddedNode, requests: &[Vec<String>]) {
-    let (mut real, mut embedded) = (Raw::connect(&server.address()), Raw::connect(&node.address().to_string()));
+    let (mut real, mut embedded) = (Raw::connect(&server.address()), Raw::connect(&address_of(node)));
     for request in requests {
         let words: Vec<&[u8]> = request.iter().map(String::as_bytes).collect();
         assert_eq!(real.say(&words), embedded.say(&words), "{request:?}");
@@ -343,11 +344,11 @@ fn info_says_the_same() {
                 let mut identity = ServerInfo::default();
                 identity.learn(&reply);
                 assert!(String::from_utf8_lossy(&reply).contains("\r\n# "), "{section}");
-                (identity.role(), identity.eviction(), identity.aof_enabled(), identity.objection())
+                (identity.is_master(), identity.eviction(), identity.aof_enabled(), identity.objection())
             })
         };
         let real = said(&server.address());
-        assert_eq!(real, said(&node.address().to_string()));
+        assert_eq!(real, said(&address_of(&node)));
         assert_eq!(real.map(|said| said.2), [None, Some(false), None]);
     }
 }
@@ -356,7 +357,7 @@ fn info_says_the_same() {
 #[test]
 fn both_publish_and_deliver_notifications_alike() {
     for (server, node) in pairs() {
-        let [real, embedded] = [server.address(), node.address().to_string()].map(|address| conversation(&address));
+        let [real, embedded] = [server.address(), address_of(&node)].map(|address| conversation(&address));
         assert_eq!(real, embedded);
         let heard = real.iter().filter(|reply| reply.starts_with("*3\r\n$7\r\nmessage")).count();
         assert_eq!(heard, 3, "{real:?}");
@@ -445,7 +446,7 @@ fn what_no_fenced_lock_has_written_is_foreign_to_both() {
     let token = token('1');
     let entry = "0000000000000007f1";
     for (server, node) in pairs() {
-        let (mut real, mut embedded) = (Raw::connect(&server.address()), Raw::connect(&node.address().to_string()));
+        let (mut real, mut embedded) = (Raw::connect(&server.address()), Raw::connect(&address_of(&node)));
         for (value, is_read) in &fenced_values() {
             for request in [
                 &["extend", &token, LONG, LONG][..],
@@ -478,7 +479,7 @@ fn what_no_fenced_lock_has_written_is_foreign_to_both() {
 
 /// What is held when the condition of both nodes changes.
 fn hold_both(server: &Server, node: &EmbeddedNode) {
-    for address in [server.address(), node.address().to_string()] {
+    for address in [server.address(), address_of(node)] {
         let token = token('1');
         assert_eq!(say_once(&address, &["SET", "k", &token, "NX", "PX", LONG]), "+OK\r\n");
         let acquire = ["EVAL", FENCED, "1", "f", "acquire", &token, LONG, LONG, "3"];
@@ -514,7 +515,7 @@ fn a_replica_answers_alike() {
 #[test]
 fn a_promotion_shows_alike_in_what_they_say_of_their_replication() {
     for (server, node) in pairs() {
-        let mut nodes = [server.address(), node.address().to_string()].map(|address| Raw::connect(&address));
+        let mut nodes = [server.address(), address_of(&node)].map(|address| Raw::connect(&address));
         // Each id by the order in which it came: no two moments share theirs.
         let mut known: [Vec<String>; 2] = Default::default();
         let mut said = || {

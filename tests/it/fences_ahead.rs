@@ -1,6 +1,6 @@
 //! A fence that no clock explains, on some of the nodes: they are left out, say so, and spoil no number of the others.
 
-use crate::clients::{SOON, causes, client, client_of, failure, long_lock, take, value};
+use crate::clients::{SOON, address_of, causes, client, client_of, failure, long_lock, take, value};
 use crate::embedded_vs_real::say_once;
 use crate::support::fake::{Fake, healthy, say};
 use crate::support::process::eventually;
@@ -116,7 +116,7 @@ fn a_raise_needs_the_token_that_the_key_holds() {
     let server = Server::start().unwrap();
     let (ours, theirs) = ("1".repeat(40), "2".repeat(40));
     let embedded = quorumlock::embedded::EmbeddedNode::start().unwrap();
-    for address in [server.address(), embedded.address().to_string()] {
+    for address in [server.address(), address_of(&embedded)] {
         let ask = |deed: &str, token: &str, rest: &[&str]| {
             say_once(&address, &[&["EVAL", script::FENCED, "1", KEY, deed, token], rest].concat())
         };

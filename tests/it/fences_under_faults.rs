@@ -13,7 +13,7 @@ use crate::nemesis::Random;
 use crate::support::server::Server;
 use crate::support::workers::{STOP, Workers};
 use quorumlock::event::Event;
-use quorumlock::{ErrorKind, Node, Observer, Redlock};
+use quorumlock::{ErrorKind, Observer, Redlock};
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File, OpenOptions};
@@ -228,7 +228,7 @@ fn work_all(order: &str) {
 fn work(urls: &[&str], directory: &Path, log: &Path, mut random: Random) {
     let mut log = OpenOptions::new().create(true).append(true).open(log).unwrap();
     let note = std::sync::Arc::new(Note::default());
-    let nodes = urls.iter().map(|&url| Node::new(url).durable(true));
+    let nodes = urls.iter().map(|url| format!("{url}?durable=true"));
     let client = Redlock::builder().nodes(nodes).observer(std::sync::Arc::clone(&note)).build().unwrap();
     let mutexes = RESOURCES.map(|resource| client.mutex(resource).ttl(TTL).fenced());
     // The directory goes with the test that started this process, however that ends.

@@ -13,8 +13,8 @@ use crate::support::server::{Answer, Server, binaries};
 use quorumlock::kind::Fenced;
 use quorumlock::protocol::script;
 use quorumlock::{
-    Cause, ErrorKind, ExtendOutcome, FencedGuard, FencingToken, Lease, Node, Phase, Redlock, ReleaseOutcome,
-    RestartPolicy, Watchdog,
+    Cause, ErrorKind, ExtendOutcome, FencedGuard, FencingToken, Lease, Phase, Redlock, ReleaseOutcome, RestartPolicy,
+    Watchdog,
 };
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -413,7 +413,7 @@ fn a_fenced_lock_changes_hands_with_its_number() {
 #[test]
 fn a_minority_that_hangs_or_is_gone_costs_no_number() {
     let mut servers = durable(5);
-    let nodes = servers.iter().map(|server| Node::new(server.url()).durable(true));
+    let nodes = servers.iter().map(|server| format!("{}?durable=true", server.url()));
     let client = Redlock::builder().nodes(nodes).node_timeout(Duration::from_secs(1)).build().unwrap();
     let mutex = long_lock(&client, "k").fenced();
     let mut last = token(&take(&mutex));

@@ -9,26 +9,26 @@ use std::time::Duration;
 const PAIRS: u64 = 20;
 
 fn faults(node: &NodeStatus) -> Vec<(Phase, Cause, u64)> {
-    node.faults().iter().map(|fault| (fault.phase(), fault.cause(), fault.count())).collect()
+    node.faults().iter().map(|(fault, count)| (fault.phase(), fault.cause(), *count)).collect()
 }
 
 #[test]
 fn every_reply_about_a_lock_is_counted_once_with_its_time() {
     let mut servers = Server::several(3).unwrap();
     let client = client(&servers);
-    assert!(client.nodes().unwrap().iter().all(|node| node.latency().count() == 0 && node.faults().is_empty()));
+    assert!(client.nodes().unwrap().iter().all(|node| node.latency().count == 0 && node.faults().is_empty()));
     client.connect(SOON).unwrap();
-    assert_eq!(client.nodes().unwrap()[0].latency().count(), 0, "a handshake is not about a lock");
+    assert_eq!(client.nodes().unwrap()[0].latency().count, 0, "a handshake is not about a lock");
     let mutex = long_lock(&client, "k");
     for _ in 0..PAIRS {
         assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
     }
-    let counts = || client.nodes().unwrap().iter().map(|node| node.latency().count()).collect::<Vec<_>>();
+    let counts = || client.nodes().unwrap().iter().map(|node| node.latency().count).collect::<Vec<_>>();
     assert!(eventually(SOON, || counts() == [2 * PAIRS; 3]), "{:?}: also those of nodes that came late", counts());
     for node in client.nodes().unwrap() {
         let latency = node.latency();
-        assert!(Duration::ZERO < latency.p50() && latency.p50() <= latency.p99() && latency.p99() <= latency.max());
-        assert!(latency.max() < SOON && node.faults().is_empty(), "{node:?}");
+        assert!(Duration::ZERO < latency.p50 && latency.p50 <= latency.p99 && latency.p99 <= latency.max);
+        assert!(latency.max < SOON && node.faults().is_empty(), "{node:?}");
     }
     // A node that was stopped for a while has taken that long, and a new connection goes on with the counters.
     servers[0].pause().unwrap();
@@ -36,7 +36,7 @@ fn every_reply_about_a_lock_is_counted_once_with_its_time() {
     let stopped = Duration::from_millis(200);
     std::thread::sleep(stopped);
     servers[0].resume().unwrap();
-    assert!(eventually(SOON, || client.nodes().unwrap()[0].latency().max() >= stopped));
+    assert!(eventually(SOON, || client.nodes().unwrap()[0].latency().max >= stopped));
     servers[0].restart().unwrap();
     let before = counts()[0];
     assert!(before >= 2 * PAIRS);

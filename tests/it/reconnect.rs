@@ -1,12 +1,15 @@
 //! Connections that come late, break and come back: without a call for it, and without costing an attempt.
 
-use crate::clients::{SOON, builder, causes, client, client_of, failure, hang_and_fill, long_lock, take, value};
+use crate::clients::{
+    SOON, address_of, builder, causes, client, client_of, failure, hang_and_fill, long_lock, take, value,
+};
 use crate::support::fake::{Act, Fake, say};
 use crate::support::process::eventually;
 use crate::support::proxy::{Direction, Proxy};
 use crate::support::server::{Server, free_port};
 use quorumlock::embedded::EmbeddedNode;
 use quorumlock::{Cause, ErrorKind, ExtendOutcome, Phase, Redlock, ReleaseOutcome, RestartPolicy};
+use std::net::SocketAddr;
 use std::thread;
 use std::time::Duration;
 
@@ -159,7 +162,7 @@ fn a_dropped_guard_whose_connections_were_closed_is_released() {
 #[test]
 fn a_release_that_opens_a_connection_goes_there_behind_pending_ones() {
     let nodes = [0; 3].map(|_| EmbeddedNode::start().unwrap());
-    let proxies = nodes.each_ref().map(|node| Proxy::before(node.address().port()));
+    let proxies = nodes.each_ref().map(|node| Proxy::before(address_of(node).parse::<SocketAddr>().unwrap().port()));
     let client = client_of(proxies.each_ref().map(Proxy::url));
     let guards = ["a", "b", "c"].map(|key| take(&long_lock(&client, key)));
     assert!(eventually(SOON, || nodes.iter().all(|node| node.keys().len() == 3)));

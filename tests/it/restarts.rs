@@ -12,7 +12,7 @@ use crate::support::fake::{Act, Event, Fake, healthy, say};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
 use quorumlock::{
-    Builder, Cause, ErrorKind, ExtendOutcome, Mutex, MutexGuard, Node, NodeState, Phase, Redlock, ReleaseOutcome,
+    Builder, Cause, ErrorKind, ExtendOutcome, Mutex, MutexGuard, NodeState, Phase, Redlock, ReleaseOutcome,
     RestartPolicy, Watchdog,
 };
 use std::thread;
@@ -194,12 +194,10 @@ fn a_durable_node_that_is_met_while_it_loads_its_data_is_durable() {
 /// A declaration that the server itself contradicts does not count: not in this process of it, nor in the next.
 #[test]
 fn a_node_declared_durable_that_appends_nothing_to_disk_is_not() {
-    for node in [
-        |server: &Server| Node::new(server.url()).durable(true),
-        |server: &Server| Node::new(format!("{}?durable=true", server.url())),
-    ] {
+    for (parameter, are_durable) in [("", true), ("?durable=true", false)] {
         let mut servers = Server::several(3).unwrap();
-        let client = brief([]).nodes(servers.iter().map(node)).build().unwrap();
+        let urls = servers.iter().map(|server| format!("{}{parameter}", server.url()));
+        let client = brief([]).nodes(urls).durable(are_durable).build().unwrap();
         acquaint(&client);
         assert!(client.nodes().unwrap().iter().all(|node| !node.is_durable()));
         for server in &mut servers {

@@ -1,11 +1,9 @@
-//! Which nodes and settings a client can be built with.
+//! Which settings a client can be built with.
 
 use super::{Builder, config};
 use crate::algorithm::incarnation::LONGEST_MAX_TTL;
-use crate::algorithm::node::MAX_NODES;
 use crate::algorithm::time::Human;
 use crate::events::error::Result;
-use crate::protocol::endpoint::Endpoint;
 use std::time::Duration;
 
 /// Longest that any setting may be: so long that it means "for ever", and still far from any overflow.
@@ -16,26 +14,6 @@ const LONGEST_PLACE: Duration = Duration::from_secs(60 * 60);
 const LONGEST_SPIN: Duration = Duration::from_millis(10);
 
 impl Builder {
-    pub(super) fn endpoints(&self) -> Result<Vec<Endpoint>> {
-        if self.nodes.is_empty() {
-            return Err(config("no node: name at least one with Builder::node"));
-        }
-        if self.nodes.len() > MAX_NODES {
-            return Err(config(format!("{} nodes; the limit is {MAX_NODES}", self.nodes.len())));
-        }
-        let mut endpoints: Vec<Endpoint> = Vec::with_capacity(self.nodes.len());
-        for (index, node) in self.nodes.iter().enumerate() {
-            let endpoint = Endpoint::parse(&node.url).map_err(|error| config(format!("node {index}: {error}")))?;
-            if let Some(first) = endpoints.iter().position(|other| other.address() == endpoint.address()) {
-                return Err(config(format!(
-                    "node {index} is node {first} again ({endpoint}): one server has one vote"
-                )));
-            }
-            endpoints.push(endpoint);
-        }
-        Ok(endpoints)
-    }
-
     pub(super) fn default_ttl(&self) -> Duration {
         self.ttl.unwrap_or(DEFAULT_TTL.min(self.max_ttl))
     }

@@ -2,7 +2,8 @@
 
 mod checks;
 mod kept;
-mod label;
+pub(crate) mod label;
+mod nodes;
 #[cfg(feature = "cli")]
 pub(crate) mod targets;
 mod transports;
@@ -14,8 +15,6 @@ use crate::algorithm::lease::MAX_TTL;
 use crate::algorithm::quarantine::{Quarantine, RestartPolicy};
 use crate::algorithm::time::Clock;
 use crate::api::client::{Client, Settings};
-use crate::api::label::Label;
-use crate::api::node::Node;
 use crate::api::redlock::Redlock;
 use crate::engine::calls::{Engine, EngineConfig};
 use crate::events::error::{Error, ErrorKind, Result};
@@ -83,7 +82,8 @@ const UNAVAILABLE_AFTER: Duration = Duration::from_secs(3);
 /// ```
 #[derive(Clone)]
 pub struct Builder {
-    nodes: Vec<Node>,
+    /// The URL of each node.
+    nodes: Vec<String>,
     prefix: String,
     node_timeout: Duration,
     drift_factor: f64,
@@ -93,7 +93,7 @@ pub struct Builder {
     max_ttl: Duration,
     /// None: the default.
     ttl: Option<Duration>,
-    label: Option<Label>,
+    label: Option<String>,
     restart_policy: RestartPolicy,
     durable: bool,
     fence_retention: Duration,
@@ -137,29 +137,6 @@ impl Builder {
             tls: Default::default(),
             counters: None,
         }
-    }
-
-    /// Adds a node: an independent Redis or Valkey master, by its URL, or a [`Node`] of which more is declared.
-    ///
-    /// `redis://[user:password@]host[:port][/database]` or `unix://[user:password@]path[?db=database]`; user, password
-    /// and path may be percent-encoded; a password without a user is written `redis://:password@host`. The port is 6379
-    /// unless it is named. `valkey://` is `redis://`, and `rediss://` is TLS (feature `tls`). `?durable=true` declares
-    /// the node [`durable`](Node::durable), in a `unix://` URL also as `?db=2&durable=true`. No other parameter is
-    /// known.
-    ///
-    /// Every client of a lock must name the same nodes, and the same database of each. Three or five make a sound
-    /// quorum; one makes the single-instance lock, which is as available as that one server. The limit is 64.
-    #[must_use]
-    pub fn node(mut self, node: impl Into<Node>) -> Builder {
-        self.nodes.push(node.into());
-        self
-    }
-
-    /// Adds several nodes, each as by [`node`](Builder::node).
-    #[must_use]
-    pub fn nodes<I: IntoIterator<Item = impl Into<Node>>>(mut self, nodes: I) -> Builder {
-        self.nodes.extend(nodes.into_iter().map(Into::into));
-        self
     }
 
     /// What is put before a resource's name to make its key. Default: nothing, so that every other Redlock client that
@@ -258,24 +235,6 @@ impl Builder {
     #[must_use]
     pub fn restart_policy(mut self, policy: RestartPolicy) -> Builder {
         self.restart_policy = policy;
-        self
-    }
-
-    /// Declares whether all nodes keep every write that they have confirmed, as [`Node::durable`] says. Default: no.
-    /// What [`Node::durable`] or `?durable=` in a URL declares of one node counts over this.
-    ///
-    /// ```
-    /// use quorumlock::Redlock;
-    ///
-    /// let urls = ["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3?durable=false"];
-    /// let redlock = Redlock::builder().nodes(urls).durable(true).build()?;
-    /// let durable: Vec<bool> = redlock.nodes()?.iter().map(|node| node.is_durable()).collect();
-    /// assert_eq!(durable, [true, true, false]);
-    /// # Ok::<(), quorumlock::Error>(())
-    /// ```
-    #[must_use]
-    pub fn durable(mut self, durable: bool) -> Builder {
-        self.durable = durable;
         self
     }
 
@@ -382,9 +341,8 @@ impl Builder {
         let nodes: Vec<String> = endpoints.iter().map(ToString::to_string).collect();
         let report = Reporter::new(self.observers.clone(), self.counters.clone(), &nodes, &self.prefix);
         let created_in = ForkEpoch::current().map_err(|error| Error::system("register a fork handler", &error))?;
-        let declared =
-            |(node, endpoint): (&Node, &Endpoint)| node.durable.or(endpoint.durable()).unwrap_or(self.durable);
-        let durable: Vec<bool> = self.nodes.iter().zip(&endpoints).map(declared).collect();
+        let declared = |endpoint: &Endpoint| endpoint.durable().unwrap_or(self.durable);
+        let durable: Vec<bool> = endpoints.iter().map(declared).collect();
         let record = |((endpoint, transport), &durable): ((Endpoint, TransportConfig), &bool)| {
             let quarantine = Quarantine::new(self.restart_policy, self.max_ttl);
             let endpoint =

@@ -50,7 +50,7 @@ impl NodeTarget {
     ///
     /// # Errors
     /// How far it came, and why no farther.
-    pub fn connect(&self, timeout: Duration) -> std::result::Result<NodeStream, Fault> {
+    pub fn connect(&self, timeout: Duration) -> Result<NodeStream, Fault> {
         let (host, port) = match self.endpoint.address() {
             Address::Tcp(host, port) => (host.as_str(), *port),
             Address::Unix(path) => return self.open(Stream::connect_unix(path), timeout, || None),
@@ -79,7 +79,7 @@ impl NodeTarget {
         stream: io::Result<Stream>,
         timeout: Duration,
         another: impl Fn() -> Option<Stream>,
-    ) -> std::result::Result<NodeStream, Fault> {
+    ) -> Result<NodeStream, Fault> {
         let mut probe = Probe::NotBegun;
         let mut phase = Phase::Connect;
         let is_hopeless = |silent: Duration| {
@@ -103,7 +103,7 @@ impl NodeStream {
     ///
     /// # Errors
     /// The connection has failed, or the time is up.
-    pub fn read(&mut self, buffer: &mut [u8]) -> std::result::Result<usize, Cause> {
+    pub fn read(&mut self, buffer: &mut [u8]) -> Result<usize, Cause> {
         self.0.read(buffer).map_err(|error| cause_of(&error))
     }
 
@@ -111,7 +111,7 @@ impl NodeStream {
     ///
     /// # Errors
     /// As [`read`](NodeStream::read).
-    pub fn write_all(&mut self, bytes: &[u8]) -> std::result::Result<(), Cause> {
+    pub fn write_all(&mut self, bytes: &[u8]) -> Result<(), Cause> {
         self.0.write_all(bytes).map_err(|error| cause_of(&error))
     }
 }

@@ -18,12 +18,9 @@ impl Builder {
 
         let mut settings = None;
         let mut transports = Vec::with_capacity(endpoints.len());
-        for (index, (node, endpoint)) in self.nodes.iter().zip(endpoints).enumerate() {
+        for (index, endpoint) in endpoints.iter().enumerate() {
             let host = match endpoint.address() {
                 Address::Tcp(host, _) if endpoint.is_tls() => host,
-                _ if node.server_name.is_some() => {
-                    return Err(config(format!("node {index}: server_name is for rediss:// nodes only")));
-                }
                 _ => {
                     transports.push(TransportConfig::Plain);
                     continue;
@@ -33,8 +30,7 @@ impl Builder {
                 Some(settings) => settings,
                 None => settings.insert(self.tls.settings().map_err(config)?),
             };
-            let name = node.server_name.as_ref().or(self.tls.server_name()).unwrap_or(host);
-            let target = settings.target(name);
+            let target = settings.target(endpoint.server_name().unwrap_or(host));
             let target = target.map_err(|error| config(format!("node {index}: {error}")))?;
             transports.push(TransportConfig::Tls(Arc::new(target)));
         }

@@ -28,8 +28,6 @@ const VARIABLES: &[(&str, &str, Setter)] = &[
     ("CERT", NO_TLS, |_, _| None),
     #[cfg(not(feature = "tls"))]
     ("KEY", NO_TLS, |_, _| None),
-    #[cfg(not(feature = "tls"))]
-    ("SNI", NO_TLS, |_, _| None),
     #[cfg(feature = "tls")]
     ("CACERT", "", |builder, value| Some(builder.change_tls(|tls| tls.roots_file(value)))),
     #[cfg(feature = "tls")]
@@ -57,8 +55,6 @@ const VARIABLES: &[(&str, &str, Setter)] = &[
         let (shortest, longest) = value.split_once(',')?;
         Some(builder.retry_delay(duration(shortest.trim())?, duration(longest.trim())?))
     }),
-    #[cfg(feature = "tls")]
-    ("SNI", "", |builder, value| Some(builder.change_tls(|tls| tls.default_server_name(value.to_owned())))),
     ("SPIN", "must be a duration, such as 100us", |builder, value| Some(builder.spin(duration(value)?))),
     ("TTL", DURATION, |builder, value| Some(builder.ttl(duration(value)?))),
     ("UNAVAILABLE_AFTER", DURATION, |builder, value| Some(builder.unavailable_after(duration(value)?))),
@@ -85,7 +81,6 @@ impl Builder {
     /// | `RELEASE_NOTIFICATIONS` | `true` or `false` | [`release_notifications`](Builder::release_notifications) |
     /// | `RESTART_POLICY` | `observed`, `strict` or `off` | [`restart_policy`](Builder::restart_policy) |
     /// | `RETRY_DELAY` | `2ms,250ms` | [`retry_delay`](Builder::retry_delay) |
-    /// | `SNI` | a host name or IP address | [`Node::server_name`](crate::Node::server_name) of every `rediss://` node, with the feature `tls` |
     /// | `SPIN` | `100us` | [`spin`](Builder::spin) |
     /// | `TTL` | `10s` | [`ttl`](Builder::ttl) |
     /// | `UNAVAILABLE_AFTER` | `3s` | [`unavailable_after`](Builder::unavailable_after) |
@@ -292,7 +287,7 @@ mod tests {
             ("NODES", "ignored"),
         ];
         let builder = Builder::from_variables("Q_", variables).unwrap();
-        let urls: Vec<&str> = builder.nodes.iter().map(|node| node.url.as_str()).collect();
+        let urls: Vec<&str> = builder.nodes.iter().map(String::as_str).collect();
         assert_eq!(urls, ["redis://a", "redis://b", "unix:///c"]);
         assert_eq!((builder.drift_factor, builder.durable, builder.release_notifications), (0.02, true, false));
         assert_eq!((builder.prefix.as_str(), builder.restart_policy), ("jobs/", RestartPolicy::Strict));
@@ -354,7 +349,7 @@ mod tests {
     #[cfg(not(feature = "tls"))]
     #[test]
     fn a_variable_about_tls_is_named_where_there_is_none() {
-        for name in ["Q_CACERT", "Q_CERT", "Q_KEY", "Q_SNI"] {
+        for name in ["Q_CACERT", "Q_CERT", "Q_KEY"] {
             let message = refusal(&[NODES, (name, "hunter2")]);
             assert_eq!(message, format!("{name}: needs TLS, which this program was built without (feature tls)"));
         }

@@ -112,9 +112,9 @@ impl Mutex<Plain> {
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
-    /// use quorumlock::{Label, Redlock};
+    /// use quorumlock::{Redlock, host_label};
     ///
-    /// let redlock = Redlock::builder().node(node.url()).label(Label::here()).build()?;
+    /// let redlock = Redlock::builder().node(node.url()).label(host_label()).build()?;
     /// let mutex = redlock.mutex("reports/2024-02");
     /// assert!(mutex.holder()?.is_none());
     ///

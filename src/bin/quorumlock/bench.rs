@@ -7,7 +7,8 @@ use crate::report::{self, Progress};
 use crate::settings::{CommonOptions, duration};
 use crate::times::Times;
 use clap::Args;
-use quorumlock::{Human, Redlock};
+use quorumlock::Redlock;
+use quorumlock::algorithm::time::Human;
 use std::time::{Duration, Instant};
 
 #[derive(Debug, Args)]

@@ -13,7 +13,7 @@ use crate::report::{self, Progress};
 use crate::settings::CommonOptions;
 use crate::show::headline;
 use clap::Args;
-use quorumlock::Human;
+use quorumlock::algorithm::time::Human;
 use quorumlock::protocol::{key_space, script};
 use std::time::Duration;
 

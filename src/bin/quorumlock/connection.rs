@@ -183,7 +183,9 @@ impl Trouble {
     /// What ended a question.
     fn at_ask(cause: Cause) -> Trouble {
         match cause {
-            Cause::TimedOut => Trouble::new(Step::Ask, format_args!("no reply within {}", quorumlock::Human(TIMEOUT))),
+            Cause::TimedOut => {
+                Trouble::new(Step::Ask, format_args!("no reply within {}", quorumlock::algorithm::time::Human(TIMEOUT)))
+            }
             // After its handshake is over, a server of TLS 1.3 may say that it does not accept the client.
             Cause::Tls(_) => Trouble::new(Step::Tls, cause),
             _ => Trouble::new(Step::Ask, cause),

@@ -1,7 +1,8 @@
 //! Why the votes of a node count, or not yet: for people, and as JSON.
 
 use crate::json::{Object, quoted};
-use quorumlock::{Human, NodeNote, NodeState, NodeStatus, RestartPolicy};
+use quorumlock::algorithm::time::Human;
+use quorumlock::{NodeNote, NodeState, NodeStatus, RestartPolicy};
 
 /// Why the votes of a node that answers count, and since when. None if they do not.
 pub(crate) fn reason(status: &NodeStatus, policy: RestartPolicy) -> Option<String> {

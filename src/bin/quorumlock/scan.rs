@@ -9,7 +9,7 @@ use crate::locks::survey::Survey;
 use crate::report::{self, Progress};
 use crate::settings::{CommonOptions, MAX_TTL};
 use clap::Args;
-use quorumlock::Human;
+use quorumlock::algorithm::time::Human;
 use std::time::Duration;
 
 /// Something that `scan` finds.

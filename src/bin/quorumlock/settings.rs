@@ -2,7 +2,8 @@
 
 use crate::exit::{Exit, Failure};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueHint};
-use quorumlock::{Builder, Endpoint, Error, NodeTarget, Redlock, RestartPolicy};
+use quorumlock::protocol::endpoint::Endpoint;
+use quorumlock::{Builder, Error, NodeTarget, Redlock, RestartPolicy};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs::File;
@@ -124,12 +125,16 @@ impl Options {
         if let Some(path) = self.0.get("config") {
             variables.extend(read_file(Path::new(path))?);
         }
-        let given: BTreeMap<_, _> = self.0.iter().filter(|(name, _)| !["config", "tls"].contains(*name)).collect();
+        let given: BTreeMap<_, _> =
+            self.0.iter().filter(|(name, _)| !["config", "sni", "tls"].contains(*name)).collect();
         variables.extend(given.iter().map(|(name, value)| (variable(name), value.into())));
         let mut settings = Settings { variables, given: given.into_keys().copied().collect() };
-        if self.0.contains_key("tls") {
-            let urls = settings.urls().map(by_tls).collect::<Vec<_>>().join(",");
-            settings.variables.insert(variable("nodes"), urls.into());
+        let (has_tls, name) = (self.0.contains_key("tls"), self.0.get("sni"));
+        if has_tls || name.is_some() {
+            let name = name.map(|name| server_name("--sni", name.clone())).transpose()?;
+            let by_tls = |url: &str| if has_tls { by_tls(url) } else { url.to_owned() };
+            let urls: Vec<String> = settings.urls().map(|url| named(by_tls(url), name.as_deref())).collect();
+            settings.variables.insert(variable("nodes"), urls.join(",").into());
         }
         Ok(settings)
     }
@@ -140,6 +145,27 @@ fn by_tls(url: &str) -> String {
     let secured = [("redis://", "rediss://"), ("valkey://", "valkeys://")];
     let rest = |&(plain, tls): &(&str, &str)| url.strip_prefix(plain).map(|rest| format!("{tls}{rest}"));
     secured.iter().find_map(rest).unwrap_or_else(|| url.to_owned())
+}
+
+/// The URL of a node with a name that its certificate must be for, unless it contains one or is not by TLS.
+fn named(url: String, name: Option<&str>) -> String {
+    let is_tls = url.starts_with("rediss://") || url.starts_with("valkeys://");
+    match name {
+        Some(name) if is_tls && !url.contains("server_name=") => {
+            let separator = if url.contains('?') { '&' } else { '?' };
+            format!("{url}{separator}server_name={name}")
+        }
+        _ => url,
+    }
+}
+
+/// A name that can be part of a URL.
+fn server_name(flag: &str, name: String) -> Result<String, Failure> {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:".contains(&byte);
+    match name.bytes().all(is_part) {
+        true => Ok(name),
+        false => Err(Failure::usage(format!("{flag} takes a host name or an IP address"))),
+    }
 }
 
 /// The settings of one deployment.
@@ -297,6 +323,17 @@ mod tests {
         ];
         for (url, expected) in table {
             assert_eq!(by_tls(url), expected);
+        }
+        let table = [
+            ("rediss://a:1/2", "rediss://a:1/2?server_name=b"),
+            ("valkeys://a?durable=true", "valkeys://a?durable=true&server_name=b"),
+            ("rediss://a?server_name=c", "rediss://a?server_name=c"),
+            ("redis://a", "redis://a"),
+            ("unix:///a", "unix:///a"),
+        ];
+        for (url, expected) in table {
+            assert_eq!(named(url.to_owned(), Some("b")), expected);
+            assert_eq!(named(url.to_owned(), None), url);
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::locks::verdict::{State, Verdict};
 use crate::report::{self, Progress};
 use crate::settings::CommonOptions;
 use clap::Args;
-use quorumlock::Human;
+use quorumlock::algorithm::time::Human;
 use quorumlock::protocol::key_space::KeyKind;
 
 #[derive(Debug, Args)]

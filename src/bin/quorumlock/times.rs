@@ -1,7 +1,7 @@
 //! How long something took, each time that it was done.
 
 use crate::json::Object;
-use quorumlock::Human;
+use quorumlock::algorithm::time::Human;
 use std::fmt;
 use std::time::{Duration, Instant};
 

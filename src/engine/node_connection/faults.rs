@@ -76,14 +76,14 @@ impl NodeConnection {
     /// The fault to keep: silence or an end in the handshake does not hide that what answered before was no Redis
     /// server, or none that TLS is possible with.
     pub(in crate::engine) fn most_specific(&self, fault: Fault) -> Fault {
-        let may_be_tls = matches!(fault.cause, Cause::Closed | Cause::Protocol(ProtocolError::UnknownType));
+        let is_no_reply = fault.detail == Detail::Protocol(ProtocolError::UnknownType);
+        let may_be_tls = fault.cause == Cause::Closed || is_no_reply;
         if fault.phase == Phase::Handshake && may_be_tls && self.speaks_tls() {
             return Fault::new(Phase::Handshake, Cause::Tls(TlsError::Required));
         }
         let is_vague = fault.phase == Phase::Handshake && matches!(fault.cause, Cause::Closed | Cause::TimedOut);
         let known = self.health.fault();
-        let is_telling =
-            |cause| matches!(cause, Cause::Certificate(_) | Cause::NotTls | Cause::Protocol(_) | Cause::Tls(_));
+        let is_telling = |cause| matches!(cause, Cause::NotTls | Cause::Protocol | Cause::Tls(_));
         if is_vague && is_telling(known.cause) { known } else { fault }
     }
 

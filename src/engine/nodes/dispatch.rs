@@ -75,7 +75,7 @@ impl Nodes {
     fn dispatch(&mut self, node: NodeId, now: Timestamp) -> Result<bool, Fault> {
         if self.following.counting.contains(node) {
             let counted = self.count_plain_votes(node);
-            counted.map_err(|error| Fault::new(self.node(node).phase(), Cause::Protocol(error)))?;
+            counted.map_err(|error| Fault::protocol(self.node(node).phase(), error))?;
             // The other replies contain more: perhaps the node is not what it was.
             let is_plain = !self.node(node).session.has_event();
             self.following.counting.set(node, is_plain);
@@ -86,7 +86,7 @@ impl Nodes {
             match &mut self.connections[node.index()].session.next_event(&self.following.log) {
                 Ok(Some(event)) => is_answered |= self.handle(event, node, now),
                 Ok(None) => break,
-                Err(error) => return Err(Fault::new(self.node(node).phase(), Cause::Protocol(*error))),
+                Err(error) => return Err(Fault::protocol(self.node(node).phase(), *error)),
             }
         }
         Ok(is_answered)
@@ -224,7 +224,7 @@ impl Nodes {
             }
         }
         let voter = connections[node.index()].session.standing().voter().filter(|_| cast.vote == Vote::Granted);
-        let duplicate = |voter| Vote::Fault(Fault::new(Phase::Handshake, Cause::Duplicate(voter)));
+        let duplicate = |voter: NodeId| Vote::Fault(Fault::new(Phase::Handshake, Cause::Duplicate(voter.index())));
         // A grant for the voter waits with it, and counts as little. A key that was deleted is deleted.
         let is_release = matches!(purpose, Some(Purpose::Entry | Purpose::Release { .. }) | None);
         if let (Some(voter), false) = (voter, is_release) {
@@ -280,7 +280,7 @@ impl Nodes {
         let Some(run_id) = self.node(node).run_id(now) else { return };
         let is_same = |&other: &NodeId| other != node && self.node(other).run_id(now) == Some(run_id);
         if let Some(first) = self.nodes().find(is_same) {
-            let fault = Fault::new(Phase::Handshake, Cause::Duplicate(first));
+            let fault = Fault::new(Phase::Handshake, Cause::Duplicate(first.index()));
             self.node_mut(node).reject(fault, now);
             self.filter(node).note_failure(fault, now);
         }

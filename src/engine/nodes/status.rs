@@ -129,7 +129,7 @@ impl Nodes {
 /// server is out of memory, or lacks replicas, does not pass by itself either, as a rule.
 fn is_rejection(fault: Fault) -> bool {
     match fault.cause {
-        Cause::Closed | Cause::Protocol(_) | Cause::System(_) | Cause::TimedOut => false,
+        Cause::Closed | Cause::Protocol | Cause::System(_) | Cause::TimedOut => false,
         Cause::Refused | Cause::UnknownHost | Cause::Unreachable => false,
         Cause::Loading | Cause::Server("BUSY") | Cause::TooManyClients => fault.phase == Phase::Handshake,
         _ => matches!(fault.phase, Phase::Handshake | Phase::Reply),

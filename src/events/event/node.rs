@@ -90,7 +90,7 @@ impl fmt::Display for NodeMismatched {
     }
 }
 
-/// A node is declared [`durable`](crate::Node::durable), and its `INFO` says `aof_enabled:0`: it appends no write to
+/// A node is declared [`durable`](crate::Builder::durable), and its `INFO` says `aof_enabled:0`: it appends no write to
 /// disk. The declaration is ignored, and the [`RestartPolicy`](crate::RestartPolicy) holds for this node. Reported once
 /// for each connection.
 #[derive(Clone, Debug)]

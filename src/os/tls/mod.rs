@@ -10,7 +10,7 @@
 mod verifier;
 
 use crate::algorithm::fault::Cause;
-use crate::algorithm::tls_error::{CertificateError, TlsError};
+use crate::algorithm::tls_error::TlsError;
 use crate::os::stream::{NodeCause, Stream, would_block};
 use rustls::client::danger::ServerCertVerifier;
 use rustls::client::{ClientConnection, ClientSessionMemoryCache, ClientSessionStore, ResolvesClientCert, Resumption};
@@ -316,7 +316,7 @@ impl TlsSession {
     fn cause_of(&self, error: &rustls::Error) -> Cause {
         let is_missed = self.target.identity.is_missed.load(Ordering::Relaxed);
         match error {
-            rustls::Error::InvalidCertificate(error) => Cause::Certificate(certificate_error(error)),
+            rustls::Error::InvalidCertificate(error) => Cause::Tls(certificate_error(error)),
             rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType) if self.connection.is_handshaking() => {
                 Cause::NotTls
             }
@@ -334,17 +334,17 @@ impl TlsSession {
     }
 }
 
-fn certificate_error(error: &rustls::CertificateError) -> CertificateError {
+fn certificate_error(error: &rustls::CertificateError) -> TlsError {
     use rustls::CertificateError as Error;
     match error {
-        Error::Expired | Error::ExpiredContext { .. } => CertificateError::Expired,
-        Error::NotValidYet | Error::NotValidYetContext { .. } => CertificateError::NotYetValid,
+        Error::Expired | Error::ExpiredContext { .. } => TlsError::CertificateExpired,
+        Error::NotValidYet | Error::NotValidYetContext { .. } => TlsError::CertificateNotYetValid,
         // A CA that was made anew often has its old name, and the signature of neither suits the other.
-        Error::BadSignature | Error::UnknownIssuer => CertificateError::UnknownIssuer,
-        Error::NotValidForName | Error::NotValidForNameContext { .. } => CertificateError::WrongName,
+        Error::BadSignature | Error::UnknownIssuer => TlsError::UnknownIssuer,
+        Error::NotValidForName | Error::NotValidForNameContext { .. } => TlsError::WrongName,
         // It has no variant of its own, and its type is that of another crate.
-        Error::Other(other) if format!("{other:?}").contains("UnsupportedCertVersion") => CertificateError::Version1,
-        _ => CertificateError::Other,
+        Error::Other(other) if format!("{other:?}").contains("UnsupportedCertVersion") => TlsError::CertificateVersion1,
+        _ => TlsError::BadCertificate,
     }
 }
 

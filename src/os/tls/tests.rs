@@ -154,7 +154,7 @@ fn a_certificate_that_has_expired_since_resumes_no_session() {
     assert_eq!(connected(HandshakeKind::Full), (true, None));
     assert_eq!(connected(HandshakeKind::Resumed), (true, None));
     node.clock.0.store(HOUR.as_secs() * 2, Ordering::Relaxed);
-    let expired = Some(Cause::Certificate(CertificateError::Expired));
+    let expired = Some(Cause::Tls(TlsError::CertificateExpired));
     assert_eq!(connected(HandshakeKind::Resumed), (false, expired));
     // No ticket is left that would keep a certificate that the node has got meanwhile from being seen.
     assert_eq!(connected(HandshakeKind::Full), (false, expired));

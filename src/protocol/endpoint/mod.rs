@@ -1,9 +1,11 @@
 //! Where a node is and how to log in there, from a URL.
 //!
 //! ```text
-//!   redis://[user:password@]host[:port][/database][?durable=true]
-//!   rediss://…                                                     the same, by TLS
-//!   unix://[user:password@]path[?db=database][&durable=true]
+//!   redis://[user:password@]host[:port][/database][?parameters]
+//!   rediss://…                                                    the same, by TLS
+//!   unix://[user:password@]path[?parameters]
+//!
+//!   parameters: db=database, durable=true or false, and for rediss:// server_name=host, with & between them
 //! ```
 //!
 //! User, password and path may be percent-encoded. A password without a user is written `redis://:password@host`.
@@ -23,6 +25,7 @@ pub struct Endpoint {
     is_tls: bool,
     handshake: Handshake,
     durable: Option<bool>,
+    server_name: Option<String>,
 }
 
 /// Where to connect to.
@@ -48,6 +51,8 @@ pub enum EndpointError {
     BadHost,
     /// The port is not a number from 1 to 65535.
     BadPort,
+    /// `server_name=` with something that is no host name or IP address.
+    BadServerName,
     /// A blank, a line break or another control character.
     Blank,
     /// No host before the port or the path.
@@ -58,13 +63,15 @@ pub enum EndpointError {
     NoPassword,
     /// Something other than `redis://`, `rediss://` or `unix://`.
     NoScheme,
-    /// A parameter that is given twice.
+    /// A parameter that is given twice, or `db=` behind a path that is a database.
     RepeatedParameter,
+    /// `server_name=` of a node that is not reached by TLS.
+    ServerNameWithoutTls,
     /// `rediss://`, and this build has no TLS: the feature `tls` is off.
     Tls,
     /// A character that ends the host, which must be percent-encoded in a user or password: `#`, `/` or `?`.
     Unencoded(char),
-    /// A parameter after `?` other than `durable=`, and `db=` of a `unix://` URL.
+    /// A parameter after `?` other than `db=`, `durable=` and `server_name=`.
     UnknownParameter,
     /// A scheme of some other kind of Redis: cluster, sentinel.
     UnsupportedScheme,
@@ -115,6 +122,11 @@ impl Endpoint {
     /// What the URL declares about durability.
     pub fn durable(&self) -> Option<bool> {
         self.durable
+    }
+
+    /// The name that the certificate must be for, if it is not the host.
+    pub fn server_name(&self) -> Option<&str> {
+        self.server_name.as_deref()
     }
 
     /// Has connections look at what the node remembers under this key: behind each vote if so, or once a second.
@@ -170,6 +182,9 @@ impl fmt::Display for EndpointError {
                 password is percent-encoded"
             }
             Self::BadPort => "the port must be a number from 1 to 65535",
+            Self::BadServerName => {
+                "server_name takes a host name or IP address, as in ?server_name=redis-1.example.com"
+            }
             Self::Blank => "a blank or line break in the URL; in a user, password or path write a blank as %20",
             Self::NoHost => "no host; write redis://host:port",
             Self::NoPath => "no path; write unix:///path/to/socket",
@@ -177,8 +192,9 @@ impl fmt::Display for EndpointError {
             Self::NoScheme => "not a node URL; write redis://host:port, rediss://host:port or unix:///path/to/socket",
             Self::Tls => "rediss:// needs the feature tls of quorumlock, and this program was built without it",
             Self::RepeatedParameter => "a parameter is given twice",
+            Self::ServerNameWithoutTls => "server_name is for rediss:// nodes only",
             Self::UnknownParameter => {
-                "unknown parameter; known are durable=true, durable=false and, in a unix:// URL, db=number"
+                "unknown parameter; known are db=number, durable=true, durable=false and server_name=host"
             }
             Self::UnsupportedScheme => {
                 "not an independent master; cluster, sentinel and proxies cannot vote, name each master by \
@@ -196,24 +212,30 @@ fn parse_tcp(rest: &str, is_tls: bool) -> Result<Endpoint, EndpointError> {
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
     let (mut handshake, location) = parse_login(authority)?;
     let (host, port) = parse_location(location)?;
-    handshake.database = parse_database(path)?;
-    let (database, durable) = parse_query(query)?;
-    if database.is_some() {
-        return Err(EndpointError::UnknownParameter);
+    let Parameters { database, durable, server_name } = Parameters::parse(query)?;
+    if database.is_some() && !path.is_empty() {
+        return Err(EndpointError::RepeatedParameter);
     }
-    Ok(Endpoint { address: Address::Tcp(host, port), is_tls, handshake, durable })
+    if server_name.is_some() && !is_tls {
+        return Err(EndpointError::ServerNameWithoutTls);
+    }
+    handshake.database = database.map_or_else(|| parse_database(path), Ok)?;
+    Ok(Endpoint { address: Address::Tcp(host, port), is_tls, handshake, durable, server_name })
 }
 
 fn parse_unix(rest: &str) -> Result<Endpoint, EndpointError> {
     let (location, query) = split_query(rest);
     let (mut handshake, path) = parse_login(location)?;
-    let (database, durable) = parse_query(query)?;
+    let Parameters { database, durable, server_name } = Parameters::parse(query)?;
+    if server_name.is_some() {
+        return Err(EndpointError::ServerNameWithoutTls);
+    }
     handshake.database = database.unwrap_or(0);
     let path = percent_decoded(path)?;
     if path.is_empty() || path.contains('\0') {
         return Err(EndpointError::NoPath);
     }
-    Ok(Endpoint { address: Address::Unix(PathBuf::from(path)), is_tls: false, handshake, durable })
+    Ok(Endpoint { address: Address::Unix(PathBuf::from(path)), is_tls: false, handshake, durable, server_name: None })
 }
 
 /// A character that ends the location although it stands before the last `@`, and so in a user or password. A path may
@@ -230,22 +252,36 @@ fn split_query(rest: &str) -> (&str, Option<&str>) {
     rest.split_once('?').map_or((rest, None), |(rest, query)| (rest, Some(query)))
 }
 
-/// The parameters `db` and `durable`, each at most once.
-fn parse_query(query: Option<&str>) -> Result<(Option<u32>, Option<bool>), EndpointError> {
-    let (mut database, mut durable) = (None, None);
-    for parameter in query.into_iter().flat_map(|query| query.split('&')) {
-        let is_repeated = match parameter.split_once('=') {
-            Some(("db", digits)) => database.replace(parse_database(digits)?).is_some(),
-            Some(("durable", "true")) => durable.replace(true).is_some(),
-            Some(("durable", "false")) => durable.replace(false).is_some(),
-            Some(("durable", _)) => return Err(EndpointError::BadDurable),
-            _ => return Err(EndpointError::UnknownParameter),
-        };
-        if is_repeated {
-            return Err(EndpointError::RepeatedParameter);
+/// What follows the `?`.
+#[derive(Default)]
+struct Parameters {
+    database: Option<u32>,
+    durable: Option<bool>,
+    server_name: Option<String>,
+}
+
+impl Parameters {
+    /// Reads each parameter, which is given once at most.
+    fn parse(query: Option<&str>) -> Result<Parameters, EndpointError> {
+        let mut parameters = Parameters::default();
+        for parameter in query.into_iter().flat_map(|query| query.split('&')) {
+            let is_repeated = match parameter.split_once('=') {
+                Some(("db", digits)) => parameters.database.replace(parse_database(digits)?).is_some(),
+                Some(("durable", "true")) => parameters.durable.replace(true).is_some(),
+                Some(("durable", "false")) => parameters.durable.replace(false).is_some(),
+                Some(("durable", _)) => return Err(EndpointError::BadDurable),
+                Some(("server_name", name)) if !name.is_empty() && is_host(name) => {
+                    parameters.server_name.replace(name.to_owned()).is_some()
+                }
+                Some(("server_name", _)) => return Err(EndpointError::BadServerName),
+                _ => return Err(EndpointError::UnknownParameter),
+            };
+            if is_repeated {
+                return Err(EndpointError::RepeatedParameter);
+            }
         }
+        Ok(parameters)
     }
-    Ok((database, durable))
 }
 
 /// Splits `user:password@` off; what follows the last `@` is the location.
@@ -289,11 +325,15 @@ fn parse_location(location: &str) -> Result<(String, u16), EndpointError> {
         }
         Some(_) => return Err(EndpointError::BadPort),
     };
-    let is_host_byte = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:".contains(&byte);
-    if !host.bytes().all(is_host_byte) {
+    if !is_host(host) {
         return Err(EndpointError::BadHost);
     }
     Ok((host.to_owned(), port))
+}
+
+/// Whether all characters are those of a host name or an IP address.
+fn is_host(name: &str) -> bool {
+    name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_:".contains(&byte))
 }
 
 /// Digits, or nothing for database 0.

@@ -3,7 +3,7 @@
 use super::*;
 
 fn shown(url: &str) -> String {
-    let Endpoint { address, is_tls, handshake, durable } = Endpoint::parse(url).unwrap();
+    let Endpoint { address, is_tls, handshake, durable, server_name } = Endpoint::parse(url).unwrap();
     let Handshake { user, password, database, checks_durability, node_key, looks_behind_votes } = handshake;
     assert!(!checks_durability && node_key.is_none() && !looks_behind_votes, "the builder says so");
     let login = match (user, password) {
@@ -12,8 +12,9 @@ fn shown(url: &str) -> String {
     };
     let scheme = if is_tls { "tls " } else { "" };
     let durable = durable.map_or(String::new(), |durable| format!(" {durable}"));
-    let address = Endpoint { address, is_tls, handshake: Handshake::default(), durable: None };
-    format!("{scheme}{login}{address}/{database}{durable}")
+    let name = server_name.map_or(String::new(), |name| format!(" {name}"));
+    let address = Endpoint { address, is_tls, handshake: Handshake::default(), durable: None, server_name: None };
+    format!("{scheme}{login}{address}/{database}{durable}{name}")
 }
 
 #[test]
@@ -33,6 +34,8 @@ fn urls_name_nodes() {
         ("redis://:%23%2F%3F%20@host", ":#/? @host:6379/0"),
         ("redis://host?durable=true", "host:6379/0 true"),
         ("redis://:pw@host:1/2?durable=false", ":pw@host:1/2 false"),
+        ("redis://:pw@host:1?db=2", ":pw@host:1/2"),
+        ("redis://host/?durable=true&db=2", "host:6379/2 true"),
     ];
     for (url, meaning) in table {
         assert_eq!(shown(url), meaning, "{url}");
@@ -46,6 +49,22 @@ fn urls_by_tls_are_those_without_it_in_all_else() {
         match cfg!(feature = "tls") {
             true => assert_eq!(shown(&url), "tls :hunter2@10.0.0.1:7001/2 true"),
             false => assert_eq!(Endpoint::parse(&url), Err(EndpointError::Tls)),
+        }
+    }
+    if cfg!(feature = "tls") {
+        assert_eq!(
+            shown("rediss://10.0.0.1?server_name=redis-1.example.com"),
+            "tls 10.0.0.1:6379/0 redis-1.example.com"
+        );
+        assert_eq!(shown("rediss://h?db=1&server_name=2001:db8::1&durable=true"), "tls h:6379/1 true 2001:db8::1");
+        for (query, error) in [
+            ("server_name=", EndpointError::BadServerName),
+            ("server_name=a b", EndpointError::Blank),
+            ("server_name=a%20b", EndpointError::BadServerName),
+            ("server_name=a&server_name=b", EndpointError::RepeatedParameter),
+        ] {
+            assert_eq!(Endpoint::parse(&format!("rediss://:hunter2@host?{query}")), Err(error), "{query}");
+            assert!(!error.to_string().contains("hunter2"));
         }
     }
     assert!(!EndpointError::Tls.to_string().contains("hunter2"));
@@ -108,7 +127,9 @@ fn everything_else_gets_a_helpful_error_that_keeps_the_secret() {
         ("redis://host/-1", BadDatabase),
         ("redis://host/1/2", BadDatabase),
         ("redis://host/99999999999", BadDatabase),
-        ("redis://host?db=1", UnknownParameter),
+        ("redis://host?db=x", BadDatabase),
+        ("redis://:hunter2@host/1?db=1", RepeatedParameter),
+        ("redis://:hunter2@host?server_name=name", ServerNameWithoutTls),
         ("redis://host/1#hunter2", Unencoded('#')),
         ("redis://host?", UnknownParameter),
         ("redis://host?durable", UnknownParameter),
@@ -136,6 +157,7 @@ fn malformed_unix_urls_are_refused() {
         ("unix:///a?database=1", UnknownParameter),
         ("unix:///a?db=x", BadDatabase),
         ("unix:///a?db=1&db=1", RepeatedParameter),
+        ("unix:///a?server_name=name", ServerNameWithoutTls),
         ("unix:///a?db=1?durable=true", BadDatabase),
         ("unix://me:p?w@/a", Unencoded('?')),
     ] {

@@ -3,6 +3,7 @@
 
 use super::sequence::{Kind, Sequence, channel};
 use super::{Raw, in_short, pairs, without_remaining};
+use crate::clients::address_of;
 use crate::support::server::Server;
 use quorumlock::embedded::{Condition, EmbeddedNode};
 use std::thread;
@@ -74,7 +75,7 @@ fn set_condition(condition: Condition, server: &Server, node: &EmbeddedNode) {
 
 fn both_are_the_same(kind: Kind) {
     for (server, node) in pairs() {
-        let mut sides = [server.address(), node.address().to_string()].map(|address| Side::new(&address));
+        let mut sides = [server.address(), address_of(&node)].map(|address| Side::new(&address));
         let mut sequence = Sequence::new(kind);
         let mut seen = [0; 7];
         for step in 0..STEPS {
@@ -135,7 +136,7 @@ fn both_are_the_same(kind: Kind) {
 #[test]
 fn long_queues_are_the_same() {
     for (server, node) in pairs() {
-        let mut sides = [server.address(), node.address().to_string()].map(|address| Side::new(&address));
+        let mut sides = [server.address(), address_of(&node)].map(|address| Side::new(&address));
         for kind in [Kind::Fenced, Kind::Permit, Kind::Plain, Kind::ReadWrite] {
             let letters = match kind {
                 Kind::Fenced => "f",

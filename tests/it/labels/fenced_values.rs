@@ -1,6 +1,6 @@
 //! The label in the value of a fenced lock: every script accepts it, and each keeps it but for an acquisition.
 
-use crate::clients::{SOON, client_of, long_lock, take, value};
+use crate::clients::{SOON, address_of, client_of, long_lock, take, value};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server, binaries};
 use quorumlock::embedded::EmbeddedNode;
@@ -99,7 +99,7 @@ fn a_client_without_a_label_takes_extends_and_releases_what_has_one() {
 fn the_embedded_node_writes_the_values_that_servers_write() {
     let server = Server::start().unwrap();
     let node = EmbeddedNode::start().unwrap();
-    let mut embedded = TcpStream::connect(node.address()).unwrap();
+    let mut embedded = TcpStream::connect(address_of(&node)).unwrap();
     let mut ask = |words: &[&str]| {
         let mut request = format!("*{}\r\n", words.len());
         words.iter().for_each(|word| request.push_str(&format!("${}\r\n{word}\r\n", word.len())));

@@ -4,7 +4,7 @@ use crate::clients::{LONG_TTL, SOON, builder, calls, client, client_of, long_loc
 use crate::support::capable::has_users;
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server, binaries};
-use quorumlock::{Cause, ErrorKind, Holder, Label, Redlock};
+use quorumlock::{Cause, ErrorKind, Holder, Redlock, host_label};
 use std::time::Duration;
 
 fn labelled(servers: &[Server], label: &str) -> Redlock {
@@ -156,7 +156,7 @@ fn taking_a_lock_never_asks_for_its_holder_and_what_is_denied_is_named() {
 #[test]
 fn a_label_that_says_where_names_this_process() {
     let server = Server::start().unwrap();
-    let client = builder([&server]).label(Label::here()).build().unwrap();
+    let client = builder([&server]).label(host_label()).build().unwrap();
     let _guard = take(&long_lock(&client, "k"));
     let holder = client.mutex("k").holder().unwrap().unwrap();
     assert!(holder.label().unwrap().ends_with(&format!("/{}", std::process::id())), "{holder}");

@@ -1,6 +1,7 @@
 //! The embedded node runs the script of read-write locks as a real server does: the same replies, and the same keys.
 //! Its queue and requests in any order are compared in [`embedded_vs_real`](crate::embedded_vs_real).
 
+use crate::clients::address_of;
 use crate::embedded_vs_real::{Raw, pairs, without_remaining};
 use quorumlock::protocol::script::{READ_WRITE, READ_WRITE_SHA1};
 
@@ -41,7 +42,7 @@ fn ask(node: &mut Raw, script: &str, words: &[&str]) -> String {
 fn the_life_of_a_key_goes_the_same_way() {
     let tokens = tokens();
     for (server, node) in pairs() {
-        let (mut real, mut embedded) = (Raw::connect(&server.address()), Raw::connect(&node.address().to_string()));
+        let (mut real, mut embedded) = (Raw::connect(&server.address()), Raw::connect(&address_of(&node)));
         for (index, row) in ROWS.iter().enumerate() {
             for script in [READ_WRITE, READ_WRITE_SHA1] {
                 let [one, other] = [&mut real, &mut embedded].map(|node| {
@@ -186,7 +187,7 @@ pub(crate) fn values() -> Vec<(String, bool)> {
 fn what_no_read_write_lock_has_written_is_foreign_to_both() {
     let tokens = tokens();
     for (server, node) in pairs() {
-        let (mut real, mut embedded) = (Raw::connect(&server.address()), Raw::connect(&node.address().to_string()));
+        let (mut real, mut embedded) = (Raw::connect(&server.address()), Raw::connect(&address_of(&node)));
         for (value, is_read) in &values() {
             for row in [
                 "acquire OURS LONG r",

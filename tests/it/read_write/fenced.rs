@@ -9,7 +9,7 @@ use crate::support::sides::{FencedSides, Sides};
 use quorumlock::algorithm::fence::LEAD_LIMIT;
 use quorumlock::kind::{Fenced, Read, Write};
 use quorumlock::{
-    CancelHandle, Cause, ErrorKind, ExtendOutcome, FencedRwWriteGuard, FencingToken, Lease, Node, Phase, Redlock,
+    CancelHandle, Cause, ErrorKind, ExtendOutcome, FencedRwWriteGuard, FencingToken, Lease, Phase, Redlock,
     ReleaseOutcome, RestartPolicy, Wait, Watchdog,
 };
 use std::thread;
@@ -313,7 +313,7 @@ fn nodes_that_all_lost_their_data_go_on_above_what_they_gave_out() {
 fn a_minority_that_hangs_or_is_gone_costs_no_number() {
     let durable = |_| Server::with(&["--appendonly", "yes", "--appendfsync", "always"]).unwrap();
     let mut servers: Vec<Server> = (0..5).map(durable).collect();
-    let nodes = servers.iter().map(|server| Node::new(server.url()).durable(true));
+    let nodes = servers.iter().map(|server| format!("{}?durable=true", server.url()));
     let client = Redlock::builder().nodes(nodes).node_timeout(Duration::from_secs(1)).build().unwrap();
     let mutex = Sides::of(&client, "k").fenced();
     let mut last = number(&mutex).fence();

@@ -12,7 +12,7 @@ use crate::nemesis::Random;
 use crate::support::server::Server;
 use crate::support::sides::Sides;
 use crate::support::workers::{STOP, Workers};
-use quorumlock::{ErrorKind, Node, Redlock};
+use quorumlock::{ErrorKind, Redlock};
 use rustix::time::{ClockId, clock_gettime};
 use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions};
@@ -184,7 +184,7 @@ impl Storm {
 fn work_all(order: &str) {
     let mut words = order.split(' ');
     let (number, directory) = (words.next().unwrap(), PathBuf::from(words.next().unwrap()));
-    let nodes = words.map(|url| Node::new(url).durable(true));
+    let nodes = words.map(|url| format!("{url}?durable=true"));
     let client = Redlock::builder().nodes(nodes).build().unwrap();
     thread::scope(|scope| {
         for index in 0..THREADS {

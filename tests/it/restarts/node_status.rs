@@ -6,7 +6,7 @@ use crate::faults::keeps_secrets;
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server, free_port};
 use quorumlock::event::Event;
-use quorumlock::{Cause, ErrorKind, Node, NodeNote, NodeState, Observer, Phase, Redlock, Role};
+use quorumlock::{Cause, ErrorKind, NodeNote, NodeState, Observer, Phase, Redlock};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -153,7 +153,7 @@ fn nodes_are_shown_as_they_are() {
     let unused = free_port().unwrap();
     let urls: Vec<String> = servers.iter().map(Server::url).collect();
     let client = Redlock::builder()
-        .node(Node::new(&urls[0]).durable(true))
+        .node(format!("{}?durable=true", urls[0]))
         .nodes(&urls[1..])
         .node(replica.url())
         .node(format!("redis://:hunter3@{}", locked.address()))
@@ -196,7 +196,7 @@ fn nodes_are_shown_as_they_are() {
     let version = servers[0].info("valkey_version").unwrap();
     let version = if version.is_empty() { servers[0].info("redis_version").unwrap() } else { version };
     assert!(nodes[0].server().unwrap().ends_with(&format!(" {version}")), "{:?}", nodes[0].server());
-    assert_eq!((nodes[0].role(), nodes[3].role()), (Some(Role::Master), Some(Role::Replica)));
+    assert_eq!((nodes[0].is_master(), nodes[3].is_master()), (Some(true), Some(false)));
     let fault = nodes[4].last_fault().unwrap();
     assert_eq!((fault.phase(), fault.cause(), nodes[2].last_fault()), (Phase::Handshake, Cause::Auth, None));
     assert!(nodes[2].state_age() < SOON);

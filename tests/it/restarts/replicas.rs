@@ -5,7 +5,7 @@ use super::{KEY, acquaint};
 use crate::clients::{SOON, builder, causes, failure, take, value};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server, binaries};
-use quorumlock::{Builder, Cause, ExtendOutcome, Node, NodeState, Redlock, RestartPolicy};
+use quorumlock::{Builder, Cause, ExtendOutcome, NodeState, Redlock, RestartPolicy};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -165,7 +165,7 @@ fn a_master_that_was_promoted_before_it_was_met_counts() {
 #[test]
 fn a_durable_node_that_has_loaded_its_former_id_counts_and_so_does_every_node_without_the_guard() {
     let durable: fn(&Server) -> Builder =
-        |server| Redlock::builder().node(Node::new(server.url()).durable(true)).max_ttl(MAX_TTL);
+        |server| Redlock::builder().node(format!("{}?durable=true", server.url())).max_ttl(MAX_TTL);
     let off: fn(&Server) -> Builder = |server| brief(server).restart_policy(RestartPolicy::Off);
     // What is declared durable must append its writes.
     let durable = pairs_with(&["--appendonly", "yes", "--appendfsync", "always"]).map(|pair| (pair, durable));

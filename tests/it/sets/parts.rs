@@ -1,7 +1,7 @@
 //! Attempts of which nodes do a part: keys that are held on some nodes, batches that are cut, other libraries.
 
 use super::{set, take};
-use crate::clients::{LONG_TTL, SOON, builder, client, client_of, gone_for_good, long_lock, value};
+use crate::clients::{LONG_TTL, SOON, address_of, builder, client, client_of, gone_for_good, long_lock, value};
 use crate::embedded_vs_real::say_once;
 use crate::support::process::eventually;
 use crate::support::proxy::{Direction, Proxy};
@@ -65,7 +65,7 @@ fn whatever_is_held_on_whichever_nodes_a_quorum_of_free_ones_decides_and_nothing
 fn embedded_nodes_decide_so_and_keep_nothing_either() {
     let nodes = [(); 3].map(|()| EmbeddedNode::start().unwrap());
     let client = client_of(nodes.iter().map(EmbeddedNode::url));
-    attempts_wherever(&nodes.each_ref().map(|node| node.address().to_string()), &client);
+    attempts_wherever(&nodes.each_ref().map(address_of), &client);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::support::capable::has_tls;
 use crate::support::process::eventually;
 use crate::support::proxy::{Direction, Proxy};
 use crate::support::server::{Answer, Server};
-use quorumlock::{Cause, CertificateError, Error, ErrorKind, Mutex, Phase, Redlock, ReleaseOutcome, TlsError};
+use quorumlock::{Cause, Error, ErrorKind, Mutex, Phase, Redlock, ReleaseOutcome, TlsError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -208,7 +208,7 @@ fn what_is_wrong_is_told_to_the_server() {
     let server = Server::start().unwrap();
     let peer = Peer::before(server.port(), &authority, Cut::Bytes);
     let mutex = lock(&peer.url(), &authority);
-    assert_eq!(fault(&mutex), (Phase::Handshake, Cause::Certificate(CertificateError::WrongName)));
+    assert_eq!(fault(&mutex), (Phase::Handshake, Cause::Tls(TlsError::WrongName)));
     let told = || peer.seen.errors.lock().unwrap().clone();
     assert!(eventually(SOON, || !told().is_empty()), "no alert came");
     assert_eq!(told(), ["received fatal alert: BadCertificate"]);

@@ -3,7 +3,7 @@
 use crate::clients::SOON;
 use crate::support::process::eventually;
 use quorumlock::embedded::EmbeddedNode;
-use quorumlock::{Builder, Cause, CertificateError, NodeState, Redlock, ReleaseOutcome, RestartPolicy, Tls};
+use quorumlock::{Builder, Cause, NodeState, Redlock, ReleaseOutcome, RestartPolicy, Tls, TlsError};
 use std::thread;
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ fn builder(nodes: &[EmbeddedNode]) -> Builder {
 
 #[test]
 fn locks_work_as_without() {
-    let nodes = [0; 3].map(|_| EmbeddedNode::start_tls().unwrap());
+    let nodes = [0; 3].map(|_| EmbeddedNode::builder().tls().start().unwrap());
     let redlock = builder(&nodes).build().unwrap();
     assert!(redlock.connect(SOON).unwrap().iter().all(|status| status.state() == NodeState::Voting));
     thread::scope(|scope| {
@@ -39,7 +39,7 @@ fn locks_work_as_without() {
 
 #[test]
 fn waiters_are_woken_and_fences_grow() {
-    let nodes = [EmbeddedNode::builder().password("hunter2").tls().unwrap().start().unwrap()];
+    let nodes = [EmbeddedNode::builder().password("hunter2").tls().start().unwrap()];
     let url = nodes[0].url().replace("://", "://:hunter2@");
     let tls = Tls::new().roots_pem(nodes[0].root_pem().unwrap());
     let minute = 60 * SECOND;
@@ -55,7 +55,7 @@ fn waiters_are_woken_and_fences_grow() {
 
 #[test]
 fn a_node_hangs_and_dies_and_comes_back() {
-    let nodes = [EmbeddedNode::start_tls().unwrap()];
+    let nodes = [EmbeddedNode::builder().tls().start().unwrap()];
     let client = builder(&nodes).restart_policy(RestartPolicy::Off).node_timeout(SECOND / 5).build().unwrap();
     let mutex = client.mutex("orders/42");
     let cause = || mutex.try_lock().unwrap_err().causes()[0].cause();
@@ -72,11 +72,11 @@ fn a_node_hangs_and_dies_and_comes_back() {
 
 #[test]
 fn each_is_trusted_by_its_own_root() {
-    let [node, other] = [0; 2].map(|_| EmbeddedNode::start_tls().unwrap());
+    let [node, other] = [0; 2].map(|_| EmbeddedNode::builder().tls().start().unwrap());
     let client = |tls| Redlock::builder().node(node.url()).tls(tls).node_timeout(SECOND).build().unwrap();
     let tls = |pem: &str| Tls::new().roots_pem(pem);
     let error = client(tls(other.root_pem().unwrap())).mutex("a").try_lock().unwrap_err();
-    assert_eq!(error.causes()[0].cause(), Cause::Certificate(CertificateError::UnknownIssuer));
+    assert_eq!(error.causes()[0].cause(), Cause::Tls(TlsError::UnknownIssuer));
     let _ = client(tls(node.root_pem().unwrap())).mutex("a").lock().unwrap().unlock().unwrap();
     assert_eq!(EmbeddedNode::start().unwrap().root_pem(), None);
 }

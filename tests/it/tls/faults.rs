@@ -6,7 +6,7 @@ use crate::support::fake::{Act, Event, Fake};
 use crate::support::proxy::Proxy;
 use crate::support::server::Server;
 use quorumlock::embedded::EmbeddedNode;
-use quorumlock::{Cause, CertificateError, Error, ErrorKind, Phase, Redlock, Tls, TlsError};
+use quorumlock::{Cause, Error, ErrorKind, Phase, Redlock, Tls, TlsError};
 use std::io::Read;
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
@@ -39,7 +39,7 @@ fn each_fault_of_a_certificate_has_its_own_cause() {
     if !has_tls() {
         return;
     }
-    use CertificateError::*;
+    use TlsError::*;
     let (authority, other) = (Authority::new(), Authority::new());
     let past = Some(("20200101000000Z", "20200201000000Z"));
     let future = Some(("20600101000000Z", "20610101000000Z"));
@@ -47,23 +47,23 @@ fn each_fault_of_a_certificate_has_its_own_cause() {
     for (particulars, roots, error) in [
         (plain, &other, UnknownIssuer),
         (Particulars { names: Some("DNS:hunter2.internal,IP:10.0.0.1"), ..plain }, &authority, WrongName),
-        (Particulars { validity: past, ..plain }, &authority, Expired),
-        (Particulars { validity: future, ..plain }, &authority, NotYetValid),
-        (Particulars { is_version_1: true, ..plain }, &authority, Version1),
+        (Particulars { validity: past, ..plain }, &authority, CertificateExpired),
+        (Particulars { validity: future, ..plain }, &authority, CertificateNotYetValid),
+        (Particulars { is_version_1: true, ..plain }, &authority, CertificateVersion1),
     ] {
         let server = authority.issue("node", particulars).server("node");
-        let expected = (Cause::Certificate(error), error != NotYetValid);
+        let expected = (Cause::Tls(error), error != CertificateNotYetValid);
         assert_eq!(cause(&server.url(), roots.roots()), expected);
     }
     // One that has issued itself, as `openssl req -x509` makes it, and that is no root of the client; and one that is.
-    for (roots, error) in [(&other, UnknownIssuer), (&authority, Other)] {
+    for (roots, error) in [(&other, UnknownIssuer), (&authority, BadCertificate)] {
         let server = authority.server("ca");
-        assert_eq!(cause(&server.url(), roots.roots()), (Cause::Certificate(error), true));
+        assert_eq!(cause(&server.url(), roots.roots()), (Cause::Tls(error), true));
     }
     // One that is issued for clients only.
     authority.issue("node", Particulars { names: Some("IP:127.0.0.1\nextendedKeyUsage=clientAuth"), ..plain });
     let server = authority.server("node");
-    assert_eq!(cause(&server.url(), authority.roots()), (Cause::Certificate(Other), true));
+    assert_eq!(cause(&server.url(), authority.roots()), (Cause::Tls(BadCertificate), true));
 }
 
 /// Redis waits in silence for the end of a line.
@@ -76,7 +76,7 @@ fn a_server_without_tls_is_said_to_have_none() {
         assert_eq!(cause(&url, authority.roots()), (Cause::NotTls, true));
     }
     let node = EmbeddedNode::start().unwrap();
-    let url = format!("rediss://{}", node.address());
+    let url = node.url().replace("redis://", "rediss://");
     assert_eq!(cause(&url, authority.roots()), (Cause::NotTls, true), "it answers at once");
 }
 
@@ -214,12 +214,11 @@ fn settings_that_cannot_be_used_are_refused_by_name() {
         assert!(message.contains(words), "{message}");
         assert!(!format!("{message}{shown}").contains("hunter2") && !shown.contains("BEGIN"), "{message} {shown}");
     }
-    let node = |url: &str, name: &str| quorumlock::Node::new(url).server_name(name);
-    for (node, words) in [
-        (node("rediss://127.0.0.1", "no name"), "node 0: a server name must be a host name or an IP address"),
-        (node("redis://127.0.0.1", "name"), "node 0: server_name is for rediss:// nodes only"),
+    for (url, words) in [
+        ("rediss://127.0.0.1?server_name=a..b", "node 0: a server name must be a host name or an IP address"),
+        ("redis://127.0.0.1?server_name=name", "node 0: server_name is for rediss:// nodes only"),
     ] {
-        let error = Redlock::builder().node(node).tls(roots()).build().unwrap_err();
+        let error = Redlock::builder().node(url).tls(roots()).build().unwrap_err();
         assert_eq!((error.kind(), error.to_string()), (ErrorKind::Config, words.to_owned()));
     }
 }

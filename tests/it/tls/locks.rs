@@ -4,7 +4,7 @@ use super::certificates::{Authority, Particulars};
 use super::wire::Recorder;
 use crate::support::capable::has_tls;
 use crate::support::server::Server;
-use quorumlock::{Builder, ErrorKind, ExtendOutcome, Node, NodeState, Redlock, ReleaseOutcome, Tls};
+use quorumlock::{Builder, ErrorKind, ExtendOutcome, NodeState, Redlock, ReleaseOutcome, Tls};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -183,8 +183,8 @@ fn a_name_counts_in_place_of_the_host() {
     authority.issue("node", Particulars { names: Some("DNS:redis-1.internal,IP:10.0.0.1"), ..Particulars::default() });
     let server = authority.server("node");
     for name in ["redis-1.internal", "10.0.0.1"] {
-        let node = Node::new(server.url()).server_name(name);
-        let builder = Redlock::builder().node(node).tls(Tls::new().roots_pem(authority.read("ca.crt")));
+        let url = format!("{}?server_name={name}", server.url());
+        let builder = Redlock::builder().node(url).tls(Tls::new().roots_pem(authority.read("ca.crt")));
         let _ = builder.node_timeout(SECOND).build().unwrap().mutex("a").lock().unwrap().unlock().unwrap();
     }
 }

@@ -3,7 +3,7 @@
 use super::certificates::Authority;
 use crate::support::capable::has_tls;
 use crate::support::server::Server;
-use quorumlock::{Node, Redlock, Tls};
+use quorumlock::{Redlock, Tls};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -39,7 +39,7 @@ fn the_commands_and_settings_of_the_page_work() {
     for name in ["10.0.0.1", "redis-1.internal"] {
         let tls = Tls::new().roots_file(authority.path("ca.crt"));
         let tls = tls.identity_pem(authority.read("client.crt"), authority.read("client.key"));
-        let builder = Redlock::builder().node(Node::new(server.url()).server_name(name)).tls(tls);
+        let builder = Redlock::builder().node(format!("{}?server_name={name}", server.url())).tls(tls);
         let redlock = builder.node_timeout(Duration::from_secs(1)).build().unwrap();
         let _ = redlock.mutex("a").lock().unwrap().unlock().unwrap();
     }

@@ -7,8 +7,10 @@ use crate::connection::{Connection, Step, Trouble, Value};
 use crate::json::{self, Object};
 use crate::times::Times;
 use crate::{protection, report};
+use quorumlock::algorithm::time::Human;
 use quorumlock::event::Mismatch;
-use quorumlock::{Cause, Endpoint, Human, NodeState, NodeStatus, NodeTarget, RestartPolicy};
+use quorumlock::protocol::endpoint::Endpoint;
+use quorumlock::{Cause, NodeState, NodeStatus, NodeTarget, RestartPolicy};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -47,8 +49,8 @@ pub(super) struct Examination {
 
 /// How many replies to what locks asked the node were too late.
 fn timeouts(status: &NodeStatus) -> u64 {
-    let late = status.faults().into_iter().filter(|fault| fault.cause() == Cause::TimedOut);
-    late.map(|fault| fault.count()).sum()
+    let late = status.faults().into_iter().filter(|(fault, _)| fault.cause() == Cause::TimedOut);
+    late.map(|(_, count)| count).sum()
 }
 
 /// Examines a node. Whatever goes wrong is a finding.
@@ -227,8 +229,8 @@ impl Examination {
             report::line(format_args!("  answers in {times}; node_timeout of {limit} would cut {cut} of {all}"));
         }
         let latency = status.latency();
-        if latency.count() > 0 {
-            let (p50, p99, count) = (Human(latency.p50()), Human(latency.p99()), latency.count());
+        if latency.count > 0 {
+            let (p50, p99, count) = (Human(latency.p50), Human(latency.p99), latency.count);
             let median = format_args!("{p50} (median), {p99} (p99) of {count}");
             report::line(format_args!("  replies to locks in {median}; {} came too late", timeouts(status)));
         }
@@ -246,9 +248,9 @@ impl Examination {
         let (object, latency) = (self.times.json(object), status.latency());
         object
             .raw("cut_by_node_timeout", self.times.longer_than(plan.node_timeout))
-            .raw("lock_replies", latency.count())
-            .raw("lock_p50_us", latency.p50().as_micros())
-            .raw("lock_p99_us", latency.p99().as_micros())
+            .raw("lock_replies", latency.count)
+            .raw("lock_p50_us", latency.p50.as_micros())
+            .raw("lock_p99_us", latency.p99.as_micros())
             .raw("lock_timeouts", timeouts(status))
             .and(protection::json(status))
             .list("findings", self.findings.iter().map(Finding::json))

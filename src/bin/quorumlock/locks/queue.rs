@@ -6,7 +6,7 @@
 
 use crate::connection::Value;
 use crate::json::Object;
-use quorumlock::Human;
+use quorumlock::algorithm::time::Human;
 use quorumlock::protocol::key_space::{self, KeyKind};
 use std::collections::BTreeMap;
 use std::fmt;

@@ -184,7 +184,8 @@ fn meaning(value: Value, lifetime: Value) -> Result<Option<(Stored, Lifetime)>, 
 }
 
 fn within(end: Instant) -> Result<(), Trouble> {
-    let late = || Trouble::refused("SCAN", format!("no end within {}", quorumlock::Human(LONGEST_SCAN)));
+    let late =
+        || Trouble::refused("SCAN", format!("no end within {}", quorumlock::algorithm::time::Human(LONGEST_SCAN)));
     if Instant::now() < end { Ok(()) } else { Err(late()) }
 }
 

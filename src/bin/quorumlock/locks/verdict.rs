@@ -6,7 +6,7 @@ use super::sighting::{Lifetime, Sighting};
 use super::survey::Survey;
 use super::token::{self, Token};
 use crate::json::{self, Object};
-use quorumlock::Human;
+use quorumlock::algorithm::time::Human;
 use quorumlock::protocol::key_space::KeyKind;
 use std::collections::BTreeMap;
 use std::fmt;

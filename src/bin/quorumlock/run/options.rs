@@ -113,7 +113,8 @@ impl LockOptions {
     pub(super) fn times(&self, settings: &Settings) -> Result<(Duration, Duration), Failure> {
         let max_ttl = settings.duration("MAX_TTL", MAX_TTL);
         if self.min_hold > max_ttl {
-            let message = format!("--min-hold is longer than --max-ttl ({})", quorumlock::Human(max_ttl));
+            let message =
+                format!("--min-hold is longer than --max-ttl ({})", quorumlock::algorithm::time::Human(max_ttl));
             return Err(Failure::new(Exit::CONFIG, message));
         }
         let ttl = self.ttl.unwrap_or_else(|| settings.duration("TTL", TTL)).max(self.min_hold);
