@@ -44,9 +44,9 @@ impl Node {
     ///
     /// The votes of a durable node count at once after a restart, whatever the [`RestartPolicy`](crate::RestartPolicy).
     /// A node whose `INFO` says `aof_enabled:0` contradicts its declaration: it is not durable then, nor is the process
-    /// after it, and the observer gets [an event](crate::event::NodeNotDurable). Nothing else can be checked, as `INFO`
-    /// does not show `appendfsync`: **a node that is wrongly declared durable may help to give away a lock a second
-    /// time.**
+    /// after it, and the observer gets [an event](crate::event::Event::NodeNotDurable). Nothing else can be checked, as
+    /// `INFO` does not show `appendfsync`: **a node that is wrongly declared durable may help to give away a lock a
+    /// second time.**
     #[must_use]
     pub fn durable(mut self, durable: bool) -> Node {
         self.durable = Some(durable);

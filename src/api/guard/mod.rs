@@ -40,7 +40,7 @@ use std::time::{Duration, SystemTime};
 /// [`flush_releases`](crate::Redlock::flush_releases).
 /// A short-lived thread sends what the connection did not take at once, and retries releases that a node could not run
 /// or that were lost with a connection, until the key has ended. [`unlock`](MutexGuard::unlock) waits for a quorum of
-/// answers and gives the outcome; for a dropped guard only the [`Observer`](crate::Observer) gets it. A guard may be
+/// answers and gives the outcome; for a dropped guard only an observer receives [it](crate::event). A guard may be
 /// sent to another thread and dropped there.
 ///
 /// Drop a guard where its outcome changes nothing: a release that is not waited for takes about two thirds of the
@@ -213,9 +213,9 @@ impl MutexGuard {
     /// and at once if that time has passed. For event loops, which have no use for a channel.
     ///
     /// It is called on the watchdog's thread, or on the one in whose [`extend`](MutexGuard::extend) the loss was found
-    /// out, while no lock of this library is held; what an [`Observer`](crate::Observer) has to mind goes for it as
-    /// well. A panic in it is caught and dropped. If the guard goes first, it is dropped and not called; on another
-    /// thread it may just then be running.
+    /// out, while no lock of this library is held. The [rules for observers](crate::event#rules-for-observers) hold for
+    /// it as well. A panic in it is caught and dropped. If the guard goes first, it is dropped and not called; on
+    /// another thread it may just then be running.
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;

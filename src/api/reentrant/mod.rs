@@ -67,7 +67,7 @@ pub struct ReentrantMutex {
 impl Mutex {
     /// Makes it reentrant: an owner that holds the lock may take it again. Default: a thread that locks what it holds
     /// waits for itself, until the lease ends; with a watchdog, for ever. That is an event,
-    /// [`WaitingForItself`](crate::event::WaitingForItself).
+    /// [`WaitingForItself`](crate::event::Event::WaitingForItself).
     #[must_use]
     pub fn reentrant(self) -> ReentrantMutex {
         ReentrantMutex { mutex: self }

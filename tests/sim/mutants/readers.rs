@@ -64,8 +64,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "read-write: a wait for the lease of another thread is not reported to end",
         file: "api/mutex/read_write/joining.rs",
         edits: &[(
-            "        if self.account.has_waited() {\n            client.report()",
-            "        if false {\n            client.report()",
+            "        if self.account.has_waited() {\n            let waited",
+            "        if false {\n            let waited",
         )],
     },
 ];

@@ -7,6 +7,7 @@ use crate::api::guard::shared::SharedGuard;
 use crate::api::mutex::attempts::Attempts;
 use crate::api::mutex::call::LockCall;
 use crate::events::error::{Error, Result};
+use crate::events::report::WonCall;
 
 impl RwMutex {
     /// Shares the lease of a thread of this client that reads, if there is one and no writer waits. `came_at`: when the
@@ -56,7 +57,8 @@ impl Attempts<'_, '_> {
         let LockCall { client, called_at, ttl, .. } = self.call;
         let key = self.call.key();
         if self.account.has_waited() {
-            client.report().joined(key.title(), client.engine().now().since(called_at.steady));
+            let waited = client.engine().now().since(called_at.steady);
+            client.report().acquired(key.title(), &WonCall { waited, has_waited: true, ..WonCall::default() });
             self.account.is_reported = true;
         }
         match guard.lease().guard().is_over() {

@@ -64,7 +64,7 @@ fn with_lock(
     events: &Arc<Events>,
 ) -> Result<Exit, Failure> {
     let deployment = Deployment::new(settings)?;
-    let redlock = deployment.settings.builder()?.observer(Arc::clone(events)).build()?;
+    let redlock = deployment.settings.builder()?.observer(events.observer()).build()?;
     match acquire(&redlock, &deployment, options, times, (signals, events))? {
         Acquired::All(held) => under_lock(options, held, times.1, signals, events),
         Acquired::HeldElsewhere(name) => {
