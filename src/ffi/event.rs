@@ -104,6 +104,11 @@ extern "C" fn quorumlock_event_kind(event: View<EventObject<'_>>) -> c_int {
 }
 
 #[unsafe(no_mangle)]
+extern "C" fn quorumlock_event_code(event: View<EventObject<'_>>) -> Str {
+    call_or(Str::EMPTY, || Some(Str::of(event.get()?.event.code())))
+}
+
+#[unsafe(no_mangle)]
 extern "C" fn quorumlock_event_message(event: View<EventObject<'_>>) -> Str {
     call_or(Str::EMPTY, || Some(Str::of(event.get()?.message())))
 }
