@@ -98,9 +98,10 @@
 //!     [`Phase`] and its [`Cause`].
 //! 11. [`Builder::label`] names a client, for example by its [`host_label`], and [`Mutex::holder`] returns the
 //!     [`Holder`] of a lock.
-//! 12. [`Observer`] receives each [`event`], for logs and alarms: also those of nodes, and of releases that no call
-//!     waits for. [`metrics`] counts what a client does, for Prometheus. [`nodes`](Redlock::nodes) gives the last known
-//!     state of each node: its [`NodeState`], server, run id and last fault.
+//! 12. [`Builder::observer`] takes a closure that receives each [`event`], for logs and alarms: also events of nodes,
+//!     and of releases that no call waits for. [`Counters`] count what a client does, for Prometheus.
+//!     [`nodes`](Redlock::nodes) returns the last known state of each node: its [`NodeState`], server, run id and last
+//!     fault.
 #![cfg_attr(
     feature = "embedded",
     doc = "13. [`embedded`] is a node inside the process, for first runs and for the tests of your own code."
@@ -127,9 +128,9 @@
 //! * `tls-native-roots`, off by default: `tls`, with the root certificates of the system where the program names none.
 //! * `capi`, off by default, and not for Rust programs: the functions of `src/ffi/quorumlock.h`, for a shared or static
 //!   library that C programs link, [built](docs::operations#the-c-library) by one command.
-//! * `log`, off by default: `LogObserver`, which writes each event as one line to the crate `log`.
-//! * `metrics`, off by default: `RecorderObserver`, which hands [`Counters`](metrics::Counters) on to the recorder of
-//!   the crate `metrics`. The counters themselves, and their text for Prometheus, need no feature.
+//! * `log`, off by default: `event::log`, an observer that writes each event as one line to the crate `log`.
+//! * `metrics`, off by default: `Counters::recorder`, an observer that updates the recorder of the crate `metrics`.
+//!   [`Counters`] and their text for Prometheus need no feature.
 //! * `cli`, off by default: the program [`quorumlock`](docs::command_line), which `cargo install quorumlock --features
 //!   cli --profile cli` builds. It brings clap, and changes nothing of the library.
 
@@ -151,8 +152,6 @@ mod ffi;
 mod api;
 mod engine;
 mod events;
-#[cfg(any(feature = "log", feature = "metrics"))]
-mod export;
 mod os;
 
 pub use algorithm::fault::{Cause, Phase};
@@ -192,13 +191,8 @@ pub use crossbeam_channel;
 pub use events::error::{Error, ErrorKind, NodeFault, Result};
 pub use events::event;
 pub use events::extension::ExtendOutcome;
-pub use events::metrics;
-pub use events::observer::Observer;
+pub use events::metrics::counters::Counters;
 pub use events::release::ReleaseOutcome;
-#[cfg(feature = "log")]
-pub use export::log_observer::LogObserver;
-#[cfg(feature = "metrics")]
-pub use export::recorder_observer::RecorderObserver;
 
 /// The code in README.md, which the documentation tests compile and run.
 #[cfg(all(doctest, feature = "embedded"))]

@@ -4,7 +4,7 @@ use crate::bare_handoff::Bare;
 use crate::polling::Polling;
 use quorumlock::event::Event;
 use quorumlock::kind::Kind;
-use quorumlock::{Mutex, Observer, Redlock, Result};
+use quorumlock::{Mutex, Redlock, Result};
 use rustix::time::{ClockId, clock_gettime};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -142,17 +142,24 @@ type TakeTurn = dyn Fn(Duration) -> Result<[u64; 2]> + Send + Sync;
 /// A competitor that uses the library.
 struct Competitor {
     turn: Box<TakeTurn>,
-    attempts: Arc<Attempts>,
+    /// How many attempts the last acquisition took.
+    attempts: Arc<AtomicU32>,
 }
 
 impl Competitor {
     fn new(addresses: &[SocketAddr], means: Means, ttl: Duration) -> Competitor {
-        let attempts = Arc::new(Attempts::default());
+        let attempts = Arc::new(AtomicU32::new(0));
+        let counted = Arc::clone(&attempts);
+        let count = move |event: &Event| {
+            if let Event::Acquired { attempts, .. } = event {
+                counted.store(*attempts, Ordering::Relaxed);
+            }
+        };
         let client = Redlock::builder()
             .nodes(addresses.iter().map(|address| format!("redis://{address}")))
             .node_timeout(Duration::from_secs(1))
             .release_notifications(means != Means::Delay)
-            .observer(Arc::clone(&attempts))
+            .observer(count)
             .build()
             .expect("a client");
         // The connections are made before the measurement begins.
@@ -162,7 +169,7 @@ impl Competitor {
 
     fn take_turn(&self, wanted: u64, held: Duration) {
         if let Ok([had, released]) = (self.turn)(held) {
-            report([wanted, had, released, self.attempts.0.load(Ordering::Relaxed).into()]);
+            report([wanted, had, released, self.attempts.load(Ordering::Relaxed).into()]);
         }
     }
 }
@@ -192,18 +199,6 @@ fn turns<K: Kind>(mutex: Mutex<K>) -> Box<TakeTurn> {
         let [.., released, _] = hold([0, had], held, || drop(guard.unlock()), 0);
         Ok([had, released])
     })
-}
-
-/// Counts the attempts of the last acquisition.
-#[derive(Default)]
-struct Attempts(AtomicU32);
-
-impl Observer for Attempts {
-    fn event(&self, event: &Event) {
-        if let Event::Acquired(event) = event {
-            self.0.store(event.attempts(), Ordering::Relaxed);
-        }
-    }
 }
 
 /// Holds the lock for so long. Returns the times of each step.

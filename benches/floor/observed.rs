@@ -5,8 +5,7 @@ use crate::library;
 use crate::servers::Servers;
 use crate::table::{Goal, Row};
 use crate::{ALLOCATOR, Setting};
-use quorumlock::metrics::{Counters, by_first_segment};
-use quorumlock::{Mutex, Redlock};
+use quorumlock::{Counters, Mutex, Redlock};
 use std::net::SocketAddr;
 use std::time::Instant;
 
@@ -31,7 +30,7 @@ fn counted(addresses: &[SocketAddr], counters: &Counters) -> Redlock {
 }
 
 fn pairs(addresses: &[SocketAddr], plan: Plan) -> Vec<Row> {
-    let counters = Counters::by_class(by_first_segment('/'));
+    let counters = Counters::by_prefix('/');
     let (plain, counted) = (library::client(addresses), counted(addresses, &counters));
     let again = library::client(addresses);
     let mutexes = [(&plain, "plain/1"), (&counted, "counted/1"), (&again, "again/1")];
@@ -50,7 +49,7 @@ fn pairs(addresses: &[SocketAddr], plan: Plan) -> Vec<Row> {
 }
 
 fn allocations(addresses: &[SocketAddr], pairs: usize) -> Row {
-    let counters = Counters::by_class(by_first_segment('/'));
+    let counters = Counters::by_prefix('/');
     let client = counted(addresses, &counters);
     let mutex = library::mutex(&client, "allocations/1");
     let count = || {
@@ -65,7 +64,7 @@ fn allocations(addresses: &[SocketAddr], pairs: usize) -> Row {
 
 /// Every class has calls that took the lock and calls that found it held.
 fn scrape(addresses: &[SocketAddr], times: usize) -> Row {
-    let counters = Counters::by_class(by_first_segment('/'));
+    let counters = Counters::by_prefix('/');
     let client = counted(addresses, &counters);
     for class in 0..CLASSES {
         let mutex = library::mutex(&client, &format!("class{class}/1"));
@@ -73,14 +72,15 @@ fn scrape(addresses: &[SocketAddr], times: usize) -> Row {
         let _ = mutex.try_lock();
         drop(guard);
     }
-    let mut text = String::new();
-    let mut write = || {
-        text.clear();
+    let write = |_| {
         let begun = Instant::now();
-        counters.write_prometheus(&mut text).expect("a String has no errors");
-        begun.elapsed().as_secs_f64() * 1e3
+        let text = counters.prometheus_text();
+        let taken = begun.elapsed().as_secs_f64() * 1e3;
+        drop(text);
+        taken
     };
-    let runs = Spread::of((0..times).map(|_| write()));
+    let runs = Spread::of((0..times).map(write));
+    let text = counters.prometheus_text();
     let lines = text.lines().count();
     Row::value(format!("a text of {CLASSES} classes"), "ms", runs.median)
         .goal(Goal::ValueAtMost(5.0))

@@ -134,6 +134,7 @@ public:
     explicit event(const quorumlock_event *event) noexcept : event_(event) {}
 
     quorumlock_kind kind() const noexcept { return quorumlock_event_kind(event_); }
+    std::string code() const { return text(quorumlock_event_code(event_)); }
     std::string message() const { return text(quorumlock_event_message(event_)); }
     std::string name() const { return text(quorumlock_event_name(event_)); }
     std::vector<std::string> addresses() const

@@ -216,6 +216,7 @@ _FUNCTIONS = {
     "quorumlock_nodes_fault": (_HANDLE, _HANDLE, c_size_t, c_size_t),
     "quorumlock_nodes_fault_count": (c_uint64, _HANDLE, c_size_t, c_size_t),
     "quorumlock_event_kind": (c_int, _HANDLE),
+    "quorumlock_event_code": (_Text, _HANDLE),
     "quorumlock_event_message": (_Text, _HANDLE),
     "quorumlock_event_name": (_Text, _HANDLE),
     "quorumlock_event_address_count": (c_size_t, _HANDLE),
@@ -515,6 +516,7 @@ class Event:
 
     def __init__(self, event):
         self.kind = _c.quorumlock_event_kind(event)
+        self.code = str(_c.quorumlock_event_code(event))
         self.message = str(_c.quorumlock_event_message(event))
         self.name = str(_c.quorumlock_event_name(event))
         count = _c.quorumlock_event_address_count(event)

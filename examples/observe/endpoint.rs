@@ -1,6 +1,6 @@
 //! The one page that a metrics server asks for, over `std::net`.
 
-use quorumlock::metrics::Counters;
+use quorumlock::Counters;
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
@@ -27,11 +27,9 @@ fn answer(mut stream: &TcpStream, counters: &Counters) -> io::Result<()> {
     while lines.read_line(&mut header)? > 2 {
         header.clear();
     }
-    let mut text = String::new();
-    let status = match request.starts_with("GET /metrics ") {
-        // A `String` has no errors.
-        true => counters.write_prometheus(&mut text).map_or("500 Internal Server Error", |()| "200 OK"),
-        false => "404 Not Found",
+    let (status, text) = match request.starts_with("GET /metrics ") {
+        true => ("200 OK", counters.prometheus_text()),
+        false => ("404 Not Found", String::new()),
     };
     let length = text.len();
     let kind = "text/plain; version=0.0.4; charset=utf-8";

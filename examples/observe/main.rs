@@ -14,8 +14,7 @@
 mod endpoint;
 
 use quorumlock::embedded::EmbeddedNode;
-use quorumlock::metrics::{Counters, by_first_segment};
-use quorumlock::{Redlock, Watchdog};
+use quorumlock::{Counters, Redlock, Watchdog};
 use std::error::Error;
 use std::net::TcpListener;
 use std::thread;
@@ -34,7 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 
     // All that a program needs: counters, given to its client, and written as text on request.
-    let counters = Counters::by_class(by_first_segment('/'));
+    let counters = Counters::by_prefix('/');
     let redlock = Redlock::builder().nodes(urls).counters(&counters).build()?;
     // So that the votes of all nodes are known from the beginning.
     redlock.connect(Duration::from_secs(3))?;

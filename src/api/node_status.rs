@@ -93,7 +93,7 @@ impl NodeStatus {
     }
 
     /// How what it remembers does not fit this client: each was reported as the event
-    /// [`NodeMismatched`](crate::event::NodeMismatched).
+    /// [`NodeMismatched`](crate::event::Event::NodeMismatched).
     pub fn mismatches(&self) -> &[Mismatch] {
         &self.snapshot.mismatches
     }
@@ -143,7 +143,7 @@ impl NodeStatus {
 
     /// By what policy it evicts keys when its memory is full, if it may: `maxmemory` is set, and `maxmemory-policy` is
     /// not `noeviction`. Such a node may delete the key of a held lock, and reports nothing. None as well while the
-    /// node was not asked, as for [`NodeMayEvict`](crate::event::NodeMayEvict).
+    /// node was not asked, as for [`NodeMayEvict`](crate::event::Event::NodeMayEvict).
     pub fn eviction(&self) -> Option<&'static str> {
         self.snapshot.server_info.eviction()
     }

@@ -331,7 +331,7 @@ fn page() -> String {
     page.push_str("\n# One node\n\nEach stands behind the node's address, in an error, an event or a status.\n\n");
     page.push_str("| `Cause` | Message | What to do |\n|---|---|---|\n");
     for (fault, remedy) in node_faults() {
-        let line = NodeFault::new("10.0.0.1:6379".into(), fault).to_string();
+        let line = NodeFault::new("10.0.0.1:6379", fault).to_string();
         let (cause, message) = (format!("{:?}", fault.cause), line.strip_prefix("10.0.0.1:6379: ").unwrap());
         let variant = cause.split('(').next().unwrap_or_default();
         let _ = writeln!(page, "| `{variant}` | {message} | {remedy} |");

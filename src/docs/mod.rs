@@ -30,9 +30,9 @@ pub mod messages {}
 #[cfg(feature = "capi")]
 mod messages_tests;
 
+#[doc = "[`Counters`]: crate::Counters"]
 #[doc = "[after a fork]: crate#after-a-fork"]
 #[doc = "[messages page]: crate::docs::messages"]
-#[doc = "[`metrics`]: crate::metrics"]
 #[doc = "[rules page]: crate::docs::rules"]
 #[doc = "[page about TLS]: crate::docs::tls"]
 #[doc = include_str!("operations.md")]
@@ -45,7 +45,6 @@ pub mod command_line {}
 #[doc = "[`CancelHandle`]: crate::CancelHandle"]
 #[doc = "[`FenceChecker`]: crate::FenceChecker"]
 #[doc = "[`Lease`]: crate::Lease"]
-#[doc = "[`Observer`]: crate::Observer"]
 #[doc = "[`on_lost`]: crate::MutexGuard::on_lost"]
 #[doc = "[rules page]: crate::docs::rules"]
 #[doc = "[managed services]: crate::docs::tls#managed-services"]

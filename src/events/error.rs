@@ -8,6 +8,7 @@ use crate::algorithm::detail::Detail;
 use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::time::Human;
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
 use std::{fmt, io};
 
@@ -68,7 +69,7 @@ pub enum ErrorKind {
 /// One node without a usable reply, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeFault {
-    address: String,
+    address: Arc<str>,
     fault: Fault,
 }
 
@@ -226,8 +227,8 @@ impl fmt::Debug for Error {
 impl std::error::Error for Error {}
 
 impl NodeFault {
-    pub(crate) fn new(address: String, fault: Fault) -> NodeFault {
-        NodeFault { address, fault }
+    pub(crate) fn new(address: impl Into<Arc<str>>, fault: Fault) -> NodeFault {
+        NodeFault { address: address.into(), fault }
     }
 
     /// Appends all causes to a line, in brackets; nothing if there are none.
@@ -326,8 +327,8 @@ mod tests {
     #[test]
     fn an_error_is_one_readable_line() {
         let causes = vec![
-            NodeFault::new("a:1".into(), Fault::new(Phase::Reply, Cause::TimedOut)),
-            NodeFault::new("b:2".into(), Fault::new(Phase::Connect, Cause::Refused)),
+            NodeFault::new("a:1", Fault::new(Phase::Reply, Cause::TimedOut)),
+            NodeFault::new("b:2", Fault::new(Phase::Connect, Cause::Refused)),
         ];
         let error = Error::unavailable("lock \"x\"", 3, Duration::ZERO, causes, vec!["c:3: healthy, not asked".into()]);
         assert_eq!(

@@ -8,16 +8,17 @@
 //! 3. The queue is limited as well. Releases that do not fit are counted, and the next delivery begins with their
 //!    number.
 //!
-//! A client without an observer and without counters has no queue. Counters count an outcome when it is pushed, so that
-//! they miss none. Without an observer, nothing is queued.
+//! A client without an observer and without counters has no queue. Counters count a release when its events are pushed,
+//! so that they miss none. Without an observer, no event is made.
 
 use crate::algorithm::fault::Fault;
-use crate::algorithm::incarnation::mismatch::Mismatch;
 use crate::algorithm::node::NodeId;
 use crate::algorithm::vote::ReleaseVerdict;
-use crate::events::event::LossReason;
+use crate::events::event::{Event, LossReason};
+use crate::events::metrics::class::Class;
 use crate::events::metrics::classes::ClassId;
-use crate::events::metrics::meter::Meter;
+use crate::events::metrics::counters::Counters;
+use crate::events::names::Names;
 use crate::events::release::ReleaseOutcome;
 use crate::os::sync::{Mutex, lock};
 use std::collections::VecDeque;
@@ -25,40 +26,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Most events that wait for delivery before outcomes of releases are dropped: the observer is too slow for all.
+/// Most events that wait for delivery before those of releases are dropped: the observer is too slow for all.
 const LIMIT: usize = 65_536;
 
-/// An event to deliver, with nodes by number.
-#[derive(Debug)]
-pub(crate) enum PendingEvent {
-    /// This many outcomes of releases did not fit the queue.
-    Dropped(u64),
-    /// The node evicts keys when its memory is full, by this policy.
-    MayEvict(NodeId, &'static str),
-    /// What the node remembers does not fit this client.
-    Mismatched(NodeId, Mismatch),
-    NodeDown(NodeId, Fault),
-    /// The node is declared durable, and appends nothing to disk.
-    NotDurable(NodeId),
-    /// The votes of the node do not count for this time.
-    NodeQuarantined(NodeId, Duration),
-    NodeUp(NodeId),
-    QuarantineEnded(NodeId),
-    /// With the faults of its nodes, unless a quorum deleted the key.
-    Release(ReleaseContext, ReleaseVerdict, Vec<(NodeId, Fault)>),
-    ReleaseNotificationsRefused(Side, NodeId, Fault),
-}
-
-/// Which command of release notifications a node refuses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
-    /// `SUBSCRIBE`.
-    Listening,
-    /// `PUBLISH`.
-    Publishing,
-}
-
-/// What the event of a background release needs besides its outcome.
+/// What the events of a release need besides its outcome.
 #[derive(Debug)]
 pub(crate) struct ReleaseContext {
     pub(crate) key: Arc<str>,
@@ -76,7 +47,7 @@ pub(crate) struct ReleaseContext {
 
 impl ReleaseContext {
     /// The loss of the lock that the release has found, and how the release ended; none where that is not known.
-    pub(crate) fn findings(&self, verdict: ReleaseVerdict) -> (Option<LossReason>, Option<ReleaseOutcome>) {
+    fn findings(&self, verdict: ReleaseVerdict) -> (Option<LossReason>, Option<ReleaseOutcome>) {
         let outcome = ReleaseOutcome::of(verdict, self.was_valid);
         let loss = match outcome {
             _ if self.loss_reported => None,
@@ -88,12 +59,30 @@ impl ReleaseContext {
     }
 
     /// Counts the release, and the loss of the lock if the release has found it.
-    pub(crate) fn count(&self, meter: &Meter, class: ClassId, verdict: ReleaseVerdict, dropped: bool) {
+    pub(crate) fn count(&self, class: &Class, verdict: ReleaseVerdict, is_dropped: bool) {
         let (loss, outcome) = self.findings(verdict);
         if let Some(reason) = loss {
-            meter.counters.lost(class, reason);
+            class.lost(reason);
         }
-        meter.counters.released(class, outcome, dropped);
+        class.released(outcome, is_dropped);
+    }
+
+    /// The events: the loss of the lock if the release has found it, and then the end of the release.
+    pub(crate) fn events(
+        &self,
+        names: &Names,
+        verdict: ReleaseVerdict,
+        faults: &[(NodeId, Fault)],
+        is_dropped: bool,
+    ) -> impl Iterator<Item = Event> {
+        let (loss, outcome) = self.findings(verdict);
+        let (name, held) = (names.lock(&self.key), self.held);
+        let lost = loss.map(|reason| Event::Lost { name: Arc::clone(&name), reason, held });
+        let end = match outcome {
+            Some(outcome) => Event::Released { name, held, is_dropped, outcome },
+            None => Event::ReleaseFailed { name, held, is_dropped, causes: names.faults(faults) },
+        };
+        lost.into_iter().chain([end])
     }
 }
 
@@ -103,14 +92,15 @@ pub(crate) struct EventQueue {
     /// Whether any event is queued: a caller that finds none takes no mutex.
     any: AtomicBool,
     inner: Mutex<Inner>,
-    meter: Option<Meter>,
+    names: Arc<Names>,
+    counters: Option<Counters>,
     /// No observer gets what is queued.
     is_unobserved: bool,
 }
 
 #[derive(Default)]
 struct Inner {
-    events: VecDeque<PendingEvent>,
+    events: VecDeque<Event>,
     /// How many did not fit and were not reported yet.
     dropped: u64,
     is_delivering: bool,
@@ -119,39 +109,48 @@ struct Inner {
 }
 
 impl Inner {
-    /// The next event to deliver. The number of dropped ones comes first: the observer is informed at once that it is
-    /// too slow.
-    fn next(&mut self) -> Option<PendingEvent> {
+    /// The next event to deliver. The number of dropped ones precedes the others: the observer is informed at once that
+    /// it is too slow.
+    fn next(&mut self) -> Option<Event> {
         match std::mem::take(&mut self.dropped) {
             0 => self.events.pop_front(),
-            dropped => Some(PendingEvent::Dropped(dropped)),
+            count => Some(Event::EventsDropped { count }),
         }
     }
 }
 
 impl EventQueue {
-    pub(crate) fn new(meter: Option<Meter>, is_observed: bool) -> EventQueue {
-        EventQueue { meter, is_unobserved: !is_observed, ..EventQueue::default() }
+    pub(crate) fn new(names: Arc<Names>, counters: Option<Counters>, is_observed: bool) -> EventQueue {
+        EventQueue { names, counters, is_unobserved: !is_observed, ..EventQueue::default() }
     }
 
-    pub(crate) fn push(&self, event: PendingEvent) {
-        if let PendingEvent::Release(release, verdict, _) = &event {
-            if let (Some(meter), Some(class)) = (&self.meter, release.class) {
-                release.count(meter, class, *verdict, true);
-            }
-            if !release.is_observed {
-                return;
-            }
+    /// Queues an event of a node.
+    pub(crate) fn push(&self, event: impl FnOnce(&Names) -> Event) {
+        if !self.is_unobserved {
+            self.extend([event(&self.names)], usize::MAX);
         }
-        if self.is_unobserved {
-            return;
+    }
+
+    /// Counts the release of a dropped guard, and queues its events.
+    pub(crate) fn push_release(&self, release: &ReleaseContext, verdict: ReleaseVerdict, faults: &[(NodeId, Fault)]) {
+        if let (Some(counters), Some(class)) = (&self.counters, release.class) {
+            release.count(counters.class(class), verdict, true);
         }
+        if release.is_observed && !self.is_unobserved {
+            self.extend(release.events(&self.names, verdict, faults, true), LIMIT);
+        }
+    }
+
+    /// Queues events, or drops each that exceeds the limit.
+    fn extend(&self, events: impl IntoIterator<Item = Event>, limit: usize) {
         let mut inner = lock(&self.inner);
-        if inner.is_abandoned || inner.events.len() >= LIMIT && matches!(event, PendingEvent::Release(..)) {
-            inner.dropped += 1;
-            self.count_dropped(1);
-        } else {
-            inner.events.push_back(event);
+        for event in events {
+            if inner.is_abandoned || inner.events.len() >= limit {
+                inner.dropped += 1;
+                self.count_dropped(1);
+            } else {
+                inner.events.push_back(event);
+            }
         }
         self.any.store(true, Ordering::Release);
     }
@@ -163,7 +162,7 @@ impl EventQueue {
 
     /// Delivers queued events, and events that are pushed meanwhile, `most` in all, with no mutex held. Delivers
     /// nothing while another thread does. `each` must not panic.
-    pub(crate) fn deliver(&self, most: usize, mut each: impl FnMut(PendingEvent)) {
+    pub(crate) fn deliver(&self, most: usize, mut each: impl FnMut(&Event)) {
         // The flag shows a thread at least what it pushed itself. Other threads deliver what they pushed.
         if most == 0 || !self.any.load(Ordering::Acquire) {
             return;
@@ -176,7 +175,7 @@ impl EventQueue {
         for _ in 0..most {
             let Some(event) = inner.next() else { break };
             drop(inner);
-            each(event);
+            each(&event);
             inner = lock(&self.inner);
         }
         inner.is_delivering = false;
@@ -194,8 +193,8 @@ impl EventQueue {
     }
 
     fn count_dropped(&self, count: u64) {
-        if let Some(meter) = &self.meter {
-            meter.counters.events_dropped(count);
+        if let Some(counters) = &self.counters {
+            counters.events_dropped(count);
         }
     }
 }
@@ -206,27 +205,16 @@ mod tests {
 
     fn delivered(queue: &EventQueue) -> Vec<String> {
         let mut delivered = Vec::new();
-        queue.deliver(usize::MAX, |event| delivered.push(name(&event)));
+        queue.deliver(usize::MAX, |event| delivered.push(word(event)));
         delivered
     }
 
-    fn name(item: &PendingEvent) -> String {
-        match item {
-            PendingEvent::Dropped(count) => format!("{count} dropped"),
-            PendingEvent::NodeDown(node, fault) => format!("{node} {fault}"),
-            PendingEvent::NotDurable(node) => format!("{node} not durable"),
-            PendingEvent::MayEvict(node, policy) => format!("{node} evicts by {policy}"),
-            PendingEvent::Mismatched(node, mismatch) => format!("{node} {mismatch}"),
-            PendingEvent::NodeQuarantined(node, remaining) => format!("{node} quarantined for {remaining:?}"),
-            PendingEvent::NodeUp(node) => format!("{node} up"),
-            PendingEvent::QuarantineEnded(node) => format!("{node} out of quarantine"),
-            PendingEvent::ReleaseNotificationsRefused(side, node, _) => format!("{node} {side:?}"),
-            PendingEvent::Release(release_context, outcome, _) => format!("{} {outcome:?}", release_context.key),
-        }
+    fn word(event: &Event) -> String {
+        event.name().or(event.node()).map_or_else(|| event.to_string(), str::to_owned)
     }
 
-    fn release(number: usize) -> PendingEvent {
-        let release_context = ReleaseContext {
+    fn push_release(queue: &EventQueue, number: usize) {
+        let release = ReleaseContext {
             key: number.to_string().into(),
             was_valid: true,
             loss_reported: false,
@@ -234,39 +222,39 @@ mod tests {
             class: None,
             is_observed: true,
         };
-        PendingEvent::Release(release_context, ReleaseVerdict::Released, Vec::new())
+        queue.push_release(&release, ReleaseVerdict::Released, &[]);
     }
 
     #[test]
     fn an_event_pushed_during_delivery_is_delivered_last_by_the_same_call() {
         let queue = EventQueue::default();
-        queue.push(release(0));
-        queue.push(release(1));
+        push_release(&queue, 0);
+        push_release(&queue, 1);
         let mut order = Vec::new();
         queue.deliver(usize::MAX, |item| {
-            order.push(name(&item));
+            order.push(word(item));
             if order.len() < 5 {
-                queue.push(release(order.len() + 1));
+                push_release(&queue, order.len() + 1);
             }
             assert!(!queue.is_waiting());
             queue.deliver(1, |_| panic!("another call delivers"));
         });
-        assert_eq!(order, ["0 Released", "1 Released", "2 Released", "3 Released", "4 Released", "5 Released"]);
-        queue.push(release(6));
-        assert_eq!(delivered(&queue), ["6 Released"]);
+        assert_eq!(order, ["0", "1", "2", "3", "4", "5"]);
+        push_release(&queue, 6);
+        assert_eq!(delivered(&queue), ["6"]);
     }
 
     #[test]
     fn one_call_delivers_no_more_than_it_may_and_the_next_one_goes_on() {
         let queue = EventQueue::default();
         assert!(!queue.is_waiting());
-        (0..5).for_each(|number| queue.push(release(number)));
+        (0..5).for_each(|number| push_release(&queue, number));
         let mut order = Vec::new();
         // Each delivery causes another event, as a release by a callback does.
         let deliver = |most, order: &mut Vec<String>| {
             queue.deliver(most, |item| {
-                order.push(name(&item));
-                queue.push(release(order.len() + 4));
+                order.push(word(item));
+                push_release(&queue, order.len() + 4);
             });
         };
         deliver(0, &mut order);
@@ -277,7 +265,7 @@ mod tests {
             assert!(queue.is_waiting(), "the rest must be found");
         }
         order.extend(delivered(&queue));
-        let expected: Vec<String> = (0..11).map(|number| format!("{number} Released")).collect();
+        let expected: Vec<String> = (0..11).map(|number: u32| number.to_string()).collect();
         assert_eq!(order, expected);
         assert!(!queue.is_waiting());
     }
@@ -285,7 +273,7 @@ mod tests {
     #[test]
     fn abandoned_events_are_counted() {
         let queue = EventQueue::default();
-        (0..LIMIT + 2).for_each(|number| queue.push(release(number)));
+        (0..LIMIT + 2).for_each(|number| push_release(&queue, number));
         queue.deliver(2, |_| {});
         // The first one was the number of those that did not fit.
         assert_eq!(queue.abandon(), LIMIT as u64 - 1);
@@ -306,8 +294,8 @@ mod tests {
                     let (queue, seen) = (&queue, &seen);
                     scope.spawn(move || {
                         for note in 0..NOTES {
-                            queue.push(release(thread * NOTES + note));
-                            queue.deliver(usize::MAX, |item| seen.try_lock().unwrap().push(name(&item)));
+                            push_release(queue, thread * NOTES + note);
+                            queue.deliver(usize::MAX, |item| seen.try_lock().unwrap().push(word(item)));
                         }
                     });
                 }
@@ -324,12 +312,15 @@ mod tests {
     fn outcomes_that_do_not_fit_are_counted_and_displace_no_event_of_a_node() {
         let queue = EventQueue::default();
         for number in 0..LIMIT + 2 {
-            queue.push(release(number));
+            push_release(&queue, number);
         }
-        queue.push(PendingEvent::NodeUp(NodeId::new(3)));
+        queue.push(|_| Event::NodeUp { node: "node".into() });
         let all = delivered(&queue);
-        assert_eq!((all.len(), all[0].as_str(), all.last().unwrap().as_str()), (LIMIT + 2, "2 dropped", "3 up"));
-        queue.push(release(0));
-        assert_eq!(delivered(&queue), ["0 Released"]);
+        assert_eq!(
+            (all.len(), all[0].as_str(), all.last().unwrap().as_str()),
+            (LIMIT + 2, "2 events dropped: the observer is too slow", "node")
+        );
+        push_release(&queue, 0);
+        assert_eq!(delivered(&queue), ["0"]);
     }
 }

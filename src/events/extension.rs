@@ -49,8 +49,8 @@ mod tests {
         let held = "extension failed, lock held until its old lease ends";
         assert_eq!(ExtendOutcome::Failed(Vec::new()).to_string(), held);
         let causes = vec![
-            NodeFault::new("a:1".into(), Fault::new(Phase::Reply, Cause::TimedOut)),
-            NodeFault::new("b:2".into(), Fault::new(Phase::Connect, Cause::Refused)),
+            NodeFault::new("a:1", Fault::new(Phase::Reply, Cause::TimedOut)),
+            NodeFault::new("b:2", Fault::new(Phase::Connect, Cause::Refused)),
         ];
         let text = ExtendOutcome::Failed(causes).to_string();
         assert_eq!(text, format!("{held} [a:1: no reply in time; b:2: connection refused]"));

@@ -6,7 +6,9 @@
 use crate::algorithm::fault::Fault;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::time::Timestamp;
-use crate::events::event_queue::{EventQueue, PendingEvent};
+use crate::events::event::Event;
+use crate::events::event_queue::EventQueue;
+use crate::events::names::Names;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -69,7 +71,7 @@ impl NodeStates {
     /// The node votes. Reported if it did not before.
     pub(crate) fn mark_up(&mut self, node: NodeId, now: Timestamp) {
         if self.enter(node, NodeMode::Up, now) {
-            self.push(PendingEvent::NodeUp(node));
+            self.push(|names| Event::NodeUp { node: names.node(node) });
         }
     }
 
@@ -78,7 +80,7 @@ impl NodeStates {
         self.clear_refusing(node);
         self.nodes[node.index()].fault = Some(fault);
         if self.enter(node, NodeMode::Down, now) {
-            self.push(PendingEvent::NodeDown(node, fault));
+            self.push(|names| Event::NodeDown { node: names.node(node), fault: names.fault(node, fault) });
         }
     }
 
@@ -108,7 +110,7 @@ impl NodeStates {
         if self.enter(node, NodeMode::Quarantined, now) || self.unreported_quarantined.contains(node) {
             self.unreported_quarantined.set(node, false);
             self.reported_quarantined.insert(node);
-            self.push(PendingEvent::NodeQuarantined(node, remaining));
+            self.push(|names| Event::NodeQuarantined { node: names.node(node), remaining });
         }
     }
 
@@ -123,12 +125,8 @@ impl NodeStates {
         self.unreported_quarantined = self.unreported_quarantined.without(node_alone);
         if self.reported_quarantined.contains(node) {
             self.reported_quarantined = self.reported_quarantined.without(node_alone);
-            self.push(PendingEvent::QuarantineEnded(node));
+            self.push(|names| Event::QuarantineEnded { node: names.node(node) });
         }
-    }
-
-    pub(crate) fn may_evict(&self, node: NodeId, policy: &'static str) {
-        self.push(PendingEvent::MayEvict(node, policy));
     }
 
     /// Enters a state. True if the node was in another one.
@@ -142,7 +140,7 @@ impl NodeStates {
     }
 
     /// Reports something else about a node.
-    pub(crate) fn push(&self, event: PendingEvent) {
+    pub(crate) fn push(&self, event: impl FnOnce(&Names) -> Event) {
         if let Some(queue) = &self.queue {
             queue.push(event);
         }
@@ -158,21 +156,14 @@ mod tests {
 
     fn delivered(queue: &EventQueue) -> Vec<String> {
         let mut delivered = Vec::new();
-        queue.deliver(usize::MAX, |event| {
-            delivered.push(match event {
-                PendingEvent::NodeDown(node, fault) => format!("{node} {fault}"),
-                PendingEvent::NodeQuarantined(node, remaining) => format!("{node} quarantined for {remaining:?}"),
-                PendingEvent::NodeUp(node) => format!("{node} up"),
-                PendingEvent::QuarantineEnded(node) => format!("{node} out of quarantine"),
-                other => panic!("{other:?}"),
-            });
-        });
+        queue.deliver(usize::MAX, |event| delivered.push(event.to_string()));
         delivered
     }
 
     #[test]
     fn each_change_of_a_node_is_one_event() {
-        let queue = Arc::new(EventQueue::default());
+        let names = Names::new(&["node 0", "node 1", "node 2"].map(str::to_owned), "");
+        let queue = Arc::new(EventQueue::new(Arc::new(names), None, true));
         let at = |seconds| Timestamp::ORIGIN.after(Duration::from_secs(seconds));
         let mut states = NodeStates::new(Some(Arc::clone(&queue)), 3, at(0));
         let (one, two) = (NodeId::new(1), NodeId::new(2));
@@ -187,8 +178,10 @@ mod tests {
         states.mark_down(one, late, at(5));
         assert_eq!((states.of(one).since, states.of(one).fault), (at(4), Some(late)));
         states.mark_up(one, at(6));
-        let down = |node| format!("{node} connection refused (connect)");
-        assert_eq!(delivered(&queue), ["1 up".into(), down(2), "2 up".into(), down(1), "1 up".into()]);
+        let down = |node| format!("node {node} is down: connection refused");
+        let up = |node| format!("node {node} is up");
+        let quarantined = |left| format!("node 1 may have forgotten locks, does not vote for {left} s");
+        assert_eq!(delivered(&queue), [up(1), down(2), up(2), down(1), up(1)]);
         assert!(delivered(&queue).is_empty());
 
         let seconds = Duration::from_secs;
@@ -198,7 +191,7 @@ mod tests {
         assert_eq!((states.of(one).state, states.of(one).since), (NodeMode::Quarantined, at(8)));
         states.quarantine_began(one);
         states.mark_quarantined(one, seconds(9), at(10));
-        assert_eq!(delivered(&queue), ["1 quarantined for 9s", "1 quarantined for 9s"]);
+        assert_eq!(delivered(&queue), [quarantined(9), quarantined(9)]);
         states.mark_down(one, REFUSED, at(11));
         states.quarantine_began(one);
         states.mark_down(one, REFUSED, at(12));
@@ -209,9 +202,7 @@ mod tests {
         states.quarantine_began(one);
         states.quarantine_ended(one);
         states.mark_up(one, at(21));
-        assert_eq!(
-            delivered(&queue),
-            [down(1), "1 quarantined for 7s".into(), "1 out of quarantine".into(), "1 up".into()]
-        );
+        let ended = "node 1 votes again after its quarantine".to_owned();
+        assert_eq!(delivered(&queue), [down(1), quarantined(7), ended, up(1)]);
     }
 }

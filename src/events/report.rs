@@ -11,23 +11,20 @@
 use crate::algorithm::fault::Fault;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::queue::AskedBecause;
-use crate::algorithm::vote::{ReleaseVerdict, Tally};
+use crate::algorithm::vote::Tally;
 use crate::events::error::NodeFault;
-use crate::events::event::{
-    Acquired, AttemptLost, Event, EventsDropped, Extended, ExtensionFailed, GaveUp, GaveUpReason, KeyWithoutExpiry,
-    LossReason, Lost, NodeDown, NodeMayEvict, NodeMismatched, NodeNotDurable, NodeQuarantined, NodeUp, QuarantineEnded,
-    ReleaseFailed, ReleaseNotificationsRefused, Released, Repaired, ResourceName, Waiting, WaitingForItself,
-};
-use crate::events::event_queue::{EventQueue, PendingEvent, ReleaseContext, Side};
-use crate::events::metrics::class::ExtensionResult;
-use crate::events::metrics::classes::ClassId;
+use crate::events::event::{Event, GaveUpReason, LossReason};
+use crate::events::event_queue::{EventQueue, ReleaseContext};
+use crate::events::metrics::class::{Class, ExtensionResult};
 use crate::events::metrics::counters::Counters;
-use crate::events::metrics::meter::Meter;
-use crate::events::observer::Observer;
+use crate::events::names::Names;
 use crate::os::sync::{is_in_callback, set_in_callback};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
+
+/// A function of the program that receives each event.
+pub(crate) type Observer = Arc<dyn Fn(&Event) + Send + Sync>;
 
 /// Most queued events that one call delivers besides its own. The observer's time for each is lost to the call. With 32
 /// and an observer that takes 1 ms, the slowest call of a busy program takes less than 0.1 s.
@@ -41,14 +38,25 @@ pub(crate) struct Reporter {
     most_queued: usize,
 }
 
-/// The observers and counters, and what turns numbers of nodes and keys into the names that events show.
+/// The observers and counters.
 struct Target {
-    observers: Vec<Arc<dyn Observer>>,
-    meter: Option<Meter>,
+    observers: Vec<Observer>,
+    counters: Option<Counters>,
+    names: Arc<Names>,
     queue: Arc<EventQueue>,
-    addresses: Vec<String>,
-    /// Length of the prefix of keys.
-    prefix: usize,
+}
+
+/// A call that ended with the lock.
+#[derive(Default)]
+pub(crate) struct WonCall {
+    pub(crate) waited: Duration,
+    /// How many attempts it made, and how many round trips the last one took.
+    pub(crate) attempts: u32,
+    pub(crate) round_trips: u32,
+    /// Where it began to wait in the queue of the lock.
+    pub(crate) position: Option<u32>,
+    pub(crate) because: AskedBecause,
+    pub(crate) has_waited: bool,
 }
 
 /// A call that ended without the lock.
@@ -64,16 +72,16 @@ pub(crate) struct FailedCall<'c> {
 
 impl Reporter {
     pub(crate) fn new(
-        observers: Vec<Arc<dyn Observer>>,
+        observers: Vec<Observer>,
         counters: Option<Counters>,
         nodes: &[String],
         prefix: &str,
     ) -> Reporter {
-        let (is_observed, prefix) = (!observers.is_empty(), prefix.len());
-        let meter = counters.map(|counters| Meter { counters, prefix });
-        let target = (is_observed || meter.is_some()).then(|| {
-            let queue = Arc::new(EventQueue::new(meter.clone(), is_observed));
-            Arc::new(Target { observers, meter, queue, addresses: nodes.to_vec(), prefix })
+        let is_observed = !observers.is_empty();
+        let target = (is_observed || counters.is_some()).then(|| {
+            let names = Arc::new(Names::new(nodes, prefix));
+            let queue = Arc::new(EventQueue::new(Arc::clone(&names), counters.clone(), is_observed));
+            Arc::new(Target { observers, counters, names, queue })
         });
         Reporter { target, most_queued: MOST_QUEUED }
     }
@@ -90,17 +98,17 @@ impl Reporter {
 
     /// Whether an event of this thread would be counted or reported now.
     pub(crate) fn is_observed(&self) -> bool {
-        self.target.as_ref().is_some_and(|target| target.meter.is_some() || target.is_observed_here())
+        self.target.as_ref().is_some_and(|target| target.counters.is_some() || target.is_observed_here())
     }
 
     /// A guard is made of a lease.
     pub(crate) fn attached(&self, key: &str) {
-        self.count(key, Counters::attached);
+        self.count(key, Class::holds);
     }
 
     /// A guard lets go of its lock, which stays held.
     pub(crate) fn detached(&self, key: &str) {
-        self.count(key, |counters, class| counters.lets_go(class, None));
+        self.count(key, |class| class.lets_go(None));
     }
 
     /// A guard is dropped: what the event of its release needs.
@@ -111,8 +119,11 @@ impl Reporter {
         held: Duration,
     ) -> Option<ReleaseContext> {
         let target = self.target.as_ref()?;
-        let class = target.meter.as_ref().map(|meter| meter.class_of(key));
-        self.count_as(class, |counters, class| counters.lets_go(class, Some(held)));
+        let class = target.counters.as_ref().map(|counters| {
+            let class = counters.class_of(target.names.name_of(key));
+            counters.class(class).lets_go(Some(held));
+            class
+        });
         let (key, is_observed) = (Arc::clone(key), target.is_observed_here());
         Some(ReleaseContext { key, was_valid, loss_reported, held, class, is_observed })
     }
@@ -131,84 +142,68 @@ impl Reporter {
         if let Some(target) = &self.target
             && !is_in_callback()
         {
-            target.queue.deliver(most, |pending| target.deliver(&pending));
+            target.queue.deliver(most, |event| target.call(event));
         }
     }
 
-    /// The client ends: delivers what is left for as long as there is time, and then how many events are dropped.
+    /// The client ends: delivers pending events for as long as there is time, and then how many are dropped.
     pub(crate) fn deliver_last(&self, has_time: impl Fn() -> bool) {
         let Some(target) = self.target.as_ref().filter(|_| !is_in_callback()) else { return };
         while self.has_queued() && has_time() {
             self.deliver_at_most(1);
         }
-        let dropped = target.queue.abandon();
-        if dropped > 0 {
-            target.deliver(&PendingEvent::Dropped(dropped));
+        let count = target.queue.abandon();
+        if count > 0 {
+            target.call(&Event::EventsDropped { count });
         }
     }
 
-    /// A call begins to wait. `own` gives the lock that its thread has, if it waits for that, and for how long.
+    /// A call begins to wait. `own` returns the lock that its thread has, if it waits for that, and for how long.
     pub(crate) fn waiting<'k>(&self, key: &Arc<str>, own: impl FnOnce() -> Option<(&'k Arc<str>, Duration)>) {
-        self.count(key, Counters::waits);
-        self.report_alone(|to| {
+        self.count(key, Class::waits);
+        if let Some(target) = self.observed_here() {
             let own = own();
-            to.call(&Event::Waiting(Waiting { resource: to.resource(key) }));
+            target.call(&Event::Waiting { name: target.names.lock(key) });
             if let Some((key, remaining)) = own {
-                to.call(&Event::WaitingForItself(WaitingForItself { resource: to.resource(key), remaining }));
+                target.call(&Event::WaitingForItself { name: target.names.lock(key), remaining });
+            }
+        }
+    }
+
+    /// A call acquired the lock. Without an attempt, it shares the lease of another thread.
+    pub(crate) fn acquired(&self, key: &Arc<str>, call: &WonCall) {
+        let &WonCall { waited, attempts, round_trips, position, because, has_waited } = call;
+        self.count(key, |class| {
+            class.call_ended(0, waited, has_waited);
+            if attempts > 0 {
+                class.acquired(because);
             }
         });
-    }
-
-    /// After this many attempts, the last of which took this many round trips, and from this position in the queue of a
-    /// fair lock.
-    pub(crate) fn acquired(
-        &self,
-        key: &Arc<str>,
-        waited: Duration,
-        ((attempts, round_trips), position): ((u32, u32), Option<u32>),
-        because: AskedBecause,
-        has_waited: bool,
-    ) {
-        self.count(key, |counters, class| counters.acquired(class, waited, because, has_waited));
-        self.report(|to| {
-            let resource = to.resource(key);
-            to.call(&Event::Acquired(Acquired {
-                resource,
-                waited,
-                attempts,
-                round_trips,
-                has_waited,
-                position,
-                because,
-            }));
+        let AskedBecause { told, unasked, challenges } = because;
+        self.report_alone(|names| Event::Acquired {
+            name: names.lock(key),
+            waited,
+            attempts,
+            has_waited,
+            position,
+            round_trips,
+            told,
+            unasked,
+            challenges,
         });
-    }
-
-    /// A call that has waited to read shares the lease of another thread.
-    pub(crate) fn joined(&self, key: &Arc<str>, waited: Duration) {
-        self.count(key, |counters, class| counters.joined(class, waited));
-        self.report_alone(|to| {
-            to.call(&Event::Acquired(Acquired {
-                resource: to.resource(key),
-                waited,
-                attempts: 0,
-                round_trips: 0,
-                has_waited: true,
-                position: None,
-                because: AskedBecause::default(),
-            }));
-        });
+        if attempts > 0 {
+            self.deliver_at_most(self.most_queued);
+        }
     }
 
     /// A call ended without the lock. Queued events were delivered after its last attempt, if it made any.
     pub(crate) fn gave_up(&self, key: &Arc<str>, waited: impl FnOnce() -> Duration, call: &FailedCall<'_>) {
         let &FailedCall { reason, attempts, has_waited, faults, causes } = call;
         let waited = if self.is_observed() { waited() } else { return };
-        self.count(key, |counters, class| counters.gave_up(class, reason, waited, has_waited));
-        self.report_alone(|to| {
-            let causes = if causes.is_empty() { to.causes(faults) } else { causes.to_vec() };
-            let resource = to.resource(key);
-            to.call(&Event::GaveUp(GaveUp { resource, reason, waited, attempts, has_waited, causes }));
+        self.count(key, |class| class.call_ended(reason as usize, waited, has_waited));
+        self.report_alone(|names| {
+            let causes = if causes.is_empty() { names.faults(faults) } else { causes.to_vec() };
+            Event::GaveUp { name: names.lock(key), reason, waited, attempts, has_waited, causes }
         });
         if attempts == 0 {
             self.deliver_at_most(self.most_queued);
@@ -216,185 +211,116 @@ impl Reporter {
     }
 
     pub(crate) fn attempt_lost(&self, key: &Arc<str>, attempt: u32, tally: &Tally, faults: &[(NodeId, Fault)]) {
-        self.count(key, |counters, class| counters.attempt_lost(class, tally));
-        self.report(|to| {
-            to.call(&Event::AttemptLost(AttemptLost {
-                resource: to.resource(key),
-                attempt,
-                granted: tally.granted().len(),
-                refused: tally.refused().len(),
-                causes: to.causes(faults),
-            }));
+        self.count(key, |class| class.attempt_lost(tally));
+        self.report(|names| Event::AttemptLost {
+            name: names.lock(key),
+            attempt,
+            granted: tally.granted().len(),
+            refused: tally.refused().len(),
+            causes: names.faults(faults),
         });
     }
 
     /// `repaired` are the nodes where the key was set again.
-    pub(crate) fn extended(&self, key: &Arc<str>, ttl: Duration, automatic: bool, repaired: NodeSet) {
-        self.count_extension(key, ExtensionResult::Extended, automatic);
-        self.report(|to| {
-            to.call(&Event::Extended(Extended { resource: to.resource(key), ttl, automatic }));
-            if !repaired.is_empty() {
-                let addresses = to.addresses_of(repaired);
-                to.call(&Event::Repaired(Repaired { resource: to.resource(key), addresses }));
-            }
-        });
+    pub(crate) fn extended(&self, key: &Arc<str>, ttl: Duration, is_automatic: bool, repaired: NodeSet) {
+        self.count(key, |class| class.extended(ExtensionResult::Extended, is_automatic));
+        self.report_alone(|names| Event::Extended { name: names.lock(key), ttl, is_automatic });
+        if !repaired.is_empty() {
+            self.report_alone(|names| Event::Repaired { name: names.lock(key), nodes: names.nodes(repaired) });
+        }
+        self.deliver_at_most(self.most_queued);
     }
 
     /// An extension by a call failed.
     pub(crate) fn extension_failed(&self, key: &Arc<str>, remaining: impl FnOnce() -> Duration, causes: &[NodeFault]) {
-        self.count_extension(key, ExtensionResult::Failed, false);
-        self.report(|to| to.extension_failed(key, false, remaining(), causes.to_vec()));
+        self.count(key, |class| class.extended(ExtensionResult::Failed, false));
+        self.report(|names| Event::ExtensionFailed {
+            name: names.lock(key),
+            is_automatic: false,
+            remaining: remaining(),
+            causes: causes.to_vec(),
+        });
     }
 
     /// An automatic extension failed.
     pub(crate) fn renewal_failed(&self, key: &Arc<str>, remaining: Duration, faults: &[(NodeId, Fault)]) {
-        self.count_extension(key, ExtensionResult::Failed, true);
-        self.report(|to| to.extension_failed(key, true, remaining, to.causes(faults)));
+        self.count(key, |class| class.extended(ExtensionResult::Failed, true));
+        self.report(|names| Event::ExtensionFailed {
+            name: names.lock(key),
+            is_automatic: true,
+            remaining,
+            causes: names.faults(faults),
+        });
     }
 
     /// An extension found the lock lost. Its loss is an event of its own.
-    pub(crate) fn extension_lost(&self, key: &str, automatic: bool) {
-        self.count_extension(key, ExtensionResult::Lost, automatic);
+    pub(crate) fn extension_lost(&self, key: &str, is_automatic: bool) {
+        self.count(key, |class| class.extended(ExtensionResult::Lost, is_automatic));
     }
 
     /// A wait failed, because the key has no expiry on these nodes.
     pub(crate) fn key_without_expiry(&self, key: &Arc<str>, nodes: NodeSet) {
-        self.report(|to| {
-            let (resource, addresses) = (to.resource(key), to.addresses_of(nodes));
-            to.call(&Event::KeyWithoutExpiry(KeyWithoutExpiry { resource, addresses }));
+        self.report(|names| Event::KeyWithoutExpiry {
+            name: names.lock(key),
+            key: Arc::clone(key),
+            nodes: names.nodes(nodes),
         });
     }
 
     pub(crate) fn lost(&self, key: &Arc<str>, reason: LossReason, held: Duration) {
-        self.count(key, |counters, class| counters.lost(class, reason));
-        self.report(|to| to.lost(key, reason, held));
+        self.count(key, |class| class.lost(reason));
+        self.report(|names| Event::Lost { name: names.lock(key), reason, held });
     }
 
     /// The release by `unlock` has been counted.
     pub(crate) fn unlocked(&self, release: &ReleaseContext, tally: &Tally, faults: &[(NodeId, Fault)]) {
-        if let Some(meter) = self.meter() {
-            let class = meter.class_of(&release.key);
-            meter.counters.lets_go(class, Some(release.held));
-            release.count(meter, class, tally.release(), false);
+        let verdict = tally.release();
+        self.count(&release.key, |class| {
+            class.lets_go(Some(release.held));
+            release.count(class, verdict, false);
+        });
+        if let Some(target) = self.observed_here() {
+            release.events(&target.names, verdict, faults, false).for_each(|event| target.call(&event));
         }
-        self.report(|to| to.release_ended(release, false, tally.release(), faults));
+        self.deliver_at_most(self.most_queued);
     }
 
-    fn meter(&self) -> Option<&Meter> {
-        self.target.as_ref()?.meter.as_ref()
-    }
-
-    /// Counts, where there are counters: also within a callback.
-    fn count(&self, key: &str, count: impl FnOnce(&Counters, ClassId)) {
-        self.count_as(self.meter().map(|meter| meter.class_of(key)), count);
-    }
-
-    fn count_as(&self, class: Option<ClassId>, count: impl FnOnce(&Counters, ClassId)) {
-        if let (Some(meter), Some(class)) = (self.meter(), class) {
-            count(&meter.counters, class);
+    /// Counts, if there are counters: also within a callback.
+    fn count(&self, key: &str, count: impl FnOnce(&Class)) {
+        if let Some(target) = &self.target
+            && let Some(counters) = &target.counters
+        {
+            count(counters.class(counters.class_of(target.names.name_of(key))));
         }
     }
 
-    fn count_extension(&self, key: &str, result: ExtensionResult, automatic: bool) {
-        self.count(key, |counters, class| counters.extended(class, result, automatic));
-    }
-
-    fn report(&self, events: impl FnOnce(&Target)) {
-        self.report_alone(events);
+    fn report(&self, event: impl FnOnce(&Names) -> Event) {
+        self.report_alone(event);
         self.deliver_at_most(self.most_queued);
     }
 
     /// Reports, and delivers no queued events: another event of the call does.
-    fn report_alone(&self, events: impl FnOnce(&Target)) {
-        if let Some(target) = &self.target
-            && target.is_observed_here()
-        {
-            events(target);
+    fn report_alone(&self, event: impl FnOnce(&Names) -> Event) {
+        if let Some(target) = self.observed_here() {
+            target.call(&event(&target.names));
         }
+    }
+
+    /// None if observers receive no event of this thread.
+    fn observed_here(&self) -> Option<&Target> {
+        self.target.as_deref().filter(|target| target.is_observed_here())
     }
 }
 
 impl Target {
-    /// Whether observers get an event of this thread.
+    /// Whether observers receive an event of this thread.
     fn is_observed_here(&self) -> bool {
         !self.observers.is_empty() && !is_in_callback()
     }
 
     /// Calls each observer, in order.
     fn call(&self, event: &Event) {
-        self.observers.iter().for_each(|observer| isolated(|| observer.event(event)));
-    }
-
-    fn deliver(&self, pending: &PendingEvent) {
-        let address = |node: &NodeId| self.addresses[node.index()].clone();
-        self.call(&match pending {
-            PendingEvent::Dropped(count) => Event::EventsDropped(EventsDropped { count: *count }),
-            PendingEvent::MayEvict(node, policy) => {
-                Event::NodeMayEvict(NodeMayEvict { address: address(node), policy })
-            }
-            PendingEvent::Mismatched(node, mismatch) => {
-                Event::NodeMismatched(NodeMismatched { address: address(node), mismatch: *mismatch })
-            }
-            PendingEvent::NodeDown(node, fault) => Event::NodeDown(NodeDown { fault: self.cause(*node, *fault) }),
-            PendingEvent::NotDurable(node) => Event::NodeNotDurable(NodeNotDurable { address: address(node) }),
-            PendingEvent::NodeQuarantined(node, remaining) => {
-                Event::NodeQuarantined(NodeQuarantined { address: address(node), remaining: *remaining })
-            }
-            PendingEvent::NodeUp(node) => Event::NodeUp(NodeUp { address: address(node) }),
-            PendingEvent::QuarantineEnded(node) => Event::QuarantineEnded(QuarantineEnded { address: address(node) }),
-            PendingEvent::ReleaseNotificationsRefused(side, node, fault) => {
-                let (fault, publishing) = (self.cause(*node, *fault), *side == Side::Publishing);
-                Event::ReleaseNotificationsRefused(ReleaseNotificationsRefused { fault, publishing })
-            }
-            PendingEvent::Release(release, verdict, faults) => {
-                return self.release_ended(release, true, *verdict, faults);
-            }
-        });
-    }
-
-    fn extension_failed(&self, key: &Arc<str>, automatic: bool, remaining: Duration, causes: Vec<NodeFault>) {
-        let resource = self.resource(key);
-        self.call(&Event::ExtensionFailed(ExtensionFailed { resource, automatic, remaining, causes }));
-    }
-
-    fn lost(&self, key: &Arc<str>, reason: LossReason, held: Duration) {
-        self.call(&Event::Lost(Lost { resource: self.resource(key), reason, held }));
-    }
-
-    /// A release has ended. Before its outcome comes the loss of the lock, if the release found it.
-    fn release_ended(
-        &self,
-        release: &ReleaseContext,
-        dropped: bool,
-        verdict: ReleaseVerdict,
-        faults: &[(NodeId, Fault)],
-    ) {
-        let &ReleaseContext { ref key, held, .. } = release;
-        let (loss, outcome) = release.findings(verdict);
-        if let Some(reason) = loss {
-            self.lost(key, reason, held);
-        }
-        let resource = self.resource(key);
-        self.call(&match outcome {
-            Some(outcome) => Event::Released(Released { resource, outcome, dropped, held }),
-            None => Event::ReleaseFailed(ReleaseFailed { resource, dropped, held, causes: self.causes(faults) }),
-        });
-    }
-
-    fn resource(&self, key: &Arc<str>) -> ResourceName {
-        ResourceName { key: Arc::clone(key), prefix: self.prefix }
-    }
-
-    fn addresses_of(&self, nodes: NodeSet) -> Vec<String> {
-        nodes.iter().map(|node| self.addresses[node.index()].clone()).collect()
-    }
-
-    fn cause(&self, node: NodeId, fault: Fault) -> NodeFault {
-        NodeFault::new(self.addresses[node.index()].clone(), fault)
-    }
-
-    fn causes(&self, faults: &[(NodeId, Fault)]) -> Vec<NodeFault> {
-        faults.iter().map(|&(node, fault)| self.cause(node, fault)).collect()
+        self.observers.iter().for_each(|observer| isolated(|| observer(event)));
     }
 }
 

@@ -6,7 +6,7 @@ use super::error_object::ErrorObject;
 use super::failure::{Failure, Result};
 use super::fork_safe_mutex::ForkSafeMutex;
 use super::handle::{Borrowed, Output, Returned, new_handle};
-use super::observer::{CallbackObserver, ObserverFn};
+use super::observer::{self, ObserverFn};
 use super::text::Bytes;
 use super::userdata::{ReleaseFn, Userdata};
 use crate::{Builder, Redlock, RestartPolicy, host_label};
@@ -245,7 +245,7 @@ extern "C" fn quorumlock_config_add_observer(
         // Owned from here on: it is released also if this fails.
         let userdata = Userdata::new(userdata, release);
         let config = config.required("config")?;
-        let observer = CallbackObserver::new(observer, userdata)?;
+        let observer = observer::calling(observer, userdata)?;
         config.change(|builder| builder.observer(observer))
     })
 }

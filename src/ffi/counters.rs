@@ -5,7 +5,7 @@ use super::code::Code;
 use super::config::ConfigHandle;
 use super::failure::Failure;
 use super::handle::{Borrowed, Returned, new_handle};
-use crate::metrics::{Counters, by_first_segment};
+use crate::Counters;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null;
 
@@ -19,8 +19,7 @@ pub(super) type WriteFn = extern "C" fn(*mut c_void, *const c_char, usize);
 extern "C" fn quorumlock_counters_new(separator: c_int) -> *const CountersHandle {
     call_or(null(), || {
         let separator = u8::try_from(separator).ok().filter(u8::is_ascii)?;
-        let counters =
-            if separator == 0 { Counters::new() } else { Counters::by_class(by_first_segment(char::from(separator))) };
+        let counters = if separator == 0 { Counters::new() } else { Counters::by_prefix(separator.into()) };
         Some(new_handle(CountersHandle(counters)))
     })
 }
@@ -40,10 +39,9 @@ extern "C" fn quorumlock_counters_text(
     userdata: *mut c_void,
 ) -> Code {
     call(|| {
-        let (counters, mut text) = (counters.required("counters")?, String::new());
+        let counters = counters.required("counters")?;
         let write = write.ok_or_else(|| Failure::null("write"))?;
-        // A `String` has no errors.
-        let _ = counters.0.write_prometheus(&mut text);
+        let text = counters.0.prometheus_text();
         write(userdata, text.as_ptr().cast(), text.len());
         Ok(Code::Ok)
     })

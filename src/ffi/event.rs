@@ -1,4 +1,5 @@
-//! An event as C sees it: one opaque type for all kinds, with a function for each part.
+//! An event as C sees it: one opaque type for all kinds, with a function for each part. A part that a kind does not
+//! have is zero or empty.
 //!
 //! A later version can add parts, and a program that was built before keeps working.
 
@@ -6,117 +7,25 @@ use super::boundary::call_or;
 use super::error_object::{FaultObject, faults, show};
 use super::handle::View;
 use super::text::Str;
-use crate::event::{self, GaveUpReason, LossReason, Mismatch, Severity};
+use crate::event::{Event, LossReason, Mismatch};
 use crate::{NodeFault, ReleaseOutcome};
 use std::ffi::c_int;
 use std::ptr::null;
+use std::slice::from_ref;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// `quorumlock_kind`. Numbers are never given to anything else.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-pub(super) enum Kind {
-    #[default]
-    None = 0,
-    Acquired = 1,
-    AttemptLost = 2,
-    Extended = 3,
-    ExtensionFailed = 4,
-    LostKey = 5,
-    LostTime = 6,
-    NodeDown = 7,
-    NodeUp = 8,
-    ReleaseFailed = 9,
-    Released = 10,
-    Expired = 11,
-    Repaired = 12,
-    NodeMayEvict = 13,
-    NodeQuarantined = 14,
-    QuarantineEnded = 15,
-    PublishRefused = 16,
-    SubscribeRefused = 17,
-    KeyWithoutExpiry = 18,
-    EventsDropped = 19,
-    NodeNotDurable = 20,
-    Waiting = 21,
-    GaveUp = 22,
-    WaitingForItself = 23,
-    MaxTtlDiffers = 24,
-    NodeCountDiffers = 25,
-    NodeKeyDenied = 26,
-}
-
-/// `quorumlock_reason`. Numbers are never given to anything else.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-pub(super) enum ReasonNumber {
-    #[default]
-    None = 0,
-    Cancelled = 1,
-    Failed = 2,
-    Held = 3,
-    TimedOut = 4,
-    TooLate = 5,
-    Unavailable = 6,
-}
-
-/// `quorumlock_severity`. Numbers are never given to anything else.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C)]
-pub(super) enum SeverityNumber {
-    None = 0,
-    Debug = 1,
-    Info = 2,
-    Warning = 3,
-    Error = 4,
-}
-
-/// `quorumlock_event`: an event and its parts, for the time of a callback.
+/// `quorumlock_event`: an event, for the time of a callback.
 pub(super) struct EventObject<'e> {
-    event: &'e event::Event,
-    parts: Parts<'e>,
+    event: &'e Event,
     faults: Vec<FaultObject>,
     /// Rendered at the first call for it.
     message: OnceLock<String>,
 }
 
-/// The parts of an event. A part that its kind does not have is zero or empty.
-#[derive(Default)]
-struct Parts<'e> {
-    kind: Kind,
-    name: &'e str,
-    addresses: Vec<&'e str>,
-    causes: &'e [NodeFault],
-    policy: &'static str,
-    waited: Duration,
-    held: Duration,
-    reason: ReasonNumber,
-    has_waited: bool,
-    ttl: Duration,
-    remaining: Duration,
-    attempts: u32,
-    round_trips: u32,
-    position: u32,
-    told: u32,
-    unasked: u32,
-    challenges: u32,
-    granted: usize,
-    refused: usize,
-    nodes: usize,
-    dropped: u64,
-    is_automatic: bool,
-    is_freed: bool,
-}
-
 impl<'e> EventObject<'e> {
-    pub(super) fn new(event: &'e event::Event) -> EventObject<'e> {
-        let parts = Parts::of(event);
-        EventObject { event, faults: faults(parts.causes), parts, message: OnceLock::new() }
-    }
-
-    pub(super) fn kind(&self) -> Kind {
-        self.parts.kind
+    pub(super) fn new(event: &'e Event) -> EventObject<'e> {
+        EventObject { event, faults: faults(causes(event)), message: OnceLock::new() }
     }
 
     pub(super) fn message(&self) -> &str {
@@ -124,155 +33,55 @@ impl<'e> EventObject<'e> {
     }
 }
 
-impl<'e> Parts<'e> {
-    /// A table: what each kind of event has.
-    fn of(event: &'e event::Event) -> Parts<'e> {
-        use event::Event;
-        let at = |kind, address| Parts { kind, addresses: vec![address], ..Parts::default() };
-        let because =
-            |kind, fault: &'e NodeFault| Parts { causes: std::slice::from_ref(fault), ..at(kind, fault.address()) };
-        let all = |addresses: &'e [String]| addresses.iter().map(String::as_str).collect();
-        match event {
-            Event::Acquired(event) => Parts {
-                kind: Kind::Acquired,
-                name: event.resource(),
-                waited: event.waited(),
-                attempts: event.attempts(),
-                has_waited: event.has_waited(),
-                round_trips: event.round_trips(),
-                position: event.position().unwrap_or(0),
-                told: event.told(),
-                unasked: event.unasked(),
-                challenges: event.challenges(),
-                ..Parts::default()
-            },
-            Event::AttemptLost(event) => Parts {
-                kind: Kind::AttemptLost,
-                name: event.resource(),
-                attempts: event.attempt(),
-                granted: event.granted(),
-                refused: event.refused(),
-                causes: event.causes(),
-                ..Parts::default()
-            },
-            Event::EventsDropped(event) => {
-                Parts { kind: Kind::EventsDropped, dropped: event.count(), ..Parts::default() }
-            }
-            Event::Extended(event) => Parts {
-                kind: Kind::Extended,
-                name: event.resource(),
-                ttl: event.ttl(),
-                is_automatic: event.is_automatic(),
-                ..Parts::default()
-            },
-            Event::ExtensionFailed(event) => Parts {
-                kind: Kind::ExtensionFailed,
-                name: event.resource(),
-                remaining: event.remaining(),
-                is_automatic: event.is_automatic(),
-                causes: event.causes(),
-                ..Parts::default()
-            },
-            Event::GaveUp(event) => Parts {
-                kind: Kind::GaveUp,
-                name: event.resource(),
-                reason: reason(event.reason()),
-                waited: event.waited(),
-                attempts: event.attempts(),
-                has_waited: event.has_waited(),
-                causes: event.causes(),
-                ..Parts::default()
-            },
-            Event::KeyWithoutExpiry(event) => Parts {
-                kind: Kind::KeyWithoutExpiry,
-                name: event.resource(),
-                addresses: all(event.addresses()),
-                ..Parts::default()
-            },
-            Event::Lost(event) => {
-                Parts { kind: lost(event.reason()), name: event.resource(), held: event.held(), ..Parts::default() }
-            }
-            Event::NodeDown(event) => because(Kind::NodeDown, event.fault()),
-            Event::NodeMayEvict(event) => Parts { policy: event.policy(), ..at(Kind::NodeMayEvict, event.address()) },
-            Event::NodeMismatched(event) => match event.mismatch() {
-                Mismatch::MaxTtl { noted, .. } => Parts { ttl: noted, ..at(Kind::MaxTtlDiffers, event.address()) },
-                Mismatch::Nodes { noted, .. } => Parts { nodes: noted, ..at(Kind::NodeCountDiffers, event.address()) },
-                Mismatch::Rights => at(Kind::NodeKeyDenied, event.address()),
-            },
-            Event::NodeNotDurable(event) => at(Kind::NodeNotDurable, event.address()),
-            Event::NodeQuarantined(event) => {
-                Parts { remaining: event.remaining(), ..at(Kind::NodeQuarantined, event.address()) }
-            }
-            Event::NodeUp(event) => at(Kind::NodeUp, event.address()),
-            Event::QuarantineEnded(event) => at(Kind::QuarantineEnded, event.address()),
-            Event::ReleaseFailed(event) => Parts {
-                kind: Kind::ReleaseFailed,
-                name: event.resource(),
-                held: event.held(),
-                is_freed: event.is_dropped(),
-                causes: event.causes(),
-                ..Parts::default()
-            },
-            Event::ReleaseNotificationsRefused(event) => because(refused(event.is_publishing()), event.fault()),
-            Event::Released(event) => Parts {
-                kind: released(event.outcome()),
-                name: event.resource(),
-                held: event.held(),
-                is_freed: event.is_dropped(),
-                ..Parts::default()
-            },
-            Event::Repaired(event) => Parts {
-                kind: Kind::Repaired,
-                name: event.resource(),
-                addresses: all(event.addresses()),
-                ..Parts::default()
-            },
-            Event::Waiting(event) => Parts { kind: Kind::Waiting, name: event.resource(), ..Parts::default() },
-            Event::WaitingForItself(event) => Parts {
-                kind: Kind::WaitingForItself,
-                name: event.resource(),
-                remaining: event.remaining(),
-                ..Parts::default()
-            },
+/// `quorumlock_kind`. Numbers are never given to anything else.
+pub(super) fn kind(event: &Event) -> c_int {
+    match event {
+        Event::Acquired { .. } => 1,
+        Event::AttemptLost { .. } => 2,
+        Event::Extended { .. } => 3,
+        Event::ExtensionFailed { .. } => 4,
+        Event::Lost { reason: LossReason::KeyGone, .. } => 5,
+        Event::Lost { reason: LossReason::LeaseEnded, .. } => 6,
+        Event::NodeDown { .. } => 7,
+        Event::NodeUp { .. } => 8,
+        Event::ReleaseFailed { .. } => 9,
+        Event::Released { outcome: ReleaseOutcome::Released | ReleaseOutcome::StillHeld(_), .. } => 10,
+        Event::Released { outcome: ReleaseOutcome::Expired, .. } => 11,
+        Event::Repaired { .. } => 12,
+        Event::NodeMayEvict { .. } => 13,
+        Event::NodeQuarantined { .. } => 14,
+        Event::QuarantineEnded { .. } => 15,
+        Event::ReleaseNotificationsRefused { is_publishing: true, .. } => 16,
+        Event::ReleaseNotificationsRefused { is_publishing: false, .. } => 17,
+        Event::KeyWithoutExpiry { .. } => 18,
+        Event::EventsDropped { .. } => 19,
+        Event::NodeNotDurable { .. } => 20,
+        Event::Waiting { .. } => 21,
+        Event::GaveUp { .. } => 22,
+        Event::WaitingForItself { .. } => 23,
+        Event::NodeMismatched { mismatch: Mismatch::MaxTtl { .. }, .. } => 24,
+        Event::NodeMismatched { mismatch: Mismatch::Nodes { .. }, .. } => 25,
+        Event::NodeMismatched { mismatch: Mismatch::Rights, .. } => 26,
+    }
+}
+
+fn causes(event: &Event) -> &[NodeFault] {
+    match event {
+        Event::AttemptLost { causes, .. }
+        | Event::ExtensionFailed { causes, .. }
+        | Event::GaveUp { causes, .. }
+        | Event::ReleaseFailed { causes, .. } => causes,
+        Event::NodeDown { fault, .. } | Event::ReleaseNotificationsRefused { fault, .. } => from_ref(fault),
+        _ => &[],
+    }
+}
+
+fn addresses(event: &Event) -> Vec<&str> {
+    match event {
+        Event::KeyWithoutExpiry { nodes, .. } | Event::Repaired { nodes, .. } => {
+            nodes.iter().map(|node| &**node).collect()
         }
-    }
-}
-
-fn lost(reason: LossReason) -> Kind {
-    match reason {
-        LossReason::KeyGone => Kind::LostKey,
-        LossReason::LeaseEnded => Kind::LostTime,
-    }
-}
-
-fn reason(reason: GaveUpReason) -> ReasonNumber {
-    match reason {
-        GaveUpReason::Cancelled => ReasonNumber::Cancelled,
-        GaveUpReason::Failed => ReasonNumber::Failed,
-        GaveUpReason::Held => ReasonNumber::Held,
-        GaveUpReason::TimedOut => ReasonNumber::TimedOut,
-        GaveUpReason::TooLate => ReasonNumber::TooLate,
-        GaveUpReason::Unavailable => ReasonNumber::Unavailable,
-    }
-}
-
-fn severity(severity: Severity) -> SeverityNumber {
-    match severity {
-        Severity::Debug => SeverityNumber::Debug,
-        Severity::Info => SeverityNumber::Info,
-        Severity::Warning => SeverityNumber::Warning,
-        Severity::Error => SeverityNumber::Error,
-    }
-}
-
-fn refused(is_publishing: bool) -> Kind {
-    if is_publishing { Kind::PublishRefused } else { Kind::SubscribeRefused }
-}
-
-fn released(outcome: ReleaseOutcome) -> Kind {
-    match outcome {
-        ReleaseOutcome::Expired => Kind::Expired,
-        ReleaseOutcome::Released | ReleaseOutcome::StillHeld(_) => Kind::Released,
+        _ => event.node().into_iter().collect(),
     }
 }
 
@@ -284,9 +93,19 @@ fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
+/// A number of an event; zero without one.
+fn number<N: Default>(event: &View<EventObject<'_>>, number: impl FnOnce(&Event) -> Option<N>) -> N {
+    call_or(N::default(), || number(event.get()?.event))
+}
+
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_kind(event: View<EventObject<'_>>) -> Kind {
-    call_or(Kind::None, || Some(event.get()?.kind()))
+extern "C" fn quorumlock_event_kind(event: View<EventObject<'_>>) -> c_int {
+    number(&event, |event| Some(kind(event)))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_event_code(event: View<EventObject<'_>>) -> Str {
+    call_or(Str::EMPTY, || Some(Str::of(event.get()?.event.code())))
 }
 
 #[unsafe(no_mangle)]
@@ -296,22 +115,22 @@ extern "C" fn quorumlock_event_message(event: View<EventObject<'_>>) -> Str {
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_event_name(event: View<EventObject<'_>>) -> Str {
-    call_or(Str::EMPTY, || Some(Str::of(event.get()?.parts.name)))
+    call_or(Str::EMPTY, || Some(Str::of(event.get()?.event.name()?)))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_event_address_count(event: View<EventObject<'_>>) -> usize {
-    call_or(0, || Some(event.get()?.parts.addresses.len()))
+    number(&event, |event| Some(addresses(event).len()))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_event_address(event: View<EventObject<'_>>, index: usize) -> Str {
-    call_or(Str::EMPTY, || Some(Str::of(event.get()?.parts.addresses.get(index)?)))
+    call_or(Str::EMPTY, || Some(Str::of(addresses(event.get()?.event).get(index)?)))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_event_fault_count(event: View<EventObject<'_>>) -> usize {
-    call_or(0, || Some(event.get()?.faults.len()))
+    number(&event, |event| Some(causes(event).len()))
 }
 
 #[unsafe(no_mangle)]
@@ -321,100 +140,166 @@ extern "C" fn quorumlock_event_fault(event: View<EventObject<'_>>, index: usize)
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_event_waited_us(event: View<EventObject<'_>>) -> u64 {
-    call_or(0, || Some(micros(event.get()?.parts.waited)))
+    number(&event, |event| match event {
+        Event::Acquired { waited, .. } | Event::GaveUp { waited, .. } => Some(micros(*waited)),
+        _ => None,
+    })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_event_has_waited(event: View<EventObject<'_>>) -> c_int {
-    call_or(0, || Some(event.get()?.parts.has_waited.into()))
+    number(&event, |event| match event {
+        Event::Acquired { has_waited, .. } | Event::GaveUp { has_waited, .. } => Some((*has_waited).into()),
+        _ => None,
+    })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_event_held_us(event: View<EventObject<'_>>) -> u64 {
-    call_or(0, || Some(micros(event.get()?.parts.held)))
+    number(&event, |event| match event {
+        Event::Lost { held, .. } | Event::ReleaseFailed { held, .. } | Event::Released { held, .. } => {
+            Some(micros(*held))
+        }
+        _ => None,
+    })
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_reason(event: View<EventObject<'_>>) -> ReasonNumber {
-    call_or(ReasonNumber::None, || Some(event.get()?.parts.reason))
+extern "C" fn quorumlock_event_reason(event: View<EventObject<'_>>) -> c_int {
+    number(&event, |event| match event {
+        Event::GaveUp { reason, .. } => Some(*reason as c_int),
+        _ => None,
+    })
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_severity(event: View<EventObject<'_>>) -> SeverityNumber {
-    call_or(SeverityNumber::None, || Some(severity(event.get()?.event.severity())))
+extern "C" fn quorumlock_event_severity(event: View<EventObject<'_>>) -> c_int {
+    number(&event, |event| Some(event.severity() as c_int))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_event_attempts(event: View<EventObject<'_>>) -> u32 {
-    call_or(0, || Some(event.get()?.parts.attempts))
+    number(&event, |event| match event {
+        Event::Acquired { attempts, .. }
+        | Event::AttemptLost { attempt: attempts, .. }
+        | Event::GaveUp { attempts, .. } => Some(*attempts),
+        _ => None,
+    })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_event_round_trips(event: View<EventObject<'_>>) -> u32 {
-    call_or(0, || Some(event.get()?.parts.round_trips))
+    number(&event, |event| match event {
+        Event::Acquired { round_trips, .. } => Some(*round_trips),
+        _ => None,
+    })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_event_position(event: View<EventObject<'_>>) -> u32 {
-    call_or(0, || Some(event.get()?.parts.position))
+    number(&event, |event| match event {
+        Event::Acquired { position, .. } => *position,
+        _ => None,
+    })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_event_told(event: View<EventObject<'_>>) -> u32 {
-    call_or(0, || Some(event.get()?.parts.told))
+    number(&event, |event| match event {
+        Event::Acquired { told, .. } => Some(*told),
+        _ => None,
+    })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_event_unasked(event: View<EventObject<'_>>) -> u32 {
-    call_or(0, || Some(event.get()?.parts.unasked))
+    number(&event, |event| match event {
+        Event::Acquired { unasked, .. } => Some(*unasked),
+        _ => None,
+    })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_event_challenges(event: View<EventObject<'_>>) -> u32 {
-    call_or(0, || Some(event.get()?.parts.challenges))
+    number(&event, |event| match event {
+        Event::Acquired { challenges, .. } => Some(*challenges),
+        _ => None,
+    })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_event_granted(event: View<EventObject<'_>>) -> usize {
-    call_or(0, || Some(event.get()?.parts.granted))
+    number(&event, |event| match event {
+        Event::AttemptLost { granted, .. } => Some(*granted),
+        _ => None,
+    })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_event_refused(event: View<EventObject<'_>>) -> usize {
-    call_or(0, || Some(event.get()?.parts.refused))
+    number(&event, |event| match event {
+        Event::AttemptLost { refused, .. } => Some(*refused),
+        _ => None,
+    })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_event_nodes(event: View<EventObject<'_>>) -> usize {
-    call_or(0, || Some(event.get()?.parts.nodes))
+    number(&event, |event| match event {
+        Event::NodeMismatched { mismatch: Mismatch::Nodes { noted, .. }, .. } => Some(*noted),
+        _ => None,
+    })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_event_ttl_ms(event: View<EventObject<'_>>) -> u64 {
-    call_or(0, || Some(millis(event.get()?.parts.ttl)))
+    number(&event, |event| match event {
+        Event::Extended { ttl, .. } => Some(millis(*ttl)),
+        Event::NodeMismatched { mismatch: Mismatch::MaxTtl { noted, .. }, .. } => Some(millis(*noted)),
+        _ => None,
+    })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_event_remaining_ms(event: View<EventObject<'_>>) -> u64 {
-    call_or(0, || Some(millis(event.get()?.parts.remaining)))
+    number(&event, |event| match event {
+        Event::ExtensionFailed { remaining, .. }
+        | Event::NodeQuarantined { remaining, .. }
+        | Event::WaitingForItself { remaining, .. } => Some(millis(*remaining)),
+        _ => None,
+    })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_event_policy(event: View<EventObject<'_>>) -> Str {
-    call_or(Str::EMPTY, || Some(Str::of(event.get()?.parts.policy)))
+    call_or(Str::EMPTY, || match event.get()?.event {
+        Event::NodeMayEvict { policy, .. } => Some(Str::of(policy)),
+        _ => None,
+    })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_event_dropped(event: View<EventObject<'_>>) -> u64 {
-    call_or(0, || Some(event.get()?.parts.dropped))
+    number(&event, |event| match event {
+        Event::EventsDropped { count } => Some(*count),
+        _ => None,
+    })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_event_is_automatic(event: View<EventObject<'_>>) -> c_int {
-    call_or(0, || Some(event.get()?.parts.is_automatic.into()))
+    number(&event, |event| match event {
+        Event::Extended { is_automatic, .. } | Event::ExtensionFailed { is_automatic, .. } => {
+            Some((*is_automatic).into())
+        }
+        _ => None,
+    })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_event_is_freed(event: View<EventObject<'_>>) -> c_int {
-    call_or(0, || Some(event.get()?.parts.is_freed.into()))
+    number(&event, |event| match event {
+        Event::ReleaseFailed { is_dropped, .. } | Event::Released { is_dropped, .. } => Some((*is_dropped).into()),
+        _ => None,
+    })
 }

@@ -1,6 +1,6 @@
 //! The lines of the events, for the page of messages: the same in Rust and in C.
 
-use super::event::EventObject;
+use super::event::{EventObject, kind};
 use super::header_tests::numbers;
 use crate::event::samples;
 
@@ -14,8 +14,8 @@ pub(crate) fn lines() -> Vec<(String, &'static str, String)> {
     let line = |event: crate::event::Event| {
         let in_c = EventObject::new(&event);
         assert_eq!(in_c.message(), event.to_string());
-        let variant = format!("{event:?}").split('(').next().unwrap().to_owned();
-        (variant, name(in_c.kind() as i32), in_c.message().to_owned())
+        let variant = format!("{event:?}").split(' ').next().unwrap().to_owned();
+        (variant, name(kind(&event)), in_c.message().to_owned())
     };
     samples::all().into_iter().map(line).collect()
 }

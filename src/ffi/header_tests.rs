@@ -3,9 +3,9 @@
 use super::code::Code;
 use super::config::RestartPolicyNumber;
 use super::error_object::{CauseNumber, CertificateNumber, PhaseNumber};
-use super::event::{Kind, ReasonNumber, SeverityNumber};
 use super::mutex::AccessNumber;
 use super::nodes::{NodeStateNumber, RoleNumber};
+use crate::event::{GaveUpReason, Severity};
 use std::collections::BTreeMap;
 
 const HEADER: &str = include_str!("quorumlock.h");
@@ -59,19 +59,6 @@ const PUBLISHED: &[(&str, i32, i32)] = &[
     ("QUORUMLOCK_CAUSE_TOO_MANY_CLIENTS", CauseNumber::TooManyClients as i32, 18),
     ("QUORUMLOCK_CAUSE_UNKNOWN_HOST", CauseNumber::UnknownHost as i32, 19),
     ("QUORUMLOCK_CAUSE_UNREACHABLE", CauseNumber::Unreachable as i32, 20),
-    ("QUORUMLOCK_EVENT_NONE", Kind::None as i32, 0),
-    ("QUORUMLOCK_EVENT_ACQUIRED", Kind::Acquired as i32, 1),
-    ("QUORUMLOCK_EVENT_ATTEMPT_LOST", Kind::AttemptLost as i32, 2),
-    ("QUORUMLOCK_EVENT_EXTENDED", Kind::Extended as i32, 3),
-    ("QUORUMLOCK_EVENT_EXTENSION_FAILED", Kind::ExtensionFailed as i32, 4),
-    ("QUORUMLOCK_EVENT_LOST_KEY", Kind::LostKey as i32, 5),
-    ("QUORUMLOCK_EVENT_LOST_TIME", Kind::LostTime as i32, 6),
-    ("QUORUMLOCK_EVENT_NODE_DOWN", Kind::NodeDown as i32, 7),
-    ("QUORUMLOCK_EVENT_NODE_UP", Kind::NodeUp as i32, 8),
-    ("QUORUMLOCK_EVENT_RELEASE_FAILED", Kind::ReleaseFailed as i32, 9),
-    ("QUORUMLOCK_EVENT_RELEASED", Kind::Released as i32, 10),
-    ("QUORUMLOCK_EVENT_EXPIRED", Kind::Expired as i32, 11),
-    ("QUORUMLOCK_EVENT_REPAIRED", Kind::Repaired as i32, 12),
     ("QUORUMLOCK_INVALID_ARGUMENT", Code::InvalidArgument as i32, 206),
     ("QUORUMLOCK_RESTART_POLICY_OBSERVED", RestartPolicyNumber::Observed as i32, 0),
     ("QUORUMLOCK_RESTART_POLICY_OFF", RestartPolicyNumber::Off as i32, 1),
@@ -85,37 +72,23 @@ const PUBLISHED: &[(&str, i32, i32)] = &[
     ("QUORUMLOCK_ROLE_UNKNOWN", RoleNumber::Unknown as i32, 0),
     ("QUORUMLOCK_ROLE_MASTER", RoleNumber::Master as i32, 1),
     ("QUORUMLOCK_ROLE_REPLICA", RoleNumber::Replica as i32, 2),
-    ("QUORUMLOCK_EVENT_NODE_MAY_EVICT", Kind::NodeMayEvict as i32, 13),
-    ("QUORUMLOCK_EVENT_NODE_NOT_DURABLE", Kind::NodeNotDurable as i32, 20),
-    ("QUORUMLOCK_EVENT_NODE_QUARANTINED", Kind::NodeQuarantined as i32, 14),
-    ("QUORUMLOCK_EVENT_QUARANTINE_ENDED", Kind::QuarantineEnded as i32, 15),
-    ("QUORUMLOCK_EVENT_PUBLISH_REFUSED", Kind::PublishRefused as i32, 16),
-    ("QUORUMLOCK_EVENT_SUBSCRIBE_REFUSED", Kind::SubscribeRefused as i32, 17),
-    ("QUORUMLOCK_EVENT_EVENTS_DROPPED", Kind::EventsDropped as i32, 19),
     ("QUORUMLOCK_CAUSE_UNEXPECTED_VALUE", CauseNumber::UnexpectedValue as i32, 21),
     ("QUORUMLOCK_CAUSE_NO_SCRIPTS", CauseNumber::NoScripts as i32, 22),
     ("QUORUMLOCK_CAUSE_FENCE_AHEAD", CauseNumber::FenceAhead as i32, 23),
     ("QUORUMLOCK_CAUSE_NO_EXPIRY", CauseNumber::NoExpiry as i32, 24),
-    ("QUORUMLOCK_EVENT_KEY_WITHOUT_EXPIRY", Kind::KeyWithoutExpiry as i32, 18),
     ("QUORUMLOCK_STILL_HELD", Code::StillHeld as i32, 5),
-    ("QUORUMLOCK_EVENT_WAITING", Kind::Waiting as i32, 21),
-    ("QUORUMLOCK_EVENT_GAVE_UP", Kind::GaveUp as i32, 22),
-    ("QUORUMLOCK_EVENT_WAITING_FOR_ITSELF", Kind::WaitingForItself as i32, 23),
-    ("QUORUMLOCK_EVENT_MAX_TTL_DIFFERS", Kind::MaxTtlDiffers as i32, 24),
-    ("QUORUMLOCK_EVENT_NODE_COUNT_DIFFERS", Kind::NodeCountDiffers as i32, 25),
-    ("QUORUMLOCK_EVENT_NODE_KEY_DENIED", Kind::NodeKeyDenied as i32, 26),
-    ("QUORUMLOCK_REASON_NONE", ReasonNumber::None as i32, 0),
-    ("QUORUMLOCK_REASON_CANCELLED", ReasonNumber::Cancelled as i32, 1),
-    ("QUORUMLOCK_REASON_FAILED", ReasonNumber::Failed as i32, 2),
-    ("QUORUMLOCK_REASON_HELD", ReasonNumber::Held as i32, 3),
-    ("QUORUMLOCK_REASON_TIMED_OUT", ReasonNumber::TimedOut as i32, 4),
-    ("QUORUMLOCK_REASON_TOO_LATE", ReasonNumber::TooLate as i32, 5),
-    ("QUORUMLOCK_REASON_UNAVAILABLE", ReasonNumber::Unavailable as i32, 6),
-    ("QUORUMLOCK_SEVERITY_NONE", SeverityNumber::None as i32, 0),
-    ("QUORUMLOCK_SEVERITY_DEBUG", SeverityNumber::Debug as i32, 1),
-    ("QUORUMLOCK_SEVERITY_INFO", SeverityNumber::Info as i32, 2),
-    ("QUORUMLOCK_SEVERITY_WARNING", SeverityNumber::Warning as i32, 3),
-    ("QUORUMLOCK_SEVERITY_ERROR", SeverityNumber::Error as i32, 4),
+    ("QUORUMLOCK_REASON_NONE", 0, 0),
+    ("QUORUMLOCK_REASON_CANCELLED", GaveUpReason::Cancelled as i32, 1),
+    ("QUORUMLOCK_REASON_FAILED", GaveUpReason::Failed as i32, 2),
+    ("QUORUMLOCK_REASON_HELD", GaveUpReason::Held as i32, 3),
+    ("QUORUMLOCK_REASON_TIMED_OUT", GaveUpReason::TimedOut as i32, 4),
+    ("QUORUMLOCK_REASON_TOO_LATE", GaveUpReason::TooLate as i32, 5),
+    ("QUORUMLOCK_REASON_UNAVAILABLE", GaveUpReason::Unavailable as i32, 6),
+    ("QUORUMLOCK_SEVERITY_NONE", 0, 0),
+    ("QUORUMLOCK_SEVERITY_DEBUG", Severity::Debug as i32, 1),
+    ("QUORUMLOCK_SEVERITY_INFO", Severity::Info as i32, 2),
+    ("QUORUMLOCK_SEVERITY_WARNING", Severity::Warning as i32, 3),
+    ("QUORUMLOCK_SEVERITY_ERROR", Severity::Error as i32, 4),
     ("QUORUMLOCK_CAUSE_CERTIFICATE", CauseNumber::Certificate as i32, 25),
     ("QUORUMLOCK_CAUSE_NOT_TLS", CauseNumber::NotTls as i32, 26),
     ("QUORUMLOCK_CAUSE_TLS", CauseNumber::Tls as i32, 27),
@@ -128,6 +101,37 @@ const PUBLISHED: &[(&str, i32, i32)] = &[
     ("QUORUMLOCK_ACCESS_ALONE", AccessNumber::Alone as i32, 0),
     ("QUORUMLOCK_ACCESS_READ", AccessNumber::Read as i32, 1),
     ("QUORUMLOCK_ACCESS_WRITE", AccessNumber::Write as i32, 2),
+];
+
+/// The kinds of events, by their numbers.
+const EVENTS: &[&str] = &[
+    "NONE",
+    "ACQUIRED",
+    "ATTEMPT_LOST",
+    "EXTENDED",
+    "EXTENSION_FAILED",
+    "LOST_KEY",
+    "LOST_TIME",
+    "NODE_DOWN",
+    "NODE_UP",
+    "RELEASE_FAILED",
+    "RELEASED",
+    "EXPIRED",
+    "REPAIRED",
+    "NODE_MAY_EVICT",
+    "NODE_QUARANTINED",
+    "QUARANTINE_ENDED",
+    "PUBLISH_REFUSED",
+    "SUBSCRIBE_REFUSED",
+    "KEY_WITHOUT_EXPIRY",
+    "EVENTS_DROPPED",
+    "NODE_NOT_DURABLE",
+    "WAITING",
+    "GAVE_UP",
+    "WAITING_FOR_ITSELF",
+    "MAX_TTL_DIFFERS",
+    "NODE_COUNT_DIFFERS",
+    "NODE_KEY_DENIED",
 ];
 
 /// Every `NAME = number,` of the header.
@@ -161,7 +165,10 @@ fn numbers_are_what_they_always_were_and_the_same_in_the_header() {
     for &(name, here, always) in PUBLISHED {
         assert_eq!((here, header.remove(name)), (always, Some(always)), "{name}");
     }
-    assert!(header.is_empty(), "to be added to this list: {header:?}");
+    for (name, number) in EVENTS.iter().zip(0..) {
+        assert_eq!(header.remove(&*format!("QUORUMLOCK_EVENT_{name}")), Some(number), "{name}");
+    }
+    assert!(header.is_empty(), "to be added to these lists: {header:?}");
 }
 
 /// What holds for every function is said once. Each function has a comment, which says only what differs.

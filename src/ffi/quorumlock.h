@@ -1038,6 +1038,10 @@ typedef enum quorumlock_severity {
 /* The kind of the event. This and all functions of events may be called within the callback only. */
 quorumlock_kind quorumlock_event_kind(const quorumlock_event *event);
 
+/* A word for labels and JSON that never changes, such as "acquired". Some kinds share one: both kinds of losses are
+ * "lost", both ends of a release "released". */
+quorumlock_str quorumlock_event_code(const quorumlock_event *event);
+
 /* The event in one line, for a log. */
 quorumlock_str quorumlock_event_message(const quorumlock_event *event);
 

@@ -3,9 +3,11 @@
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
 use quorumlock::embedded::EmbeddedNode;
+use quorumlock::event::Event;
 use quorumlock::kind::Kind;
 use quorumlock::{Builder, Cause, Error, Mutex, MutexGuard, Phase, Redlock};
 use std::net::TcpStream;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Long enough for anything that is to happen on a busy machine.
@@ -37,6 +39,15 @@ pub(crate) fn short_timeout_client_of<U: Into<String>>(urls: impl IntoIterator<I
 
 pub(crate) fn builder<'s>(servers: impl IntoIterator<Item = &'s Server>) -> Builder {
     Redlock::builder().nodes(servers.into_iter().map(Server::url)).max_ttl(LONG_TTL * 2).node_timeout(LONG_NODE_TIMEOUT)
+}
+
+/// An observer that hands each event to a value that the test keeps.
+pub(crate) fn calling<T: Send + Sync + 'static>(
+    value: &Arc<T>,
+    event: fn(&T, &Event),
+) -> impl Fn(&Event) + Send + Sync + 'static + use<T> {
+    let value = Arc::clone(value);
+    move |reported| event(&value, reported)
 }
 
 /// The lock of a resource, with a time to live that outlives the test.

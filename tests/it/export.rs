@@ -1,12 +1,11 @@
-//! The observers for the crates `log` and `metrics`.
+//! What reaches the crates `log` and `metrics`.
 
 use crate::clients::{SOON, builder, long_lock, take};
 use crate::support::process::{alone, eventually};
 use crate::support::server::Server;
 use log::{Level, LevelFilter, Log, Metadata, Record};
 use metrics::{Counter, CounterFn, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName, Recorder, SharedString, Unit};
-use quorumlock::metrics::{Counters, by_first_segment};
-use quorumlock::{LogObserver, RecorderObserver};
+use quorumlock::{Counters, event};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -34,7 +33,7 @@ fn each_event_is_a_line_of_its_level_and_target() {
         log::set_logger(&Lines).unwrap();
         log::set_max_level(LevelFilter::Trace);
         let mut servers = Server::several(3).unwrap();
-        let client = builder(&servers).observer(LogObserver).build().unwrap();
+        let client = builder(&servers).observer(event::log).build().unwrap();
         let _ = take(&long_lock(&client, "k")).unlock().unwrap();
         servers[1].kill();
         servers[2].kill();
@@ -136,9 +135,8 @@ fn the_recorder_gets_what_the_counters_count() {
         let values = Values::default();
         metrics::set_global_recorder(values.clone()).unwrap();
         let mut servers = Server::several(3).unwrap();
-        let counters = Counters::by_class(by_first_segment('/'));
-        let recorder = Arc::new(RecorderObserver::new(&counters));
-        let client = builder(&servers).counters(&counters).observer(Arc::clone(&recorder)).build().unwrap();
+        let counters = Counters::by_prefix('/');
+        let client = builder(&servers).counters(&counters).observer(counters.recorder()).build().unwrap();
         let guard = take(&long_lock(&client, "orders/1"));
         assert!(client.mutex("orders/1").try_lock().unwrap().is_none());
         let _ = guard.unlock().unwrap();
@@ -146,7 +144,7 @@ fn the_recorder_gets_what_the_counters_count() {
         client.flush_releases(SOON).unwrap();
         servers[2].kill();
         let is = |series: &str, expected: f64| {
-            recorder.update();
+            counters.update_recorder();
             let value = values.0.lock().unwrap().get(series).copied().unwrap_or(f64::NAN);
             (value - expected).abs() < 0.5
         };

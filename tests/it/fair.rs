@@ -8,7 +8,7 @@ mod game;
 mod hand_offs;
 mod storms;
 
-use crate::clients::{SOON, builder, calls, client, failure, long_lock, take};
+use crate::clients::{SOON, builder, calling, calls, client, failure, long_lock, take};
 use crate::support::process::{alone, eventually};
 use crate::support::queues::{Stranger, count, entries, forge, has_channels, has_entries, no_entry_stays};
 use crate::support::server::Server;
@@ -16,7 +16,7 @@ use game::{Game, MakeMutex, Turn, overtakes};
 use quorumlock::embedded::EmbeddedNode;
 use quorumlock::event::Event;
 use quorumlock::kind::{Any, Kind};
-use quorumlock::{CancelHandle, Cause, ErrorKind, Mutex, MutexGuard, Observer, Redlock, Wait};
+use quorumlock::{CancelHandle, Cause, ErrorKind, Mutex, MutexGuard, Redlock, Wait};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex as Guarded};
 use std::thread;
@@ -343,10 +343,10 @@ fn waits_that_end_without_the_lock_leave_no_entry() {
 #[derive(Default)]
 struct Positions(Guarded<Vec<Option<u32>>>);
 
-impl Observer for Positions {
+impl Positions {
     fn event(&self, event: &Event) {
-        if let Event::Acquired(acquired) = event {
-            self.0.lock().unwrap().push(acquired.position());
+        if let Event::Acquired { position, .. } = event {
+            self.0.lock().unwrap().push(*position);
         }
     }
 }
@@ -355,7 +355,7 @@ impl Observer for Positions {
 fn the_event_of_an_acquisition_has_the_position() {
     let servers = Server::several(3).unwrap();
     let seen = Arc::new(Positions::default());
-    let build = |_| builder(&servers).observer(Arc::clone(&seen)).build().unwrap();
+    let build = |_| builder(&servers).observer(calling(&seen, Positions::event)).build().unwrap();
     let clients: Vec<Redlock> = (0..2).map(build).collect();
     let held = take(&fair(&client(&servers)));
     let all: Vec<&Server> = servers.iter().collect();

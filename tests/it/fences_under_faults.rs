@@ -9,11 +9,12 @@
 //! The run is short by default. `QUORUMLOCK_FENCE_ACQUISITIONS` says how many there are to be at least, and
 //! `QUORUMLOCK_FENCE_SEED` repeats its choices, if not their timing. It prints a report.
 
+use crate::clients::calling;
 use crate::nemesis::Random;
 use crate::support::server::Server;
 use crate::support::workers::{STOP, Workers};
 use quorumlock::event::Event;
-use quorumlock::{ErrorKind, Observer, Redlock};
+use quorumlock::{ErrorKind, Redlock};
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File, OpenOptions};
@@ -201,11 +202,11 @@ struct Note {
     round_trips: AtomicU32,
 }
 
-impl Observer for Note {
+impl Note {
     fn event(&self, event: &Event) {
-        if let Event::Acquired(event) = event {
-            self.attempts.store(event.attempts(), Ordering::Relaxed);
-            self.round_trips.store(event.round_trips(), Ordering::Relaxed);
+        if let Event::Acquired { attempts, round_trips, .. } = event {
+            self.attempts.store(*attempts, Ordering::Relaxed);
+            self.round_trips.store(*round_trips, Ordering::Relaxed);
         }
     }
 }
@@ -229,7 +230,7 @@ fn work(urls: &[&str], directory: &Path, log: &Path, mut random: Random) {
     let mut log = OpenOptions::new().create(true).append(true).open(log).unwrap();
     let note = std::sync::Arc::new(Note::default());
     let nodes = urls.iter().map(|url| format!("{url}?durable=true"));
-    let client = Redlock::builder().nodes(nodes).observer(std::sync::Arc::clone(&note)).build().unwrap();
+    let client = Redlock::builder().nodes(nodes).observer(calling(&note, Note::event)).build().unwrap();
     let mutexes = RESOURCES.map(|resource| client.mutex(resource).ttl(TTL).fenced());
     // The directory goes with the test that started this process, however that ends.
     while directory.exists() && !directory.join(STOP).exists() {

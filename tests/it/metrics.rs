@@ -7,16 +7,14 @@ use crate::clients::{LONG_TTL, SOON, builder, gone_for_good, long_lock, take};
 use crate::support::exposition::Exposition;
 use crate::support::process::eventually;
 use crate::support::server::Server;
-use quorumlock::metrics::{Counters, by_first_segment};
-use quorumlock::{ExtendOutcome, Redlock};
-use std::sync::{Arc, OnceLock, Weak};
+use quorumlock::event::Event;
+use quorumlock::{Counters, ExtendOutcome, Redlock};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// What the counters show now.
 fn shown(counters: &Counters) -> Exposition {
-    let mut text = String::new();
-    counters.write_prometheus(&mut text).unwrap();
-    Exposition::read(&text)
+    Exposition::read(&counters.prometheus_text())
 }
 
 #[track_caller]
@@ -28,7 +26,7 @@ fn is(counters: &Counters, name: &str, labels: &[(&str, &str)], expected: f64) {
 #[test]
 fn each_operation_counts_once() {
     let servers = Server::several(3).unwrap();
-    let counters = Counters::by_class(by_first_segment('/'));
+    let counters = Counters::by_prefix('/');
     let client = builder(&servers).prefix("app:").counters(&counters).build().unwrap();
     let guard = take(&long_lock(&client, "orders/1"));
     let fenced = client.mutex("orders/2").fenced().lock().unwrap();
@@ -73,19 +71,17 @@ fn calls_within_a_callback_are_counted() {
     let servers = Server::several(3).unwrap();
     let counters = Counters::new();
     let client: Arc<OnceLock<Redlock>> = Arc::default();
-    struct Calls(Weak<OnceLock<Redlock>>);
-    impl quorumlock::Observer for Calls {
-        fn event(&self, event: &quorumlock::event::Event) {
-            let client = self.0.upgrade();
-            if let (quorumlock::event::Event::Acquired(_), Some(client)) =
-                (event, client.as_ref().and_then(|c| c.get()))
-            {
+    let calls = {
+        let client = Arc::downgrade(&client);
+        move |event: &Event| {
+            let client = client.upgrade();
+            if let (Event::Acquired { .. }, Some(client)) = (event, client.as_ref().and_then(|c| c.get())) {
                 drop(take(&long_lock(client, "inner")));
                 assert!(client.mutex("outer").try_lock().unwrap().is_none());
             }
         }
-    }
-    let built = builder(&servers).counters(&counters).observer(Calls(Arc::downgrade(&client))).build().unwrap();
+    };
+    let built = builder(&servers).counters(&counters).observer(calls).build().unwrap();
     let _ = client.set(built);
     let redlock = client.get().unwrap();
     let _ = take(&long_lock(redlock, "outer")).unlock().unwrap();

@@ -1,12 +1,11 @@
 //! Programs that use the same nodes with other settings: that is an event, once for each node and change, and a metric.
 //! Locks work.
 
-use crate::clients::{builder, take};
+use crate::clients::{builder, calling, take};
 use crate::support::capable::has_users;
 use crate::support::server::Server;
 use quorumlock::event::{Event, Mismatch};
-use quorumlock::metrics::Counters;
-use quorumlock::{Builder, Observer, Redlock};
+use quorumlock::{Builder, Counters, Redlock};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -30,10 +29,10 @@ fn known(count: usize) -> Vec<Server> {
 #[derive(Default)]
 struct Journal(Mutex<Vec<(String, Mismatch)>>);
 
-impl Observer for Journal {
+impl Journal {
     fn event(&self, event: &Event) {
-        if let Event::NodeMismatched(event) = event {
-            self.0.lock().unwrap().push((event.address().to_owned(), event.mismatch()));
+        if let Event::NodeMismatched { node, mismatch, .. } = event {
+            self.0.lock().unwrap().push((node.to_string(), *mismatch));
         }
     }
 }
@@ -53,7 +52,7 @@ impl Journal {
 /// A client that reports to a journal, and counts.
 fn watched(builder: Builder) -> (Redlock, Arc<Journal>, Counters) {
     let (journal, counters) = (Arc::new(Journal::default()), Counters::new());
-    let client = builder.observer(Arc::clone(&journal)).counters(&counters).build().unwrap();
+    let client = builder.observer(calling(&journal, Journal::event)).counters(&counters).build().unwrap();
     (client, journal, counters)
 }
 
@@ -75,8 +74,7 @@ fn use_for_long(client: &Redlock, servers: &[Server]) {
 
 /// How many nodes the metric shows.
 fn shown(counters: &Counters, of: &str) -> usize {
-    let mut text = String::new();
-    counters.write_prometheus(&mut text).unwrap();
+    let text = counters.prometheus_text();
     let is_one = |line: &&str| line.starts_with("quorumlock_node_mismatch{") && line.ends_with(" 1");
     text.lines().filter(is_one).filter(|line| line.contains(&format!("of=\"{of}\""))).count()
 }

@@ -11,7 +11,7 @@ use crate::clients::{SOON, builder, long_lock, take};
 use crate::support::exposition::Exposition;
 use crate::support::process::eventually;
 use crate::support::server::Server;
-use quorumlock::metrics::{Counters, by_first_segment};
+use quorumlock::Counters;
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -38,7 +38,7 @@ fn get(address: SocketAddr, path: &str) -> (String, String) {
 /// A text with every series: an answer of the endpoint.
 fn served() -> Exposition {
     let servers = Server::several(3).unwrap();
-    let counters = Counters::by_class(by_first_segment('/'));
+    let counters = Counters::by_prefix('/');
     // One node of four is not there: its faults are counted.
     let client = builder(&servers).node("redis://127.0.0.1:1").counters(&counters).build().unwrap();
     client.connect(SOON).unwrap();

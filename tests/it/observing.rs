@@ -10,11 +10,11 @@ mod delivery;
 mod itself;
 mod nodes;
 
-use crate::clients::{LONG_TTL, SOON, builder, calls, client, long_lock, take, value};
+use crate::clients::{LONG_TTL, SOON, builder, calling, calls, client, long_lock, take, value};
 use crate::support::process::eventually;
 use crate::support::server::Server;
 use quorumlock::event::{Event, GaveUpReason, LossReason};
-use quorumlock::{Builder, ExtendOutcome, MutexGuard, Observer, Phase, Redlock, ReleaseOutcome, Watchdog};
+use quorumlock::{Builder, ExtendOutcome, MutexGuard, Phase, Redlock, ReleaseOutcome, Watchdog};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -26,39 +26,25 @@ const TTL: Duration = Duration::from_secs(1);
 fn words(event: &Event) -> String {
     let by = |automatic| if automatic { "automatically" } else { "by hand" };
     let end = |dropped| if dropped { "dropped" } else { "unlocked" };
-    match event {
-        Event::Acquired(event) => format!("acquired {}", event.resource()),
-        Event::AttemptLost(event) => format!("attempt lost {}", event.resource()),
-        Event::EventsDropped(event) => format!("{} events dropped", event.count()),
-        Event::Extended(event) => format!("extended {} {}", event.resource(), by(event.is_automatic())),
-        Event::ExtensionFailed(event) => {
-            format!("extension failed {} {}", event.resource(), by(event.is_automatic()))
+    let what = event.code().trim_start_matches("node_").replace('_', " ");
+    let subject = event.name().or(event.node()).unwrap_or_default();
+    let rest = match event {
+        Event::EventsDropped { count, .. } => format!(" {count}"),
+        Event::Extended { is_automatic, .. } | Event::ExtensionFailed { is_automatic, .. } => {
+            format!(" {}", by(*is_automatic))
         }
-        Event::GaveUp(event) => format!("gave up {} {:?}", event.resource(), event.reason()),
-        Event::Lost(event) => format!("lost {} {:?}", event.resource(), event.reason()),
-        Event::NodeDown(event) => format!("down {}", event.address()),
-        Event::NodeNotDurable(event) => format!("not durable {}", event.address()),
-        Event::NodeMayEvict(event) => format!("may evict {} by {}", event.address(), event.policy()),
-        Event::NodeQuarantined(event) => format!("quarantined {}", event.address()),
-        Event::NodeUp(event) => format!("up {}", event.address()),
-        Event::QuarantineEnded(event) => format!("out of quarantine {}", event.address()),
-        Event::ReleaseFailed(event) => {
-            format!("release failed {} {}", event.resource(), end(event.is_dropped()))
-        }
-        Event::Released(event) => {
-            format!("released {} {:?} {}", event.resource(), event.outcome(), end(event.is_dropped()))
-        }
-        Event::Repaired(event) => format!("repaired {}", event.resource()),
-        Event::Waiting(event) => format!("waiting {}", event.resource()),
-        Event::WaitingForItself(event) => format!("waiting for itself {}", event.resource()),
-        other => format!("{other:?}"),
-    }
+        Event::GaveUp { reason, .. } => format!(" {reason:?}"),
+        Event::Lost { reason, .. } => format!(" {reason:?}"),
+        Event::NodeMayEvict { policy, .. } => format!(" by {policy}"),
+        Event::ReleaseFailed { is_dropped, .. } => format!(" {}", end(*is_dropped)),
+        Event::Released { outcome, is_dropped, .. } => format!(" {outcome:?} {}", end(*is_dropped)),
+        _ => String::new(),
+    };
+    format!("{what} {subject}{rest}")
 }
 
 fn is_about_a_node(event: &Event) -> bool {
-    let is_quarantine = matches!(event, Event::NodeQuarantined(_) | Event::QuarantineEnded(_));
-    is_quarantine
-        || matches!(event, Event::NodeDown(_) | Event::NodeMayEvict(_) | Event::NodeNotDurable(_) | Event::NodeUp(_))
+    event.node().is_some()
 }
 
 type Act = Box<dyn Fn(&Event) + Send + Sync>;
@@ -101,7 +87,7 @@ impl Recorder {
     }
 }
 
-impl Observer for Recorder {
+impl Recorder {
     fn event(&self, event: &Event) {
         self.events.lock().unwrap().push(event.clone());
         (self.act)(event);
@@ -113,7 +99,7 @@ fn observed(servers: &[Server], recorder: &Arc<Recorder>) -> Redlock {
 }
 
 fn observed_by(builder: Builder, recorder: &Arc<Recorder>) -> Redlock {
-    builder.observer(Arc::clone(recorder)).build().unwrap()
+    builder.observer(calling(recorder, Recorder::event)).build().unwrap()
 }
 
 /// Waits until every node has the key of a guard just taken.
@@ -143,11 +129,11 @@ fn a_lock_that_is_taken_extended_and_released_is_reported_in_order() {
     assert_eq!(recorder.words(), ["acquired k", "extended k by hand", "released k Released unlocked"]);
     for event in recorder.events() {
         match event {
-            Event::Acquired(event) => {
-                assert_eq!((event.resource(), event.attempts()), (KEY, 1));
-                assert!(!event.waited().is_zero() && event.waited() <= start.elapsed(), "{event:?}");
+            Event::Acquired { name, waited, attempts, .. } => {
+                assert_eq!((&*name, attempts), (KEY, 1));
+                assert!(!waited.is_zero() && waited <= start.elapsed(), "{waited:?}");
             }
-            Event::Extended(event) => assert_eq!(event.ttl(), LONG_TTL),
+            Event::Extended { ttl, .. } => assert_eq!(ttl, LONG_TTL),
             _ => {}
         }
     }
@@ -170,17 +156,17 @@ fn every_lost_attempt_is_reported_with_its_votes_and_then_how_long_it_took() {
         waiting.join().unwrap()
     });
     assert_eq!(recorder.count("waiting k"), 1);
-    let of_attempts = |event: &Event| !is_about_a_node(event) && !matches!(event, Event::Waiting(_));
+    let of_attempts = |event: &Event| !is_about_a_node(event) && !matches!(event, Event::Waiting { .. });
     let events: Vec<Event> = recorder.events().into_iter().filter(of_attempts).collect();
-    let Some((Event::Acquired(acquired), lost)) = events.split_last() else { panic!("{events:?}") };
+    let Some((Event::Acquired { attempts, waited, .. }, lost)) = events.split_last() else { panic!("{events:?}") };
     for (number, event) in (1..).zip(lost) {
-        let Event::AttemptLost(event) = event else { panic!("{event:?}") };
-        assert_eq!((event.resource(), event.attempt()), (KEY, number));
+        let Event::AttemptLost { name, attempt, granted, refused, causes, .. } = event else { panic!("{event:?}") };
+        assert_eq!((&**name, *attempt), (KEY, number));
         // A holder is no fault. The last attempts may have met the release.
-        assert!(event.causes().is_empty() && event.granted() + event.refused() >= 2, "{event:?}");
+        assert!(causes.is_empty() && granted + refused >= 2, "{event:?}");
     }
-    assert_eq!(acquired.attempts() as usize, lost.len() + 1);
-    assert!(acquired.waited() > held_for / 2, "{acquired:?}");
+    assert_eq!(*attempts as usize, lost.len() + 1);
+    assert!(*waited > held_for / 2, "{waited:?}");
     drop(taken);
 }
 
@@ -192,11 +178,11 @@ fn an_attempt_that_too_few_nodes_answered_is_reported_with_the_cause_at_each() {
     servers[2].kill();
     let error = client.mutex(KEY).try_lock().unwrap_err();
     let reported: Vec<Event> = recorder.events().into_iter().filter(|event| !is_about_a_node(event)).collect();
-    let [Event::AttemptLost(event), Event::GaveUp(end)] = &reported[..] else { panic!("{reported:?}") };
-    assert_eq!((event.causes(), end.causes()), (error.causes(), error.causes()));
-    assert_eq!((end.reason(), end.attempts(), end.has_waited()), (GaveUpReason::Unavailable, 1, false));
-    assert!(event.causes().iter().all(|cause| cause.phase() == Phase::Connect));
-    assert_eq!((event.causes().len(), event.refused()), (2, 0));
+    let [Event::AttemptLost { causes, refused: 0, .. }, end] = &reported[..] else { panic!("{reported:?}") };
+    let Event::GaveUp { reason, attempts: 1, has_waited: false, causes: last, .. } = end else { panic!("{end:?}") };
+    assert_eq!((&causes[..], &last[..]), (error.causes(), error.causes()));
+    assert_eq!(*reason, GaveUpReason::Unavailable);
+    assert!(causes.len() == 2 && causes.iter().all(|cause| cause.phase() == Phase::Connect));
 }
 
 #[test]
@@ -213,9 +199,9 @@ fn automatic_extensions_and_repairs_are_reported() {
     assert_eq!(words.last().unwrap(), "released k Released unlocked");
     for event in recorder.events() {
         match event {
-            Event::Repaired(event) => assert_eq!(event.addresses(), [servers[0].address()]),
-            Event::Extended(event) => assert_eq!(event.ttl(), TTL * 4),
-            Event::Lost(_) | Event::ReleaseFailed(_) => panic!("{event:?}"),
+            Event::Repaired { nodes, .. } => assert_eq!(nodes, [servers[0].address().into()]),
+            Event::Extended { ttl, .. } => assert_eq!(ttl, TTL * 4),
+            Event::Lost { .. } | Event::ReleaseFailed { .. } => panic!("{event:?}"),
             _ => {}
         }
     }
@@ -237,9 +223,9 @@ fn a_repair_by_hand_and_a_failed_extension_by_hand_are_reported() {
     let words = ["acquired k", "extended k by hand", "repaired k", "extension failed k by hand"];
     assert_eq!(recorder.words(), words);
     for event in recorder.events() {
-        if let Event::ExtensionFailed(event) = event {
-            assert_eq!(event.causes(), causes);
-            assert!(event.remaining() > LONG_TTL / 2);
+        if let Event::ExtensionFailed { remaining, causes: reported, .. } = event {
+            assert_eq!(reported, causes);
+            assert!(remaining > LONG_TTL / 2);
         }
     }
     drop(guard);
@@ -349,8 +335,8 @@ fn a_watched_lock_whose_nodes_hang_is_reported_with_every_failed_extension_and_i
     servers.iter().for_each(|server| server.resume().unwrap());
     assert!(recorder.count("extension failed k automatically") >= 2, "{:?}", recorder.words());
     for event in recorder.events() {
-        if let Event::ExtensionFailed(event) = event {
-            assert!(event.causes().len() >= 2 && event.remaining() < TTL, "{event:?}");
+        if let Event::ExtensionFailed { remaining, causes, .. } = event {
+            assert!(causes.len() >= 2 && remaining < TTL, "{causes:?} {remaining:?}");
         }
     }
     drop(guard);

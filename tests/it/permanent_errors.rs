@@ -1,11 +1,11 @@
 //! Waits that end before their time: for faults that time does not cure, and for a key that never expires.
 
-use crate::clients::{SOON, builder, value};
+use crate::clients::{SOON, builder, calling, value};
 use crate::support::capable::has_users;
 use crate::support::process::eventually;
 use crate::support::server::{Server, free_port};
 use quorumlock::event::Event;
-use quorumlock::{Builder, Cause, ErrorKind, Observer, Redlock};
+use quorumlock::{Builder, Cause, ErrorKind, Redlock};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -79,11 +79,12 @@ fn faults_that_may_pass_and_those_of_a_minority_end_no_wait() {
 #[derive(Default)]
 struct Journal(Mutex<Vec<(String, Vec<String>)>>);
 
-impl Observer for Journal {
+impl Journal {
     fn event(&self, event: &Event) {
-        if let Event::KeyWithoutExpiry(event) = event {
-            assert_eq!(format!("jobs:{}", event.resource()), event.key());
-            self.0.lock().unwrap().push((event.key().to_owned(), event.addresses().to_vec()));
+        if let Event::KeyWithoutExpiry { name, key, nodes, .. } = event {
+            assert_eq!(format!("jobs:{name}"), **key);
+            let nodes = nodes.iter().map(ToString::to_string).collect();
+            self.0.lock().unwrap().push((key.to_string(), nodes));
         }
     }
 }
@@ -92,7 +93,7 @@ impl Observer for Journal {
 fn a_key_without_expiry_on_a_majority_ends_waits_and_is_reported() {
     let servers = Server::several(3).unwrap();
     let journal = Arc::new(Journal::default());
-    let client = builder(&servers).prefix("jobs:").observer(Arc::clone(&journal)).build().unwrap();
+    let client = builder(&servers).prefix("jobs:").observer(calling(&journal, Journal::event)).build().unwrap();
     let mutex = client.mutex("k");
     servers[0].command(&["SET", "jobs:k", "data"]).unwrap();
     let _ = mutex.lock().unwrap().unlock().unwrap();
@@ -124,7 +125,7 @@ fn a_key_without_expiry_on_a_majority_ends_waits_and_is_reported() {
 fn a_slot_of_a_semaphore_without_expiry_is_reported_once_by_a_call_that_waits() {
     let servers = Server::several(3).unwrap();
     let journal = Arc::new(Journal::default());
-    let client = builder(&servers).prefix("jobs:").observer(Arc::clone(&journal)).build().unwrap();
+    let client = builder(&servers).prefix("jobs:").observer(calling(&journal, Journal::event)).build().unwrap();
     let permits = client.semaphore("k", 2).ttl(LONG);
     for server in &servers[..2] {
         server.command(&["SET", "jobs:k#1", "data"]).unwrap();

@@ -2,11 +2,11 @@
 //! users of the access control lists, and the configuration of nodes.
 
 use crate::capi::library::{BUILD_LIMIT, Running, root};
-use crate::clients::{SOON, client_of, gone_for_good, take};
+use crate::clients::{SOON, calling, client_of, gone_for_good, take};
 use crate::support::server::{Answer, Server};
 use quorumlock::event::Event;
 use quorumlock::kind::Any;
-use quorumlock::{ExtendOutcome, Mutex, Observer, Redlock, ReleaseOutcome};
+use quorumlock::{ExtendOutcome, Mutex, Redlock, ReleaseOutcome};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -44,10 +44,10 @@ fn the_first_program_compiles_with_the_manifest_lines_beside_it_and_runs() {
 #[derive(Default)]
 struct Refusals(StdMutex<Vec<String>>);
 
-impl Observer for Refusals {
+impl Refusals {
     fn event(&self, event: &Event) {
-        if let Event::ReleaseNotificationsRefused(event) = event {
-            self.0.lock().unwrap().push(event.fault().to_string());
+        if let Event::ReleaseNotificationsRefused { fault, .. } = event {
+            self.0.lock().unwrap().push(fault.to_string());
         }
     }
 }
@@ -78,7 +78,10 @@ fn user_of(server: &Server) -> String {
 fn goes_through_a_life(url: &str, make: fn(&Redlock) -> Mutex<Any>) {
     let refusals = Arc::new(Refusals::default());
     let client = || {
-        let patient = Redlock::builder().node(url).node_timeout(Duration::from_secs(1)).observer(Arc::clone(&refusals));
+        let patient = Redlock::builder()
+            .node(url)
+            .node_timeout(Duration::from_secs(1))
+            .observer(calling(&refusals, Refusals::event));
         patient.retry_delay(Duration::from_secs(50), Duration::from_secs(50)).build().unwrap()
     };
     let (ours, theirs) = (client(), client());

@@ -2,12 +2,12 @@
 
 mod hopping;
 
-use crate::clients::{LONG_TTL, SOON, builder, calls, client, gone_for_good, left, value};
+use crate::clients::{LONG_TTL, SOON, builder, calling, calls, client, gone_for_good, left, value};
 use crate::support::process::eventually;
 use crate::support::server::Server;
 use quorumlock::event::Event;
 use quorumlock::{
-    ErrorKind, ExtendOutcome, Observer, Owner, Redlock, ReentrantGuard, ReentrantMutex, ReleaseOutcome, Wait, Watchdog,
+    ErrorKind, ExtendOutcome, Owner, Redlock, ReentrantGuard, ReentrantMutex, ReleaseOutcome, Wait, Watchdog,
 };
 use std::sync::{Arc, OnceLock};
 use std::thread;
@@ -221,9 +221,9 @@ struct Reentering {
     found: OnceLock<ErrorKind>,
 }
 
-impl Observer for Reentering {
+impl Reentering {
     fn event(&self, event: &Event) {
-        if let (Event::Extended(_), Some(mutex)) = (event, self.mutex.get()) {
+        if let (Event::Extended { .. }, Some(mutex)) = (event, self.mutex.get()) {
             let _ = self.found.set(mutex.try_lock().unwrap_err().kind());
         }
     }
@@ -233,7 +233,7 @@ impl Observer for Reentering {
 fn a_callback_of_an_extension_is_refused_and_does_not_wait_for_itself() {
     let servers = Server::several(3).unwrap();
     let observer = Arc::new(Reentering::default());
-    let client = builder(&servers).observer(Arc::clone(&observer)).build().unwrap();
+    let client = builder(&servers).observer(calling(&observer, Reentering::event)).build().unwrap();
     let mutex = reentrant(&client, LONG_TTL);
     drop(observer.mutex.set(mutex.clone()));
     let guard = take(&mutex);

@@ -1,12 +1,12 @@
 //! Nodes that answer, and refuse every lock with an error: their status, and the events about them.
 
-use crate::clients::{SOON, builder, long_lock, take};
+use crate::clients::{SOON, builder, calling, long_lock, take};
 use crate::support::capable::has_users;
 use crate::support::fake::{Act, Fake, healthy, is, say};
 use crate::support::process::eventually;
 use crate::support::server::Server;
 use quorumlock::event::Event;
-use quorumlock::{Cause, ExtendOutcome, NodeState, Observer, Redlock};
+use quorumlock::{Cause, ExtendOutcome, NodeState, Redlock};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -14,11 +14,11 @@ use std::time::Duration;
 #[derive(Default)]
 struct Journal(Mutex<Vec<String>>);
 
-impl Observer for Journal {
+impl Journal {
     fn event(&self, event: &Event) {
         let line = match event {
-            Event::NodeDown(event) => format!("{} is down, {}", event.address(), event.fault().cause()),
-            Event::NodeUp(event) => format!("{} is up", event.address()),
+            Event::NodeDown { node, fault, .. } => format!("{node} is down, {}", fault.cause()),
+            Event::NodeUp { node, .. } => format!("{node} is up"),
             _ => return,
         };
         self.0.lock().unwrap().push(line);
@@ -60,7 +60,7 @@ fn a_node_that_refuses_every_lock_is_rejected_until_it_serves_again() {
     for (ail, cause, heal) in table.into_iter().filter(|(_, cause, _)| *cause != Cause::NoPermission || has_users()) {
         let servers = Server::several(3).unwrap();
         let journal = Arc::new(Journal::default());
-        let client = builder(&servers).observer(Arc::clone(&journal)).build().unwrap();
+        let client = builder(&servers).observer(calling(&journal, Journal::event)).build().unwrap();
         becomes(&client, NodeState::Voting);
         let held = take(&long_lock(&client, "held"));
         servers[0].command(ail).unwrap();
@@ -81,7 +81,7 @@ fn a_node_that_refuses_every_lock_is_rejected_until_it_serves_again() {
 fn a_place_that_is_left_does_not_make_a_node_one_that_votes() {
     let servers = Server::several(3).unwrap();
     let journal = Arc::new(Journal::default());
-    let client = builder(&servers).observer(Arc::clone(&journal)).build().unwrap();
+    let client = builder(&servers).observer(calling(&journal, Journal::event)).build().unwrap();
     becomes(&client, NodeState::Voting);
     servers[0].command(&["CONFIG", "SET", "maxmemory", "1"]).unwrap();
     becomes(&client, NodeState::Rejected(Cause::OutOfMemory));

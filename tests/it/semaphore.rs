@@ -4,15 +4,13 @@ mod crowd;
 mod faults;
 mod passing;
 
-use crate::clients::{LONG_TTL, SOON, builder, calls, client, gone_for_good, left, long_lock, value};
+use crate::clients::{LONG_TTL, SOON, builder, calling, calls, client, gone_for_good, left, long_lock, value};
 use crate::support::child::{Child, End};
 use crate::support::process::{alone, eventually};
 use crate::support::queues;
 use crate::support::server::Server;
 use quorumlock::event::Event;
-use quorumlock::{
-    CancelHandle, ErrorKind, ExtendOutcome, Observer, Permit, Redlock, ReleaseOutcome, Semaphore, Wait, Watchdog,
-};
+use quorumlock::{CancelHandle, ErrorKind, ExtendOutcome, Permit, Redlock, ReleaseOutcome, Semaphore, Wait, Watchdog};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -113,10 +111,10 @@ fn of_different_numbers_the_largest_counts() {
 #[derive(Default)]
 struct RoundTrips(Mutex<Vec<u32>>);
 
-impl Observer for RoundTrips {
+impl RoundTrips {
     fn event(&self, event: &Event) {
-        if let Event::Acquired(acquired) = event {
-            self.0.lock().unwrap().push(acquired.round_trips());
+        if let Event::Acquired { round_trips, .. } = event {
+            self.0.lock().unwrap().push(*round_trips);
         }
     }
 }
@@ -125,7 +123,7 @@ impl Observer for RoundTrips {
 fn an_uncrowded_permit_takes_one_round_trip_and_a_crowded_one_three_at_most() {
     let servers = Server::several(3).unwrap();
     let trips = Arc::new(RoundTrips::default());
-    let mine = builder(&servers).observer(Arc::clone(&trips) as Arc<dyn Observer>).build().unwrap();
+    let mine = builder(&servers).observer(calling(&trips, RoundTrips::event)).build().unwrap();
     let here = semaphore(&mine, 8);
     let all = || ["set", "pttl", "getrange"].map(|command| calls(&servers[0], command));
     // Whatever this client holds itself is no crowd.

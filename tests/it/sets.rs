@@ -4,12 +4,12 @@ mod parts;
 mod ring;
 mod waits;
 
-use crate::clients::{LONG_TTL, SOON, builder, calls, client, gone_for_good, left, value};
+use crate::clients::{LONG_TTL, SOON, builder, calling, calls, client, gone_for_good, left, value};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
 use quorumlock::event::Event;
 use quorumlock::kind::Set;
-use quorumlock::{ErrorKind, ExtendOutcome, Lease, MutexSet, Observer, Redlock, ReleaseOutcome, SetGuard, Watchdog};
+use quorumlock::{ErrorKind, ExtendOutcome, Lease, MutexSet, Redlock, ReleaseOutcome, SetGuard, Watchdog};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -186,16 +186,16 @@ fn a_set_that_has_lost_one_key_on_a_quorum_is_lost() {
 fn events_call_a_set_by_all_its_names() {
     #[derive(Default)]
     struct Names(Mutex<Vec<String>>);
-    impl Observer for Names {
+    impl Names {
         fn event(&self, event: &Event) {
-            if let Event::Acquired(event) = event {
-                self.0.lock().unwrap().push(event.resource().to_owned());
+            if let Event::Acquired { name, .. } = event {
+                self.0.lock().unwrap().push(name.to_string());
             }
         }
     }
     let server = Server::start().unwrap();
     let names = Arc::new(Names::default());
-    let client = builder([&server]).prefix("app:").observer(Arc::clone(&names)).build().unwrap();
+    let client = builder([&server]).prefix("app:").observer(calling(&names, Names::event)).build().unwrap();
     let guard = take(&set(&client, &["b", "a"]));
     assert_eq!(*names.0.lock().unwrap(), ["a, b"]);
     assert!(format!("{guard:?}").contains("a, b") && value(&server, "app:a").is_some());

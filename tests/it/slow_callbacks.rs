@@ -1,11 +1,11 @@
 //! Observers and callbacks that take their time: a guard that is returned is valid, and no call that only looks waits.
 
-use crate::clients::{SOON, builder, client, gone_for_good, long_lock, take};
+use crate::clients::{SOON, builder, calling, client, gone_for_good, long_lock, take};
 use crate::support::process::eventually;
 use crate::support::server::Server;
 use crate::support::sides::Sides;
 use quorumlock::event::Event;
-use quorumlock::{ErrorKind, ExtendOutcome, Mutex, Observer, Owner, RwReadGuard, Wait};
+use quorumlock::{ErrorKind, ExtendOutcome, Mutex, Owner, RwReadGuard, Wait};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -29,11 +29,11 @@ impl Slow {
     }
 }
 
-impl Observer for Slow {
+impl Slow {
     fn event(&self, event: &Event) {
         match event {
-            Event::Lost(_) => _ = self.lost.fetch_add(1, Ordering::Relaxed),
-            Event::GaveUp(_) => _ = self.gave_up.fetch_add(1, Ordering::Relaxed),
+            Event::Lost { .. } => _ = self.lost.fetch_add(1, Ordering::Relaxed),
+            Event::GaveUp { .. } => _ = self.gave_up.fetch_add(1, Ordering::Relaxed),
             _ => {}
         }
         if (self.is_slow)(event) && self.is_on.load(Ordering::Relaxed) {
@@ -45,8 +45,8 @@ impl Observer for Slow {
 #[test]
 fn a_guard_that_is_returned_is_valid_however_slow_an_observer_is() {
     let servers = Server::several(3).unwrap();
-    let slow = Slow::over(|event| matches!(event, Event::Acquired(_)));
-    let client = builder(&servers).observer(Arc::clone(&slow)).build().unwrap();
+    let slow = Slow::over(|event| matches!(event, Event::Acquired { .. }));
+    let client = builder(&servers).observer(calling(&slow, Slow::event)).build().unwrap();
     let mutex = client.mutex(KEY).ttl(TTL);
     type Call = fn(&Mutex) -> quorumlock::Result<Option<Duration>>;
     let calls: [Call; 3] = [
@@ -74,8 +74,8 @@ fn a_guard_that_is_returned_is_valid_however_slow_an_observer_is() {
 #[test]
 fn a_guard_that_took_an_extension_is_valid_too() {
     let servers = Server::several(3).unwrap();
-    let slow = Slow::over(|event| matches!(event, Event::Extended(_)));
-    let client = builder(&servers).observer(slow).build().unwrap();
+    let slow = Slow::over(|event| matches!(event, Event::Extended { .. }));
+    let client = builder(&servers).observer(calling(&slow, Slow::event)).build().unwrap();
     let written = client.write_mutex(KEY).ttl(TTL).lock().unwrap();
     assert_eq!(written.downgrade().expect_err("the lease has ended").kind(), ErrorKind::LeaseLost);
     let reentrant = client.mutex(KEY).ttl(TTL).reentrant();
@@ -108,9 +108,9 @@ impl Stopping {
     }
 }
 
-impl Observer for Stopping {
+impl Stopping {
     fn event(&self, event: &Event) {
-        if matches!(event, Event::Extended(_)) {
+        if matches!(event, Event::Extended { .. }) {
             self.stop();
         }
     }
@@ -120,7 +120,7 @@ impl Observer for Stopping {
 fn what_looks_at_a_shared_lock_does_not_wait_for_an_extension() {
     let servers = Server::several(3).unwrap();
     let (stopping, has_begun, go_on) = Stopping::new();
-    let client = builder(&servers).observer(Arc::clone(&stopping)).build().unwrap();
+    let client = builder(&servers).observer(calling(&stopping, Stopping::event)).build().unwrap();
     let readers = Sides::of(&client, KEY).ttl(SOON);
     let (one, other): (RwReadGuard, RwReadGuard) = (readers.read.lock().unwrap(), readers.read.lock().unwrap());
     let (owner, reentrant) = (Owner::new(), long_lock(&client, "reentrant").reentrant());

@@ -1,10 +1,11 @@
 //! What `unlock` and a dropped guard say of the lock: `Expired`, and that it is lost, only where no quorum can have
 //! held it.
 
+use crate::clients::calling;
 use crate::support::fake::{Act, Event, Fake, healthy, is, say};
 use crate::support::server::Server;
 use quorumlock::event::{Event as ClientEvent, LossReason};
-use quorumlock::{ErrorKind, NodeState, Observer, Redlock, ReleaseOutcome};
+use quorumlock::{ErrorKind, NodeState, Redlock, ReleaseOutcome};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -20,14 +21,14 @@ struct Counter {
     failed: AtomicUsize,
 }
 
-impl Observer for Counter {
+impl Counter {
     fn event(&self, event: &ClientEvent) {
         match event {
-            ClientEvent::Lost(event) => {
-                assert_eq!(event.reason(), LossReason::KeyGone);
+            ClientEvent::Lost { reason, .. } => {
+                assert_eq!(*reason, LossReason::KeyGone);
                 self.lost.fetch_add(1, Ordering::Relaxed);
             }
-            ClientEvent::ReleaseFailed(_) => {
+            ClientEvent::ReleaseFailed { .. } => {
                 self.failed.fetch_add(1, Ordering::Relaxed);
             }
             _ => {}
@@ -62,7 +63,7 @@ fn a_node_that_never_had_the_key_does_not_make_a_lock_expired() {
         let client = Redlock::builder()
             .nodes(servers.iter().map(Server::url))
             .max_ttl(LONG_TTL)
-            .observer(Arc::clone(&counter))
+            .observer(calling(&counter, Counter::event))
             .build()
             .unwrap();
         servers[0].kill();

@@ -6,9 +6,8 @@ use crate::algorithm::quarantine::{Quarantine, RestartPolicy};
 use crate::api::client::{Client, Settings};
 use crate::api::redlock::Redlock;
 use crate::engine::calls::{Engine, EngineConfig};
-use crate::events::metrics::Counters;
-use crate::events::observer::Observer;
-use crate::events::report::Reporter;
+use crate::events::metrics::counters::Counters;
+use crate::events::report::{Observer, Reporter};
 use crate::kernel::with;
 use crate::machine::MachineClock;
 use crate::observer_rules::Listener;
@@ -26,6 +25,8 @@ const SPIN: Duration = Duration::ZERO;
 
 /// How long nodes keep the keys of fenced locks: longer than any run.
 const RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
+/// No key is as long.
+const LONGEST_KEY: usize = 1000;
 /// The longest delay between attempts.
 const LONGEST_DELAY: Duration = Duration::from_millis(250);
 
@@ -54,12 +55,14 @@ pub(crate) fn open_client(client: usize) -> Client {
     let clock = Arc::new(MachineClock { client, clock });
     let names: Vec<String> = (0..nodes).map(|node| format!("node {node}")).collect();
     let is_observed = with(|world| world.plan.clients[client].is_observed);
-    let observer = is_observed.then(|| Arc::new(Listener { client }) as Arc<dyn Observer>);
+    let listener = Listener { client };
+    let observer = is_observed.then(|| Arc::new(move |event: &_| listener.event(event)) as Observer);
     let release_notifications = waits::publishes(client);
     let observers = observer.into_iter().collect();
     let counters = Counters::new();
     with(|world| world.clients[client].counters = Some(counters.clone()));
-    let report = Reporter::new(observers, Some(counters), &names, "");
+    // A prefix that is longer than any key: so the name in an event is the key itself, which distinguishes locks.
+    let report = Reporter::new(observers, Some(counters), &names, &"-".repeat(LONGEST_KEY));
     let events = report.event_queue();
     let backoff = Backoff::new(Duration::from_millis(2), LONGEST_DELAY);
     let place_lease = Duration::from_millis(PLACE_LEASE);

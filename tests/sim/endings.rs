@@ -46,10 +46,7 @@ pub(crate) fn settled(client: &Client) {
     }
     let in_flight = client.engine().in_flight();
     let counters = with(|world| world.clients[world.current_client()].counters.clone());
-    let mut text = String::new();
-    if let Some(counters) = counters {
-        counters.write_prometheus(&mut text).unwrap();
-    }
+    let text = counters.map_or_else(String::new, |counters| counters.prometheus_text());
     with(|world| {
         let index = world.current_client();
         if world.clients[index].is_gone {

@@ -2,7 +2,7 @@
 
 use crate::algorithm::time::{Clock, LeaseTime, Timestamp};
 use crate::call_rules::Ended;
-use crate::events::metrics::Counters;
+use crate::events::metrics::counters::Counters;
 use crate::judge::Command;
 use crate::os::clock::LeaseClock;
 use crate::plan::{ClientPlan, NodePlan, Reckoning};

@@ -55,7 +55,8 @@
 //! New arguments of `Engine`, `Client` and `Settings` are filled in by [`clients`]. [`judge`] is given new
 //! commands in `executed`. Unit tests of the files that are included run here as well, without a simulation.
 
-#![allow(missing_docs, unreachable_pub, dead_code, clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
+#![allow(missing_docs, unreachable_pub, dead_code, unused_imports)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
 use quorumlock::{algorithm, protocol};
 

@@ -326,7 +326,7 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a background release that is not counted",
         file: "events/event_queue.rs",
-        edits: &[("                release.count(meter, class, *verdict, true);\n", "")],
+        edits: &[("            release.count(counters.class(class), verdict, true);\n", "")],
     },
     Mutant {
         name: "a cancelled call that reports nothing",

@@ -5,12 +5,8 @@
 //! distinguished by their keys, of which each call for a lock has one of its own here.
 
 use crate::call_rules::ReportedCall;
-use crate::events::event::{
-    Acquired, Event, Extended, ExtensionFailed, GaveUp, LossReason, Lost, NodeDown, NodeQuarantined, NodeUp,
-    QuarantineEnded, ReleaseFailed, Released, Repaired, ResourceName,
-};
+use crate::events::event::{Event, LossReason};
 use crate::events::extension::ExtendOutcome;
-use crate::events::observer::Observer;
 use crate::events::release::ReleaseOutcome;
 use crate::kernel::{sleep_until, with};
 use crate::plan::SECOND;
@@ -72,43 +68,61 @@ enum Look {
     Up,
 }
 
-impl Observer for Listener {
-    fn event(&self, event: &Event) {
+impl Listener {
+    pub(crate) fn event(&self, event: &Event) {
         match event {
-            Event::Acquired(event) => self.acquired(event),
-            Event::AttemptLost(_) => self.record_call(ReportedCall::lost_attempt),
-            Event::Extended(event) => self.extended(event),
-            Event::ExtensionFailed(event) => self.extension_failed(event),
-            Event::GaveUp(event) => self.gave_up(event),
-            Event::Lost(event) => self.lost(event),
-            Event::NodeDown(event) => self.node_down(event),
-            Event::NodeQuarantined(event) => self.node_quarantined(event),
-            Event::NodeUp(event) => self.node_up(event),
-            Event::QuarantineEnded(event) => self.quarantine_ended(event),
-            Event::ReleaseFailed(event) => self.release_failed(event),
-            Event::Released(event) => self.released(event),
-            Event::Repaired(event) => self.repaired(event),
-            Event::Waiting(_) => self.waits(),
+            Event::AttemptLost { .. } => return self.record_call(ReportedCall::lost_attempt),
+            Event::NodeQuarantined { .. } | Event::QuarantineEnded { .. } | Event::Repaired { .. } => {}
+            _ => self.takes_time(),
+        }
+        match event {
+            Event::Acquired { name, attempts, has_waited, .. } => {
+                self.record_call(|call| call.ended(None, *has_waited, *attempts));
+                // Without an attempt, a thread shares the lease of another one.
+                if *attempts > 0 {
+                    self.acquired(name);
+                }
+            }
+            // The watchdog may be ahead of the thread that has taken the lock, and is about to report it.
+            Event::Extended { name, is_automatic: false, .. } => self.record_of(name, |lock| lock.extended += 1),
+            Event::ExtensionFailed { name, is_automatic: false, .. } => {
+                self.record_of(name, |lock| lock.extension_failed += 1);
+            }
+            Event::GaveUp { reason, attempts, has_waited, .. } => {
+                self.record_call(|call| call.ended(Some(*reason), *has_waited, *attempts));
+            }
+            Event::Lost { name, reason, .. } => self.lost(name, *reason),
+            Event::NodeDown { node, .. } => self.record_node(node, Look::Down),
+            Event::NodeQuarantined { node, .. } => {
+                self.record_quarantine(node, true);
+                self.record_node(node, Look::Quarantined);
+            }
+            Event::NodeUp { node, .. } => self.node_up(node),
+            Event::QuarantineEnded { node } => self.quarantine_ended(node),
+            Event::ReleaseFailed { name, is_dropped, .. } => {
+                self.record(|world| world.saw("an observer gets a failed release"));
+                self.record_end(name, (None, *is_dropped));
+            }
+            Event::Released { name, is_dropped, outcome, .. } => {
+                self.record(|world| world.saw("an observer gets a release"));
+                self.record_end(name, (Some(*outcome), *is_dropped));
+            }
+            Event::Repaired { name, .. } => {
+                self.record(|world| world.saw("an observer gets a repair"));
+                self.record_of(name, |_| {});
+            }
+            Event::Waiting { .. } => self.record_call(ReportedCall::waits),
             _ => {}
         }
     }
-}
 
-impl Listener {
-    fn acquired(&self, event: &Acquired) {
-        self.takes_time();
-        self.record_call(|call| call.ended(None, event.has_waited, event.attempts));
-        if event.attempts == 0 {
-            // A thread shares the lease of another one.
-            return;
-        }
+    fn acquired(&self, name: &Arc<str>) {
         self.record(|world| {
             let (task, index) = (world.current_task(), world.reports.locks.len());
-            let key = Arc::clone(&event.resource.key);
-            world.reports.by_key.insert(address(&key), index);
+            world.reports.by_key.insert(address(name), index);
             world.reports.locks.push(Reported {
                 client: self.client,
-                key,
+                key: Arc::clone(name),
                 lost: 0,
                 extended: 0,
                 extension_failed: 0,
@@ -122,45 +136,19 @@ impl Listener {
         });
     }
 
-    fn extended(&self, event: &Extended) {
-        self.takes_time();
-        // The watchdog may be ahead of the thread that has taken the lock, and is about to report it.
-        if !event.automatic {
-            self.record_of(&event.resource, |lock| lock.extended += 1);
-        }
-    }
-
-    fn extension_failed(&self, event: &ExtensionFailed) {
-        self.takes_time();
-        if !event.automatic {
-            self.record_of(&event.resource, |lock| lock.extension_failed += 1);
-        }
-    }
-
-    fn gave_up(&self, event: &GaveUp) {
-        self.takes_time();
-        self.record_call(|call| call.ended(Some(event.reason), event.has_waited, event.attempts));
-    }
-
-    fn waits(&self) {
-        self.takes_time();
-        self.record_call(ReportedCall::waits);
-    }
-
-    fn lost(&self, event: &Lost) {
-        self.takes_time();
+    fn lost(&self, name: &Arc<str>, reason: LossReason) {
         self.record(|world| world.saw("an observer gets a loss"));
         let mut is_again = false;
-        self.record_of(&event.resource, |lock| {
+        self.record_of(name, |lock| {
             lock.lost += 1;
             is_again = lock.lost > 1;
         });
         if is_again {
             self.record(|world| world.misreport("a loss was reported twice"));
         }
-        if event.reason == LossReason::KeyGone {
+        if reason == LossReason::KeyGone {
             self.record(|world| {
-                let lock = world.reports.by_key.get(&address(&event.resource.key)).copied();
+                let lock = world.reports.by_key.get(&address(name)).copied();
                 let token = world.judge.holds.iter().find(|hold| lock.is_some() && hold.reported_as == lock);
                 if let Some(token) = token.map(|hold| hold.token) {
                     world.check_loss(token, "was reported lost");
@@ -169,49 +157,29 @@ impl Listener {
         }
     }
 
-    fn node_down(&self, event: &NodeDown) {
-        self.takes_time();
-        self.record_node(event.address(), Look::Down);
-    }
-
-    fn node_quarantined(&self, event: &NodeQuarantined) {
-        self.record(|world| world.reports.quarantined.insert((self.client, event.address().to_owned()), true));
-        self.record_node(event.address(), Look::Quarantined);
-    }
-
-    fn node_up(&self, event: &NodeUp) {
-        self.takes_time();
+    fn node_up(&self, node: &str) {
         self.record(|world| {
-            if world.reports.quarantined.get(&(self.client, event.address().to_owned())) == Some(&true) {
+            if world.reports.quarantined.get(&(self.client, node.to_owned())) == Some(&true) {
                 world.misreport("a node was reported up, and is in quarantine");
             }
         });
-        self.record_node(event.address(), Look::Up);
+        self.record_node(node, Look::Up);
     }
 
-    fn quarantine_ended(&self, event: &QuarantineEnded) {
+    fn quarantine_ended(&self, node: &str) {
+        if self.record_quarantine(node, false) == Some(false) {
+            self.record(|world| world.misreport("the end of a quarantine was reported that had not begun"));
+        }
+    }
+
+    /// Whether the node was in quarantine before; none of a client that is gone.
+    fn record_quarantine(&self, node: &str, begins: bool) -> Option<bool> {
+        let mut was_quarantined = None;
         self.record(|world| {
-            if world.reports.quarantined.insert((self.client, event.address().to_owned()), false) != Some(true) {
-                world.misreport("the end of a quarantine was reported that had not begun");
-            }
+            let before = world.reports.quarantined.insert((self.client, node.to_owned()), begins);
+            was_quarantined = Some(before == Some(true));
         });
-    }
-
-    fn release_failed(&self, event: &ReleaseFailed) {
-        self.takes_time();
-        self.record(|world| world.saw("an observer gets a failed release"));
-        self.record_end(&event.resource, (None, event.dropped));
-    }
-
-    fn released(&self, event: &Released) {
-        self.takes_time();
-        self.record(|world| world.saw("an observer gets a release"));
-        self.record_end(&event.resource, (Some(event.outcome), event.dropped));
-    }
-
-    fn repaired(&self, event: &Repaired) {
-        self.record(|world| world.saw("an observer gets a repair"));
-        self.record_of(&event.resource, |_| {});
+        was_quarantined
     }
 }
 
@@ -242,20 +210,20 @@ impl Listener {
         });
     }
 
-    fn record_of(&self, resource: &ResourceName, act: impl FnOnce(&mut Reported)) {
-        self.record(|world| match world.reports.by_key.get(&address(&resource.key)) {
+    fn record_of(&self, name: &Arc<str>, act: impl FnOnce(&mut Reported)) {
+        self.record(|world| match world.reports.by_key.get(&address(name)) {
             Some(&index) => act(&mut world.reports.locks[index]),
             None => world.misreport("an event came about a lock that was not reported taken"),
         });
     }
 
-    fn record_end(&self, resource: &ResourceName, end: End) {
+    fn record_end(&self, name: &Arc<str>, end: End) {
         let mut wrong = None;
         // A call may drop a lock whose lease ended before it returned.
         let in_calls: Vec<usize> = with(|world| world.reports.latest.values().copied().collect());
-        let index = with(|world| world.reports.by_key.get(&address(&resource.key)).copied());
+        let index = with(|world| world.reports.by_key.get(&address(name)).copied());
         let is_in_call = end.1 && index.is_some_and(|index| in_calls.contains(&index));
-        self.record_of(resource, |lock| {
+        self.record_of(name, |lock| {
             wrong = match (lock.left, lock.end.replace(end)) {
                 (_, Some(_)) => Some("the outcome of a release was reported twice"),
                 (None, None) if is_in_call => None,

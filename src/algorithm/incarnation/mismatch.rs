@@ -5,7 +5,7 @@ use crate::algorithm::time::Human;
 use std::fmt;
 use std::time::Duration;
 
-/// How what a node remembers does not fit this client: in an [event](crate::event::NodeMismatched), and from
+/// How what a node remembers does not fit this client: in an [event](crate::event::Event::NodeMismatched), and from
 /// [`NodeStatus::mismatches`](crate::NodeStatus::mismatches). `Display` explains it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

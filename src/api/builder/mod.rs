@@ -18,9 +18,9 @@ use crate::api::client::{Client, Settings};
 use crate::api::redlock::Redlock;
 use crate::engine::calls::{Engine, EngineConfig};
 use crate::events::error::{Error, ErrorKind, Result};
+use crate::events::event::Event;
 use crate::events::metrics::counters::Counters;
-use crate::events::observer::Observer;
-use crate::events::report::Reporter;
+use crate::events::report::{Observer, Reporter};
 use crate::os::clock::SystemClock;
 use crate::os::fork::ForkEpoch;
 use crate::os::transport::TransportConfig;
@@ -100,7 +100,7 @@ pub struct Builder {
     place_lease: Duration,
     spin: Duration,
     release_notifications: bool,
-    observers: Vec<Arc<dyn Observer>>,
+    observers: Vec<Observer>,
     #[cfg(feature = "tls")]
     tls: crate::api::tls::Tls,
     counters: Option<Counters>,
@@ -261,9 +261,8 @@ impl Builder {
     ///
     /// With `false`, calls of this client have no entry and are not told: they ask by `retry_delay`, take no turn among
     /// other programs, and [`fair`](crate::Mutex::fair) locks are an error. Its releases still tell others. A user with
-    /// an access control list needs `+publish +subscribe &quorumlock:*`; without them the
-    /// [`Observer`](crate::event::ReleaseNotificationsRefused) gets one event, and locks that are not fair work all the
-    /// same.
+    /// an access control list needs `+publish +subscribe &quorumlock:*`; without them the observer receives [one
+    /// event](Event::ReleaseNotificationsRefused), and locks that are not fair work all the same.
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
@@ -288,11 +287,10 @@ impl Builder {
         self
     }
 
-    /// Adds an observer, which receives the [events](crate::event) of the locks and nodes of the client; [`Observer`]
-    /// says when and on which thread. Default: none. Each further call adds one more. To keep a handle to it, give an
-    /// `Arc` of it.
+    /// Calls `observer` with each [event](crate::event) of the locks and nodes of the client. Default: none. Each
+    /// further call adds an observer. [The module](crate::event) lists when and on which thread it is called.
     #[must_use]
-    pub fn observer(mut self, observer: impl Observer + 'static) -> Builder {
+    pub fn observer(mut self, observer: impl Fn(&Event) + Send + Sync + 'static) -> Builder {
         self.observers.push(Arc::new(observer));
         self
     }
@@ -314,8 +312,8 @@ impl Builder {
         self
     }
 
-    /// Counts what the client does, for a metrics server: see [`metrics`](crate::metrics). Default: nothing is counted.
-    /// Replaces earlier counters. An observer of events need not be added for it.
+    /// Counts what the client does, for a metrics server: see [`Counters`]. Default: nothing is counted. Replaces
+    /// earlier counters. It needs no observer.
     #[must_use]
     pub fn counters(mut self, counters: &Counters) -> Builder {
         self.counters = Some(counters.clone());

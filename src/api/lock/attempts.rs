@@ -22,6 +22,7 @@ use crate::api::wait::Wait;
 use crate::engine::calls::{AttemptRecord, AttemptRequest, InTurn, RoundResult};
 use crate::engine::local_queue::{HoldId, QueueTicket, Unavailability};
 use crate::events::error::{Error, Result};
+use crate::events::report::WonCall;
 use crate::os::entropy;
 use crate::protocol::lock_key::LockKey;
 use crate::protocol::operation::Departure;
@@ -328,12 +329,17 @@ impl<'a, 'm> Attempts<'a, 'm> {
             });
             HeldLock::new(client.clone(), local.clone(), record, validity, ttl).watched(watched).min_hold(lock.min_hold)
         });
-        let waited = self.now.steady.since(called_at.steady);
-        let tries = (self.machine.attempts(), self.round_trips);
+        let attempts = self.machine.attempts();
         let queue = self.machine.queue();
-        let position = queue.as_ref().and_then(|queue| queue.first_rank()).map(|rank| rank.saturating_add(1));
-        let because = queue.map(|queue| queue.because()).unwrap_or_default();
-        client.report().acquired(local.key().title(), waited, (tries, position), because, self.account.has_waited());
+        let won = WonCall {
+            waited: self.now.steady.since(called_at.steady),
+            attempts,
+            round_trips: self.round_trips,
+            position: queue.as_ref().and_then(|queue| queue.first_rank()).map(|rank| rank.saturating_add(1)),
+            because: queue.map(|queue| queue.because()).unwrap_or_default(),
+            has_waited: self.account.has_waited(),
+        };
+        client.report().acquired(local.key().title(), &won);
         self.account.is_reported = true;
         if let Some(held) = &held {
             held.announce();

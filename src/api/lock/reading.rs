@@ -11,6 +11,7 @@ use crate::api::share::Share;
 use crate::api::shared_lock::SharedLock;
 use crate::api::wait::Wait;
 use crate::events::error::{Error, Result};
+use crate::events::report::WonCall;
 use std::sync::Arc;
 
 impl Lock {
@@ -108,7 +109,8 @@ impl Lock {
     fn joined(&self, attempts: &mut Attempts<'_, '_>, share: Share) -> Result<Share> {
         if attempts.account.has_waited() {
             let waited = self.client.engine().now().since(attempts.call.called_at.steady);
-            self.client.report().joined(self.key().title(), waited);
+            let won = WonCall { waited, has_waited: true, ..WonCall::default() };
+            self.client.report().acquired(self.key().title(), &won);
             attempts.account.is_reported = true;
         }
         // An observer may have run for longer than the lease lasts.

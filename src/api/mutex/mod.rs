@@ -18,8 +18,8 @@ use std::time::Duration;
 ///
 /// Locking returns a [`MutexGuard`]. While that is held and its lease lasts, no other client that follows the protocol
 /// gets one that the [kind](crate::kind) excludes. A thread that locks what it holds waits for itself, until the lease
-/// ends, unless the lock is [`reentrant`](Mutex::reentrant); an observer gets
-/// [`WaitingForItself`](crate::event::WaitingForItself).
+/// ends, unless the lock is [`reentrant`](Mutex::reentrant); an observer receives
+/// [`WaitingForItself`](crate::event::Event::WaitingForItself).
 ///
 /// Threads that share a client and wait for the same lock queue up in their order, and only the head of the queue
 /// asks the servers (rule 3.4). [`try_lock`](Mutex::try_lock) does not queue up.
@@ -108,8 +108,8 @@ impl<K: Kind> Mutex<K> {
     /// [`Builder::unavailable_after`](crate::Builder::unavailable_after) if no quorum of nodes responds (rule 3.1).
     ///
     /// A thread that has the guard of the lock already waits for itself: until the lease ends, and with a
-    /// [`watchdog`](Mutex::watchdog) for ever. Then an observer gets the event
-    /// [`WaitingForItself`](crate::event::WaitingForItself), once for the call (rule 3.10).
+    /// [`watchdog`](Mutex::watchdog) for ever. Then an observer receives the event
+    /// [`WaitingForItself`](crate::event::Event::WaitingForItself), once for the call (rule 3.10).
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;

@@ -19,7 +19,7 @@ use crate::algorithm::quarantine::{RestartPolicy, UNTRUSTED};
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Vote;
 use crate::engine::node_connection::NodeConnection;
-use crate::events::event_queue::PendingEvent;
+use crate::events::event::Event;
 use crate::os::clock;
 use crate::protocol::session::{HandshakeState, Ticket};
 use std::time::Duration;
@@ -81,7 +81,7 @@ impl Nodes {
         }
         let reported = &mut self.incarnations.mismatches[node.index()];
         for &mismatch in mismatches.iter().filter(|mismatch| !reported.contains(mismatch)) {
-            self.states.push(PendingEvent::Mismatched(node, mismatch));
+            self.states.push(|names| Event::NodeMismatched { node: names.node(node), mismatch });
         }
         *reported = mismatches;
     }

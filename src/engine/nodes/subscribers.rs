@@ -15,7 +15,8 @@ use crate::engine::node_connection::NodeConnection;
 use crate::engine::rounds::{Purpose, Rounds};
 use crate::engine::subscriber::Subscriber;
 use crate::engine::wait_registry::{Note, Reaction, WaitRegistry};
-use crate::events::event_queue::{EventQueue, PendingEvent, Side};
+use crate::events::event::Event;
+use crate::events::event_queue::EventQueue;
 use crate::os::watch::Watch;
 use crate::protocol::session::Ticket;
 use crate::protocol::subscription::{Notice, SubscriptionEvent};
@@ -204,7 +205,7 @@ impl Subscribers {
     /// Reports once that a node does not permit PUBLISH.
     pub(super) fn note_publish_denied(&mut self, node: NodeId, fault: Fault) {
         if self.publish_denied.insert(node) {
-            self.report_refusal(Side::Publishing, node, fault);
+            self.report_refusal(node, fault, true);
         }
     }
 
@@ -237,7 +238,7 @@ impl Subscribers {
         if let Some(fault) = refusal
             && self.subscribe_denied.insert(node)
         {
-            self.report_refusal(Side::Listening, node, fault);
+            self.report_refusal(node, fault, false);
         }
     }
 
@@ -254,9 +255,13 @@ impl Subscribers {
         }
     }
 
-    fn report_refusal(&self, side: Side, node: NodeId, fault: Fault) {
+    fn report_refusal(&self, node: NodeId, fault: Fault, is_publishing: bool) {
         if let Some(events) = &self.events {
-            events.push(PendingEvent::ReleaseNotificationsRefused(side, node, fault));
+            events.push(|names| Event::ReleaseNotificationsRefused {
+                node: names.node(node),
+                fault: names.fault(node, fault),
+                is_publishing,
+            });
         }
     }
 }

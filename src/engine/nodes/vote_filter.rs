@@ -18,7 +18,7 @@ use crate::algorithm::time::{Clock, Timestamp};
 use crate::algorithm::vote::Vote;
 use crate::engine::node_connection::NodeConnection;
 use crate::engine::rounds::{Purpose, Rounds};
-use crate::events::event_queue::PendingEvent;
+use crate::events::event::Event;
 use crate::events::node_states::NodeStates;
 use crate::protocol::session::{HandshakeState, Ticket};
 
@@ -60,7 +60,7 @@ impl VoteFilter<'_> {
             self.states.quarantine_began(self.node);
         }
         if self.connection.quarantine.is_contradicted_by(&process) {
-            self.states.push(PendingEvent::NotDurable(self.node));
+            self.states.push(|names| Event::NodeNotDurable { node: names.node(self.node) });
         }
     }
 
@@ -68,7 +68,7 @@ impl VoteFilter<'_> {
     pub(super) fn on_memory_known(&mut self) {
         self.connection.learn_server_info();
         if let Some(policy) = self.connection.server_info.eviction() {
-            self.states.may_evict(self.node, policy);
+            self.states.push(|names| Event::NodeMayEvict { node: names.node(self.node), policy });
         }
     }
 

@@ -21,7 +21,7 @@ use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::pending_release::ReleaseConditions;
 use crate::algorithm::queue::QueueReply;
 use crate::algorithm::vote::{Tally, Vote};
-use crate::events::event_queue::{EventQueue, PendingEvent, ReleaseContext};
+use crate::events::event_queue::{EventQueue, ReleaseContext};
 use crate::protocol::operation::Operation;
 use crate::protocol::session::{Command, Ticket};
 pub(crate) use attempt::Attempt;
@@ -346,7 +346,7 @@ impl Rounds {
     fn report(&mut self, ticket: Ticket, context: ReleaseContext) {
         let result = self.conclude(ticket);
         if let Some(events) = &self.events {
-            events.push(PendingEvent::Release(context, result.tally.release(), result.faults));
+            events.push_release(&context, result.tally.release(), &result.faults);
         }
     }
 

@@ -17,17 +17,18 @@ use std::fmt;
 /// assert!(Severity::Warning < Severity::Error);
 /// assert_eq!(Severity::Warning.to_string(), "warning");
 /// ```
+// C has the same numbers: they never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Severity {
     /// Ordinary work.
-    Debug,
+    Debug = 1,
     /// A change for the better, or a limit that the program has set.
-    Info,
-    /// Locks work. Something fails that an operator can put right.
-    Warning,
+    Info = 2,
+    /// Locks work. An operator can correct something.
+    Warning = 3,
     /// A call failed, or a program may have worked without its lock.
-    Error,
+    Error = 4,
 }
 
 impl fmt::Display for Severity {

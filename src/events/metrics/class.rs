@@ -1,27 +1,25 @@
 //! What is counted of the locks of one class.
 
+use super::families::{COUNTERS, Family, HELD, WAIT, WAITING};
 use super::histogram::Histogram;
 use crate::algorithm::queue::AskedBecause;
 use crate::algorithm::vote::{Outcome, Tally};
-use crate::events::event::{GaveUpReason, LossReason};
+use crate::events::event::LossReason;
 use crate::events::release::ReleaseOutcome;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How a call ended: `outcome` of the waits.
-pub(crate) const ENDS: [&str; 7] = ["acquired", "cancelled", "failed", "held", "timed_out", "too_late", "unavailable"];
-/// What became of an attempt: `result` of the attempts.
-pub(crate) const ATTEMPTS: [&str; 4] = ["won", "held", "too_late", "unavailable"];
-/// Why a call asked that waited for a lock it acquired: `because` of what it asked.
-pub(crate) const REASONS: [&str; 3] = ["told", "unasked", "challenge"];
-/// What became of an extension.
-pub(crate) const EXTENSIONS: [&str; 3] = ["extended", "failed", "lost"];
-/// Why a lock was lost.
-pub(crate) const LOSSES: [&str; 2] = ["key_gone", "lease_ended"];
-/// What became of a release.
-pub(crate) const RELEASES: [&str; 3] = ["released", "expired", "unconfirmed"];
+/// The families of [`COUNTERS`], by index.
+#[derive(Clone, Copy, Debug)]
+enum Counted {
+    Attempts,
+    Asked,
+    Lost,
+    Extensions,
+    Releases,
+}
 
-/// The result of an extension, as a place in [`EXTENSIONS`].
+/// The result of an extension, as an index of its label's values.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ExtensionResult {
     Extended,
@@ -29,39 +27,37 @@ pub(crate) enum ExtensionResult {
     Lost,
 }
 
-/// A class of resources, and what is counted of it. By place in the tables above.
+/// A class of locks, and what is counted of it.
 pub(crate) struct Class {
     name: Box<str>,
-    pub(super) waits: [Histogram; ENDS.len()],
+    /// By series of [`WAIT`].
+    pub(super) waits: Box<[Histogram]>,
     pub(super) holds: Histogram,
-    pub(crate) attempts: [AtomicU64; ATTEMPTS.len()],
-    pub(crate) reasons: [AtomicU64; REASONS.len()],
-    pub(crate) waiting: AtomicI64,
-    pub(crate) held: AtomicI64,
-    /// By hand, and automatic.
-    pub(crate) extensions: [[AtomicU64; 2]; EXTENSIONS.len()],
-    pub(crate) losses: [AtomicU64; LOSSES.len()],
-    /// Of guards that were unlocked, and of those that were dropped.
-    pub(crate) releases: [[AtomicU64; 2]; RELEASES.len()],
+    waiting: AtomicI64,
+    held: AtomicI64,
+    /// By family of [`COUNTERS`], and then by series of the family.
+    pub(super) counters: [Box<[AtomicU64]>; COUNTERS.len()],
 }
+
+/// Where a class has the number of a gauge.
+type Number = fn(&Class) -> &AtomicI64;
+
+/// The gauges of a class. One is negative for no longer than two threads take to count.
+pub(super) const GAUGES: [(Family, Number); 2] = [(WAITING, |class| &class.waiting), (HELD, |class| &class.held)];
 
 impl Class {
     pub(super) fn new(name: &str) -> Class {
         Class {
             name: name.into(),
-            waits: Default::default(),
+            waits: WAIT.series().iter().map(|_| Histogram::default()).collect(),
             holds: Histogram::default(),
-            attempts: Default::default(),
-            reasons: Default::default(),
             waiting: AtomicI64::new(0),
             held: AtomicI64::new(0),
-            extensions: Default::default(),
-            losses: Default::default(),
-            releases: Default::default(),
+            counters: COUNTERS.map(|family| family.series().iter().map(|_| AtomicU64::new(0)).collect()),
         }
     }
 
-    pub(crate) fn name(&self) -> &str {
+    pub(super) fn name(&self) -> &str {
         &self.name
     }
 
@@ -71,92 +67,70 @@ impl Class {
         in_use || self.waits.iter().any(|waits| waits.values().count() > 0)
     }
 
-    pub(super) fn waits(&self) {
+    pub(crate) fn waits(&self) {
         self.waiting.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn acquired(&self, waited: Duration, because: AskedBecause, has_waited: bool) {
-        self.call_ended(0, waited, has_waited);
-        add(&self.attempts[0]);
-        for (count, times) in self.reasons.iter().zip([because.told, because.unasked, because.challenges]) {
-            // Most calls have not waited.
-            if times > 0 {
-                count.fetch_add(times.into(), Ordering::Relaxed);
-            }
-        }
-        self.holds();
-    }
-
-    /// A call that has waited shares a lock that another thread has acquired.
-    pub(super) fn joined(&self, waited: Duration) {
-        self.call_ended(0, waited, true);
-    }
-
-    pub(super) fn gave_up(&self, reason: GaveUpReason, waited: Duration, has_waited: bool) {
-        self.call_ended(end_of(reason), waited, has_waited);
-    }
-
-    fn call_ended(&self, end: usize, waited: Duration, has_waited: bool) {
+    /// A call has ended: 0 if it acquired the lock, or the number of the reason why it gave up.
+    pub(crate) fn call_ended(&self, end: usize, waited: Duration, has_waited: bool) {
         self.waits[end].observe(waited);
         if has_waited {
             self.waiting.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
-    pub(super) fn attempt_lost(&self, tally: &Tally) {
-        add(&self.attempts[match tally.acquisition() {
+    /// An attempt acquired the lock.
+    pub(crate) fn acquired(&self, because: AskedBecause) {
+        self.add(Counted::Attempts, 0, 1);
+        for (reason, times) in [because.told, because.unasked, because.challenges].into_iter().enumerate() {
+            // Most calls have not waited.
+            if times > 0 {
+                self.add(Counted::Asked, reason, times);
+            }
+        }
+        self.holds();
+    }
+
+    pub(crate) fn attempt_lost(&self, tally: &Tally) {
+        let result = match tally.acquisition() {
+            Outcome::Held => 1,
             Outcome::Won => 2,
             Outcome::Unavailable | Outcome::Pending => 3,
-            Outcome::Held => 1,
-        }]);
+        };
+        self.add(Counted::Attempts, result, 1);
     }
 
     /// A guard is made.
-    pub(super) fn holds(&self) {
+    pub(crate) fn holds(&self) {
         self.held.fetch_add(1, Ordering::Relaxed);
     }
 
     /// A guard is gone. After this time, if it released its lock.
-    pub(super) fn lets_go(&self, held: Option<Duration>) {
+    pub(crate) fn lets_go(&self, held: Option<Duration>) {
         self.held.fetch_sub(1, Ordering::Relaxed);
         if let Some(held) = held {
             self.holds.observe(held);
         }
     }
 
-    pub(super) fn extended(&self, result: ExtensionResult, automatic: bool) {
-        add(&self.extensions[result as usize][usize::from(automatic)]);
+    pub(crate) fn extended(&self, result: ExtensionResult, is_automatic: bool) {
+        self.add(Counted::Extensions, 2 * result as usize + usize::from(is_automatic), 1);
     }
 
-    pub(super) fn lost(&self, reason: LossReason) {
-        add(&self.losses[match reason {
-            LossReason::KeyGone => 0,
-            LossReason::LeaseEnded => 1,
-        }]);
+    pub(crate) fn lost(&self, reason: LossReason) {
+        self.add(Counted::Lost, reason as usize, 1);
     }
 
-    pub(super) fn released(&self, outcome: Option<ReleaseOutcome>, dropped: bool) {
-        let place = match outcome {
+    pub(crate) fn released(&self, outcome: Option<ReleaseOutcome>, is_dropped: bool) {
+        let outcome = match outcome {
             Some(ReleaseOutcome::Released | ReleaseOutcome::StillHeld(_)) => 0,
             Some(ReleaseOutcome::Expired) => 1,
             None => 2,
         };
-        add(&self.releases[place][usize::from(dropped)]);
+        self.add(Counted::Releases, 2 * outcome + usize::from(is_dropped), 1);
     }
-}
 
-/// The place of a reason in [`ENDS`].
-pub(crate) fn end_of(reason: GaveUpReason) -> usize {
-    match reason {
-        GaveUpReason::Cancelled => 1,
-        GaveUpReason::Failed => 2,
-        GaveUpReason::Held => 3,
-        GaveUpReason::TimedOut => 4,
-        GaveUpReason::TooLate => 5,
-        GaveUpReason::Unavailable => 6,
+    fn add(&self, family: Counted, series: usize, times: u32) {
+        self.counters[family as usize][series].fetch_add(times.into(), Ordering::Relaxed);
     }
-}
-
-fn add(counter: &AtomicU64) {
-    counter.fetch_add(1, Ordering::Relaxed);
 }

@@ -1,5 +1,6 @@
 //! The nodes that are shown: those of the clients that count, asked for when the text is written.
 
+use super::families::{Family, MISMATCHES, NODE_MISMATCH, NODE_QUARANTINE, NODE_UP, NODE_VOTES};
 use crate::algorithm::fault_counts::FaultCounts;
 use crate::algorithm::latency::Histogram;
 use crate::os::fork::ForkEpoch;
@@ -7,9 +8,6 @@ use crate::os::sync::{Mutex, lock};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// What programs that use a node may not agree on: `of` of the mismatches.
-pub(crate) const MISMATCHES: [&str; 3] = ["max_ttl", "nodes", "rights"];
 
 /// One node, as a client sees it.
 #[derive(Clone, Debug)]
@@ -21,7 +19,7 @@ pub(crate) struct NodeSample {
     pub(crate) votes: bool,
     /// For how long it is in quarantine.
     pub(crate) quarantine: Duration,
-    /// Whether there is such a mismatch, by place in [`MISMATCHES`].
+    /// Whether there is such a mismatch, by index of [`MISMATCHES`].
     pub(crate) mismatches: [bool; MISMATCHES.len()],
     /// How long its replies took.
     pub(crate) replies: Histogram,
@@ -43,7 +41,23 @@ impl NodeSample {
     }
 }
 
-/// Gives the nodes of a client; none when the client has ended.
+/// What a node shows for each series of a gauge.
+type Values = fn(&NodeSample) -> Vec<Duration>;
+
+/// The gauges of a node: flags, but for one time.
+pub(super) const GAUGES: [(Family, Values); 4] = [
+    (NODE_UP, |node| vec![flag(node.is_up)]),
+    (NODE_VOTES, |node| vec![flag(node.votes)]),
+    (NODE_QUARANTINE, |node| vec![node.quarantine]),
+    (NODE_MISMATCH, |node| node.mismatches.map(flag).to_vec()),
+];
+
+/// A flag as the number of a gauge.
+fn flag(is_set: bool) -> Duration {
+    Duration::from_secs(is_set.into())
+}
+
+/// Returns the nodes of a client; none when the client has ended.
 type NodeSource = Arc<dyn Fn() -> Option<Vec<NodeSample>> + Send + Sync>;
 
 pub(super) struct NodeSources {

@@ -1,8 +1,8 @@
 //! What is counted, and how it is written.
 
 use super::class::ExtensionResult;
+use super::counters::Counters;
 use super::nodes::NodeSample;
-use super::{Counters, by_first_segment};
 use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::fault_counts::FaultCounts;
 use crate::algorithm::latency::Histogram;
@@ -12,27 +12,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-fn text(counters: &Counters) -> String {
-    let mut text = String::new();
-    counters.write_prometheus(&mut text).unwrap();
-    text
-}
-
 fn has(counters: &Counters, line: &str) {
-    let text = text(counters);
+    let text = counters.prometheus_text();
     assert!(text.lines().any(|shown| shown == line), "{line} is not in\n{text}");
 }
 
 #[test]
 fn calls_and_guards_are_counted_by_class() {
-    let counters = Counters::by_class(by_first_segment('/'));
-    let class = counters.class_of("a\"b\\c\nd/1");
-    counters.waits(class);
-    counters.acquired(class, Duration::from_micros(1_500), Default::default(), true);
-    counters.gave_up(class, GaveUpReason::TimedOut, Duration::from_secs(61), false);
-    counters.released(class, Some(ReleaseOutcome::Released), true);
-    counters.extended(class, ExtensionResult::Lost, true);
-    counters.lost(class, LossReason::LeaseEnded);
+    let counters = Counters::by_prefix('/');
+    let class = counters.class(counters.class_of("a\"b\\c\nd/1"));
+    class.waits();
+    class.call_ended(0, Duration::from_micros(1_500), true);
+    class.acquired(Default::default());
+    class.call_ended(GaveUpReason::TimedOut as usize, Duration::from_secs(61), false);
+    class.released(Some(ReleaseOutcome::Released), true);
+    class.extended(ExtensionResult::Lost, true);
+    class.lost(LossReason::LeaseEnded);
     let of = |name: &str, labels: &str| format!("quorumlock_{name}{{class=\"a\\\"b\\\\c\\nd\"{labels}}}");
     has(&counters, &(of("wait_seconds_bucket", ",outcome=\"acquired\",le=\"0.001\"") + " 0"));
     has(&counters, &(of("wait_seconds_bucket", ",outcome=\"acquired\",le=\"0.0025\"") + " 1"));
@@ -47,7 +42,7 @@ fn calls_and_guards_are_counted_by_class() {
     has(&counters, &(of("releases_total", ",outcome=\"released\",dropped=\"true\"") + " 1"));
     has(&counters, &(of("extensions_total", ",result=\"lost\",automatic=\"true\"") + " 1"));
     has(&counters, &(of("lost_total", ",reason=\"lease_ended\"") + " 1"));
-    counters.lets_go(class, Some(Duration::from_nanos(2)));
+    class.lets_go(Some(Duration::from_nanos(2)));
     has(&counters, &(of("held", "") + " 0"));
     has(&counters, &(of("hold_seconds_sum", "") + " 0.000000002"));
 }
@@ -57,10 +52,18 @@ fn a_class_that_cannot_be_told_is_other() {
     let counters = Counters::by_class(|name| if name == "bad" { panic!("on purpose") } else { name });
     let long = "x".repeat(129);
     for name in ["bad", &long] {
-        counters.attached(counters.class_of(name));
+        counters.class(counters.class_of(name)).holds();
     }
     has(&counters, "quorumlock_held{class=\"other\"} 2");
-    assert!(!text(&counters).contains("xxx"));
+    assert!(!counters.prometheus_text().contains("xxx"));
+}
+
+#[test]
+fn all_slots_of_a_semaphore_are_in_its_class() {
+    let counters = Counters::by_class(|name| name);
+    let class = |name| counters.class_of(name);
+    assert!(class("jobs") == class("jobs#0") && class("jobs") == class("jobs#17"));
+    assert!(class("jobs") != class("jobs#") && class("jobs") != class("jobs#a1"));
 }
 
 #[test]

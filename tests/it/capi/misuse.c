@@ -591,7 +591,7 @@ static void on_event(void *userdata, const quorumlock_event *event)
         CHECK(quorumlock_event_severity(event) == QUORUMLOCK_SEVERITY_DEBUG);
     } else if (kind == QUORUMLOCK_EVENT_ACQUIRED) {
         CHECK(quorumlock_event_attempts(event) == 1 && quorumlock_event_round_trips(event) == 1 && quorumlock_event_waited_us(event) > 0);
-        CHECK(contains(quorumlock_event_name(event), "observed"));
+        CHECK(contains(quorumlock_event_name(event), "observed") && is(quorumlock_event_code(event), "acquired"));
     } else if (kind == QUORUMLOCK_EVENT_NODE_DOWN) {
         CHECK(quorumlock_event_address_count(event) == 1 && quorumlock_event_fault_count(event) == 1);
         CHECK(is(quorumlock_event_address(event, 0), "127.0.0.1:1") && quorumlock_event_address(event, 1).length == 0);

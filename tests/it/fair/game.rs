@@ -4,13 +4,12 @@
 use crate::clients::SOON;
 use crate::support::child::{Child, End};
 use quorumlock::event::Event;
-use quorumlock::{Builder, Mutex, Observer, Redlock};
+use quorumlock::{Builder, Mutex, Redlock};
 use rustix::time::{ClockId, clock_gettime};
 use std::cell::RefCell;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
-use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -53,14 +52,10 @@ pub(crate) struct Game {
     pub(crate) place_lease: Duration,
 }
 
-struct Losses;
-
-impl Observer for Losses {
-    fn event(&self, event: &Event) {
-        if let Event::AttemptLost(lost) = event {
-            let lost = Lost { at: now(), granted: lost.granted(), refused: lost.refused() };
-            LOST.with_borrow_mut(|all| all.push(lost));
-        }
+/// An observer that keeps the lost attempts of its thread.
+fn keep_lost(event: &Event) {
+    if let &Event::AttemptLost { granted, refused, .. } = event {
+        LOST.with_borrow_mut(|all| all.push(Lost { at: now(), granted, refused }));
     }
 }
 
@@ -90,7 +85,7 @@ impl Game {
     pub(crate) fn fork(self, builder: &Builder, mutex: MakeMutex, file: &Path) -> Child {
         Child::fork(End::Vanish, |parent| {
             let builder = builder.clone().place_lease(self.place_lease);
-            let client = builder.observer(Arc::new(Losses)).build().unwrap();
+            let client = builder.observer(keep_lost).build().unwrap();
             drop(client.mutex(format!("warm-up/{}", std::process::id())).fair().lock());
             parent.send(".");
             parent.wait();

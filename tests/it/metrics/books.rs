@@ -4,12 +4,11 @@
 //! `QUORUMLOCK_BOOKS_SECONDS` makes the run longer, `QUORUMLOCK_BOOKS_SEED` repeats its choices, if not their timing.
 
 use super::shown;
-use crate::clients::SOON;
+use crate::clients::{SOON, calling};
 use crate::nemesis::Random;
 use crate::support::server::Server;
 use quorumlock::event::Event;
-use quorumlock::metrics::{Counters, by_first_segment};
-use quorumlock::{CancelHandle, Error, ErrorKind, ExtendOutcome, MutexGuard, Observer, Redlock, ReleaseOutcome, Wait};
+use quorumlock::{CancelHandle, Counters, Error, ErrorKind, ExtendOutcome, MutexGuard, Redlock, ReleaseOutcome, Wait};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -48,21 +47,21 @@ fn number_from(name: &str, default: u64) -> u64 {
 #[derive(Default)]
 struct Losses(Mutex<Books>);
 
-impl Observer for Losses {
+impl Losses {
     fn event(&self, event: &Event) {
         let mut books = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match event {
-            Event::Lost(event) => books.note(format!("lost {}", class(event.resource()))),
-            Event::AttemptLost(event) => books.note(format!("attempts lost {}", class(event.resource()))),
-            Event::Waiting(event) => books.note(format!("waits {}", class(event.resource()))),
-            Event::EventsDropped(_) => books.note("events dropped".into()),
+            Event::Lost { name, .. } => books.note(format!("lost {}", class(name))),
+            Event::AttemptLost { name, .. } => books.note(format!("attempts lost {}", class(name))),
+            Event::Waiting { name, .. } => books.note(format!("waits {}", class(name))),
+            Event::EventsDropped { .. } => books.note("events dropped".into()),
             _ => {}
         }
     }
 }
 
-fn class(resource: &str) -> &str {
-    by_first_segment('/')(resource).split_at(2).0
+fn class(name: &str) -> &str {
+    name.split('/').next().unwrap().split_at(2).0
 }
 
 /// What one thread does until the time is up.
@@ -172,7 +171,7 @@ fn the_counters_equal_the_books_of_the_program() {
     let length = Duration::from_secs(number_from("QUORUMLOCK_BOOKS_SECONDS", 6));
     let seed = number_from("QUORUMLOCK_BOOKS_SEED", u64::from(std::process::id()));
     let mut servers = Server::several(5).unwrap();
-    let counters = Counters::by_class(by_first_segment('/'));
+    let counters = Counters::by_prefix('/');
     let losses = Arc::new(Losses::default());
     let client = Redlock::builder().nodes(servers.iter().map(Server::url)).node_timeout(NODE_TIMEOUT);
     let client = client
@@ -180,7 +179,7 @@ fn the_counters_equal_the_books_of_the_program() {
         .max_ttl(Duration::from_secs(3))
         .unavailable_after(Duration::from_millis(300));
     let client = client.restart_policy(quorumlock::RestartPolicy::Off);
-    let client = client.counters(&counters).observer(Arc::clone(&losses)).build().unwrap();
+    let client = client.counters(&counters).observer(calling(&losses, Losses::event)).build().unwrap();
     let (begun, cancels) = (Instant::now(), Mutex::new(Vec::<CancelHandle>::new()));
     let (until, is_over) = (begun + length, AtomicBool::new(false));
     let mut all = Books::default();

@@ -13,11 +13,11 @@
 use super::log::{Interval, Log, now};
 use super::random::Random;
 use super::text;
+use crate::clients::calling;
 use nix::sys::signal::{Signal, raise};
 use quorumlock::event::{Event, LossReason};
 use quorumlock::{
-    CancelHandle, ErrorKind, ExtendOutcome, MutexGuard, Observer, Redlock, ReleaseOutcome, RestartPolicy, Wait,
-    Watchdog,
+    CancelHandle, ErrorKind, ExtendOutcome, MutexGuard, Redlock, ReleaseOutcome, RestartPolicy, Wait, Watchdog,
 };
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -96,7 +96,7 @@ pub(crate) fn run() {
     let urls: Vec<&str> = words.collect();
     let journal = Arc::new(Journal(Log::open(&directory, &format!("{number}.events"))));
     let client = || {
-        let builder = Redlock::builder().nodes(urls.iter().copied()).observer(Arc::clone(&journal));
+        let builder = Redlock::builder().nodes(urls.iter().copied()).observer(calling(&journal, Journal::event));
         // A server that has just been started may have forgotten what holds.
         builder.restart_policy(RestartPolicy::Strict).ttl(TTL).max_ttl(TTL).build().unwrap()
     };
@@ -304,20 +304,20 @@ impl Thread<'_> {
 /// Records the events of the clients of this process.
 struct Journal(Log);
 
-impl Observer for Journal {
+impl Journal {
     fn event(&self, event: &Event) {
         self.0.say(match event {
-            Event::AttemptLost(event) if event.refused() > 0 => "attempt refused",
-            Event::AttemptLost(_) => "attempt unanswered",
-            Event::Extended(event) if event.is_automatic() => "extended by the watchdog",
-            Event::Extended(_) => "extended by hand",
-            Event::ExtensionFailed(_) => "extension failed",
-            Event::Lost(event) if event.reason() == LossReason::KeyGone => "loss reported: the key is gone",
-            Event::Lost(_) => "loss reported: the lease ended",
-            Event::NodeDown(_) => "node down",
-            Event::NodeQuarantined(_) => "node quarantined",
-            Event::NodeUp(_) => "node up",
-            Event::Repaired(_) => "key repaired",
+            Event::AttemptLost { refused: 1.., .. } => "attempt refused",
+            Event::AttemptLost { .. } => "attempt unanswered",
+            Event::Extended { is_automatic: true, .. } => "extended by the watchdog",
+            Event::Extended { .. } => "extended by hand",
+            Event::ExtensionFailed { .. } => "extension failed",
+            Event::Lost { reason: LossReason::KeyGone, .. } => "loss reported: the key is gone",
+            Event::Lost { .. } => "loss reported: the lease ended",
+            Event::NodeDown { .. } => "node down",
+            Event::NodeQuarantined { .. } => "node quarantined",
+            Event::NodeUp { .. } => "node up",
+            Event::Repaired { .. } => "key repaired",
             _ => return,
         });
     }

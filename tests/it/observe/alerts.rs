@@ -4,8 +4,7 @@ use super::root;
 use crate::clients::{SOON, builder, long_lock, take};
 use crate::support::exposition::{Exposition, Sample};
 use crate::support::server::Server;
-use quorumlock::metrics::{Counters, by_first_segment};
-use quorumlock::{CancelHandle, Redlock, Wait};
+use quorumlock::{CancelHandle, Counters, Redlock, Wait};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::io::Write as _;
@@ -46,14 +45,10 @@ fn cancelled(client: &Redlock, name: &str) {
 /// What is served before the first call, and after each step.
 fn scrapes() -> Vec<Exposition> {
     let servers = Server::several(3).unwrap();
-    let counters = Counters::by_class(by_first_segment('/'));
+    let counters = Counters::by_prefix('/');
     let client = builder(&servers).counters(&counters).build().unwrap();
     client.connect(SOON).unwrap();
-    let scrape = || {
-        let mut text = String::new();
-        counters.write_prometheus(&mut text).unwrap();
-        Exposition::read(&text)
-    };
+    let scrape = || Exposition::read(&counters.prometheus_text());
     let mut scrapes = vec![scrape()];
     for step in STEPS {
         step(&client);

@@ -1,11 +1,11 @@
 //! What callbacks may do: use the client, panic, take their time.
 
 use super::{KEY, Recorder, TTL, brief, delete, everywhere, observed, observed_by, words};
-use crate::clients::{LONG_TTL, SOON, builder, client, gone_for_good, long_lock, promptly, take};
+use crate::clients::{LONG_TTL, SOON, builder, calling, client, gone_for_good, long_lock, promptly, take};
 use crate::support::process::{alone, eventually, threads_named};
 use crate::support::server::Server;
 use quorumlock::event::Event;
-use quorumlock::{ExtendOutcome, Redlock, ReleaseOutcome, RestartPolicy, Watchdog};
+use quorumlock::{Builder, ExtendOutcome, Redlock, ReleaseOutcome, RestartPolicy, Watchdog};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::thread;
@@ -100,8 +100,8 @@ fn each_observer_gets_every_event_in_order_whatever_another_does() {
             assert!(index == 2, "the first two panic on purpose");
         })
     });
-    let observed = builder(&servers).observer(Arc::clone(&recorders[0])).observer(Arc::clone(&recorders[1]));
-    let client = observed_by(observed, &recorders[2]);
+    let add = |builder: Builder, recorder| builder.observer(calling(recorder, Recorder::event));
+    let client = recorders.iter().fold(builder(&servers), add).build().unwrap();
     assert_eq!(take(&long_lock(&client, KEY)).unlock().unwrap(), ReleaseOutcome::Released);
     drop(take(&long_lock(&client, "dropped")));
     servers[1].kill();
@@ -177,7 +177,7 @@ fn a_callback_on_the_watchdogs_thread_may_drop_the_last_handle() {
         let recorder = Recorder::acting({
             let handles = Arc::downgrade(&handles);
             move |event| {
-                if let (Event::Lost(_), Some(handles)) = (event, Weak::upgrade(&handles)) {
+                if let (Event::Lost { .. }, Some(handles)) = (event, Weak::upgrade(&handles)) {
                     drop(handles.lock().unwrap().take());
                 }
             }
@@ -232,11 +232,9 @@ fn events_that_others_find_during_a_delivery_are_delivered_by_the_same_thread() 
     let recorder = Recorder::acting({
         let told_by = Arc::clone(&told_by);
         move |event| {
-            if let Event::Released(event) = event
-                && event.is_dropped()
-            {
+            if let Event::Released { name, is_dropped: true, .. } = event {
                 told_by.lock().unwrap().push(thread::current().id());
-                thread::sleep(Duration::from_millis(if event.resource() == "first" { 1000 } else { 0 }));
+                thread::sleep(Duration::from_millis(if &**name == "first" { 1000 } else { 0 }));
             }
         }
     });

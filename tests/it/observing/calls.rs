@@ -4,7 +4,7 @@ use super::{KEY, Recorder, TTL, everywhere, is_about_a_node, observed};
 use crate::clients::{LONG_TTL, SOON, client, long_lock, take};
 use crate::support::process::eventually;
 use crate::support::server::Server;
-use quorumlock::event::{Event, GaveUp, GaveUpReason, Severity};
+use quorumlock::event::{Event, GaveUpReason, Severity};
 use quorumlock::{CancelHandle, ErrorKind, ExtendOutcome, Wait};
 use std::thread;
 use std::time::Duration;
@@ -12,10 +12,15 @@ use std::time::Duration;
 const THREADS: usize = 8;
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// The ends of calls that were reported.
-fn ends(recorder: &Recorder) -> Vec<GaveUp> {
-    let end = |event| if let Event::GaveUp(event) = event { Some(event) } else { None };
-    recorder.events().into_iter().filter_map(end).collect()
+/// The ends of calls without the lock that were reported.
+fn ends(recorder: &Recorder) -> Vec<Event> {
+    recorder.events().into_iter().filter(|event| matches!(event, Event::GaveUp { .. })).collect()
+}
+
+/// Of such an end: its reason, and how many attempts there were.
+fn reason_and_attempts(end: &Event) -> (GaveUpReason, u32) {
+    let &Event::GaveUp { reason, attempts, .. } = end else { panic!("{end:?}") };
+    (reason, attempts)
 }
 
 /// Eight threads give up on a lock that their own process holds: none of them asks a node, and each is reported.
@@ -33,8 +38,8 @@ fn threads_that_never_leave_the_local_queue_are_reported() {
     assert_eq!((recorder.count("waiting k"), recorder.count("gave up k TimedOut")), (THREADS, THREADS));
     assert_eq!(recorder.count("attempt lost"), 0);
     for end in ends(&recorder) {
-        assert_eq!((end.resource(), end.attempts(), end.has_waited()), (KEY, 0, true));
-        assert!(end.waited() >= PATIENCE && end.causes().is_empty(), "{end:?}");
+        let Event::GaveUp { attempts: 0, waited, has_waited: true, causes, .. } = &end else { panic!("{end:?}") };
+        assert!(end.name() == Some(KEY) && *waited >= PATIENCE && causes.is_empty(), "{end:?}");
     }
     drop(guard);
 }
@@ -61,8 +66,8 @@ fn threads_behind_the_first_are_reported_without_an_attempt() {
         cancel.cancel();
     });
     assert_eq!((recorder.count("waiting k"), recorder.count("gave up k Cancelled")), (THREADS, THREADS));
-    let ends = ends(&recorder);
-    let attempts: Vec<u32> = ends.iter().map(GaveUp::attempts).filter(|&attempts| attempts > 0).collect();
+    let attempts = ends(&recorder).iter().map(|end| reason_and_attempts(end).1).collect::<Vec<_>>();
+    let attempts: Vec<u32> = attempts.into_iter().filter(|&attempts| attempts > 0).collect();
     assert!(!attempts.is_empty() && attempts.len() < THREADS, "{attempts:?}");
     assert_eq!(attempts.iter().sum::<u32>() as usize, recorder.count("attempt lost k"));
     drop(guard);
@@ -86,21 +91,18 @@ fn a_call_that_gives_up_says_why() {
     servers[2].kill();
     let error = mutex.try_lock().unwrap_err();
     let ends = ends(&recorder);
-    let reasons: Vec<GaveUpReason> = ends.iter().map(GaveUp::reason).collect();
     assert_eq!(
-        reasons,
+        ends.iter().map(reason_and_attempts).collect::<Vec<_>>(),
         [
-            GaveUpReason::Held,
-            GaveUpReason::TimedOut,
-            GaveUpReason::Cancelled,
-            GaveUpReason::Failed,
-            GaveUpReason::Unavailable
+            (GaveUpReason::Held, 1),
+            (GaveUpReason::TimedOut, 0),
+            (GaveUpReason::Cancelled, 0),
+            (GaveUpReason::Failed, 0),
+            (GaveUpReason::Unavailable, 1)
         ]
     );
-    let attempts: Vec<u32> = ends.iter().map(GaveUp::attempts).collect();
-    assert_eq!(attempts, [1, 0, 0, 0, 1]);
-    assert_eq!(ends[4].causes(), error.causes());
-    let levels: Vec<Severity> = ends.into_iter().map(|end| Event::GaveUp(end).severity()).collect();
+    assert!(matches!(&ends[4], Event::GaveUp { causes, .. } if causes == error.causes()), "{ends:?}");
+    let levels: Vec<Severity> = ends.iter().map(Event::severity).collect();
     assert_eq!(levels, [Severity::Debug, Severity::Info, Severity::Debug, Severity::Error, Severity::Error]);
 }
 
@@ -127,12 +129,12 @@ fn the_end_of_a_lock_says_for_how_long_it_was_held() {
     }));
     for event in recorder.events().into_iter().filter(|event| !is_about_a_node(event)) {
         match event {
-            Event::Lost(event) => assert!((TTL / 4..second).contains(&event.held()), "{event:?} {second:?}"),
-            Event::Released(event) if event.resource() == KEY => {
-                assert!((PATIENCE..first).contains(&event.held()), "{event:?} {first:?}");
+            Event::Lost { held, .. } => assert!((TTL / 4..second).contains(&held), "{held:?} {second:?}"),
+            Event::Released { name, held, .. } if &*name == KEY => {
+                assert!((PATIENCE..first).contains(&held), "{held:?} {first:?}");
             }
-            Event::Released(event) if event.resource() == "lost" => {
-                assert!((TTL / 4 + PATIENCE..all).contains(&event.held()), "{event:?} {all:?}");
+            Event::Released { name, held, .. } if &*name == "lost" => {
+                assert!((TTL / 4 + PATIENCE..all).contains(&held), "{held:?} {all:?}");
             }
             _ => {}
         }

@@ -137,7 +137,7 @@ fn the_end_of_a_client_delivers_what_is_left() {
     let delivered = recorder.count("released k Released dropped");
     drop(client);
     assert_eq!(recorder.count("released k Released dropped"), DROPPED, "{delivered} before the end");
-    assert!(!recorder.events().iter().any(|event| matches!(event, Event::EventsDropped(_))));
+    assert!(!recorder.events().iter().any(|event| matches!(event, Event::EventsDropped { .. })));
 }
 
 /// There is one node timeout for what is left when a client ends. What does not get its turn is counted.
@@ -158,15 +158,15 @@ fn the_end_of_a_client_does_not_wait_for_ever_for_its_observer() {
         }
     });
     let (client, all) = with_a_backlog(&servers, &recorder, &is_stopped);
-    let delivered =
-        || recorder.events().iter().filter(|event| matches!(event, Event::Released(end) if end.is_dropped())).count();
+    let is_dropped = |event: &&Event| matches!(event, Event::Released { is_dropped: true, .. });
+    let delivered = || recorder.events().iter().filter(is_dropped).count();
     let before = delivered();
     is_slow.store(true, Ordering::SeqCst);
     drop(client);
     let after = delivered();
     assert!((1..=2).contains(&(after - before)), "{before} events were delivered before, and {after} after");
     let events = recorder.events();
-    let Some(Event::EventsDropped(dropped)) = events.last() else { panic!("{:?}", events.last()) };
-    let counted = after + usize::try_from(dropped.count()).unwrap();
-    assert!(counted == all || counted + 1 == all, "{after} delivered, {dropped:?}, {all} in all");
+    let Some(Event::EventsDropped { count, .. }) = events.last() else { panic!("{:?}", events.last()) };
+    let counted = after + usize::try_from(*count).unwrap();
+    assert!(counted == all || counted + 1 == all, "{after} delivered, {count} dropped, {all} in all");
 }

@@ -46,7 +46,7 @@ impl Setting {
 fn observer(servers: &[Server], cancel: &Arc<Mutex<CancelHandle>>) -> (Redlock, Arc<Recorder>) {
     let cancel = Arc::clone(cancel);
     let recorder = Recorder::acting(move |event| {
-        if let Event::Waiting(_) = event {
+        if let Event::Waiting { .. } = event {
             cancel.lock().unwrap().cancel();
         }
     });
@@ -59,10 +59,10 @@ fn own(recorder: &Recorder) -> Vec<String> {
     let events = recorder.events();
     let mut names = Vec::new();
     for (index, event) in events.iter().enumerate() {
-        let Event::WaitingForItself(event) = event else { continue };
-        assert!(matches!(events[index - 1], Event::Waiting(_)), "{}", words(&events[index - 1]));
-        assert!(event.remaining() > LONG_TTL / 2 && event.remaining() < LONG_TTL, "{event:?}");
-        names.push(event.resource().to_owned());
+        let Event::WaitingForItself { name, remaining, .. } = event else { continue };
+        assert!(matches!(events[index - 1], Event::Waiting { .. }), "{}", words(&events[index - 1]));
+        assert!(*remaining > LONG_TTL / 2 && *remaining < LONG_TTL, "{event:?}");
+        names.push(name.to_string());
     }
     names
 }

@@ -60,9 +60,8 @@ fn nodes_that_were_never_there_are_reported_once_and_once_when_they_come() {
     expected.sort();
     assert_eq!(words, expected);
     for event in recorder.events() {
-        if let Event::NodeDown(event) = event {
-            assert_eq!(event.fault().cause(), Cause::Refused);
-            assert_eq!(event.fault().address(), event.address());
+        if let Event::NodeDown { node, fault, .. } = event {
+            assert_eq!((fault.address(), fault.cause()), (&*node, Cause::Refused));
         }
     }
     recorder.forget();
@@ -106,9 +105,9 @@ fn a_node_that_hangs_goes_down_once_and_comes_up_once() {
     busy_until(&client, &recorder, || !words_of(&recorder, &address).is_empty());
     busy_for(&client, 100);
     assert_eq!(words_of(&recorder, &address), [format!("down {address}")]);
-    let is_down = |event: &Event| matches!(event, Event::NodeDown(down) if down.address() == address);
-    let Some(Event::NodeDown(down)) = recorder.events().into_iter().find(is_down) else { panic!() };
-    assert_eq!(down.fault().cause(), Cause::TimedOut);
+    let is_down = |event: &Event| matches!(event, Event::NodeDown { node, .. } if **node == *address);
+    let Some(Event::NodeDown { fault, .. }) = recorder.events().into_iter().find(is_down) else { panic!() };
+    assert_eq!(fault.cause(), Cause::TimedOut);
     servers[2].resume().unwrap();
     busy_until(&client, &recorder, || words_of(&recorder, &address).len() > 1);
     busy_for(&client, 20);
@@ -142,7 +141,7 @@ fn a_node_that_may_not_vote_goes_down_once_however_often_it_is_asked() {
     busy_until(&client, &recorder, || recorder.node_words().len() == 5);
     busy_for(&client, 100);
     let downs = recorder.events().into_iter().filter_map(|event| match event {
-        Event::NodeDown(event) => Some((event.address().to_owned(), event.fault().cause())),
+        Event::NodeDown { node, fault, .. } => Some((node.to_string(), fault.cause())),
         _ => None,
     });
     let downs: Vec<_> = downs.collect();
@@ -214,13 +213,12 @@ fn a_dropped_guard_whose_nodes_hang_is_reported_as_a_failed_release() {
     assert_eq!(recorder.count("release failed"), 0, "no call could have found out");
     let _ = client.mutex("another").try_lock();
     let failed = recorder.events().into_iter().find_map(|event| match event {
-        Event::ReleaseFailed(event) => Some(event),
+        Event::ReleaseFailed { name, is_dropped: true, causes, .. } => Some((name, causes)),
         _ => None,
     });
-    let failed = failed.unwrap_or_else(|| panic!("{:?}", recorder.words()));
-    assert!(failed.is_dropped() && failed.resource() == KEY);
-    let hung: Vec<(String, Cause)> =
-        failed.causes().iter().map(|fault| (fault.address().to_owned(), fault.cause())).collect();
+    let (name, causes) = failed.unwrap_or_else(|| panic!("{:?}", recorder.words()));
+    assert_eq!(&*name, KEY);
+    let hung: Vec<(String, Cause)> = causes.iter().map(|fault| (fault.address().to_owned(), fault.cause())).collect();
     assert_eq!(hung, [1, 2].map(|node: usize| (servers[node].address(), Cause::TimedOut)));
     servers[1..].iter().for_each(|server| server.resume().unwrap());
     // What was sent is run all the same.

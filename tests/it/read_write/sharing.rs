@@ -1,15 +1,14 @@
 //! Threads of one client that read share one lease, and so one entry on each node.
 
 use super::{AT_ONCE, KEY, can_read, can_write, entries, is_marked, long, read};
-use crate::clients::{LONG_TTL, SOON, builder, calls, client, client_of, gone_for_good};
+use crate::clients::{LONG_TTL, SOON, builder, calling, calls, client, client_of, gone_for_good};
 use crate::support::process::eventually;
 use crate::support::proxy::Proxy;
 use crate::support::server::Server;
 use crate::support::sides::Sides;
 use crossbeam_channel::TryRecvError;
 use quorumlock::event::Event;
-use quorumlock::metrics::Counters;
-use quorumlock::{ErrorKind, ExtendOutcome, Observer, Redlock, ReleaseOutcome, RwReadGuard, Watchdog};
+use quorumlock::{Counters, ErrorKind, ExtendOutcome, Redlock, ReleaseOutcome, RwReadGuard, Watchdog};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
@@ -26,11 +25,13 @@ struct Calls {
     ends: Mutex<Vec<(bool, bool)>>,
 }
 
-impl Observer for Calls {
+impl Calls {
     fn event(&self, event: &Event) {
         match event {
-            Event::Waiting(_) => _ = self.waiting.fetch_add(1, Ordering::Relaxed),
-            Event::Acquired(event) => self.ends.lock().unwrap().push((event.has_waited(), event.attempts() > 0)),
+            Event::Waiting { .. } => _ = self.waiting.fetch_add(1, Ordering::Relaxed),
+            Event::Acquired { has_waited, attempts, .. } => {
+                self.ends.lock().unwrap().push((*has_waited, *attempts > 0));
+            }
             _ => {}
         }
     }
@@ -194,7 +195,7 @@ fn a_lease_that_others_share_is_not_detached() {
 fn a_wait_that_ends_with_the_lease_of_another_thread_is_reported_to_end() {
     let servers = Server::several(3).unwrap();
     let (counters, calls) = (Counters::new(), Arc::new(Calls::default()));
-    let reader = long(&builder(&servers).counters(&counters).observer(Arc::clone(&calls)).build().unwrap());
+    let reader = long(&builder(&servers).counters(&counters).observer(calling(&calls, Calls::event)).build().unwrap());
     let writes = long(&client(&servers)).write.lock().unwrap();
     let guards: Vec<_> = thread::scope(|scope| {
         let readers =
@@ -203,8 +204,7 @@ fn a_wait_that_ends_with_the_lease_of_another_thread_is_reported_to_end() {
         drop(writes);
         readers.into_iter().map(|reader| reader.join().unwrap()).collect()
     });
-    let mut text = String::new();
-    counters.write_prometheus(&mut text).unwrap();
+    let text = counters.prometheus_text();
     for line in ["quorumlock_waiting{class=\"all\"} 0", "quorumlock_held{class=\"all\"} 1", "acquired\"} 3"] {
         assert!(text.lines().any(|it| it.ends_with(line)), "{line} is not in {text}");
     }

@@ -1,12 +1,12 @@
 //! The status of nodes: [`Redlock::nodes`], and the events of an observer.
 
 use super::{KEY, MAX_TTL, acquaint, brief, longest};
-use crate::clients::{SOON, builder, failure, take};
+use crate::clients::{SOON, builder, calling, failure, take};
 use crate::faults::keeps_secrets;
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server, free_port};
 use quorumlock::event::Event;
-use quorumlock::{Cause, ErrorKind, NodeNote, NodeState, Observer, Phase, Redlock};
+use quorumlock::{Cause, ErrorKind, NodeNote, NodeState, Phase, Redlock};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -25,18 +25,18 @@ impl Journal {
     }
 }
 
-impl Observer for Journal {
+impl Journal {
     fn event(&self, event: &Event) {
         match event {
-            Event::NodeDown(event) => self.note("down", event.address()),
-            Event::NodeMayEvict(event) => self.note(event.policy(), event.address()),
-            Event::NodeNotDurable(event) => self.note("not durable", event.address()),
-            Event::NodeQuarantined(event) => {
-                assert!(event.remaining() <= MAX_TTL && event.remaining() > MAX_TTL / 2, "{event:?}");
-                self.note("quarantined", event.address());
+            Event::NodeDown { node, .. } => self.note("down", node),
+            Event::NodeMayEvict { node, policy, .. } => self.note(policy, node),
+            Event::NodeNotDurable { node, .. } => self.note("not durable", node),
+            Event::NodeQuarantined { node, remaining, .. } => {
+                assert!(*remaining <= MAX_TTL && *remaining > MAX_TTL / 2, "{event:?}");
+                self.note("quarantined", node);
             }
-            Event::NodeUp(event) => self.note("up", event.address()),
-            Event::QuarantineEnded(event) => self.note("ended", event.address()),
+            Event::NodeUp { node, .. } => self.note("up", node),
+            Event::QuarantineEnded { node, .. } => self.note("ended", node),
             _ => {}
         }
     }
@@ -46,7 +46,7 @@ impl Observer for Journal {
 fn a_quarantine_is_reported_when_it_begins_and_ends() {
     let mut server = [Server::start().unwrap()];
     let journal = Arc::new(Journal::default());
-    let client = brief(&server).observer(Arc::clone(&journal)).build().unwrap();
+    let client = brief(&server).observer(calling(&journal, Journal::event)).build().unwrap();
     acquaint(&client);
     let address = server[0].address();
     server[0].kill();
@@ -63,7 +63,7 @@ fn a_quarantine_is_reported_when_it_begins_and_ends() {
 fn a_node_that_evicts_keys_is_reported_once_for_each_connection_and_goes_on_voting() {
     let server = [Server::with(&["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"]).unwrap()];
     let journal = Arc::new(Journal::default());
-    let client = builder(&server).observer(Arc::clone(&journal)).build().unwrap();
+    let client = builder(&server).observer(calling(&journal, Journal::event)).build().unwrap();
     let warnings = || journal.words().iter().filter(|words| words.starts_with("allkeys-lru ")).count();
     for connections in 1..4 {
         // Asked for by itself a second later; by `connect` at once.
@@ -97,7 +97,7 @@ fn a_node_that_evicts_keys_is_reported_once_for_each_connection_and_goes_on_voti
 fn a_node_that_contradicts_its_declaration_is_reported_once_for_each_connection_and_goes_on_voting() {
     let server = [Server::start().unwrap()];
     let journal = Arc::new(Journal::default());
-    let client = builder(&server).durable(true).observer(Arc::clone(&journal)).build().unwrap();
+    let client = builder(&server).durable(true).observer(calling(&journal, Journal::event)).build().unwrap();
     assert!(client.nodes().unwrap()[0].is_durable(), "it was not asked yet");
     let warnings = || journal.words().iter().filter(|words| words.starts_with("not durable ")).count();
     for connections in 1..3 {
@@ -118,7 +118,8 @@ fn a_node_that_contradicts_its_declaration_is_reported_once_for_each_connection_
     let durable = [Server::with(&["--appendonly", "yes"]).unwrap()];
     for builder in [builder(&durable).durable(true), builder(&server)] {
         let journal = Arc::new(Journal::default());
-        let _ = take(&builder.observer(Arc::clone(&journal)).build().unwrap().mutex(KEY)).unlock().unwrap();
+        let _ =
+            take(&builder.observer(calling(&journal, Journal::event)).build().unwrap().mutex(KEY)).unlock().unwrap();
         assert!(!journal.words().iter().any(|words| words.starts_with("not durable ")), "{:?}", journal.words());
     }
 }

@@ -1,12 +1,12 @@
 //! Sets that wait: for one key at a time, with nothing in hand, and in the queues of their client.
 
 use super::{set, take};
-use crate::clients::{SOON, builder, calls, client, gone_for_good, long_lock, value};
+use crate::clients::{SOON, builder, calling, calls, client, gone_for_good, long_lock, value};
 use crate::support::process::eventually;
 use crate::support::server::Server;
 use quorumlock::embedded::EmbeddedNode;
 use quorumlock::event::Event;
-use quorumlock::{CancelHandle, ErrorKind, Observer, Redlock, ReleaseOutcome, Wait};
+use quorumlock::{CancelHandle, ErrorKind, Redlock, ReleaseOutcome, Wait};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -23,15 +23,15 @@ struct Waits(AtomicUsize);
 #[derive(Default)]
 struct Downs(AtomicUsize);
 
-impl Observer for Downs {
+impl Downs {
     fn event(&self, event: &Event) {
-        self.0.fetch_add(usize::from(matches!(event, Event::NodeDown(_))), Ordering::Relaxed);
+        self.0.fetch_add(usize::from(matches!(event, Event::NodeDown { .. })), Ordering::Relaxed);
     }
 }
 
-impl Observer for Waits {
+impl Waits {
     fn event(&self, event: &Event) {
-        self.0.fetch_add(usize::from(matches!(event, Event::Waiting(_))), Ordering::Relaxed);
+        self.0.fetch_add(usize::from(matches!(event, Event::Waiting { .. })), Ordering::Relaxed);
     }
 }
 
@@ -71,7 +71,7 @@ fn a_set_waits_where_a_node_has_no_scripts() {
     let nodes = [without, EmbeddedNode::start(), EmbeddedNode::start()].map(Result::unwrap);
     let client = || Redlock::builder().nodes(nodes.iter().map(EmbeddedNode::url)).build().unwrap();
     let downs = Arc::new(Downs::default());
-    let builder = Redlock::builder().nodes(nodes.iter().map(EmbeddedNode::url)).observer(downs.clone());
+    let builder = Redlock::builder().nodes(nodes.iter().map(EmbeddedNode::url)).observer(calling(&downs, Downs::event));
     let mine = builder.build().unwrap();
     let (theirs, other) = (client(), client());
     let held = ["b", "c"].map(|key| long_lock(&theirs, key).lock().unwrap());
@@ -135,7 +135,7 @@ fn a_set_without_time_to_wait_makes_one_attempt_while_its_client_has_one_of_the_
 fn sets_and_locks_of_one_client_wait_for_each_other_and_ask_no_node() {
     let (server, waits) = (Server::start().unwrap(), Arc::new(Waits::default()));
     // No attempt is made again because the machine has held it up.
-    let client = builder([&server]).node_timeout(SOON).observer(Arc::clone(&waits)).build().unwrap();
+    let client = builder([&server]).node_timeout(SOON).observer(calling(&waits, Waits::event)).build().unwrap();
     let lock = long_lock(&client, "b").lock().unwrap();
     let before = calls(&server, "set");
     thread::scope(|threads| {

@@ -25,7 +25,6 @@ pub(crate) enum Layer {
     Embedded,
     Engine,
     Events,
-    Export,
     Ffi,
     Os,
     Protocol,
@@ -43,7 +42,6 @@ impl Layer {
             "embedded" => Layer::Embedded,
             "engine" => Layer::Engine,
             "events" => Layer::Events,
-            "export" => Layer::Export,
             "ffi" => Layer::Ffi,
             "lib" => Layer::Contents,
             "os" => Layer::Os,
@@ -54,15 +52,14 @@ impl Layer {
 
     /// Where the files of this layer may import from, besides the layer itself.
     fn below(self) -> &'static [Layer] {
-        use Layer::{Algorithm, Api, Docs, Embedded, Engine, Events, Export, Ffi, Os, Protocol};
+        use Layer::{Algorithm, Api, Docs, Embedded, Engine, Events, Ffi, Os, Protocol};
         match self {
             Layer::Algorithm | Layer::CommandLine | Layer::Docs => &[],
             Layer::Api => &[Algorithm, Engine, Events, Os, Protocol],
-            Layer::Contents => &[Algorithm, Api, Docs, Embedded, Engine, Events, Export, Ffi, Os, Protocol],
+            Layer::Contents => &[Algorithm, Api, Docs, Embedded, Engine, Events, Ffi, Os, Protocol],
             Layer::Embedded => &[Algorithm, Os, Protocol],
             Layer::Engine => &[Algorithm, Events, Os, Protocol],
             Layer::Events => &[Algorithm, Os, Protocol],
-            Layer::Export => &[Events, Os],
             // And what the crate root offers to every program.
             Layer::Ffi => &[Os],
             Layer::Os | Layer::Protocol => &[Algorithm],

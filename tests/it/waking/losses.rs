@@ -2,14 +2,14 @@
 //! same.
 
 use super::{ARRIVAL, LONG, PROMPT, patient, time_to_wake};
-use crate::clients::{SOON, client, gone_for_good, long_lock, take};
+use crate::clients::{SOON, calling, client, gone_for_good, long_lock, take};
 use crate::support::capable::has_users;
 use crate::support::fake::{Act, Fake, healthy, refusal, say};
 use crate::support::queues::{cut_subscribers, has_channels, no_entry_stays, subscribers};
 use crate::support::server::{Answer, Server};
 use crossbeam_channel::bounded;
 use quorumlock::event::Event;
-use quorumlock::{Cause, Observer, Redlock, ReleaseOutcome};
+use quorumlock::{Cause, Redlock, ReleaseOutcome};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -22,11 +22,10 @@ const BOUND: Duration = Duration::from_millis(1000 + 50 + 500);
 #[derive(Default)]
 struct Refusals(Mutex<Vec<(bool, String, Cause)>>);
 
-impl Observer for Refusals {
+impl Refusals {
     fn event(&self, event: &Event) {
-        if let Event::ReleaseNotificationsRefused(event) = event {
-            let refusal = (event.is_publishing(), event.address().to_owned(), event.fault().cause());
-            self.0.lock().unwrap().push(refusal);
+        if let Event::ReleaseNotificationsRefused { node, fault, is_publishing, .. } = event {
+            self.0.lock().unwrap().push((*is_publishing, node.to_string(), fault.cause()));
         }
     }
 }
@@ -91,7 +90,7 @@ fn an_error_that_passes_is_no_denial_and_the_node_is_asked_again_soon() {
         let refusals = Arc::new(Refusals::default());
         let wait = |node: &Fake, limit| {
             let client = Redlock::builder().node(node.url()).retry_delay(LONG, LONG);
-            let client = client.observer(Arc::clone(&refusals)).build().unwrap();
+            let client = client.observer(calling(&refusals, Refusals::event)).build().unwrap();
             assert!(long_lock(&client, "k").lock_timeout(limit).unwrap().is_none());
             node.commands().iter().filter(|command| command[0] == "SUBSCRIBE").count()
         };
@@ -166,7 +165,7 @@ fn a_user_that_may_not_subscribe_waits_by_the_clock_and_is_reported_once() {
         server.command(&["ACL", "SETUSER", "deaf", "on", ">secret", "~*", "&*", "+@all", "-subscribe"]).unwrap();
     }
     let refusals = Arc::new(Refusals::default());
-    let mine = Redlock::builder().nodes(urls(&servers, "deaf")).observer(Arc::clone(&refusals));
+    let mine = Redlock::builder().nodes(urls(&servers, "deaf")).observer(calling(&refusals, Refusals::event));
     let mine = mine.node_timeout(Duration::from_secs(1)).build().unwrap();
     let theirs = client(&servers);
     for _ in 0..3 {
@@ -195,7 +194,7 @@ fn a_user_that_may_not_publish_releases_as_well_and_is_reported_once() {
         server.command(&["ACL", "SETUSER", "mute", "on", ">secret", "~*", "resetchannels", "+@all"]).unwrap();
     }
     let refusals = Arc::new(Refusals::default());
-    let theirs = Redlock::builder().nodes(urls(&servers, "mute")).observer(Arc::clone(&refusals));
+    let theirs = Redlock::builder().nodes(urls(&servers, "mute")).observer(calling(&refusals, Refusals::event));
     let theirs = theirs.node_timeout(Duration::from_secs(1)).build().unwrap();
     let mine = client(&servers);
     for _ in 0..3 {

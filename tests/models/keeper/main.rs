@@ -19,6 +19,7 @@
     missing_docs,
     unreachable_pub,
     dead_code,
+    unused_imports,
     clippy::unwrap_used,
     reason = "a test, and it uses a part of what it includes"
 )]

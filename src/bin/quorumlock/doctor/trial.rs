@@ -8,7 +8,7 @@ use crate::report;
 use crate::times::Times;
 use quorumlock::event::{Event, Mismatch};
 use quorumlock::protocol::key_space::KeyKind;
-use quorumlock::{ExtendOutcome, Mutex, MutexGuard, NodeStatus, Observer, ReleaseOutcome};
+use quorumlock::{ExtendOutcome, Mutex, MutexGuard, NodeStatus, ReleaseOutcome};
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 use std::time::Duration;
 
@@ -32,25 +32,22 @@ pub(super) struct Trial {
     pub(super) mismatches: Vec<(String, Mismatch)>,
 }
 
-/// Keeps the mismatches.
-#[derive(Default)]
-struct Mismatches(StdMutex<Vec<(String, Mismatch)>>);
-
-impl Observer for Mismatches {
-    fn event(&self, event: &Event) {
-        if let Event::NodeMismatched(event) = event {
-            let mut mismatches = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            mismatches.push((event.address().to_owned(), event.mismatch()));
-        }
-    }
-}
-
 /// Connects, for which a node has that long, and tries a lock. A setting that cannot be used is a failure; everything
 /// else is a finding.
 pub(super) fn run(deployment: &Deployment, name: &str, node_timeout: Duration) -> Result<Trial, Failure> {
+    let mismatches: Arc<StdMutex<Vec<(String, Mismatch)>>> = Arc::default();
+    let observer = {
+        let mismatches = Arc::clone(&mismatches);
+        move |event: &Event| {
+            if let Event::NodeMismatched { node, mismatch, .. } = event {
+                let mut mismatches = mismatches.lock().unwrap_or_else(PoisonError::into_inner);
+                mismatches.push((node.to_string(), *mismatch));
+            }
+        }
+    };
     // The fence of a name that is never used again is kept for no longer than must be.
-    let (builder, mismatches) = (deployment.settings.builder()?, Arc::new(Mismatches::default()));
-    let redlock = builder.fence_retention(Duration::ZERO).observer(Arc::clone(&mismatches)).build()?;
+    let builder = deployment.settings.builder()?.fence_retention(Duration::ZERO);
+    let redlock = builder.observer(observer).build()?;
     let mut trial = Trial::default();
     // Nodes say then what they may evict. That too few answer shows in the trial.
     drop(redlock.connect(node_timeout));
@@ -63,7 +60,7 @@ pub(super) fn run(deployment: &Deployment, name: &str, node_timeout: Duration) -
         trial.findings.push(Finding::warning("no-fencing", error.to_string(), remedy));
     }
     trial.nodes = redlock.nodes()?;
-    trial.mismatches = std::mem::take(&mut *mismatches.0.lock().unwrap_or_else(PoisonError::into_inner));
+    trial.mismatches = std::mem::take(&mut *mismatches.lock().unwrap_or_else(PoisonError::into_inner));
     forget(deployment, name);
     Ok(trial)
 }

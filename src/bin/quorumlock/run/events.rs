@@ -5,11 +5,11 @@ use super::output::Output;
 use crate::exit::Failure;
 use crate::json::Object;
 use crate::report;
-use quorumlock::Observer;
 use quorumlock::event::Event;
 use rustix::time::{ClockId, clock_gettime};
 use std::fs::OpenOptions;
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Where events and messages go.
@@ -61,6 +61,15 @@ impl Events {
         self.json.iter().chain([&self.messages]).for_each(Output::drain);
     }
 
+    /// An observer that reports the events of the library.
+    pub(super) fn observer(self: &Arc<Events>) -> impl Fn(&Event) + Send + Sync + 'static + use<> {
+        let events = Arc::clone(self);
+        move |event| {
+            let about = event.name().map_or_else(Object::new, |name| Object::new().text("name", name));
+            events.report(event.code(), about, &event.to_string());
+        }
+    }
+
     /// Reports an event of this program: its name, what it is about, and its line.
     pub(super) fn report(&self, event: &str, about: Object, message: &str) {
         if let Some(output) = &self.json {
@@ -69,13 +78,6 @@ impl Events {
         if self.is_verbose {
             self.say(message);
         }
-    }
-}
-
-impl Observer for Events {
-    fn event(&self, event: &Event) {
-        let about = event.resource().map_or_else(Object::new, |resource| Object::new().text("name", resource));
-        self.report(name(event), about, &event.to_string());
     }
 }
 
@@ -98,32 +100,4 @@ pub(super) fn boot_time() -> Duration {
     #[cfg(not(target_os = "linux"))]
     let clock = ClockId::Monotonic;
     clock_gettime(clock).try_into().unwrap_or_default()
-}
-
-/// The name of a kind of event.
-fn name(event: &Event) -> &'static str {
-    match event {
-        Event::Acquired(_) => "acquired",
-        Event::AttemptLost(_) => "attempt_lost",
-        Event::EventsDropped(_) => "events_dropped",
-        Event::Extended(_) => "extended",
-        Event::ExtensionFailed(_) => "extension_failed",
-        Event::GaveUp(_) => "gave_up",
-        Event::KeyWithoutExpiry(_) => "key_without_expiry",
-        Event::Lost(_) => "lost",
-        Event::NodeDown(_) => "node_down",
-        Event::NodeMayEvict(_) => "node_may_evict",
-        Event::NodeMismatched(_) => "node_mismatched",
-        Event::NodeNotDurable(_) => "node_not_durable",
-        Event::NodeQuarantined(_) => "node_quarantined",
-        Event::NodeUp(_) => "node_up",
-        Event::QuarantineEnded(_) => "quarantine_ended",
-        Event::ReleaseFailed(_) => "release_failed",
-        Event::ReleaseNotificationsRefused(_) => "release_notifications_refused",
-        Event::Released(_) => "released",
-        Event::Repaired(_) => "repaired",
-        Event::Waiting(_) => "waiting",
-        Event::WaitingForItself(_) => "waiting_for_itself",
-        _ => "other",
-    }
 }

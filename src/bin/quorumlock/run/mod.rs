@@ -52,7 +52,7 @@ pub(crate) fn run(mut options: Options) -> Result<Exit, Failure> {
 fn with_lock(options: &Options, signals: &Signals, events: &Arc<Events>) -> Result<Exit, Failure> {
     let deployment = Deployment::new(options.settings.read()?)?;
     let (ttl, grace) = options.lock.times(&deployment.settings)?;
-    let redlock = deployment.settings.builder()?.observer(Arc::clone(events)).build()?;
+    let redlock = deployment.settings.builder()?.observer(events.observer()).build()?;
     let job = Job { options, deployment: &deployment, redlock: &redlock, signals, events, ttl, grace };
     match job.acquire()? {
         Acquired::All(held) => under_lock(&job, held),
