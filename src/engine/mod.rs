@@ -8,7 +8,7 @@
 //!
 //! | | What happens | Function | File |
 //! |---|---|---|---|
-//! | 1 | The caller asks for a lock, and waits for no other holder | `Mutex::try_lock` | `api/mutex/mod.rs` |
+//! | 1 | The caller asks for a lock, and waits for no other holder | `Lock::take` | `api/lock/taking.rs` |
 //! | 2 | A loop does what the state machine says | `Attempts::run` | `api/lock/attempts.rs` |
 //! | 3 | The state machine says: make an attempt | `Acquire::poll` | `algorithm/acquire/mod.rs` |
 //! | 4 | The attempt draws a token, and for a fenced lock the floor of its fence | `Attempts::attempt` | `api/lock/attempts.rs` |

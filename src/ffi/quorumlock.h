@@ -512,17 +512,15 @@ quorumlock_result quorumlock_mutex_new(
  * read during this call only. Each key is that of a plain lock of its name. A set that waits holds nothing, so that
  * sets do not deadlock, with each other or with single locks. In all else it is a mutex like any other: its name is
  * that of all its resources, separated by ", ". It cannot be fenced, fair, reentrant, or locked to read or to write,
- * and has no holder to be asked for: such a call, or its lock, gives QUORUMLOCK_CONFIG. Only a mutex of the same names
- * attaches its leases. */
+ * and has no holder to be asked for: such a call, or its lock, gives QUORUMLOCK_CONFIG. */
 quorumlock_result quorumlock_client_mutex_set(
     const quorumlock_client *client, const quorumlock_str *names, size_t count, quorumlock_mutex **mutex);
 
 /* Permits, of which at most `permits` are held at once, 1 to 256: to lock this mutex is to acquire one. Asks no node. A
  * permit is any of the plain locks name#0, name#1 and so on, its slots; quorumlock_guard_slot and the name of the guard
  * say which. Programs that use different numbers never have more permits together than the largest. In all else it is a
- * mutex like any other, but it cannot be fenced, fair, reentrant, or locked to read or to write, has no holder to be
- * asked for, and attaches no lease: quorumlock_client_attach does. Such a call, or its lock, gives
- * QUORUMLOCK_CONFIG. */
+ * mutex like any other, but it cannot be fenced, fair, reentrant, or locked to read or to write, and has no holder to
+ * be asked for: such a call, or its lock, gives QUORUMLOCK_CONFIG. */
 quorumlock_result quorumlock_client_semaphore(
     const quorumlock_client *client, const char *name, size_t name_length, size_t permits, quorumlock_mutex **mutex);
 
@@ -598,8 +596,8 @@ quorumlock_result quorumlock_mutex_set_access(quorumlock_mutex *mutex, int acces
  * Default: no owner may. Each of its guards is a level, and the lock is released with the last one, in whatever order
  * they go. A level sends nothing, unless the time to live of this mutex is longer than the one before or less than two
  * thirds of it remain: then the lock is extended first. When the lock is lost, its owner gets QUORUMLOCK_LEASE_LOST
- * until the last guard has gone. The guards may go to other threads; a level cannot be detached. The mutex keeps the
- * owner, which may be freed. What else is held excludes it: also a plain lock of the same thread. */
+ * until the last guard has gone. The guards may go to other threads. The mutex attaches no lease, and keeps the owner,
+ * which may be freed. What else is held excludes it: also a plain lock of the same thread. */
 quorumlock_result quorumlock_mutex_set_reentrant(quorumlock_mutex *mutex, const quorumlock_owner *owner);
 
 /* Takes the lock. Blocks while another client holds it; fails when no majority has answered for
@@ -729,9 +727,9 @@ uint64_t quorumlock_guard_slot(const quorumlock_guard *guard);
  * ends with its time to live at the latest; _BUSY. */
 quorumlock_result quorumlock_guard_unlock(quorumlock_guard *guard, quorumlock_error **error);
 
-/* Makes the lock last for ttl_ms from now on. Waits for the answers, for a node timeout at most, and for another thread
- * that extends or watches the lock, callbacks included. A failed extension changes nothing, and no extension revives a
- * lost lock.
+/* Makes the lock last for at least ttl_ms from now on, and never for less than it did. Waits for the answers, for a node
+ * timeout at most, and for another thread that extends or watches the lock, callbacks included. A failed extension
+ * changes nothing, and no extension revives a lost lock.
  * Gives QUORUMLOCK_OK, QUORUMLOCK_LOST or QUORUMLOCK_NOT_HELD; or QUORUMLOCK_EXTENSION_FAILED: the old lease still
  * holds; _CONFIG, _BUSY. */
 quorumlock_result quorumlock_guard_extend(quorumlock_guard *guard, uint64_t ttl_ms, quorumlock_error **error);
@@ -771,8 +769,8 @@ quorumlock_result quorumlock_guard_downgrade(quorumlock_guard *guard, quorumlock
 /* Separates the lock from its guard, and gives what another thread, process or program needs to continue it. Sends
  * nothing; if an automatic extension is under way, waits for its answers, two node timeouts at most. The guard holds
  * no lock afterwards, and must still be freed.
- * Gives QUORUMLOCK_OK and a lease, or QUORUMLOCK_NOT_HELD; or _CONFIG for a level of a reentrant lock, and while other
- * threads share a lock to read, _BUSY. */
+ * Gives QUORUMLOCK_OK and a lease, or QUORUMLOCK_NOT_HELD; or _CONFIG while other guards of the client share the lock,
+ * as levels or as readers: that ends this one. Or _BUSY. */
 quorumlock_result quorumlock_guard_detach(quorumlock_guard *guard, quorumlock_lease **lease, quorumlock_error **error);
 
 /* ---- Lease ------------------------------------------------------------------------------------------------------ */
@@ -799,8 +797,8 @@ uint64_t quorumlock_lease_remaining_ms(const quorumlock_lease *lease);
 
 /* Makes a guard of a lease, with the mutex's default settings and the lease's time to live. Otherwise as
  * quorumlock_mutex_attach.
- * Gives QUORUMLOCK_OK and a guard; or QUORUMLOCK_LEASE_LOST, _CONSUMED, _CONFIG (another prefix, or the lease of a set
- * or of a read-write lock, which quorumlock_mutex_attach takes). */
+ * Gives QUORUMLOCK_OK and a guard; or QUORUMLOCK_LEASE_LOST, _CONSUMED, _CONFIG (another prefix). A writer that is to
+ * be downgraded is attached by quorumlock_mutex_attach. */
 quorumlock_result quorumlock_client_attach(
     const quorumlock_client *client, quorumlock_lease *lease, quorumlock_guard **guard, quorumlock_error **error);
 

@@ -116,7 +116,8 @@ fn a_plain_lock_of_the_same_name_is_another_lock() {
     assert_eq!((plain.name(), fenced.name(), fenced.clone().erase().name()), ("k", "k", "k"));
     let (one, other) = (take(&plain), take(&fenced));
     assert_eq!((one.name(), other.name()), ("k", "k"));
-    assert_eq!((one.erase().fence(), other.erase().fence().is_some()), (None, true));
+    let (one, other) = (one.erase(), other.erase());
+    assert_eq!((one.fence(), other.fence().is_some()), (None, true));
     assert!(value(&server, "app:k").is_some() && value(&server, "quorumlock-fence:app:k").is_some());
 }
 

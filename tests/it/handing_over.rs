@@ -92,10 +92,10 @@ fn a_lock_that_was_extended_by_hand_lasts_as_long_in_other_hands() {
     let servers = Server::several(3).unwrap();
     let (mine, theirs) = (client(&servers), client(&servers));
     for is_watched in [false, true] {
-        let mutex = mine.mutex(KEY).ttl(SOON);
+        let mutex = mine.mutex(KEY).ttl(SOON / 2);
         let mutex = if is_watched { mutex.watchdog(Watchdog::new()) } else { mutex };
         let mut guard = take(&mutex);
-        for ttl in [LONG_TTL, SOON / 2, LONG_TTL] {
+        for ttl in [SOON, LONG_TTL, LONG_TTL * 3 / 2] {
             assert_eq!(guard.extend(ttl).unwrap(), ExtendOutcome::Extended);
             let lease = guard.detach().unwrap();
             assert_eq!(lease.ttl(), ttl);

@@ -270,7 +270,7 @@ fn a_loss_is_reported_once_with_its_reason() {
             let guard = take(&long_lock(client, KEY));
             everywhere(servers, KEY);
             delete(servers, KEY);
-            assert_eq!(guard.extend(TTL).unwrap(), ExtendOutcome::Lost);
+            assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Lost);
             guard
         }),
         ("its keys are deleted", LossReason::KeyGone, |client, servers| {
@@ -284,10 +284,10 @@ fn a_loss_is_reported_once_with_its_reason() {
             everywhere(servers, KEY);
             delete(servers, KEY);
             for _ in 0..2 {
-                assert_eq!(guard.extend(TTL).unwrap(), ExtendOutcome::Lost);
+                assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Lost);
             }
             guard.lost().unwrap().recv_timeout(SOON).unwrap();
-            assert_eq!(guard.extend(TTL).unwrap(), ExtendOutcome::Lost);
+            assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Lost);
             guard
         }),
         ("its keys are deleted, and a watchdog finds out", LossReason::KeyGone, |client, servers| {
@@ -295,7 +295,7 @@ fn a_loss_is_reported_once_with_its_reason() {
             everywhere(servers, KEY);
             delete(servers, KEY);
             guard.lost().unwrap().recv_timeout(SOON).unwrap();
-            assert_eq!(guard.extend(TTL).unwrap(), ExtendOutcome::Lost);
+            assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Lost);
             guard
         }),
     ];

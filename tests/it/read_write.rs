@@ -200,7 +200,8 @@ fn a_writer_waits_no_longer_than_for_the_readers_that_were_there() {
                         let Some(guard) = mutex.read.lock_timeout(SOON).unwrap() else { continue };
                         thread::sleep(Duration::from_millis(20));
                         if round % 20 == 7 {
-                            drop(guard.detach().unwrap());
+                            // Unless the other thread reads as well.
+                            drop(guard.detach());
                         }
                     }
                 });

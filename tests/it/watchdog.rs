@@ -207,9 +207,12 @@ fn extensions_by_hand_and_by_a_watchdog_get_along() {
     assert!(guard.remaining() > LONG_TTL / 2);
     thread::sleep(TTL * 2);
     assert!(guard.remaining() > LONG_TTL / 2);
-    // And now for that long. Whenever one looks, it is no longer than asked for last.
+    drop(guard);
+    gone_for_good(&servers, KEY);
+    // And by hand for ever longer. Whenever one looks, it is no longer than asked for last.
+    let guard = take(&watched(&client, TTL));
     for round in 0..20_u32 {
-        let ttl = TTL + TTL * (round * 7 % 20) / 10;
+        let ttl = TTL * 2 + TTL * round / 5;
         assert_eq!(guard.extend(ttl).unwrap(), ExtendOutcome::Extended, "round {round}");
         let until = Instant::now() + Duration::from_millis(u64::from(round) * 13);
         while Instant::now() < until {

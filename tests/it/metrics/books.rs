@@ -115,7 +115,8 @@ fn reason(error: &Error) -> &'static str {
 fn hold(client: &Redlock, mut guard: MutexGuard, class: &str, random: &mut Random, books: &mut Books) {
     thread::sleep(random.up_to(Duration::from_millis(15)));
     if random.below(3) == 0 {
-        let ttl = Duration::from_millis(30) + random.millis(500);
+        // Less than that remains, so the nodes are asked.
+        let ttl = guard.remaining() + Duration::from_millis(30) + random.millis(500);
         let result = match guard.extend(ttl).unwrap() {
             ExtendOutcome::Extended => "extended",
             ExtendOutcome::Failed(_) => "failed",
