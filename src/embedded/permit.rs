@@ -5,12 +5,13 @@ use super::calls::{Answer, Calls, Failure, ScriptValue, ScriptValue::Integer};
 use super::plain::run_owned;
 use super::queue::{LockKind, MOST_TOLD, QUEUE};
 use super::reply::NO_ARGUMENT;
+use crate::algorithm::queue::{Entry, EntryKind, MOST_SLOTS};
 use crate::protocol::key_space;
 
 /// What the name of a semaphore follows in the key of its queue.
 const PERMITS: &[u8] = key_space::PERMITS.as_bytes();
 /// Most permits.
-const MOST: u64 = 256;
+const MOST: u64 = MOST_SLOTS as u64;
 
 struct Permit<'a> {
     /// The semaphore's name.
@@ -53,13 +54,10 @@ impl LockKind for Permit<'_> {
 
     /// What no client has written is sent a message, and so found to be without a receiver.
     fn kind_of(&self, member: &[u8]) -> u64 {
-        let client = member.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
-        let count = || {
-            let rest = member[client..].strip_prefix(b"s")?;
-            let count = &rest[..rest.iter().position(|byte| *byte == b':')?];
-            digits(count).filter(|_| !count.starts_with(b"0"))
-        };
-        count().filter(|_| client > 0).unwrap_or(MOST)
+        match Entry::parse(member).map(|entry| entry.kind) {
+            Some(EntryKind::Permit(permits @ 1..)) => permits.into(),
+            _ => MOST,
+        }
     }
 
     fn fits(&mut self, calls: &Calls<'_>, count: u64, rank: usize, _: Option<u64>) -> bool {

@@ -96,7 +96,7 @@ pub(super) fn time_reply(reply: Reply<'_>) -> Result<u64, ProtocolError> {
     let parts = || {
         let Reply::Array(Some(mut elements)) = reply else { return None };
         let mut next = || match elements.next() {
-            Some(Reply::Bulk(Some(digits))) => resp::exact_number(digits),
+            Some(Reply::Bulk(Some(digits))) => resp::number(digits),
             _ => None,
         };
         let (seconds, micros) = (next()?, next()?);

@@ -14,8 +14,8 @@
 //! 4. Beside the bytes is kept what the meaning of each expected reply depends on. The engine writes the bytes and
 //!    reads replies.
 //! 5. [`resp::Decoder`] finds the next reply. It belongs to the oldest request, always.
-//! 6. `reply.rs` parses the reply to an [`Answer`](form::Answer), by the tables of [`extension`], [`queue`], [`fenced`]
-//!    and [`read_write`]. [`error_reply`] classifies errors.
+//! 6. `reply.rs` parses the reply to an [`Answer`](form::Answer), by the tables of [`extension`], [`queue`] and
+//!    [`kinds`]. [`error_reply`] classifies errors.
 //! 7. [`Session::next_event`](session::Session::next_event) hands out a [`SessionEvent`](session::SessionEvent): a
 //!    vote, unless the node may not vote, or that another form is worth trying. The engine then calls
 //!    [`Session::ask_again`](session::Session::ask_again).
@@ -48,17 +48,16 @@ pub mod command;
 pub mod endpoint;
 pub mod error_reply;
 pub mod extension;
-pub mod fenced;
 pub mod form;
 pub mod handshake;
 pub mod incoming;
 mod inspection;
 pub mod key_space;
+pub mod kinds;
 pub mod lock_key;
 pub mod node_note;
 pub mod operation;
 pub mod queue;
-pub mod read_write;
 mod refusal;
 mod reply;
 pub mod resp;

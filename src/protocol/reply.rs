@@ -1,10 +1,11 @@
-//! What a reply to an operation means: [`extension`](super::extension), [`fenced`](super::fenced),
-//! [`read_write`](super::read_write) and [`queue`](super::queue) have the tables for each kind of lock.
+//! What a reply to an operation means: [`extension`](super::extension), [`kinds`](super::kinds) and
+//! [`queue`](super::queue) have the tables for each kind of lock.
 
 use super::form::{Answer, Form};
+use super::kinds::fenced;
 use super::operation::{Asked, AskedVerb};
 use super::resp::Reply;
-use super::{command, fenced, queue, refusal};
+use super::{command, queue, refusal};
 use crate::algorithm::fault::Cause;
 use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::vote::Vote;

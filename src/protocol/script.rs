@@ -22,7 +22,8 @@ macro_rules! script {
 
 /// Compare and extend: `EVAL EXTEND 1 key token ttl_ms` → `:1` extended, `:0` no such key, `:-1` another token.
 pub const EXTEND: &str = script!("lua/extend.lua");
-/// All of a fenced lock: `EVAL FENCED 1 key verb token …`, see [`fenced`](super::fenced) and [`queue`](super::queue).
+/// All of a fenced lock: `EVAL FENCED 1 key verb token …`, see [`fenced`](super::kinds::fenced) and
+/// [`queue`](super::queue).
 pub const FENCED: &str = script!("lua/fence_key.lua", "lua/fenced.lua", "lua/mutex.lua", "lua/queue.lua");
 /// A permit of a semaphore: `EVAL PERMIT 1 key verb token …`, see [`queue`](super::queue).
 pub const PERMIT: &str = script!("lua/permit_names.lua", "lua/token_key.lua", "lua/permit.lua", "lua/queue.lua");
@@ -31,7 +32,7 @@ pub const PLAIN: &str =
     script!("lua/plain_names.lua", "lua/token_key.lua", "lua/plain.lua", "lua/mutex.lua", "lua/queue.lua");
 /// What a node remembers of itself: `EVAL NODE 1 key …`, see [`node_note`](super::node_note).
 pub const NODE: &str = script!("lua/node.lua");
-/// All of a read-write lock: `EVAL READ_WRITE 1 key verb token …`, see [`read_write`](super::read_write) and
+/// All of a read-write lock: `EVAL READ_WRITE 1 key verb token …`, see [`read_write`](super::kinds::read_write) and
 /// [`queue`](super::queue).
 pub const READ_WRITE: &str = script!("lua/read_write.lua", "lua/queue.lua");
 

@@ -159,14 +159,13 @@ fn release(connection: &mut Connection, name: &str, seen: &Sighting, retention: 
         };
     };
     let reply = match &seen.content {
-        Content::Fenced { holder: Some(token), .. } => {
-            let script = script::FENCED.as_bytes();
-            let token = token.ours().unwrap_or_default().as_bytes();
+        Content::Fenced(value) if value.owner.is_held() => {
+            let (script, token) = (script::FENCED.as_bytes(), value.owner.token.as_slice());
             connection.ask(&[b"EVAL", script, b"1", key, b"release", token, b"", b"", retention.as_bytes()])?
         }
-        Content::Fenced { .. } => return Ok(true),
+        Content::Fenced(_) => return Ok(true),
         Content::ReadWrite(_) => return release_each(connection, key, &seen.holders),
-        Content::Plain { .. } | Content::Foreign => {
+        Content::Plain(_) | Content::Foreign => {
             // A slot of a semaphore has the key of a plain lock, and another queue.
             let is_slot = key_space::semaphore_of_slot(name).is_some();
             let script = if is_slot { script::PERMIT } else { script::PLAIN };
@@ -180,7 +179,7 @@ fn release(connection: &mut Connection, name: &str, seen: &Sighting, retention: 
 fn release_each(connection: &mut Connection, key: &[u8], holders: &[(Token, Duration)]) -> Result<bool, Trouble> {
     let script = script::READ_WRITE.as_bytes();
     let mut is_any_done = holders.is_empty();
-    for token in holders.iter().filter_map(|(token, _)| token.ours()) {
+    for token in holders.iter().filter_map(|(token, _)| token.value()) {
         let reply = connection.ask(&[b"EVAL", script, b"1", key, b"release", token.as_bytes()])?;
         is_any_done |= is_done(reply)?;
     }

@@ -1,15 +1,17 @@
 //! What the replies of the script of read-write locks mean.
 
-use super::super::form::{Answer, Form};
-use super::super::operation::{FenceRequest, Kind, Operation, Verb};
-use super::super::reply::meaning;
-use super::super::resp::Reply;
 use crate::algorithm::fault::Cause;
 use crate::algorithm::fence::{FencingToken, LEAD_LIMIT};
 use crate::algorithm::lock_kind::Access;
 use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::vote::Vote;
+use crate::protocol::form::{Answer, Form};
+use crate::protocol::operation::{FenceRequest, Kind, Operation, Verb};
+use crate::protocol::reply::meaning;
+use crate::protocol::resp::Reply;
 use std::time::Duration;
+
+use super::{Hold, ReadWriteValue};
 
 const UNEXPECTED: Result<Answer, ProtocolError> = Err(ProtocolError::UnexpectedReply);
 const FENCE: FenceRequest = FenceRequest { least: FencingToken::MAX, retention_millis: 86_400_000 };
@@ -79,5 +81,38 @@ fn a_hash_that_is_not_known_is_worth_the_text() {
                 meaning(Form::Hash, write(verb, fence).asked(), Reply::Error(b"NOSCRIPT No matching script."));
             assert_eq!(by_hash, Ok(Answer::WrongForm), "{verb:?}");
         }
+    }
+}
+
+#[test]
+fn a_value_is_a_writer_or_readers_and_perhaps_a_number() {
+    let (one, two) = ("1".repeat(40), "2".repeat(40));
+    let read = |text: &str| ReadWriteValue::parse(text.as_bytes());
+    let hold = |deadline, token: &str| Hold { deadline, token: token.as_bytes().to_vec() };
+    let (first, second) = (hold(7, &one), hold(8, &two));
+    for number in [None, Some((5, 0)), Some((5, 6))] {
+        let (fence, kept) = number.unwrap_or_default();
+        let front = number.map_or(String::new(), |_| format!("f {fence} {kept} "));
+        for (behind, is_write, holds) in [
+            (format!("w 7 {one}"), true, vec![first.clone()]),
+            (format!("r 7:{one}"), false, vec![first.clone()]),
+            (format!("r 7:{one} 8:{two}"), false, vec![first.clone(), second.clone()]),
+            (String::new(), false, vec![]),
+        ] {
+            let text = format!("{front}{behind}");
+            let text = text.trim_end();
+            let value = ReadWriteValue { is_write, holds, fence, kept };
+            if !text.is_empty() {
+                assert!(read(text) == Some(value.clone()), "{text}");
+            }
+            assert_eq!(value.text(), text.as_bytes());
+            assert!(read(format!("{text} q 9").trim_start()) == Some(value), "{text}");
+        }
+    }
+    for wrong in ["", "r", "w", "q", "q x", &one, &format!("w 7:{one}"), &format!("r 7 {one}"), "r 7:1"] {
+        assert!(read(wrong).is_none(), "{wrong:?}");
+    }
+    for wrong in ["f", "f 5", "f 5 6 ", "f 05 6", "f 5 x", "f 5 9007199254740992", "q 9 f 5 6", "f 5 6 f 5 6"] {
+        assert!(read(wrong).is_none(), "{wrong:?}");
     }
 }
