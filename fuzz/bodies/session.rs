@@ -23,6 +23,7 @@ use super::{Input, Tree};
 use quorumlock::NodeId;
 use quorumlock::algorithm::fault::{Cause, Fault, Phase};
 use quorumlock::algorithm::holder::HolderTag;
+use quorumlock::algorithm::kind::Kind;
 use quorumlock::algorithm::lease::OwnerToken;
 use quorumlock::algorithm::protocol_error::ProtocolError;
 use quorumlock::algorithm::queue::{Entry, EntryKind, Member, QueueReply, Slots, Storage, TakeRequest, TicketRequest};
@@ -30,10 +31,10 @@ use quorumlock::algorithm::time::Timestamp;
 use quorumlock::algorithm::vote::Vote;
 use quorumlock::protocol::error_reply;
 use quorumlock::protocol::handshake::Handshake;
+use quorumlock::protocol::kinds;
 use quorumlock::protocol::lock_key::LockKey;
-use quorumlock::protocol::operation::{Kind, Operation, Verb};
+use quorumlock::protocol::operation::{Operation, Verb};
 use quorumlock::protocol::resp::{Decoder, Reply};
-use quorumlock::protocol::script;
 use quorumlock::protocol::server_info::ServerInfo;
 use quorumlock::protocol::session::{
     Abandoned, Answer, Command, HandshakeState, Log, Session, SessionEvent, Ticket, Wakes,
@@ -223,7 +224,7 @@ impl Run {
                         request => request,
                     };
                     let (_, now) = self.ask(keys, |_| request);
-                    let operation = &Operation { verb, kind: Kind::Plain };
+                    let operation = &Operation { verb, kind: Kind::Plain, retention_millis: 1 };
                     let (key, token) = (key(keys), token(ticket));
                     let command = Command { ticket, operation, key: key.as_bytes(), token: &token };
                     self.session.ask_again(&command, now);
@@ -287,7 +288,7 @@ impl Run {
     /// Queues an operation. Returns whether it is a script that is called by its hash.
     fn queue(&mut self, ticket: Ticket, verb: Verb, keys: usize, now: Timestamp) -> bool {
         let before = self.session.pipeline.unsent(&Log::default()).len();
-        let operation = &Operation { verb, kind: Kind::Plain };
+        let operation = &Operation { verb, kind: Kind::Plain, retention_millis: 1 };
         let (key, token) = (key(keys), token(ticket));
         let command = Command { ticket, operation, key: key.as_bytes(), token: &token };
         self.session.queue(&command, now);
@@ -672,7 +673,11 @@ fn is_withheld(text: &[u8]) -> bool {
 
 /// The command and the script in it, by its hash or its text.
 fn called(by_hash: bool) -> [&'static [u8]; 2] {
-    if by_hash { [b"EVALSHA", script::PLAIN_SHA1.as_bytes()] } else { [b"EVAL", script::PLAIN.as_bytes()] }
+    if by_hash {
+        [b"EVALSHA", kinds::plain::SCRIPT.sha1.as_bytes()]
+    } else {
+        [b"EVAL", kinds::plain::SCRIPT.text.as_bytes()]
+    }
 }
 
 /// All that was sent, sent or not yet: one command for each request.
@@ -694,7 +699,7 @@ fn check_commands(mut bytes: &[u8], asked: &[Asked]) {
             (Request::Auth, [b"AUTH", b"hunter2"] | [b"AUTH", b"alice", b"hunter2"]) => true,
             (Request::Extend(ticket), words) => {
                 let (token, ttl) = (token(ticket).digits(), ticket.generation.to_string());
-                *words == [b"EVAL", script::EXTEND.as_bytes(), b"1", key, &token, ttl.as_bytes()]
+                *words == [b"EVAL", kinds::plain::EXTEND.as_bytes(), b"1", key, &token, ttl.as_bytes()]
             }
             (Request::Take(ticket, Way::Set), [b"SET", name, owner, b"NX", b"PX", ttl]) => {
                 (*name, *owner) == (key, &token(ticket).digits()[..])

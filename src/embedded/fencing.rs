@@ -1,4 +1,4 @@
-//! A fenced lock, as the script [`FENCED`](crate::protocol::script::FENCED) leaves it, written out in Rust. Its value
+//! A fenced lock, as its [script](crate::protocol::kinds::fenced::SCRIPT) leaves it, written out in Rust. Its value
 //! is [`FencedValue`], the part about the queue [`queue`].
 //!
 //! Step for step what the script does, in its order, so that the two can be read side by side.

@@ -1,4 +1,4 @@
-//! A permit of a semaphore, as the script [`PERMIT`](crate::protocol::script::PERMIT) leaves it, written out in Rust.
+//! A permit of a semaphore, as its [script](crate::protocol::kinds::permit::SCRIPT) leaves it, written out in Rust.
 //! The part about the queue is [`queue`](super::queue).
 
 use super::calls::{Answer, Calls, Failure, ScriptValue, ScriptValue::Integer};
@@ -6,10 +6,10 @@ use super::plain::run_owned;
 use super::queue::{LockKind, MOST_TOLD, QUEUE};
 use super::reply::NO_ARGUMENT;
 use crate::algorithm::queue::{Entry, EntryKind, MOST_SLOTS};
-use crate::protocol::key_space;
+use crate::protocol::kinds;
 
 /// What the name of a semaphore follows in the key of its queue.
-const PERMITS: &[u8] = key_space::PERMITS.as_bytes();
+const PERMITS: &[u8] = kinds::permit::MARKER.as_bytes();
 /// Most permits.
 const MOST: u64 = MOST_SLOTS as u64;
 
@@ -106,8 +106,7 @@ impl LockKind for Permit<'_> {
 
 /// The name of the semaphore that the key of a slot belongs to.
 fn semaphore(key: &[u8]) -> &[u8] {
-    let end = key.iter().rposition(|byte| *byte == b'#').filter(|end| digits(&key[end + 1..]).is_some());
-    &key[..end.unwrap_or(key.len())]
+    kinds::permit::slot(key).map_or(key, |(semaphore, _)| semaphore)
 }
 
 /// A number of any length; the greatest that fits stands for all that are greater.

@@ -1,4 +1,4 @@
-//! A read-write lock, as the script [`READ_WRITE`](crate::protocol::script::READ_WRITE) leaves it, written out in Rust.
+//! A read-write lock, as its [script](crate::protocol::kinds::read_write::SCRIPT) leaves it, written out in Rust.
 //! Its value is [`ReadWriteValue`], the part about the queue [`queue`].
 //!
 //! Step for step what the script does, in its order, so that the two can be read side by side.

@@ -8,14 +8,14 @@
 //!    release, and the kind of the lock.
 //! 2. [`Session::queue`](session::Session::queue) chooses the [`Form`](form::Form) that this server is asked in. A
 //!    script that the server has run goes by its hash ([`script`]).
-//! 3. [`command`], [`extension`] or [`queue`] writes the command at the end of the connection's bytes, or
+//! 3. [`command`], a file of [`kinds`] or [`queue`] writes the command at the end of the connection's bytes, or
 //!    of those of a [`Log`](session::Log) that several connections follow. In front of it is sent the question whether
 //!    the server is still a master, if the last reply to that is old.
 //! 4. Beside the bytes is kept what the meaning of each expected reply depends on. The engine writes the bytes and
 //!    reads replies.
 //! 5. [`resp::Decoder`] finds the next reply. It belongs to the oldest request, always.
-//! 6. `reply.rs` parses the reply to an [`Answer`](form::Answer), by the tables of [`extension`], [`queue`] and
-//!    [`kinds`]. [`error_reply`] classifies errors.
+//! 6. `reply.rs` parses the reply to an [`Answer`](form::Answer), by the tables of [`kinds`] and [`queue`].
+//!    [`error_reply`] classifies errors.
 //! 7. [`Session::next_event`](session::Session::next_event) hands out a [`SessionEvent`](session::SessionEvent): a
 //!    vote, unless the node may not vote, or that another form is worth trying. The engine then calls
 //!    [`Session::ask_again`](session::Session::ask_again).
@@ -44,10 +44,10 @@
 //!
 //! This module is public for tests, simulators and fuzzers, and is not part of the stable interface.
 
+mod asked;
 pub mod command;
 pub mod endpoint;
 pub mod error_reply;
-pub mod extension;
 pub mod form;
 pub mod handshake;
 pub mod incoming;

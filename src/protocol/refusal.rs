@@ -1,8 +1,9 @@
 //! What an error reply to a script means: another form is worth trying, the key is not ours, or a fault.
 
+use super::asked::Asked;
 use super::error_reply;
 use super::form::{Answer, Form};
-use super::operation::{Asked, AskedVerb};
+use super::kinds::wire::AskedVerb;
 use crate::algorithm::fault::Cause;
 use crate::algorithm::vote::Vote;
 
@@ -33,6 +34,6 @@ fn is_no_permission_to_run(text: &[u8]) -> bool {
 
 /// Whether the key of a lock that is to be kept or ended holds a list or a hash, and so no token, ours or another one.
 fn holds_no_token(asked: Asked, text: &[u8]) -> bool {
-    let compares = asked.kind.is_token_only() && matches!(asked.verb, AskedVerb::Extend | AskedVerb::Release);
+    let compares = asked.wire.is_token_only && matches!(asked.verb, AskedVerb::Extend | AskedVerb::Release);
     compares && error_reply::cause(text) == Cause::Server("WRONGTYPE")
 }

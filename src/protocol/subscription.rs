@@ -14,6 +14,7 @@
 use super::error_reply;
 use super::handshake::Handshake;
 use super::incoming::Incoming;
+use super::kinds::permit;
 use super::queue::CHANNEL;
 use super::resp::{self, Elements, Reply};
 use crate::algorithm::detail::Detail;
@@ -182,8 +183,7 @@ fn notice(client: u64, text: &[u8]) -> Option<Notice> {
 
 /// The number of the slot with this key.
 fn slot(key: &[u8]) -> Option<u16> {
-    let at = key.iter().rposition(|&byte| byte == b'#')?;
-    std::str::from_utf8(&key[at + 1..]).ok()?.parse().ok()
+    std::str::from_utf8(permit::slot(key)?.1).ok()?.parse().ok()
 }
 
 /// Shows counts only: the buffers hold passwords.

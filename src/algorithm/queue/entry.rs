@@ -20,6 +20,18 @@ pub enum EntryKind {
     Permit(u16),
 }
 
+impl EntryKind {
+    /// Whether `SET NX PX` acquires the lock, by its own key alone.
+    pub fn is_acquired_by_command(self) -> bool {
+        self == EntryKind::Mutex
+    }
+
+    /// Whether one client at a time holds the lock, of those that wait as this one.
+    pub fn has_one_holder(self) -> bool {
+        matches!(self, EntryKind::Mutex | EntryKind::Fenced)
+    }
+}
+
 /// A call's entry in the queues of a lock. It is no secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Entry {

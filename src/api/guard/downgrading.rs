@@ -1,8 +1,8 @@
 //! A writer that becomes a reader.
 
 use super::MutexGuard;
+use crate::algorithm::kind::Kind;
 use crate::algorithm::lease::{Ttl, Validity};
-use crate::algorithm::lock_kind::{Access, LockKind};
 use crate::api::watchdog::Watchdog;
 use crate::engine::local_queue::HoldId;
 use crate::engine::watchdog_thread::Unregistered;
@@ -24,7 +24,7 @@ impl MutexGuard {
         if loss_reported {
             return Err(Error::lease_lost(self.resource()));
         }
-        self.claim.kind = LockKind::ReadWrite { access: Access::Read, fence: None };
+        self.claim.kind = Kind::Read;
         // A lease that was extended for longer is not cut short.
         let longest = Duration::from_millis(self.held.get().longest.get());
         let duration = if self.remaining() > ttl.validity() { longest } else { ttl.duration() };

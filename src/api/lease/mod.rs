@@ -20,8 +20,8 @@ mod text;
 pub use text::SecretText;
 
 use crate::algorithm::fence::FencingToken;
+use crate::algorithm::kind::Kind;
 use crate::algorithm::lease::{OwnerToken, Ttl, Validity};
-use crate::algorithm::lock_kind::LockKind;
 use crate::algorithm::time::{Clock, LeaseTime};
 use crate::engine::calls::AttemptRecord;
 use crate::events::error::{Error, Result};
@@ -164,7 +164,7 @@ impl Lease {
     }
 
     /// What kind of lock it is of.
-    pub(crate) fn kind(&self) -> LockKind {
+    pub(crate) fn kind(&self) -> Kind {
         self.content.kind
     }
 
@@ -224,7 +224,7 @@ mod tests {
     fn claim() -> AttemptRecord {
         let token = OwnerToken::from_entropy([7; OwnerToken::ENTROPY]);
         let t0 = Readings { steady: Timestamp::ORIGIN, lease: here(5_000) };
-        let (reached, origin, kind) = (NodeSet::EMPTY, KeyOrigin::Here, LockKind::Plain);
+        let (reached, origin, kind) = (NodeSet::EMPTY, KeyOrigin::Here, Kind::Plain);
         AttemptRecord { token, t0, reached, origin, departure: None, kind }
     }
 

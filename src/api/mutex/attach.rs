@@ -4,7 +4,7 @@
 //! count as reached, and each one gets the release, now or when it is back.
 
 use super::Mutex;
-use crate::algorithm::lock_kind::Access;
+use crate::algorithm::kind::Access;
 use crate::api::guard::MutexGuard;
 use crate::api::lease::Lease;
 use crate::api::watchdog::Watchdog;

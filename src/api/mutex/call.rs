@@ -3,9 +3,9 @@
 use super::slots::PermitSlots;
 use crate::algorithm::acquire::WaitLimit;
 use crate::algorithm::fence::FencingToken;
+use crate::algorithm::kind::{Access, Kind};
 use crate::algorithm::label::HolderLabel;
 use crate::algorithm::lease::Ttl;
-use crate::algorithm::lock_kind::{Access, LockKind};
 use crate::algorithm::time::{LeaseTime, Readings, Timestamp};
 use crate::api::client::Client;
 use crate::api::watchdog::Watchdog;
@@ -50,11 +50,12 @@ impl<'m> LockCall<'m> {
     }
 
     /// The kind of the lock, as an attempt asks for it that begins now.
-    pub(super) fn kind(&self) -> LockKind {
+    pub(super) fn kind(&self) -> Kind {
         match self.access {
-            Some(access) => LockKind::ReadWrite { access, fence: self.is_fenced.then(wall_clock) },
-            None if self.is_fenced => LockKind::Fenced(wall_clock()),
-            None => self.permits.map_or(LockKind::Plain, |permits| LockKind::Permit(permits.keys().len() as u16)),
+            Some(Access::Read) => Kind::Read,
+            Some(Access::Write) => Kind::Write(self.is_fenced.then(wall_clock)),
+            None if self.is_fenced => Kind::Fenced(wall_clock()),
+            None => self.permits.map_or(Kind::Plain, |permits| Kind::Permit(permits.keys().len() as u16)),
         }
     }
 

@@ -17,8 +17,8 @@ pub(crate) mod slots;
 mod waiter;
 
 use crate::algorithm::acquire::WaitLimit;
+use crate::algorithm::kind::Access;
 use crate::algorithm::lease::Ttl;
-use crate::algorithm::lock_kind::Access;
 use crate::algorithm::time::{Human, Readings};
 use crate::api::client::Client;
 use crate::api::guard::MutexGuard;

@@ -14,7 +14,7 @@ use crate::report::{self, Progress};
 use crate::settings::Options;
 use crate::show::headline;
 use quorumlock::Human;
-use quorumlock::protocol::{key_space, script};
+use quorumlock::protocol::{key_space, kinds};
 use std::time::Duration;
 
 /// How long the key of a fenced lock is kept, unless it is set.
@@ -160,7 +160,7 @@ fn release(connection: &mut Connection, name: &str, seen: &Sighting, retention: 
     };
     let reply = match &seen.content {
         Content::Fenced(value) if value.owner.is_held() => {
-            let (script, token) = (script::FENCED.as_bytes(), value.owner.token.as_slice());
+            let (script, token) = (kinds::fenced::SCRIPT.text.as_bytes(), value.owner.token.as_slice());
             connection.ask(&[b"EVAL", script, b"1", key, b"release", token, b"", b"", retention.as_bytes()])?
         }
         Content::Fenced(_) => return Ok(true),
@@ -168,7 +168,7 @@ fn release(connection: &mut Connection, name: &str, seen: &Sighting, retention: 
         Content::Plain(_) | Content::Foreign => {
             // A slot of a semaphore has the key of a plain lock, and another queue.
             let is_slot = key_space::semaphore_of_slot(name).is_some();
-            let script = if is_slot { script::PERMIT } else { script::PLAIN };
+            let script = if is_slot { kinds::permit::SCRIPT.text } else { kinds::plain::SCRIPT.text };
             connection.ask(&[b"EVAL", script.as_bytes(), b"1", key, b"release", value])?
         }
     };
@@ -177,7 +177,7 @@ fn release(connection: &mut Connection, name: &str, seen: &Sighting, retention: 
 
 /// Takes these out of a read-write lock; what else stands in its key stays. Whether any of them was still there.
 fn release_each(connection: &mut Connection, key: &[u8], holders: &[(Token, Duration)]) -> Result<bool, Trouble> {
-    let script = script::READ_WRITE.as_bytes();
+    let script = kinds::read_write::SCRIPT.text.as_bytes();
     let mut is_any_done = holders.is_empty();
     for token in holders.iter().filter_map(|(token, _)| token.value()) {
         let reply = connection.ask(&[b"EVAL", script, b"1", key, b"release", token.as_bytes()])?;

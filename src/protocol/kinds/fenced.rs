@@ -13,7 +13,7 @@
 //! `:-4 - n` reports that the lock is held for n milliseconds more. At `:-2` and `:-3` the node does not touch what the
 //! key holds. To take the lock in turn, and to release it, is asked as of any lock: [`queue`](crate::protocol::queue).
 //!
-//! All is one script, [`FENCED`](crate::protocol::script::FENCED), because no command does it. A server that has
+//! All is one script, [`SCRIPT`], because no command does it. A server that has
 //! executed it once on a connection is called by the script's hash from then on, unless it keeps forgetting. A node
 //! without scripts, or one that does not let our user run them, cannot hold fenced locks: [`Cause::NoScripts`].
 //!
@@ -23,12 +23,69 @@
 
 use super::number::{number, positive};
 use super::plain::Signature;
+use super::wire::{AskedVerb, Wire, Word, Words};
 use crate::algorithm::fault::Cause;
 use crate::algorithm::fence::FencingToken;
+use crate::algorithm::protocol_error::ProtocolError;
+use crate::algorithm::vote::Vote;
 use crate::protocol::form::Answer;
+use crate::protocol::operation::{Operation, Verb};
+use crate::protocol::resp::Reply;
+use crate::protocol::script::{Script, script};
+use std::time::Duration;
+
+/// What its key begins with.
+pub const MARKER: &str = "quorumlock-fence:";
+
+/// `EVAL SCRIPT 1 key verb token …`.
+pub const SCRIPT: Script = Script {
+    text: script!("../lua/fence_key.lua", "../lua/fenced.lua", "../lua/mutex.lua", "../lua/queue.lua"),
+    sha1: "e1230fb79be8c87eed3f8d1083ccb515e55a98f7",
+    index: 0,
+};
+
+const NEEDS: &str = "EVAL with GET, SET and TIME";
+
+pub(super) static WIRE: Wire = Wire {
+    script: SCRIPT,
+    is_token_only: false,
+    has_label: true,
+    acquire_needs: NEEDS,
+    extend_needs: NEEDS,
+    release_needs: NEEDS,
+    raise: b"raise",
+    write_tail,
+    meaning,
+};
+
+fn write_tail(words: &mut Words<'_>, operation: &Operation) {
+    let retention = Word::Number(operation.retention_millis);
+    let least = Word::Number(operation.kind.fence().map_or(0, FencingToken::get));
+    match operation.verb {
+        Verb::Acquire { .. } | Verb::Take { .. } => words.extend(&[retention, least]),
+        Verb::Extend { .. } | Verb::Release(_) => words.extend(&[retention]),
+        Verb::Raise => words.extend(&[least, retention]),
+        Verb::Leave(_) => {}
+    }
+}
+
+/// The meaning of a reply about a lock with numbers: also of the writer of a read-write lock.
+pub(super) fn meaning(verb: AskedVerb, least: Option<FencingToken>, reply: Reply<'_>) -> Result<Answer, ProtocolError> {
+    use AskedVerb::{Acquire, Extend, Raise, Take};
+    Ok(match (verb, least, reply) {
+        (Acquire | Take { .. }, Some(least), Reply::Bulk(Some(digits))) => answer(least, digits),
+        (Acquire | Take { .. } | Raise, _, Reply::Integer(-3)) => Answer::fault(Cause::FenceAhead),
+        // It is refused through the last millisecond.
+        (Acquire, _, Reply::Integer(left @ ..=-4)) => Answer::Held(Duration::from_millis(left.unsigned_abs() - 3)),
+        (Extend | Raise, _, Reply::Integer(1)) => Answer::Vote(Vote::Granted),
+        (Extend, _, Reply::Integer(0)) => Answer::Vote(Vote::Absent),
+        (Extend, _, Reply::Integer(-1)) | (Raise, _, Reply::Integer(0 | -1)) => Answer::Vote(Vote::Refused),
+        _ => return Err(ProtocolError::UnexpectedReply),
+    })
+}
 
 /// The answer in the digits of a fence, to an attempt that wants this one at least.
-pub(in crate::protocol) fn answer(least: FencingToken, digits: &[u8]) -> Answer {
+fn answer(least: FencingToken, digits: &[u8]) -> Answer {
     match FencingToken::from_digits(digits) {
         // The node's own clock and value agree, and this machine's clock disagrees. If the fence counted, the other
         // nodes would be raised to it.

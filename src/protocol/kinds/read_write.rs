@@ -60,8 +60,67 @@
 //!    to the next writer, our entry has gone, or is a reader's that will have gone by then: from there on no raise of
 //!    ours is run. Readers in between change nothing in that.
 
+use super::fenced;
 use super::number::{number, positive};
+use super::wire::{AskedVerb, Wire, Word, Words};
+use crate::algorithm::fence::FencingToken;
+use crate::algorithm::kind::Access;
 use crate::algorithm::lease::OwnerToken;
+use crate::algorithm::protocol_error::ProtocolError;
+use crate::algorithm::vote::Vote;
+use crate::protocol::form::Answer;
+use crate::protocol::operation::{Operation, Verb};
+use crate::protocol::resp::Reply;
+use crate::protocol::script::{Script, script};
+
+/// What its key begins with.
+pub const MARKER: &str = "quorumlock-rw:";
+
+/// `EVAL SCRIPT 1 key verb token …`.
+pub const SCRIPT: Script = Script {
+    text: script!("../lua/read_write.lua", "../lua/queue.lua"),
+    sha1: "c3593db7a82a9532318abd18d87d43e7ff79e9d2",
+    index: 3,
+};
+
+const NEEDS: &str = "EVAL with GET, SET, DEL, PEXPIRE and TIME";
+
+pub(super) static WIRE: Wire = Wire {
+    script: SCRIPT,
+    is_token_only: false,
+    // It would count against the room of the key.
+    has_label: false,
+    acquire_needs: NEEDS,
+    extend_needs: NEEDS,
+    release_needs: NEEDS,
+    raise: b"extend",
+    write_tail,
+    meaning,
+};
+
+fn write_tail(words: &mut Words<'_>, operation: &Operation) {
+    if matches!(operation.verb, Verb::Leave(_) | Verb::Release(_)) {
+        return;
+    }
+    if operation.verb == Verb::Raise {
+        // It adds no time.
+        words.extend(&[Word::Number(0)]);
+    }
+    words.extend(&[Word::Text(if operation.kind.access() == Some(Access::Read) { b"r" } else { b"w" })]);
+    let Some(least) = operation.kind.fence() else { return };
+    words.extend(&[Word::Number(operation.retention_millis)]);
+    if !matches!(operation.verb, Verb::Extend { .. }) {
+        words.extend(&[Word::Number(least.get())]);
+    }
+}
+
+fn meaning(verb: AskedVerb, least: Option<FencingToken>, reply: Reply<'_>) -> Result<Answer, ProtocolError> {
+    match (verb, least, reply) {
+        (AskedVerb::Acquire | AskedVerb::Take { .. }, None, Reply::Integer(1)) => Ok(Answer::Vote(Vote::Granted)),
+        (AskedVerb::Acquire | AskedVerb::Take { .. }, None, Reply::Integer(-3)) => Err(ProtocolError::UnexpectedReply),
+        _ => fenced::meaning(verb, least, reply),
+    }
+}
 
 /// What is stored under the key of a read-write lock.
 #[derive(Clone, Default, PartialEq, Eq)]

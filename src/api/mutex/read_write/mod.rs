@@ -14,7 +14,7 @@ pub use write_guard::RwWriteGuard;
 
 use super::Mutex;
 use super::attempts::{Attempts, Won};
-use crate::algorithm::lock_kind::Access;
+use crate::algorithm::kind::Access;
 use crate::algorithm::time::Timestamp;
 use crate::api::client::Client;
 use crate::api::guard::MutexGuard;

@@ -4,7 +4,7 @@
 
 use crate::connection::{Connection, Denied, Trouble, Value};
 use quorumlock::protocol::key_space::{self, KeyKind};
-use quorumlock::protocol::script;
+use quorumlock::protocol::{kinds, node_note};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How long what is left behind lasts at most, in milliseconds.
@@ -172,20 +172,26 @@ impl Tester<'_> {
 
     fn extension(&mut self, key: &str) -> Result<(), Trouble> {
         let key = key.as_bytes();
-        let commands: [&[&[u8]]; 3] =
-            [&[b"GET", key], &[b"PEXPIRE", key, TTL], &[b"EVAL", script::EXTEND.as_bytes(), b"1", key, TOKEN, TTL]];
+        let commands: [&[&[u8]]; 3] = [
+            &[b"GET", key],
+            &[b"PEXPIRE", key, TTL],
+            &[b"EVAL", kinds::plain::EXTEND.as_bytes(), b"1", key, TOKEN, TTL],
+        ];
         self.allows_all(&commands, &self.names.locks()).map(drop)
     }
 
     /// True if the user may release.
     fn release(&mut self, key: &str) -> Result<bool, Trouble> {
         let (key, keys) = (key.as_bytes(), self.names.locks());
-        let commands: [&[&[u8]]; 3] =
-            [&[b"EVAL", script::PLAIN.as_bytes(), b"1", key, b"release", TOKEN], &[b"GET", key], &[b"DEL", key]];
+        let commands: [&[&[u8]]; 3] = [
+            &[b"EVAL", kinds::plain::SCRIPT.text.as_bytes(), b"1", key, b"release", TOKEN],
+            &[b"GET", key],
+            &[b"DEL", key],
+        ];
         let is_allowed = self.allows_all(&commands, &keys)?;
         if is_allowed {
             // A hash that the server does not know is an error of another kind than one that is denied.
-            self.allows(&[b"EVALSHA", script::PLAIN_SHA1.as_bytes(), b"1", key, b"release", TOKEN], &keys)?;
+            self.allows(&[b"EVALSHA", kinds::plain::SCRIPT.sha1.as_bytes(), b"1", key, b"release", TOKEN], &keys)?;
         }
         Ok(is_allowed)
     }
@@ -226,7 +232,7 @@ impl Tester<'_> {
     fn fencing(&mut self, key: &str) -> Result<(), Trouble> {
         self.purpose = Purpose::Fencing;
         let marked = self.names.marked();
-        let (script, name) = (script::FENCED.as_bytes(), key.as_bytes());
+        let (script, name) = (kinds::fenced::SCRIPT.text.as_bytes(), key.as_bytes());
         self.allows(&[b"TIME"], &marked)?;
         let allowed = self.allows(&[b"EVAL", script, b"1", name, b"acquire", TOKEN, TTL, TTL, b"1"], &marked)?;
         if allowed {
@@ -250,7 +256,7 @@ impl Tester<'_> {
         self.purpose = Purpose::Remembering;
         let name = key_space::node(&self.names.prefix);
         let key = name.as_bytes();
-        let store: [&[u8]; 9] = [b"EVAL", script::NODE.as_bytes(), b"1", key, TOKEN, b"0", b"", b"", b""];
+        let store: [&[u8]; 9] = [b"EVAL", node_note::STORE.as_bytes(), b"1", key, TOKEN, b"0", b"", b"", b""];
         self.allows_all(&[&[b"GET", key], &[b"SET", key, TOKEN, b"?"], &[b"TIME"], &store], &name).map(drop)
     }
 }

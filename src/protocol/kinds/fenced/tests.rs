@@ -2,10 +2,12 @@
 
 use super::*;
 use crate::algorithm::fence::LEAD_LIMIT;
+use crate::algorithm::kind::Kind;
 use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::vote::Vote;
+use crate::protocol::asked::Asked;
 use crate::protocol::form::Form;
-use crate::protocol::operation::{FenceRequest, Kind, Operation, Verb};
+use crate::protocol::operation::{Operation, Verb};
 use crate::protocol::reply;
 use crate::protocol::resp::Reply;
 use std::time::Duration;
@@ -15,8 +17,8 @@ const ACQUIRE: Verb = Verb::Acquire { ttl_millis: 30_000 };
 const EXTEND: Verb = Verb::Extend { ttl_millis: 30_000 };
 
 fn meaning(form: Form, verb: Verb, least: FencingToken, bytes: Reply<'_>) -> Result<Answer, ProtocolError> {
-    let kind = Kind::Fenced(FenceRequest { least, retention_millis: 86_400_000 });
-    reply::meaning(form, Operation { verb, kind }.asked(), bytes)
+    let operation = Operation { verb, kind: Kind::Fenced(least), retention_millis: 86_400_000 };
+    reply::meaning(form, Asked::of(&operation), bytes)
 }
 
 #[test]

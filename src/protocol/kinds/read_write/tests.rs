@@ -1,25 +1,29 @@
-//! What the replies of the script of read-write locks mean.
+//! What the replies of the script of read-write locks mean, and what is stored.
 
+use super::{Hold, ReadWriteValue};
 use crate::algorithm::fault::Cause;
 use crate::algorithm::fence::{FencingToken, LEAD_LIMIT};
-use crate::algorithm::lock_kind::Access;
+use crate::algorithm::kind::Kind;
 use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::vote::Vote;
+use crate::protocol::asked::Asked;
 use crate::protocol::form::{Answer, Form};
-use crate::protocol::operation::{FenceRequest, Kind, Operation, Verb};
-use crate::protocol::reply::meaning;
+use crate::protocol::operation::{Operation, Verb};
+use crate::protocol::reply;
 use crate::protocol::resp::Reply;
 use std::time::Duration;
 
-use super::{Hold, ReadWriteValue};
-
 const UNEXPECTED: Result<Answer, ProtocolError> = Err(ProtocolError::UnexpectedReply);
-const FENCE: FenceRequest = FenceRequest { least: FencingToken::MAX, retention_millis: 86_400_000 };
+const FENCE: FencingToken = FencingToken::MAX;
 const ACQUIRE: Verb = Verb::Acquire { ttl_millis: 30_000 };
 const EXTEND: Verb = Verb::Extend { ttl_millis: 30_000 };
 
-const fn write(verb: Verb, fence: Option<FenceRequest>) -> Operation {
-    Operation { verb, kind: Kind::ReadWrite(Access::Write, fence) }
+const fn write(verb: Verb, fence: Option<FencingToken>) -> Operation {
+    Operation { verb, kind: Kind::Write(fence), retention_millis: 86_400_000 }
+}
+
+fn meaning(form: Form, operation: &Operation, reply: Reply<'_>) -> Result<Answer, ProtocolError> {
+    reply::meaning(form, Asked::of(operation), reply)
 }
 
 #[test]
@@ -56,7 +60,7 @@ fn a_reply_means_what_its_operation_makes_of_it() {
     ];
     for (bytes, meanings) in table {
         for (operation, expected) in operations.into_iter().zip(meanings) {
-            assert_eq!(&meaning(Form::Text, operation.asked(), bytes), expected, "{bytes:?} to {operation:?}");
+            assert_eq!(&meaning(Form::Text, &operation, bytes), expected, "{bytes:?} to {operation:?}");
         }
     }
 }
@@ -64,8 +68,8 @@ fn a_reply_means_what_its_operation_makes_of_it() {
 #[test]
 fn a_number_that_is_far_ahead_of_what_was_asked_for_is_no_vote() {
     let after = |least: u64| {
-        let fence = FenceRequest { least: FencingToken::saturating(least), ..FENCE };
-        meaning(Form::Text, write(ACQUIRE, Some(fence)).asked(), Reply::Bulk(Some(b"1700000000000000")))
+        let fence = FencingToken::saturating(least);
+        meaning(Form::Text, &write(ACQUIRE, Some(fence)), Reply::Bulk(Some(b"1700000000000000")))
     };
     let number = Ok(Answer::Fence(FencingToken::saturating(1_700_000_000_000_000)));
     let ahead = Ok(Answer::fault(Cause::FenceAhead));
@@ -77,8 +81,7 @@ fn a_number_that_is_far_ahead_of_what_was_asked_for_is_no_vote() {
 fn a_hash_that_is_not_known_is_worth_the_text() {
     for verb in [ACQUIRE, EXTEND, Verb::Raise, Verb::Release(None)] {
         for fence in [None, Some(FENCE)] {
-            let by_hash =
-                meaning(Form::Hash, write(verb, fence).asked(), Reply::Error(b"NOSCRIPT No matching script."));
+            let by_hash = meaning(Form::Hash, &write(verb, fence), Reply::Error(b"NOSCRIPT No matching script."));
             assert_eq!(by_hash, Ok(Answer::WrongForm), "{verb:?}");
         }
     }
