@@ -163,6 +163,7 @@ pub use algorithm::incarnation::summary::NodeNote;
 pub use algorithm::node::NodeId;
 pub use algorithm::protocol_error::ProtocolError;
 pub use algorithm::quarantine::RestartPolicy;
+pub use algorithm::server_error::ServerError;
 pub use algorithm::tls_error::{CertificateError, TlsError};
 pub use api::builder::Builder;
 #[cfg(feature = "cli")]

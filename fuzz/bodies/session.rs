@@ -21,6 +21,7 @@
 
 use super::{Input, Tree};
 use quorumlock::NodeId;
+use quorumlock::ServerError;
 use quorumlock::algorithm::fault::{Cause, Fault, Phase};
 use quorumlock::algorithm::holder::HolderTag;
 use quorumlock::algorithm::kind::Kind;
@@ -29,7 +30,7 @@ use quorumlock::algorithm::protocol_error::ProtocolError;
 use quorumlock::algorithm::queue::{Entry, EntryKind, Member, QueueReply, Slots, Storage, TakeRequest, TicketRequest};
 use quorumlock::algorithm::time::Timestamp;
 use quorumlock::algorithm::vote::Vote;
-use quorumlock::protocol::error_reply;
+use quorumlock::protocol::error_reply::ErrorReply;
 use quorumlock::protocol::handshake::Handshake;
 use quorumlock::protocol::kinds;
 use quorumlock::protocol::lock_key::LockKey;
@@ -598,14 +599,17 @@ fn refused(request: Request, text: &[u8]) -> Said {
         Request::Extend(_) | Request::Release(..) if first_word(text) == b"WRONGTYPE" => Said::Refused,
         _ if is_barred(text) && may_be_another || by_hash && first_word(text) == b"NOSCRIPT" => Said::Withheld,
         Request::Release(..) if is_barred(text) => Said::NotRun(Cause::NoScripts),
-        Request::Release(..) if is_not_run(text) => Said::NotRun(error_reply::cause(text)),
+        Request::Release(..) if is_not_run(text) => Said::NotRun(ErrorReply::read(text).cause),
         _ => Said::Fault,
     }
 }
 
 /// Whether a server that says this to a release has not run it, and may run it later.
 fn is_not_run(text: &[u8]) -> bool {
-    !matches!(error_reply::cause(text), Cause::FenceAhead | Cause::Server("WRONGTYPE") | Cause::UnexpectedValue)
+    !matches!(
+        ErrorReply::read(text).cause,
+        Cause::FenceAhead | Cause::Server(ServerError::WrongType) | Cause::UnexpectedValue
+    )
 }
 
 /// The server does not know scripts, or the user may not run them.

@@ -146,6 +146,7 @@ pub mod quarantine;
 pub mod queue;
 pub mod renewal;
 pub mod run_id;
+pub mod server_error;
 pub mod time;
 pub mod tls_error;
 pub mod vote;

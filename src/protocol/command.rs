@@ -3,9 +3,8 @@
 //! A reply of a type that the command never answers with is a [`ProtocolError`]: the connection is out of step, and the
 //! next reply on it might be taken for the answer to another request.
 
-use super::error_reply;
+use super::error_reply::ErrorReply;
 use super::resp::{self, Reply};
-use crate::algorithm::fault::Cause;
 use crate::algorithm::protocol_error::ProtocolError;
 use std::time::Duration;
 
@@ -42,17 +41,14 @@ pub fn select(out: &mut Vec<u8>, database: u32) {
     resp::encode(out, &[b"SELECT", resp::decimal(u64::from(database), &mut digits)]);
 }
 
-/// Checks the reply to [`auth`] or [`select`]: `+OK`, or an error reply, which becomes `refused`.
+/// Checks the reply to [`auth`] or [`select`]: `+OK`, or an error reply.
 ///
 /// # Errors
 /// A reply that neither command gives.
-pub fn handshake_reply(reply: Reply<'_>, refused: Cause) -> Result<Option<Cause>, ProtocolError> {
+pub fn handshake_reply(reply: Reply<'_>) -> Result<Option<ErrorReply>, ProtocolError> {
     match reply {
         Reply::Simple(b"OK") => Ok(None),
-        Reply::Error(text) => Ok(Some(match error_reply::cause(text) {
-            Cause::Server("ERR" | "unrecognised") => refused,
-            cause => cause,
-        })),
+        Reply::Error(text) => Ok(Some(ErrorReply::read(text))),
         _ => Err(ProtocolError::UnexpectedReply),
     }
 }
@@ -87,6 +83,7 @@ pub fn info(out: &mut Vec<u8>, section: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::algorithm::fault::Cause;
 
     fn sent(encode: impl FnOnce(&mut Vec<u8>)) -> String {
         let mut out = Vec::new();
@@ -120,20 +117,15 @@ mod tests {
 
     #[test]
     fn handshakes_are_accepted_or_refused() {
-        assert_eq!(handshake_reply(Reply::Simple(b"OK"), Cause::Auth), Ok(None));
-        assert_eq!(handshake_reply(Reply::Error(b"ERR invalid password"), Cause::Auth), Ok(Some(Cause::Auth)));
-        assert_eq!(
-            handshake_reply(Reply::Error(b"ERR DB index is out of range"), Cause::Database),
-            Ok(Some(Cause::Database))
-        );
-        assert_eq!(
-            handshake_reply(Reply::Error(b"NOAUTH Authentication required."), Cause::Database),
-            Ok(Some(Cause::Auth))
-        );
-        assert_eq!(
-            handshake_reply(Reply::Error(b"ERR max number of clients reached"), Cause::Auth),
-            Ok(Some(Cause::TooManyClients))
-        );
-        assert_eq!(handshake_reply(Reply::Integer(1), Cause::Auth), Err(ProtocolError::UnexpectedReply));
+        let cause = |text: &[u8], usual| {
+            let error = handshake_reply(Reply::Error(text));
+            error.unwrap().unwrap().cause_or(usual)
+        };
+        assert_eq!(handshake_reply(Reply::Simple(b"OK")), Ok(None));
+        assert_eq!(cause(b"ERR invalid password", Cause::Auth), Cause::Auth);
+        assert_eq!(cause(b"ERR DB index is out of range", Cause::Database), Cause::Database);
+        assert_eq!(cause(b"NOAUTH Authentication required.", Cause::Database), Cause::Auth);
+        assert_eq!(cause(b"ERR max number of clients reached", Cause::Auth), Cause::TooManyClients);
+        assert_eq!(handshake_reply(Reply::Integer(1)), Err(ProtocolError::UnexpectedReply));
     }
 }

@@ -9,7 +9,7 @@
 //! of a token leaves this file but its hash.
 
 use super::command;
-use super::error_reply;
+use super::error_reply::ErrorReply;
 use super::key_space;
 use super::kinds::fenced::FencedValue;
 use super::kinds::plain::Signature;
@@ -19,6 +19,7 @@ use crate::algorithm::holder::HolderTag;
 use crate::algorithm::inspection::Occupant;
 use crate::algorithm::label::HolderLabel;
 use crate::algorithm::protocol_error::ProtocolError;
+use crate::algorithm::server_error::ServerError;
 use crate::algorithm::vote::Vote;
 use std::time::Duration;
 
@@ -61,8 +62,10 @@ impl Inquiry {
             Reply::Bulk(None) => Stored::Nothing,
             Reply::Bulk(Some(value)) if is_fenced => fenced(value),
             Reply::Bulk(Some(value)) => plain(value),
-            Reply::Error(text) if error_reply::cause(text) == Cause::Server("WRONGTYPE") => UNEXPECTED,
-            Reply::Error(text) => Stored::Fault(error_reply::fault(text, "GET")),
+            Reply::Error(text) => match ErrorReply::read(text) {
+                ErrorReply { cause: Cause::Server(ServerError::WrongType), .. } => UNEXPECTED,
+                error => Stored::Fault(error.fault("GET")),
+            },
             _ => return Err(ProtocolError::UnexpectedReply),
         };
         Ok(())
@@ -88,7 +91,7 @@ impl Inquiry {
     pub(super) fn finish(&mut self, reply: Reply<'_>, is_fenced: bool) -> Result<Inspected, ProtocolError> {
         let Inquiry { stored, waiting } = std::mem::take(self);
         let end = match (reply, &stored) {
-            (Reply::Error(text), _) => Err(error_reply::fault(text, if is_fenced { "TIME" } else { "PTTL" })),
+            (Reply::Error(text), _) => Err(ErrorReply::read(text).fault(if is_fenced { "TIME" } else { "PTTL" })),
             (reply, stored) if is_fenced => {
                 let now = command::time_reply(reply)? / 1000;
                 // It is held through the last millisecond of its time.
@@ -221,7 +224,7 @@ mod tests {
     fn what_is_denied_is_named_and_what_is_no_reply_is_refused() {
         let denied = |command| {
             let text = b"NOPERM this user has no permissions to run the command";
-            Ok((Vote::Fault(error_reply::fault(text, command)), None))
+            Ok((Vote::Fault(ErrorReply::read(text).fault(command)), None))
         };
         let (no, value, time) = ("-NOPERM this user has no\r\n", "$1\r\nv\r\n", "*2\r\n$1\r\n1\r\n$1\r\n1\r\n");
         assert_eq!(answer(no, no, false), denied("GET"));

@@ -27,8 +27,10 @@
 //!
 //! - A file of its own beside [`command`]: a function that writes it, one that parses its reply, a table of replies as
 //!   a test. For a verb of the scripts: `queue::ask` and `reply::meaning`.
-//! - For an operation on a key: [`Verb`](operation::Verb), and `Asked` with `commands` and `script`, all that the
-//!   meaning of a reply depends on; [`form`]; in `sent_operation.rs`, `Command::write_one`,
+//! - For a kind of lock: a variant of [`Kind`](crate::algorithm::kind::Kind), a file of [`kinds`] with its `Wire`, and
+//!   its script among those of the embedded node (`src/embedded/scripts.rs`).
+//! - For an operation on a key: [`Verb`](operation::Verb), and `Asked` with all that the meaning of a reply depends on;
+//!   in each file of [`kinds`], `write_tail` and `meaning`; [`form`]; in `sent_operation.rs`, `Command::write_one`,
 //!   `Abandoned::of`; in `session/forms.rs`, `Forms::first`.
 //! - For a question: one variant of the session's `Request` and of [`SessionEvent`](session::SessionEvent), and a
 //!   branch of `Session::next_event` and `Session::abandon`.
@@ -40,7 +42,8 @@
 //!   [`Detail::Command`](crate::algorithm::detail::Detail::Command) in `src/docs/messages_tests.rs`.
 //!
 //! Nothing in `api` changes with it. `algorithm` changes only for an error reply with a meaning of its own:
-//! `Cause::is_permanent` and `Cause::is_not_run` name first words of error replies.
+//! [`ServerError`](crate::algorithm::server_error::ServerError) has it, and `Cause::is_permanent` and
+//! `Cause::is_not_run` name it.
 //!
 //! This module is public for tests, simulators and fuzzers, and is not part of the stable interface.
 

@@ -9,9 +9,10 @@
 //!            version
 //! ```
 
+use super::command;
+use super::error_reply::ErrorReply;
 use super::resp::{self, Reply};
 use super::script::script;
-use super::{command, error_reply};
 use crate::algorithm::fault::Cause;
 use crate::algorithm::incarnation::{Found, Incarnation, LONGEST_MAX_TTL, Look, NewNote, Note, Origin, Seen};
 use crate::algorithm::protocol_error::ProtocolError;
@@ -74,8 +75,9 @@ impl NodeLook {
                 self.found = Some(parse(value).map_or(Found::Damage, Found::Note));
             }
             Reply::Error(text) => {
-                self.refusal = Some(error_reply::cause(text));
-                self.is_told = !error_reply::is_withheld(text);
+                let error = ErrorReply::read(text);
+                self.refusal = Some(error.cause);
+                self.is_told = !error.is_withheld();
             }
             _ => return Err(ProtocolError::UnexpectedReply),
         }
@@ -89,8 +91,9 @@ impl NodeLook {
     pub(super) fn learn_time(&mut self, reply: Reply<'_>) -> Result<(), ProtocolError> {
         self.time = match reply {
             Reply::Error(text) => {
-                self.refusal = Some(error_reply::cause(text));
-                self.is_told &= !error_reply::is_withheld(text);
+                let error = ErrorReply::read(text);
+                self.refusal = Some(error.cause);
+                self.is_told &= !error.is_withheld();
                 None
             }
             reply => Some(command::time_reply(reply)?),

@@ -57,6 +57,7 @@ mod tests {
     use crate::algorithm::fault::{Cause, Fault, Phase};
     use crate::algorithm::fence::FencingToken;
     use crate::algorithm::kind::Kind;
+    use crate::algorithm::server_error::ServerError;
     use crate::algorithm::vote::Vote;
 
     const TEXTS: &str = include_str!("error_texts.txt");
@@ -110,17 +111,17 @@ mod tests {
     fn expected(condition: &str, request: &str) -> Vec<Meaning> {
         use Meaning::{Fault, Refused, WrongForm};
         let meaning = match (condition, request) {
-            ("busy", _) => Fault(Cause::Server("BUSY")),
+            ("busy", _) => Fault(Cause::Server(ServerError::Busy)),
             ("denied" | "key", _) => Fault(Cause::NoPermission),
             ("loading", _) => Fault(Cause::Loading),
-            ("masterdown", _) => Fault(Cause::Server("MASTERDOWN")),
-            ("misconf", _) => Fault(Cause::Server("MISCONF")),
+            ("masterdown", _) => Fault(Cause::Server(ServerError::MasterDown)),
+            ("misconf", _) => Fault(Cause::Server(ServerError::Misconf)),
             ("noeval" | "norun", "eval") => Fault(Cause::NoScripts),
             ("noeval" | "noscript", "evalsha") => WrongForm,
-            ("noreplicas", _) => Fault(Cause::Server("NOREPLICAS")),
+            ("noreplicas", _) => Fault(Cause::Server(ServerError::NoReplicas)),
             ("oom", _) => Fault(Cause::OutOfMemory),
             ("readonly", _) => Fault(Cause::ReadOnly),
-            ("renamed", _) => Fault(Cause::Server("ERR")),
+            ("renamed", _) => Fault(Cause::Server(ServerError::Err)),
             ("wrongtype", _) => Refused,
             other => panic!("{other:?}"),
         };

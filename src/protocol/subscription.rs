@@ -11,7 +11,7 @@
 //! How to drive it: as a [`Session`](super::session::Session). When the connection is lost, make another one: this one
 //! is thrown away with it.
 
-use super::error_reply;
+use super::error_reply::ErrorReply;
 use super::handshake::Handshake;
 use super::incoming::Incoming;
 use super::kinds::permit;
@@ -21,6 +21,7 @@ use crate::algorithm::detail::Detail;
 use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::queue::{CLIENT_DIGITS, Entry, EntryKind, Message};
+use crate::algorithm::server_error::ServerError;
 use crate::algorithm::time::Timestamp;
 use std::fmt;
 
@@ -112,7 +113,7 @@ impl Subscription {
                     None
                 }
                 (Stage::Auth, Received::Error(cause)) => {
-                    let cause = if cause == Cause::Server("ERR") { Cause::Auth } else { cause };
+                    let cause = if cause == Cause::Server(ServerError::Err) { Cause::Auth } else { cause };
                     Some(SubscriptionEvent::Refused(Fault::new(Phase::Handshake, cause)))
                 }
                 (Stage::Subscribe, Received::Subscribed) => {
@@ -146,7 +147,7 @@ impl<'b> Received<'b> {
     fn by(reply: Reply<'b>, channel: &[u8]) -> Result<Received<'b>, ProtocolError> {
         match reply {
             Reply::Array(Some(elements)) => Received::by_array(elements, channel),
-            Reply::Error(text) => Ok(Received::Error(error_reply::cause(text))),
+            Reply::Error(text) => Ok(Received::Error(ErrorReply::read(text).cause)),
             Reply::Simple(b"OK") => Ok(Received::Ok),
             _ => Err(ProtocolError::UnexpectedReply),
         }

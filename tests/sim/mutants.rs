@@ -153,7 +153,7 @@ const MUTANTS: &[Mutant] = &[
         name: "an error reply counts as a refusal",
         file: "protocol/kinds/plain.rs",
         edits: &[(
-            "Reply::Error(text) => Ok(Vote::Fault(error_reply::fault(text, \"SET\"))),\n        _ => Err(ProtocolError::UnexpectedReply),\n    }\n}\n\n/// Lets the key",
+            "Reply::Error(text) => Ok(Vote::Fault(ErrorReply::read(text).fault(\"SET\"))),\n        _ => Err(ProtocolError::UnexpectedReply),\n    }\n}\n\n/// Lets the key",
             "Reply::Error(_) => Ok(Vote::Refused),\n        _ => Err(ProtocolError::UnexpectedReply),\n    }\n}\n\n/// Lets the key",
         )],
     },

@@ -24,7 +24,7 @@ use crate::algorithm::label::HolderLabel;
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::vote::Vote;
-use crate::protocol::error_reply;
+use crate::protocol::error_reply::ErrorReply;
 use crate::protocol::form::Answer;
 use crate::protocol::resp::{self, Reply};
 use crate::protocol::script::{Script, script};
@@ -76,7 +76,7 @@ pub fn acquire_vote(reply: Reply<'_>) -> Result<Vote, ProtocolError> {
     match reply {
         Reply::Simple(b"OK") => Ok(Vote::Granted),
         Reply::Bulk(None) => Ok(Vote::Refused),
-        Reply::Error(text) => Ok(Vote::Fault(error_reply::fault(text, "SET"))),
+        Reply::Error(text) => Ok(Vote::Fault(ErrorReply::read(text).fault("SET"))),
         _ => Err(ProtocolError::UnexpectedReply),
     }
 }

@@ -12,6 +12,7 @@ use crate::algorithm::kind::Kind;
 use crate::algorithm::label::HolderLabel;
 use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::queue::{Entry, EntryKind};
+use crate::algorithm::server_error::ServerError;
 use crate::algorithm::vote::Vote;
 
 const UNEXPECTED: Result<Answer, ProtocolError> = Err(ProtocolError::UnexpectedReply);
@@ -369,7 +370,7 @@ fn a_take_by_set_is_granted_or_refused() {
     assert_eq!(by_set(Reply::Integer(1)), UNEXPECTED);
     assert_eq!(by_set(Reply::Bulk(Some(b"y 5 0 0 - - "))), UNEXPECTED);
     for (text, cause) in [
-        ("ERR unknown command 'SET'", Cause::Server("ERR")),
+        ("ERR unknown command 'SET'", Cause::Server(ServerError::Err)),
         ("NOPERM this user has no permissions to run the 'set' command", Cause::NoPermission),
         ("NOPERM this user has no permissions to run the 'eval' command", Cause::NoPermission),
     ] {

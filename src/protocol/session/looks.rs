@@ -99,6 +99,7 @@ mod tests {
     use crate::algorithm::kind::Kind;
     use crate::algorithm::lease::OwnerToken;
     use crate::algorithm::queue::TakeRequest;
+    use crate::algorithm::server_error::ServerError;
     use crate::protocol::handshake::Handshake;
     use crate::protocol::operation::{Operation, Verb};
     use crate::protocol::session::{Abandoned, Command, Log, Session, SessionEvent, Ticket};
@@ -236,7 +237,7 @@ mod tests {
 
         // What the look finds, and a look that finds nothing, cost the vote. So does the end of the connection.
         queue(&mut session, set, at(5000));
-        let busy = Fault::new(Phase::Reply, Cause::Server("BUSY"));
+        let busy = Fault::new(Phase::Reply, Cause::Server(ServerError::Busy));
         let reported = events(&mut session, "+OK\r\n-BUSY a script runs\r\n");
         assert_eq!(reported, [SessionEvent::Answered(TICKET, Answer::Vote(Vote::Fault(busy)))]);
         queue(&mut session, set, at(5000));

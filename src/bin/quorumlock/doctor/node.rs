@@ -8,6 +8,7 @@ use crate::json::{self, Object};
 use crate::times::Times;
 use crate::{deployment, protection, report};
 use quorumlock::event::Mismatch;
+use quorumlock::protocol::error_reply::{ErrorReply, Subject};
 use quorumlock::{Cause, Endpoint, Human, Latency, NodeState, NodeStatus, NodeTarget, RestartPolicy};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -125,10 +126,10 @@ impl Examination {
     /// What `INFO` shows; nothing where the server withholds it.
     fn info(&mut self, connection: &mut Connection, endpoint: &Endpoint) -> Result<BTreeMap<String, String>, Trouble> {
         let (why, remedy) = match connection.ask(&[b"INFO"])? {
-            Value::Error(refusal) if refusal.denied.is_some() => {
+            Value::Error(ErrorReply { subject: Subject::Denied(_), .. }) => {
                 ("the user may not run INFO", format!("ACL SETUSER {} +info", user(endpoint)))
             }
-            Value::Error(refusal) if refusal.is_unknown_command => {
+            Value::Error(ErrorReply { subject: Subject::UnknownCommand, .. }) => {
                 ("the server does not know INFO", "name the command as it was".to_owned())
             }
             Value::Error(refusal) => return Err(Trouble::refused("INFO", refusal.cause)),

@@ -2,7 +2,8 @@
 //!
 //! Each command is tried by itself, so that the answer is a rule to add and not a guess.
 
-use crate::connection::{Connection, Denied, Trouble, Value};
+use crate::connection::{Connection, Trouble, Value};
+use quorumlock::protocol::error_reply::{Denied, Subject};
 use quorumlock::protocol::key_space::{self, KeyKind};
 use quorumlock::protocol::{kinds, node_note};
 use std::collections::{BTreeMap, BTreeSet};
@@ -142,8 +143,8 @@ impl Tester<'_> {
         let Value::Error(refusal) = reply else {
             return Ok(true);
         };
-        let Some(denied) = refusal.denied else {
-            return Ok(!refusal.is_unknown_command);
+        let Subject::Denied(denied) = refusal.subject else {
+            return Ok(refusal.subject != Subject::UnknownCommand);
         };
         let command = String::from_utf8_lossy(words.first().copied().unwrap_or_default()).to_lowercase();
         let is_of_a_lock = self.purpose != Purpose::Remembering;
@@ -153,7 +154,7 @@ impl Tester<'_> {
         }
         let rule = match denied {
             Denied::Channel => "&quorumlock:*".to_owned(),
-            Denied::Command => format!("+{command}"),
+            Denied::Command | Denied::Scripts => format!("+{command}"),
             Denied::Key if is_of_a_lock => format!("~{keys}*"),
             Denied::Key => format!("~{keys}"),
         };

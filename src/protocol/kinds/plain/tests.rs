@@ -3,6 +3,7 @@
 use super::*;
 use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::kind::Kind;
+use crate::algorithm::server_error::ServerError;
 use crate::protocol::asked::Asked;
 use crate::protocol::form::Form;
 use crate::protocol::operation::{Operation, Verb};
@@ -83,7 +84,7 @@ fn a_reply_means_what_the_script_makes_of_it() {
         (Reply::Error(b"ERR unknown command 'EVAL', with args beginning with: 'l' "), fault(Cause::NoScripts)),
         (Reply::Error(b"ERR unknown command `EVAL`, with args beginning with: "), fault(Cause::NoScripts)),
         (Reply::Error(b"ERR Could not find scripting engine 'lua'"), fault(Cause::NoScripts)),
-        (Reply::Error(b"ERR syntax error"), fault(Cause::Server("ERR"))),
+        (Reply::Error(b"ERR syntax error"), fault(Cause::Server(ServerError::Err))),
         (Reply::Error(b"NOPERM this user has no permissions to run the 'eval' command"), fault(Cause::NoScripts)),
         (
             Reply::Error(b"ERR The user executing the script can't run this command or subcommand script: 1f"),
@@ -91,7 +92,7 @@ fn a_reply_means_what_the_script_makes_of_it() {
         ),
         (Reply::Error(b"OOM command not allowed"), fault(Cause::OutOfMemory)),
         (Reply::Error(b"READONLY no"), fault(Cause::ReadOnly)),
-        (Reply::Error(b"BUSY no"), fault(Cause::Server("BUSY"))),
+        (Reply::Error(b"BUSY no"), fault(Cause::Server(ServerError::Busy))),
     ];
     let operation = Operation { verb: Verb::Extend { ttl_millis: 1 }, kind: Kind::Plain, retention_millis: 1 };
     for (bytes, meaning) in table {
