@@ -158,6 +158,7 @@ pub use algorithm::fault::{Cause, Phase};
 pub use algorithm::fence::FencingToken;
 pub use algorithm::incarnation::summary::NodeNote;
 pub use algorithm::quarantine::RestartPolicy;
+pub use algorithm::server_error::ServerError;
 pub use algorithm::tls_error::TlsError;
 pub use api::aliases::{
     FencedGuard, FencedMutex, FencedRwWriteGuard, FencedRwWriteMutex, MutexSet, Permit, ReentrantGuard, ReentrantMutex,

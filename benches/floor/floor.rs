@@ -10,7 +10,7 @@
 use crate::comparison::{Pair, timed};
 use crate::release;
 use quorumlock::algorithm::lease::OwnerToken;
-use quorumlock::protocol::command;
+use quorumlock::protocol::kinds::plain;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -201,7 +201,7 @@ impl Answers {
 /// The bytes that take a lock and release it.
 pub(crate) fn requests(resource: &str, owner: u8) -> (Vec<u8>, Vec<u8>) {
     let (mut take, mut release) = (Vec::new(), Vec::new());
-    command::acquire(&mut take, resource.as_bytes(), &token(owner), 600_000);
+    plain::acquire(&mut take, resource.as_bytes(), &token(owner), 600_000);
     release::write(&mut release, resource, &token(owner).value(), None);
     (take, release)
 }

@@ -20,19 +20,21 @@
 //! 8. The receive buffer stays within twice of what it had to hold, and returns to its size when it is empty.
 
 use super::{Input, Tree};
+use quorumlock::ServerError;
 use quorumlock::algorithm::fault::{Cause, Fault, Phase};
 use quorumlock::algorithm::holder::HolderTag;
+use quorumlock::algorithm::kind::Kind;
 use quorumlock::algorithm::lease::OwnerToken;
 use quorumlock::algorithm::protocol_error::ProtocolError;
 use quorumlock::algorithm::queue::{Entry, EntryKind, Member, QueueReply, Slots, Storage, TakeRequest, TicketRequest};
 use quorumlock::algorithm::time::Timestamp;
 use quorumlock::algorithm::vote::Vote;
-use quorumlock::protocol::error_reply;
+use quorumlock::protocol::error_reply::ErrorReply;
 use quorumlock::protocol::handshake::Handshake;
+use quorumlock::protocol::kinds;
 use quorumlock::protocol::lock_key::LockKey;
-use quorumlock::protocol::operation::{Kind, Operation, Verb};
+use quorumlock::protocol::operation::{Operation, Verb};
 use quorumlock::protocol::resp::{Decoder, Reply};
-use quorumlock::protocol::script;
 use quorumlock::protocol::server_info::ServerInfo;
 use quorumlock::protocol::session::{
     Abandoned, Answer, Command, HandshakeState, Log, Session, SessionEvent, Ticket, Wakes,
@@ -222,7 +224,7 @@ impl Run {
                         request => request,
                     };
                     let (_, now) = self.ask(keys, |_| request);
-                    let operation = &Operation { verb, kind: Kind::Plain };
+                    let operation = &Operation { verb, kind: Kind::Plain, retention_millis: 1 };
                     let (key, token) = (key(keys), token(ticket));
                     let command = Command { ticket, operation, key: key.as_bytes(), token: &token };
                     self.session.ask_again(&command, now);
@@ -286,7 +288,7 @@ impl Run {
     /// Queues an operation. Returns whether it is a script that is called by its hash.
     fn queue(&mut self, ticket: Ticket, verb: Verb, keys: usize, now: Timestamp) -> bool {
         let before = self.session.pipeline.unsent(&Log::default()).len();
-        let operation = &Operation { verb, kind: Kind::Plain };
+        let operation = &Operation { verb, kind: Kind::Plain, retention_millis: 1 };
         let (key, token) = (key(keys), token(ticket));
         let command = Command { ticket, operation, key: key.as_bytes(), token: &token };
         self.session.queue(&command, now);
@@ -596,14 +598,17 @@ fn refused(request: Request, text: &[u8]) -> Said {
         Request::Extend(_) | Request::Release(..) if first_word(text) == b"WRONGTYPE" => Said::Refused,
         _ if is_barred(text) && may_be_another || by_hash && first_word(text) == b"NOSCRIPT" => Said::Withheld,
         Request::Release(..) if is_barred(text) => Said::NotRun(Cause::NoScripts),
-        Request::Release(..) if is_not_run(text) => Said::NotRun(error_reply::cause(text)),
+        Request::Release(..) if is_not_run(text) => Said::NotRun(ErrorReply::read(text).cause),
         _ => Said::Fault,
     }
 }
 
 /// Whether a server that says this to a release has not run it, and may run it later.
 fn is_not_run(text: &[u8]) -> bool {
-    !matches!(error_reply::cause(text), Cause::FenceAhead | Cause::Server("WRONGTYPE") | Cause::UnexpectedValue)
+    !matches!(
+        ErrorReply::read(text).cause,
+        Cause::FenceAhead | Cause::Server(ServerError::WrongType) | Cause::UnexpectedValue
+    )
 }
 
 /// The server does not know scripts, or the user may not run them.
@@ -671,7 +676,11 @@ fn is_withheld(text: &[u8]) -> bool {
 
 /// The command and the script in it, by its hash or its text.
 fn called(by_hash: bool) -> [&'static [u8]; 2] {
-    if by_hash { [b"EVALSHA", script::PLAIN_SHA1.as_bytes()] } else { [b"EVAL", script::PLAIN.as_bytes()] }
+    if by_hash {
+        [b"EVALSHA", kinds::plain::SCRIPT.sha1.as_bytes()]
+    } else {
+        [b"EVAL", kinds::plain::SCRIPT.text.as_bytes()]
+    }
 }
 
 /// All that was sent, sent or not yet: one command for each request.
@@ -693,7 +702,7 @@ fn check_commands(mut bytes: &[u8], asked: &[Asked]) {
             (Request::Auth, [b"AUTH", b"hunter2"] | [b"AUTH", b"alice", b"hunter2"]) => true,
             (Request::Extend(ticket), words) => {
                 let (token, ttl) = (token(ticket).digits(), ticket.generation.to_string());
-                *words == [b"EVAL", script::EXTEND.as_bytes(), b"1", key, &token, ttl.as_bytes()]
+                *words == [b"EVAL", kinds::plain::EXTEND.as_bytes(), b"1", key, &token, ttl.as_bytes()]
             }
             (Request::Take(ticket, Way::Set), [b"SET", name, owner, b"NX", b"PX", ttl]) => {
                 (*name, *owner) == (key, &token(ticket).digits()[..])

@@ -6,6 +6,7 @@
 
 use super::detail::Detail;
 use super::protocol_error::ProtocolError;
+use super::server_error::ServerError;
 use super::tls_error::TlsError;
 use std::fmt;
 
@@ -127,8 +128,8 @@ pub enum Cause {
     ReadOnly,
     /// Nothing listens at the address.
     Refused,
-    /// Another error reply, by its first word if that is a known one.
-    Server(&'static str),
+    /// Another error reply.
+    Server(ServerError),
     /// The operating system failed a call on the connection, by its error number.
     System(i32),
     /// No answer in time. Never a "no": the command may still run later.
@@ -166,7 +167,7 @@ impl Cause {
             | Cause::NotMaster
             | Cause::NotTls
             | Cause::ReadOnly
-            | Cause::Server("MASTERDOWN") => true,
+            | Cause::Server(ServerError::MasterDown) => true,
             Cause::Tls(error) => error.is_permanent(),
             _ => false,
         }
@@ -175,7 +176,7 @@ impl Cause {
     /// Whether an error reply of this cause to a release means that the node did not run it. That holds for every error
     /// but those that report another value under the key: such a release has nothing to delete.
     pub(crate) fn is_not_run(self) -> bool {
-        !matches!(self, Cause::FenceAhead | Cause::Server("WRONGTYPE") | Cause::UnexpectedValue)
+        !matches!(self, Cause::FenceAhead | Cause::Server(ServerError::WrongType) | Cause::UnexpectedValue)
     }
 }
 
@@ -201,12 +202,14 @@ impl fmt::Display for Cause {
             Cause::Quarantined => "may have forgotten locks, does not vote yet",
             Cause::ReadOnly => "read-only",
             Cause::Refused => "connection refused",
-            Cause::Server("BUSY") => "busy with a script (BUSY)",
-            Cause::Server("DENIED") => "protected mode: connections from other machines are refused (DENIED)",
-            Cause::Server("MASTERDOWN") => "a replica without its master (MASTERDOWN)",
-            Cause::Server("MISCONF") => "cannot write to disk, and refuses writes (MISCONF)",
-            Cause::Server("NOREPLICAS") => "too few replicas, and refuses writes (NOREPLICAS)",
-            Cause::Server(word) => return write!(f, "error reply {word}"),
+            Cause::Server(ServerError::Busy) => "busy with a script (BUSY)",
+            Cause::Server(ServerError::Denied) => {
+                "protected mode: connections from other machines are refused (DENIED)"
+            }
+            Cause::Server(ServerError::MasterDown) => "a replica without its master (MASTERDOWN)",
+            Cause::Server(ServerError::Misconf) => "cannot write to disk, and refuses writes (MISCONF)",
+            Cause::Server(ServerError::NoReplicas) => "too few replicas, and refuses writes (NOREPLICAS)",
+            Cause::Server(error) => return write!(f, "error reply {}", error.word()),
             Cause::System(number) => return write!(f, "system error {number}"),
             Cause::TimedOut => "timed out",
             Cause::Tls(error) if error.is_about_certificate() => {

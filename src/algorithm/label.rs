@@ -16,9 +16,13 @@ impl HolderLabel {
 
     /// The label of this text: 1 to 64 visible ASCII characters. A space separates it from the token.
     pub fn new(text: &[u8]) -> Option<HolderLabel> {
-        let is_label = (1..=HolderLabel::LONGEST).contains(&text.len()) && text.iter().all(u8::is_ascii_graphic);
-        let text = std::str::from_utf8(text).ok().filter(|_| is_label)?;
+        let text = std::str::from_utf8(text).ok().filter(|text| HolderLabel::is_label(text.as_bytes()))?;
         Some(HolderLabel(Some(Arc::new(text.to_owned()))))
+    }
+
+    /// Whether a label may have this text.
+    pub fn is_label(text: &[u8]) -> bool {
+        (1..=HolderLabel::LONGEST).contains(&text.len()) && text.iter().all(u8::is_ascii_graphic)
     }
 
     /// The text. None for no label.

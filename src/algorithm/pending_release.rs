@@ -2,6 +2,7 @@
 
 use super::fault::Cause;
 use super::time::Timestamp;
+use crate::algorithm::server_error::ServerError;
 
 /// What decides whether a node that has not run a release is sent it again.
 #[derive(Clone, Copy, Debug, Default)]
@@ -17,7 +18,10 @@ pub struct ReleaseConditions {
 pub fn concerns_all_releases(cause: Cause) -> bool {
     match cause {
         Cause::Auth | Cause::Loading | Cause::OutOfMemory | Cause::ReadOnly => true,
-        Cause::Server(word) => matches!(word, "BUSY" | "MASTERDOWN" | "MISCONF" | "NOREPLICAS"),
+        Cause::Server(error) => matches!(
+            error,
+            ServerError::Busy | ServerError::MasterDown | ServerError::Misconf | ServerError::NoReplicas
+        ),
         _ => false,
     }
 }

@@ -1,6 +1,6 @@
 //! The client: the nodes of one quorum, shared by all threads that lock on it.
 
-use crate::algorithm::lock_kind::Access;
+use crate::algorithm;
 use crate::api::client::Client;
 use crate::api::guard::MutexGuard;
 use crate::api::kind::sealed::Sealed;
@@ -47,14 +47,14 @@ impl Redlock {
     /// rules are those of [`Write`].
     #[doc(alias = "RwLock")]
     pub fn read_mutex(&self, name: impl AsRef<str>) -> Mutex<Read> {
-        Mutex::new(Lock::read_write(&self.client, &self.reads, name.as_ref(), Access::Read))
+        Mutex::new(Lock::read_write(&self.client, &self.reads, name.as_ref(), algorithm::kind::Kind::Read))
     }
 
     /// The writing side of the read-write lock of a name. It is another lock than the [`mutex`](Redlock::mutex) of the
     /// same name. See [`Write`].
     #[doc(alias = "RwLock")]
     pub fn write_mutex(&self, name: impl AsRef<str>) -> Mutex<Write> {
-        Mutex::new(Lock::read_write(&self.client, &self.reads, name.as_ref(), Access::Write))
+        Mutex::new(Lock::read_write(&self.client, &self.reads, name.as_ref(), algorithm::kind::Kind::Write(None)))
     }
 
     /// The lock of several names, all or none of them. Makes no connection; names that cannot be used are reported

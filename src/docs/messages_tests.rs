@@ -5,6 +5,7 @@ use crate::algorithm::detail::Detail;
 use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::node::NodeId;
 use crate::algorithm::protocol_error::ProtocolError;
+use crate::algorithm::server_error::ServerError;
 use crate::algorithm::tls_error::TlsError;
 use crate::engine::nodes::status::{NodeStateSnapshot, NodeStatusSnapshot};
 use crate::events::error::{Error, NodeFault};
@@ -25,7 +26,7 @@ fn node_faults() -> Vec<(Fault, &'static str)> {
     use Phase::{Connect, Handshake, Reply, Resolve};
     let fault = Fault::new;
     let denied = |detail| fault(Reply, Cause::NoPermission).with(detail);
-    let server = |word| (fault(Reply, Cause::Server(word)), "Check the server; the word is that of its error reply");
+    let server = |error| (fault(Reply, Cause::Server(error)), "Check the server; the word is that of its error reply");
     let timed_out = |phase| fault(phase, Cause::TimedOut).with(TIMEOUT);
     let auth = |detail| fault(Handshake, Cause::Auth).with(detail);
     let tls = |error, remedy| (fault(Handshake, Cause::Tls(error)), remedy);
@@ -99,7 +100,7 @@ fn node_faults() -> Vec<(Fault, &'static str)> {
         (denied(Detail::Command("SUBSCRIBE")), "Allow it, or switch `release_notifications` off"),
         (denied(Detail::None), "Check the user's ACL"),
         (
-            fault(Reply, Cause::Server("ERR")).with(Detail::Command("SET")),
+            fault(Reply, Cause::Server(ServerError::Err)).with(Detail::Command("SET")),
             "Give the command its name back (`rename-command`), or name a newer server",
         ),
         (fault(Reply, Cause::NoScripts), "Let the user run `EVAL`, or name a node that has scripts"),
@@ -135,16 +136,16 @@ fn node_faults() -> Vec<(Fault, &'static str)> {
             fault(Reply, Cause::Backlog),
             "The node has not answered many requests, and gets no more until it does: check its load",
         ),
-        (fault(Reply, Cause::Server("BUSY")), "Wait for the script, or `SCRIPT KILL` it"),
+        (fault(Reply, Cause::Server(ServerError::Busy)), "Wait for the script, or `SCRIPT KILL` it"),
         (
-            fault(Handshake, Cause::Server("DENIED")),
+            fault(Handshake, Cause::Server(ServerError::Denied)),
             "Set a password and `protected-mode no`, or bind to the right address",
         ),
-        (fault(Reply, Cause::Server("MASTERDOWN")), "Name a master"),
-        (fault(Reply, Cause::Server("MISCONF")), "Check the server's disk: it cannot save"),
-        (fault(Reply, Cause::Server("NOREPLICAS")), "Check its replicas, or lower `min-replicas-to-write`"),
-        server("ERR"),
-        server("unrecognised"),
+        (fault(Reply, Cause::Server(ServerError::MasterDown)), "Name a master"),
+        (fault(Reply, Cause::Server(ServerError::Misconf)), "Check the server's disk: it cannot save"),
+        (fault(Reply, Cause::Server(ServerError::NoReplicas)), "Check its replicas, or lower `min-replicas-to-write`"),
+        server(ServerError::Err),
+        server(ServerError::Unrecognised),
     ]
 }
 

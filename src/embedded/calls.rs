@@ -8,11 +8,11 @@
 use super::config::{Condition, ServerKind};
 use super::expire;
 use super::keyspace::{Keyspace, Millis};
-use super::numbers::number;
 use super::pubsub::Exchange;
 use super::reply::{NO_ARGUMENT, OUT_OF_MEMORY, READ_ONLY};
 use super::set::deadline_of_set;
 use super::sorted_set::Member;
+use crate::protocol::kinds::number::number;
 use std::borrow::Cow;
 
 /// The error reply of a script that comes to no answer: what a command inside it replied, or what the server reports

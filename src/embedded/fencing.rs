@@ -1,15 +1,16 @@
-//! A fenced lock, as the script [`FENCED`](crate::protocol::script::FENCED) leaves it, written out in Rust. Its key is
-//! [`FencedKey`], the part about the queue [`queue`].
+//! A fenced lock, as its [script](crate::protocol::kinds::fenced::SCRIPT) leaves it, written out in Rust. Its value
+//! is [`FencedValue`], the part about the queue [`queue`].
 //!
 //! Step for step what the script does, in its order, so that the two can be read side by side.
 
 use super::calls::{Answer, Calls, Failure, ScriptValue, ScriptValue::Integer};
-use super::fenced_key::FencedKey;
-use super::numbers::{TOKEN, is_ahead, signed};
+use super::numbers::{is_ahead, latest_floor, signed};
 use super::queue::{self, Lock, LockKind, QUEUE};
+use crate::protocol::kinds::fenced::FencedValue;
+use crate::protocol::kinds::plain::Signature;
 
 struct Fenced {
-    stored: FencedKey,
+    stored: FencedValue,
     /// Whether the value could be read.
     is_valid: bool,
     /// For how long it is held.
@@ -21,14 +22,17 @@ struct Fenced {
 /// # Errors
 /// What keeps it from an answer.
 pub(super) fn run(calls: &mut Calls<'_>) -> Answer {
-    let stored = FencedKey::read(calls);
+    let stored = match calls.get(calls.key) {
+        Ok(value) => value.map_or_else(|| Some(FencedValue::default()), FencedValue::parse),
+        Err(_) => None,
+    };
     let (is_valid, mut stored) = (stored.is_some(), stored.unwrap_or_default());
-    let (verb, signature) = (calls.text(1), calls.text(2));
-    let queue = [QUEUE, calls.key].concat();
-    let mut ours = is_valid && verb != b"leave" && stored.owner == signature[..signature.len().min(TOKEN)];
+    let (verb, queue) = (calls.text(1), [QUEUE, calls.key].concat());
+    let mut ours = is_valid && verb != b"leave" && stored.owner.token == Signature::of_request(calls.text(2)).token;
     if verb == b"release" {
         if ours {
-            stored.release(calls)?;
+            (stored.deadline, stored.owner.token) = (0, Vec::new());
+            calls.set_again(&stored.text(), calls.text(5))?;
         }
         if calls.text(3).is_empty() && !calls.exists(&queue) {
             return Ok(Integer(i64::from(ours)));
@@ -38,21 +42,35 @@ pub(super) fn run(calls: &mut Calls<'_>) -> Answer {
     }
     let left = stored.left(calls.now);
     match verb {
-        b"acquire" if left == 0 => return stored.acquire(calls, 4),
+        b"acquire" if left == 0 => return acquire(&mut stored, calls, 4),
         b"acquire" => return Ok(if ours { ScriptValue::fence(stored.fence) } else { Integer(-3 - signed(left)) }),
         b"raise" | b"extend" => return renew(calls, stored, left, ours),
         _ => {}
     }
     ours = ours && (verb == b"release" || left > 0);
-    let holder = if left > 0 { stored.owner.clone() } else { Vec::new() };
+    let holder = if left > 0 { stored.owner.token.clone() } else { Vec::new() };
     queue::run(calls, Fenced { stored, is_valid, left }, Lock { queue, ours, holder })
 }
 
+/// Grants the key to the caller, with a new fence that is no less than this one, if no clock shows that it is too far
+/// ahead. `ARGV[retention]` is for how long the key is kept, and the one after it the least fence.
+fn acquire(stored: &mut FencedValue, calls: &mut Calls<'_>, retention: usize) -> Answer {
+    let (ttl, least, clock) = (calls.number(3)?, calls.number(retention + 1)?, calls.clock());
+    stored.fence = stored.fence.saturating_add(1).max(least.min(latest_floor(clock)));
+    if is_ahead(stored.fence, clock) {
+        return Ok(Integer(-3));
+    }
+    stored.deadline = calls.now.saturating_add(ttl);
+    stored.owner = Signature::of_request(calls.text(2));
+    calls.set(&stored.text(), calls.text(retention))?;
+    Ok(ScriptValue::fence(stored.fence))
+}
+
 /// The verbs of a holder: to hold the lock for longer, and to raise its fence.
-fn renew(calls: &mut Calls<'_>, mut stored: FencedKey, left: u64, ours: bool) -> Answer {
+fn renew(calls: &mut Calls<'_>, mut stored: FencedValue, left: u64, ours: bool) -> Answer {
     let is_raise = calls.argument(1) == Some(b"raise");
     if !ours {
-        let is_held = !stored.owner.is_empty() && (is_raise || left > 0);
+        let is_held = stored.owner.is_held() && (is_raise || left > 0);
         return Ok(Integer(-i64::from(is_held)));
     }
     if is_raise {
@@ -65,7 +83,7 @@ fn renew(calls: &mut Calls<'_>, mut stored: FencedKey, left: u64, ours: bool) ->
     } else {
         stored.deadline = calls.now.saturating_add(calls.number(3)?);
     }
-    calls.set_again(&stored.written(), calls.text(4))?;
+    calls.set_again(&stored.text(), calls.text(4))?;
     Ok(Integer(1))
 }
 
@@ -79,7 +97,7 @@ impl LockKind for Fenced {
     }
 
     fn grant(&mut self, calls: &mut Calls<'_>) -> Result<Option<ScriptValue>, Failure> {
-        self.stored.acquire(calls, 8).map(Some)
+        acquire(&mut self.stored, calls, 8).map(Some)
     }
 
     fn held_for(&self, _: &Calls<'_>) -> i64 {

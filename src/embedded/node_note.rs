@@ -1,4 +1,4 @@
-//! What a node remembers of itself, as the script [`NODE`](crate::protocol::script::NODE) leaves it, written out in
+//! What a node remembers of itself, as the script [`STORE`](crate::protocol::node_note::STORE) leaves it, written out in
 //! Rust.
 
 use super::calls::{Answer, Calls, ScriptValue};

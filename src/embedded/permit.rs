@@ -1,16 +1,17 @@
-//! A permit of a semaphore, as the script [`PERMIT`](crate::protocol::script::PERMIT) leaves it, written out in Rust.
+//! A permit of a semaphore, as its [script](crate::protocol::kinds::permit::SCRIPT) leaves it, written out in Rust.
 //! The part about the queue is [`queue`](super::queue).
 
 use super::calls::{Answer, Calls, Failure, ScriptValue, ScriptValue::Integer};
 use super::plain::run_owned;
 use super::queue::{LockKind, MOST_TOLD, QUEUE};
 use super::reply::NO_ARGUMENT;
-use crate::protocol::key_space;
+use crate::algorithm::queue::{Entry, EntryKind, MOST_SLOTS};
+use crate::protocol::kinds;
 
 /// What the name of a semaphore follows in the key of its queue.
-const PERMITS: &[u8] = key_space::PERMITS.as_bytes();
+const PERMITS: &[u8] = kinds::permit::MARKER.as_bytes();
 /// Most permits.
-const MOST: u64 = 256;
+const MOST: u64 = MOST_SLOTS as u64;
 
 struct Permit<'a> {
     /// The semaphore's name.
@@ -53,13 +54,10 @@ impl LockKind for Permit<'_> {
 
     /// What no client has written is sent a message, and so found to be without a receiver.
     fn kind_of(&self, member: &[u8]) -> u64 {
-        let client = member.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
-        let count = || {
-            let rest = member[client..].strip_prefix(b"s")?;
-            let count = &rest[..rest.iter().position(|byte| *byte == b':')?];
-            digits(count).filter(|_| !count.starts_with(b"0"))
-        };
-        count().filter(|_| client > 0).unwrap_or(MOST)
+        match Entry::parse(member).map(|entry| entry.kind) {
+            Some(EntryKind::Permit(permits @ 1..)) => permits.into(),
+            _ => MOST,
+        }
     }
 
     fn fits(&mut self, calls: &Calls<'_>, count: u64, rank: usize, _: Option<u64>) -> bool {
@@ -108,8 +106,7 @@ impl LockKind for Permit<'_> {
 
 /// The name of the semaphore that the key of a slot belongs to.
 fn semaphore(key: &[u8]) -> &[u8] {
-    let end = key.iter().rposition(|byte| *byte == b'#').filter(|end| digits(&key[end + 1..]).is_some());
-    &key[..end.unwrap_or(key.len())]
+    kinds::permit::slot(key).map_or(key, |(semaphore, _)| semaphore)
 }
 
 /// A number of any length; the greatest that fits stands for all that are greater.

@@ -1,4 +1,4 @@
-//! A plain lock, as the script [`PLAIN`](crate::protocol::script::PLAIN) leaves it, written out in Rust. The part about
+//! A plain lock, as its [script](crate::protocol::kinds::plain::SCRIPT) leaves it, written out in Rust. The part about
 //! the queue is [`queue`].
 
 use super::calls::{Answer, Calls, Failure, ScriptValue, ScriptValue::Integer};

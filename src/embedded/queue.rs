@@ -5,9 +5,10 @@
 //! every client publish and touch a queue.
 
 use super::calls::{Answer, Calls, Failure, ScriptValue, ScriptValue::Integer};
-use super::numbers::{DAY, TOKEN};
+use super::numbers::DAY;
 use super::reply::NO_ARGUMENT;
 use super::sorted_set::score;
+use crate::algorithm::lease::OwnerToken;
 use crate::protocol::key_space;
 use crate::protocol::queue::CHANNEL;
 
@@ -195,7 +196,7 @@ impl<K: LockKind> Queue<'_, '_, K> {
     fn holder_shown(&self) -> String {
         let holder = &self.lock.holder[..];
         let digits = holder.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
-        let is_ours = digits == TOKEN && holder.get(TOKEN).is_none_or(|&byte| byte == b' ');
+        let is_ours = digits == OwnerToken::LENGTH && holder.get(digits).is_none_or(|&byte| byte == b' ');
         let part = if is_ours { &holder[..8] } else { &holder[holder.len().saturating_sub(8)..] };
         let shown = part.iter().map(|&byte| if matches!(byte, b'0'..=b'~') { char::from(byte) } else { '_' });
         match holder {

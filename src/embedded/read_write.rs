@@ -1,20 +1,21 @@
-//! A read-write lock, as the script [`READ_WRITE`](crate::protocol::script::READ_WRITE) leaves it, written out in Rust.
-//! Its key is [`ReadWriteKey`], the part about the queue [`queue`].
+//! A read-write lock, as its [script](crate::protocol::kinds::read_write::SCRIPT) leaves it, written out in Rust.
+//! Its value is [`ReadWriteValue`], the part about the queue [`queue`].
 //!
 //! Step for step what the script does, in its order, so that the two can be read side by side.
 
 use super::calls::{Answer, Calls, Failure, ScriptValue, ScriptValue::Integer};
 use super::keyspace::Millis;
-use super::numbers::{is_ahead, latest_floor, number, signed};
+use super::numbers::{is_ahead, latest_floor, signed};
 use super::queue::{self, CLIENT, Lock, LockKind, QUEUE, WRITER, send, turn};
-use super::read_write_key::{Hold, ReadWriteKey};
 use super::reply::NO_ARGUMENT;
+use crate::protocol::kinds::number::number;
+use crate::protocol::kinds::read_write::{Hold, ReadWriteValue};
 
 /// Most holds of a key.
 const ROOM: usize = 64;
 
 struct ReadWrite {
-    stored: ReadWriteKey,
+    stored: ReadWriteValue,
     /// The index of the caller's hold.
     own: Option<usize>,
     /// Whether the entry that the caller has or would have is a writer's.
@@ -28,8 +29,8 @@ struct ReadWrite {
 pub(super) fn run(calls: &mut Calls<'_>) -> Answer {
     let (key, verb) = (calls.key, calls.text(1));
     let stored = match calls.get(key) {
-        Ok(None) => Some(ReadWriteKey::default()),
-        Ok(Some(value)) => ReadWriteKey::parse(value),
+        Ok(None) => Some(ReadWriteValue::default()),
+        Ok(Some(value)) => ReadWriteValue::parse(value),
         Err(_) => None,
     };
     let Some(mut stored) = stored else {
@@ -75,7 +76,7 @@ impl ReadWrite {
     /// The verb that lets a hold last longer.
     fn extend(&mut self, calls: &mut Calls<'_>) -> Answer {
         let asks_to_write = calls.argument(4) == Some(b"w");
-        let ReadWriteKey { is_write, holds, .. } = &self.stored;
+        let ReadWriteValue { is_write, holds, .. } = &self.stored;
         if self.own.is_none() {
             let may_be_acquired = holds.is_empty() || !is_write && calls.argument(4) == Some(b"r");
             return Ok(Integer(-i64::from(!may_be_acquired)));
@@ -88,7 +89,7 @@ impl ReadWrite {
 
     /// For how long another hold keeps the caller from the lock.
     fn refused_for(&self, asks_to_write: bool, now: Millis) -> Millis {
-        let ReadWriteKey { is_write, holds, .. } = &self.stored;
+        let ReadWriteValue { is_write, holds, .. } = &self.stored;
         let left = |end: Option<Millis>| end.map_or(0, |end| end.saturating_add(1) - now);
         let is_writer = self.own.is_some() && *is_write;
         if asks_to_write {
@@ -142,7 +143,7 @@ impl ReadWrite {
         if latest == 0 {
             return calls.del(calls.key).map(|_| ());
         }
-        let (value, left) = (self.stored.written(), (latest.saturating_add(1) - calls.now).to_string());
+        let (value, left) = (self.stored.text(), (latest.saturating_add(1) - calls.now).to_string());
         match calls.text(1) {
             b"extend" | b"release" => calls.set_again(&value, left.as_bytes()),
             _ => calls.set(&value, left.as_bytes()),
@@ -160,7 +161,7 @@ impl LockKind for ReadWrite {
     }
 
     fn fits(&mut self, _: &Calls<'_>, kind: u64, rank: usize, first: Option<u64>) -> bool {
-        let ReadWriteKey { is_write, holds, .. } = &self.stored;
+        let ReadWriteValue { is_write, holds, .. } = &self.stored;
         if kind == WRITER {
             return rank == 0 && holds.is_empty();
         }

@@ -5,21 +5,24 @@
 use super::calls::{Answer, Calls, ScriptValue::Integer};
 use super::reply::NO_ARGUMENT;
 use super::{fencing, node_note, permit, plain, read_write};
-use crate::protocol::script::{
-    EXTEND, FENCED, FENCED_SHA1, NODE, PERMIT, PERMIT_SHA1, PLAIN, PLAIN_SHA1, READ_WRITE, READ_WRITE_SHA1,
-};
+use crate::protocol::kinds::plain::EXTEND;
+use crate::protocol::{kinds, node_note as note, script};
 
 /// The text of a script, the hash by which it can be called, and what runs it.
 pub(super) type Script = (&'static str, Option<&'static str>, fn(&mut Calls<'_>) -> Answer);
 
 const SCRIPTS: [Script; 6] = [
     (EXTEND, None, extend),
-    (FENCED, Some(FENCED_SHA1), fencing::run),
-    (NODE, None, node_note::run),
-    (PERMIT, Some(PERMIT_SHA1), permit::run),
-    (PLAIN, Some(PLAIN_SHA1), plain::run),
-    (READ_WRITE, Some(READ_WRITE_SHA1), read_write::run),
+    of_kind(kinds::fenced::SCRIPT, fencing::run),
+    (note::STORE, None, node_note::run),
+    of_kind(kinds::permit::SCRIPT, permit::run),
+    of_kind(kinds::plain::SCRIPT, plain::run),
+    of_kind(kinds::read_write::SCRIPT, read_write::run),
 ];
+
+const fn of_kind(script: script::Script, run: fn(&mut Calls<'_>) -> Answer) -> Script {
+    (script.text, Some(script.sha1), run)
+}
 
 /// Which of the scripts were run here, and can be called by their hashes.
 #[derive(Clone, Copy, Debug, Default)]

@@ -5,8 +5,8 @@ use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
 use super::*;
+use crate::protocol::kinds;
 use crate::protocol::resp::{MAX_ARRAY, MAX_BULK, encode};
-use crate::protocol::script;
 
 /// Long enough for anything that is to happen.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -66,7 +66,7 @@ fn a_lock_is_taken_seen_and_released() {
     ask(&mut one, &["SET", "orders:42", "token", "NX", "PX", "60000"], "+OK\r\n");
     ask(&mut two, &["SET", "orders:42", "other", "NX", "PX", "60000"], "$-1\r\n");
     assert_eq!((node.keys(), node.value("orders:42")), (vec!["orders:42".to_owned()], Some(b"token".to_vec())));
-    ask(&mut one, &["EVAL", script::PLAIN, "1", "orders:42", "release", "token"], ":1\r\n");
+    ask(&mut one, &["EVAL", kinds::plain::SCRIPT.text, "1", "orders:42", "release", "token"], ":1\r\n");
     assert_eq!((node.keys(), node.value("orders:42")), (vec![], None));
 }
 

@@ -19,8 +19,8 @@ pub(crate) use super::rounds::RoundResult;
 use super::seat::Seat;
 use crate::algorithm::fault::Fault;
 use crate::algorithm::fence::Agreement;
+use crate::algorithm::kind::Kind;
 use crate::algorithm::lease::OwnerToken;
-use crate::algorithm::lock_kind::LockKind;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::pending_release::Settled;
 use crate::algorithm::quarantine::Quarantine;
@@ -175,7 +175,7 @@ impl Engine {
     }
 
     /// Lets a call wait in the queue of the lock with this key. `random` names the client if it has no name yet.
-    pub(crate) fn sit(&self, key: &Arc<str>, kind: LockKind, random: u64) -> Seat<'_> {
+    pub(crate) fn sit(&self, key: &Arc<str>, kind: Kind, random: u64) -> Seat<'_> {
         let interrupt = Arc::new(Interrupt::new(&self.waker));
         let (client, number) = self.driver.enter(|nodes, now| nodes.enter_queue(&interrupt, random, now));
         let entry = Entry { client, kind: kind.entry_kind(), number };
@@ -200,7 +200,7 @@ impl Engine {
     }
 
     /// Stores a call's ticket on these nodes, and does not wait for that.
-    pub(crate) fn store(&self, key: &[u8], kind: LockKind, entry: Entry, ticket: u64, nodes: NodeSet) {
+    pub(crate) fn store(&self, key: &[u8], kind: Kind, entry: Entry, ticket: u64, nodes: NodeSet) {
         let (entry, ticket) = (Some(entry), TicketRequest::Fixed(ticket));
         let request = TakeRequest { entry, ticket, stores_only: true, ..TakeRequest::WITHOUT_ENTRY };
         let verb = Verb::Take { ttl_millis: 0, request };
@@ -208,7 +208,7 @@ impl Engine {
     }
 
     /// Removes a call's entry on these nodes, or without one tells those that wait, and does not wait for that.
-    pub(crate) fn leave(&self, key: &[u8], kind: LockKind, entry: Option<Entry>, nodes: NodeSet) {
+    pub(crate) fn leave(&self, key: &[u8], kind: Kind, entry: Option<Entry>, nodes: NodeSet) {
         self.driver.enter(|all, now| {
             entry.into_iter().for_each(|entry| all.subscribers.registry.leave(entry.number));
             all.update_queue(key, kind, Verb::Leave(entry), nodes, now);
@@ -230,7 +230,7 @@ impl Engine {
     }
 
     /// Takes over a lock that is held with this token. Begins to connect, and does not wait for that.
-    pub(crate) fn adopt(&self, token: OwnerToken, kind: LockKind) -> AttemptRecord {
+    pub(crate) fn adopt(&self, token: OwnerToken, kind: Kind) -> AttemptRecord {
         self.driver.enter(|nodes, now| nodes.adopt(token, kind, self.readings_at(now)))
     }
 

@@ -4,7 +4,7 @@ use super::driver::Driver;
 use super::interrupt::Interrupt;
 use super::nodes::Nodes;
 use super::wait_registry::Wakening;
-use crate::algorithm::lock_kind::LockKind;
+use crate::algorithm::kind::Kind;
 use crate::algorithm::node::NodeSet;
 use crate::algorithm::queue::Entry;
 use crate::algorithm::time::Timestamp;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub(crate) struct Seat<'e> {
     pub(super) driver: &'e Driver<Nodes>,
     pub(super) key: Arc<str>,
-    pub(super) kind: LockKind,
+    pub(super) kind: Kind,
     pub(super) entry: Entry,
     pub(super) interrupt: Arc<Interrupt>,
     /// The nodes that may have its entry.

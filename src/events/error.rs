@@ -6,6 +6,7 @@
 
 use crate::algorithm::detail::Detail;
 use crate::algorithm::fault::{Cause, Fault, Phase};
+use crate::algorithm::server_error::ServerError;
 use crate::algorithm::time::Human;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -284,7 +285,7 @@ impl fmt::Display for Explained {
                 "connection closed in the handshake; perhaps a TLS port, or a proxy that does not know INFO"
             }
             (Cause::NoPermission, _, Detail::Command(command)) => return write!(f, "the user may not run {command}"),
-            (Cause::Server("ERR"), _, Detail::Command(command)) => {
+            (Cause::Server(ServerError::Err), _, Detail::Command(command)) => {
                 return write!(f, "the server does not know {command}; it may be renamed or too old");
             }
             (Cause::NoPermission, _, Detail::Key(command)) => {

@@ -1,4 +1,5 @@
-//! What error replies mean: the cause of a fault, and the detail of its message.
+//! Error replies: the cause of a fault, and what the error is about. An [`ErrorReply`] is made once, where the reply is
+//! read. No other file compares the texts of servers.
 //!
 //! Error replies are distinguished by beginnings that servers are known to use. Some of them echo a user's name, so
 //! nothing is looked for behind the beginning.
@@ -6,34 +7,90 @@
 use super::script_error;
 use crate::algorithm::detail::Detail;
 use crate::algorithm::fault::{Cause, Fault, Phase};
+use crate::algorithm::server_error::ServerError;
 
-/// What an error reply to `command` comes to.
-pub fn fault(text: &[u8], command: &'static str) -> Fault {
-    let fault = Fault::new(Phase::Reply, cause(text));
-    match fault.cause {
-        Cause::NoPermission => fault.with(denial(text, command)),
-        Cause::Server("ERR") if is_unknown(text) => fault.with(Detail::Command(command)),
-        _ => fault,
+/// What an error reply means. Its text is not kept: it may repeat what the server was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ErrorReply {
+    /// By its first word. What servers before Redis 7.0 put around an error raised inside a script is left out.
+    pub cause: Cause,
+    /// What it is about.
+    pub subject: Subject,
+}
+
+/// What an error is about, as far as its text tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// What an access control list does not permit.
+    Denied(Denied),
+    /// The same for a command inside a script.
+    DeniedInside(Denied),
+    /// The login, which was refused for this reason.
+    Login(Detail),
+    /// Nothing that is known.
+    Unknown,
+    /// The server does not have the command.
+    UnknownCommand,
+    /// The server does not have a command inside the script.
+    UnknownInside,
+}
+
+/// What an access control list does not permit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Denied {
+    /// The channel.
+    Channel,
+    /// The command.
+    Command,
+    /// The key.
+    Key,
+    /// All scripts.
+    Scripts,
+}
+
+impl ErrorReply {
+    /// The meaning of this text.
+    pub fn read(text: &[u8]) -> ErrorReply {
+        let cause = cause(text);
+        ErrorReply { cause, subject: subject(text, cause) }
+    }
+
+    /// The fault of a node that replies so to `command`.
+    pub fn fault(self, command: &'static str) -> Fault {
+        let fault = Fault::new(Phase::Reply, self.cause);
+        match (self.cause, self.subject) {
+            (Cause::NoPermission, Subject::Denied(Denied::Key) | Subject::DeniedInside(Denied::Key)) => {
+                fault.with(Detail::Key(command))
+            }
+            (Cause::NoPermission, _)
+            | (Cause::Server(ServerError::Err), Subject::UnknownCommand | Subject::UnknownInside) => {
+                fault.with(Detail::Command(command))
+            }
+            _ => fault,
+        }
+    }
+
+    /// The cause of a refused login, or of a database that was not selected, whose usual cause is this.
+    pub(super) fn cause_or(self, usual: Cause) -> Cause {
+        match self.cause {
+            Cause::Server(ServerError::Err | ServerError::Unrecognised) => usual,
+            cause => cause,
+        }
+    }
+
+    /// Whether the user may not run the command, or the server does not have it.
+    pub(super) fn is_withheld(self) -> bool {
+        self.cause == Cause::NoPermission || self.subject == Subject::UnknownCommand
+    }
+
+    /// Whether the server runs no scripts, or none for the user. What else the user may not do, touch the key for one,
+    /// has another remedy.
+    pub(super) fn runs_no_scripts(self) -> bool {
+        matches!(self.subject, Subject::UnknownCommand | Subject::Denied(Denied::Scripts))
     }
 }
 
-/// Classifies an error reply by its first word. What servers before Redis 7.0 put around an error raised inside a
-/// script is left out.
-pub fn cause(text: &[u8]) -> Cause {
-    const UNRECOGNISED: &str = "unrecognised";
-    /// Words of error replies that have no cause of their own but say something to an operator.
-    const KNOWN: [&str; 10] = [
-        "BUSY",
-        "BUSYKEY",
-        "DENIED",
-        "ERR",
-        "EXECABORT",
-        "MASTERDOWN",
-        "MISCONF",
-        "NOREPLICAS",
-        "NOSCRIPT",
-        "WRONGTYPE",
-    ];
+fn cause(text: &[u8]) -> Cause {
     let error = script_error::raised(text);
     let word = error.split(|&byte| byte == b' ').next().unwrap_or_default();
     match word {
@@ -47,14 +104,30 @@ pub fn cause(text: &[u8]) -> Cause {
         _ if script_error::is_denied(text) => Cause::NoPermission,
         _ => {
             // Inside a script, older servers leave out the word that says no more than that it is an error.
-            let unknown = if error.len() < text.len() { "ERR" } else { UNRECOGNISED };
-            Cause::Server(KNOWN.into_iter().find(|known| known.as_bytes() == word).unwrap_or(unknown))
+            let unknown = if error.len() < text.len() { ServerError::Err } else { ServerError::Unrecognised };
+            Cause::Server(ServerError::of(word).unwrap_or(unknown))
         }
     }
 }
 
+fn subject(text: &[u8], cause: Cause) -> Subject {
+    if text.starts_with(b"NOPERM") {
+        Subject::Denied(denied(text))
+    } else if cause == Cause::NoPermission {
+        Subject::DeniedInside(denied(script_error::cause(text)))
+    } else if text.starts_with(b"ERR unknown ") || text.starts_with(b"ERR Could not find scripting engine") {
+        // Servers have said `unknown command` and `unknown or unsupported command`, with and without quotes around the
+        // name. A Valkey that was built without Lua has an `EVAL` that can run nothing.
+        Subject::UnknownCommand
+    } else if script_error::is_unknown_inside(text) {
+        Subject::UnknownInside
+    } else {
+        login(text).map_or(Subject::Unknown, Subject::Login)
+    }
+}
+
 /// What a refused login comes from.
-pub fn login(text: &[u8]) -> Detail {
+fn login(text: &[u8]) -> Option<Detail> {
     const TABLE: [(&[u8], Detail); 6] = [
         (b"NOAUTH", Detail::PasswordMissing),
         (b"WRONGPASS", Detail::PasswordWrong),
@@ -63,39 +136,23 @@ pub fn login(text: &[u8]) -> Detail {
         (b"ERR Client sent AUTH, but no password is set", Detail::PasswordUnset),
         (b"ERR wrong number of arguments for 'auth'", Detail::UsersUnknown),
     ];
-    let found = TABLE.into_iter().find(|(beginning, _)| text.starts_with(beginning));
-    found.map_or(Detail::None, |(_, detail)| detail)
+    TABLE.into_iter().find(|(beginning, _)| text.starts_with(beginning)).map(|(_, detail)| detail)
 }
 
-/// What a denied `command` comes from: the command itself, or the key.
-pub fn denial(text: &[u8], command: &'static str) -> Detail {
-    const KEY: [&[u8]; 4] = [
-        b"NOPERM No permissions to access a key",
-        b"NOPERM this user has no permissions to access one of the keys",
-        b"ACL failure in script: No permissions to access a key",
-        b"The user executing the script can't access at least one of the keys",
+/// What is denied: the command, unless the text names something else.
+fn denied(text: &[u8]) -> Denied {
+    const TABLE: [(&[u8], Denied); 6] = [
+        (b"NOPERM No permissions to access a key", Denied::Key),
+        (b"NOPERM this user has no permissions to access one of the keys", Denied::Key),
+        (b"ACL failure in script: No permissions to access a key", Denied::Key),
+        (b"The user executing the script can't access at least one of the keys", Denied::Key),
+        (b"NOPERM No permissions to access a channel", Denied::Channel),
+        (b"NOPERM this user has no permissions to access one of the channels", Denied::Channel),
     ];
-    let error = script_error::cause(text);
-    match KEY.iter().any(|beginning| error.starts_with(beginning)) {
-        true => Detail::Key(command),
-        false => Detail::Command(command),
-    }
-}
-
-/// Whether the user may not run the command, or the server does not have it.
-pub(super) fn is_withheld(text: &[u8]) -> bool {
-    cause(text) == Cause::NoPermission || is_unknown_command(text)
-}
-
-/// Whether the server does not have the command, or not one that its script calls.
-fn is_unknown(text: &[u8]) -> bool {
-    is_unknown_command(text) || script_error::is_unknown_inside(text)
-}
-
-/// Servers have said `unknown command` and `unknown or unsupported command`, with and without quotes around the name. A
-/// Valkey that was built without Lua has an `EVAL` that can run nothing.
-pub(super) fn is_unknown_command(text: &[u8]) -> bool {
-    text.starts_with(b"ERR unknown ") || text.starts_with(b"ERR Could not find scripting engine")
+    const SCRIPTS: &[u8] = b" run the 'eval";
+    let found = TABLE.into_iter().find(|(beginning, _)| text.starts_with(beginning)).map(|(_, denied)| denied);
+    let is_script = || text.windows(SCRIPTS.len()).any(|window| window == SCRIPTS);
+    found.unwrap_or_else(|| if is_script() { Denied::Scripts } else { Denied::Command })
 }
 
 #[cfg(test)]
@@ -120,7 +177,8 @@ mod tests {
             ("", Detail::None),
         ];
         for (text, detail) in logins {
-            assert_eq!(login(text.as_bytes()), detail, "{text}");
+            let subject = ErrorReply::read(text.as_bytes()).subject;
+            assert_eq!(if let Subject::Login(detail) = subject { detail } else { Detail::None }, detail, "{text}");
         }
         let denials = [
             ("NOPERM this user has no permissions to run the 'set' command or its subcommand", Detail::Command("SET")),
@@ -137,7 +195,7 @@ mod tests {
             ("ERR The user executing the script can't run this command or subcommand", Detail::Command("SET")),
         ];
         for (text, detail) in denials {
-            assert_eq!(denial(text.as_bytes(), "SET"), detail, "{text}");
+            assert_eq!(ErrorReply::read(text.as_bytes()).fault("SET").detail, detail, "{text}");
         }
     }
 
@@ -154,23 +212,23 @@ mod tests {
             ("READONLY You can't write against a read only replica.", Cause::ReadOnly),
             (
                 "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
-                Cause::Server("MASTERDOWN"),
+                Cause::Server(ServerError::MasterDown),
             ),
-            ("MISCONF Redis is configured to save RDB snapshots", Cause::Server("MISCONF")),
-            ("BUSY Redis is busy running a script.", Cause::Server("BUSY")),
+            ("MISCONF Redis is configured to save RDB snapshots", Cause::Server(ServerError::Misconf)),
+            ("BUSY Redis is busy running a script.", Cause::Server(ServerError::Busy)),
             ("ERR max number of clients reached", Cause::TooManyClients),
             ("ERR The user executing the script can't run this command or subcommand", Cause::NoPermission),
             ("@user_script: 70: -OOM command not allowed when used memory > 'maxmemory'.", Cause::OutOfMemory),
-            ("ERR syntax error", Cause::Server("ERR")),
-            ("ERR", Cause::Server("ERR")),
-            ("OOMPH", Cause::Server("unrecognised")),
-            ("", Cause::Server("unrecognised")),
-            ("hunter2 was your password", Cause::Server("unrecognised")),
+            ("ERR syntax error", Cause::Server(ServerError::Err)),
+            ("ERR", Cause::Server(ServerError::Err)),
+            ("OOMPH", Cause::Server(ServerError::Unrecognised)),
+            ("", Cause::Server(ServerError::Unrecognised)),
+            ("hunter2 was your password", Cause::Server(ServerError::Unrecognised)),
         ];
         let recorded: Vec<&str> =
             include_str!("error_texts.txt").lines().filter_map(|line| line.split(" | ").nth(3)).collect();
         for (text, expected) in table {
-            assert_eq!(cause(text.as_bytes()), expected, "{text}");
+            assert_eq!(ErrorReply::read(text.as_bytes()).cause, expected, "{text}");
             let word = text.split_inclusive(' ').next().filter(|word| *word != "ERR ").unwrap_or("none");
             let of_word: Vec<&&str> = recorded.iter().filter(|line| line.starts_with(word)).collect();
             let is_real = of_word.is_empty() || of_word.iter().any(|line| line.starts_with(text));

@@ -5,7 +5,7 @@
 //! depends on: it is asked for later, because a server takes more time for it than for all the rest.
 
 use super::command;
-use super::error_reply;
+use super::error_reply::{ErrorReply, Subject};
 use super::node_note;
 use super::resp::Reply;
 use super::server_info::ServerInfo;
@@ -85,9 +85,8 @@ impl Part {
     /// # Errors
     /// A reply that the command never gives.
     pub(super) fn learn(self, reply: Reply<'_>, identity: &mut ServerInfo) -> Result<Option<Fault>, ProtocolError> {
-        let refusal = match (self, reply) {
-            (Part::Auth, _) => command::handshake_reply(reply, Cause::Auth)?,
-            (Part::Select, _) => command::handshake_reply(reply, Cause::Database)?,
+        let error = match (self, reply) {
+            (Part::Auth | Part::Select, _) => command::handshake_reply(reply)?,
             (Part::NodeKey, _) => return identity.look.learn_value(reply).map(|()| None),
             (Part::NodeTime, _) => return identity.look.learn_time(reply).map(|()| None),
             (_, Reply::Bulk(Some(section))) => {
@@ -96,13 +95,18 @@ impl Part {
             }
             (Part::InfoMemory | Part::InfoPersistence, Reply::Error(_)) => None,
             // The user may not ask, or the command is renamed: what the server is stays unknown.
-            (_, Reply::Error(text)) => Some(error_reply::cause(text)).filter(|_| !error_reply::is_withheld(text)),
+            (_, Reply::Error(text)) => Some(ErrorReply::read(text)).filter(|error| !error.is_withheld()),
             _ => return Err(ProtocolError::UnexpectedReply),
         };
-        Ok(refusal.map(|cause| {
+        Ok(error.map(|error| {
+            let cause = match self {
+                Part::Auth => error.cause_or(Cause::Auth),
+                Part::Select => error.cause_or(Cause::Database),
+                _ => error.cause,
+            };
             let fault = Fault::new(Phase::Handshake, cause);
-            match (cause, self, reply) {
-                (Cause::Auth, _, Reply::Error(text)) => fault.with(error_reply::login(text)),
+            match (cause, self, error.subject) {
+                (Cause::Auth, _, Subject::Login(detail)) => fault.with(detail),
                 (Cause::NoPermission, Part::Auth, _) => fault.with(Detail::Command("AUTH")),
                 (Cause::NoPermission, Part::Select, _) => fault.with(Detail::Command("SELECT")),
                 _ => fault,
@@ -125,6 +129,7 @@ impl fmt::Debug for Handshake {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::algorithm::server_error::ServerError;
 
     fn parts(handshake: &Handshake) -> (String, Vec<Part>) {
         let mut flight = Vec::new();
@@ -150,7 +155,7 @@ mod tests {
         {
             assert_eq!(learn(reply), Ok(None), "{reply:?}");
         }
-        let denied = Fault::new(Phase::Handshake, Cause::Server("DENIED"));
+        let denied = Fault::new(Phase::Handshake, Cause::Server(ServerError::Denied));
         assert_eq!(learn(Reply::Error(b"DENIED no")), Ok(Some(denied)));
         assert_eq!(learn(Reply::Simple(b"OK")), Err(ProtocolError::UnexpectedReply));
     }

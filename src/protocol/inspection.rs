@@ -9,15 +9,17 @@
 //! of a token leaves this file but its hash.
 
 use super::command;
-use super::error_reply;
+use super::error_reply::ErrorReply;
 use super::key_space;
+use super::kinds::fenced::FencedValue;
+use super::kinds::plain::Signature;
 use super::resp::{self, Reply};
 use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::holder::HolderTag;
 use crate::algorithm::inspection::Occupant;
 use crate::algorithm::label::HolderLabel;
-use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::protocol_error::ProtocolError;
+use crate::algorithm::server_error::ServerError;
 use crate::algorithm::vote::Vote;
 use std::time::Duration;
 
@@ -58,10 +60,12 @@ impl Inquiry {
     pub(super) fn learn_value(&mut self, reply: Reply<'_>, is_fenced: bool) -> Result<(), ProtocolError> {
         self.stored = match reply {
             Reply::Bulk(None) => Stored::Nothing,
-            Reply::Bulk(Some(value)) if is_fenced => fenced(value).unwrap_or(UNEXPECTED),
-            Reply::Bulk(Some(value)) => signature(value, 0),
-            Reply::Error(text) if error_reply::cause(text) == Cause::Server("WRONGTYPE") => UNEXPECTED,
-            Reply::Error(text) => Stored::Fault(error_reply::fault(text, "GET")),
+            Reply::Bulk(Some(value)) if is_fenced => fenced(value),
+            Reply::Bulk(Some(value)) => plain(value),
+            Reply::Error(text) => match ErrorReply::read(text) {
+                ErrorReply { cause: Cause::Server(ServerError::WrongType), .. } => UNEXPECTED,
+                error => Stored::Fault(error.fault("GET")),
+            },
             _ => return Err(ProtocolError::UnexpectedReply),
         };
         Ok(())
@@ -87,7 +91,7 @@ impl Inquiry {
     pub(super) fn finish(&mut self, reply: Reply<'_>, is_fenced: bool) -> Result<Inspected, ProtocolError> {
         let Inquiry { stored, waiting } = std::mem::take(self);
         let end = match (reply, &stored) {
-            (Reply::Error(text), _) => Err(error_reply::fault(text, if is_fenced { "TIME" } else { "PTTL" })),
+            (Reply::Error(text), _) => Err(ErrorReply::read(text).fault(if is_fenced { "TIME" } else { "PTTL" })),
             (reply, stored) if is_fenced => {
                 let now = command::time_reply(reply)? / 1000;
                 // It is held through the last millisecond of its time.
@@ -118,25 +122,21 @@ pub(super) fn ask(out: &mut Vec<u8>, key: &[u8], is_fenced: bool) {
 
 const UNEXPECTED: Stored = Stored::Fault(Fault::new(Phase::Reply, Cause::UnexpectedValue));
 
-/// What a fenced lock's value says.
-fn fenced(value: &[u8]) -> Option<Stored> {
-    let mut fields = value.splitn(3, |&byte| byte == b' ');
-    let (_, deadline, owner) =
-        (resp::exact_number(fields.next()?)?, resp::exact_number(fields.next()?)?, fields.next()?);
-    let token = owner.split(|&byte| byte == b' ').next()?;
-    match token {
-        [] => Some(Stored::Nothing),
-        token => OwnerToken::from_digits(token).map(|_| signature(owner, deadline)),
+/// The holder in the value of a fenced lock.
+fn fenced(value: &[u8]) -> Stored {
+    match FencedValue::parse(value) {
+        None => UNEXPECTED,
+        Some(FencedValue { owner, .. }) if !owner.is_held() => Stored::Nothing,
+        Some(FencedValue { owner, deadline, .. }) => {
+            Stored::Signature(HolderTag::exact(&owner.text()), owner.label(), deadline)
+        }
     }
 }
 
 /// The holder with this value. Another library's has no label, whatever it looks like.
-fn signature(value: &[u8], deadline: u64) -> Stored {
-    let label = value.split_at_checked(OwnerToken::LENGTH).and_then(|(token, rest)| {
-        OwnerToken::from_digits(token)?;
-        HolderLabel::new(rest.strip_prefix(b" ")?)
-    });
-    Stored::Signature(HolderTag::exact(value), label.unwrap_or(HolderLabel::NONE), deadline)
+fn plain(value: &[u8]) -> Stored {
+    let label = Signature::parse(value).map_or(HolderLabel::NONE, |signature| signature.label());
+    Stored::Signature(HolderTag::exact(value), label, 0)
 }
 
 #[cfg(test)]
@@ -224,7 +224,7 @@ mod tests {
     fn what_is_denied_is_named_and_what_is_no_reply_is_refused() {
         let denied = |command| {
             let text = b"NOPERM this user has no permissions to run the command";
-            Ok((Vote::Fault(error_reply::fault(text, command)), None))
+            Ok((Vote::Fault(ErrorReply::read(text).fault(command)), None))
         };
         let (no, value, time) = ("-NOPERM this user has no\r\n", "$1\r\nv\r\n", "*2\r\n$1\r\n1\r\n$1\r\n1\r\n");
         assert_eq!(answer(no, no, false), denied("GET"));

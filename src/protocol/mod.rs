@@ -8,14 +8,14 @@
 //!    release, and the kind of the lock.
 //! 2. [`Session::queue`](session::Session::queue) chooses the [`Form`](form::Form) that this server is asked in. A
 //!    script that the server has run goes by its hash ([`script`]).
-//! 3. [`command`], [`extension`] or [`queue`] writes the command at the end of the connection's bytes, or
+//! 3. [`command`], a file of [`kinds`] or [`queue`] writes the command at the end of the connection's bytes, or
 //!    of those of a [`Log`](session::Log) that several connections follow. In front of it is sent the question whether
 //!    the server is still a master, if the last reply to that is old.
 //! 4. Beside the bytes is kept what the meaning of each expected reply depends on. The engine writes the bytes and
 //!    reads replies.
 //! 5. [`resp::Decoder`] finds the next reply. It belongs to the oldest request, always.
-//! 6. `reply.rs` parses the reply to an [`Answer`](form::Answer), by the tables of [`extension`], [`queue`], [`fenced`]
-//!    and [`read_write`]. [`error_reply`] classifies errors.
+//! 6. `reply.rs` parses the reply to an [`Answer`](form::Answer), by the tables of [`kinds`] and [`queue`].
+//!    [`error_reply`] classifies errors.
 //! 7. [`Session::next_event`](session::Session::next_event) hands out a [`SessionEvent`](session::SessionEvent): a
 //!    vote, unless the node may not vote, or that another form is worth trying. The engine then calls
 //!    [`Session::ask_again`](session::Session::ask_again).
@@ -27,8 +27,10 @@
 //!
 //! - A file of its own beside [`command`]: a function that writes it, one that parses its reply, a table of replies as
 //!   a test. For a verb of the scripts: `queue::ask` and `reply::meaning`.
-//! - For an operation on a key: [`Verb`](operation::Verb), and `Asked` with `commands` and `script`, all that the
-//!   meaning of a reply depends on; [`form`]; in `sent_operation.rs`, `Command::write_one`,
+//! - For a kind of lock: a variant of [`Kind`](crate::algorithm::kind::Kind), a file of [`kinds`] with its `Wire`, and
+//!   its script among those of the embedded node (`src/embedded/scripts.rs`).
+//! - For an operation on a key: [`Verb`](operation::Verb), and `Asked` with all that the meaning of a reply depends on;
+//!   in each file of [`kinds`], `write_tail` and `meaning`; [`form`]; in `sent_operation.rs`, `Command::write_one`,
 //!   `Abandoned::of`; in `session/forms.rs`, `Forms::first`.
 //! - For a question: one variant of the session's `Request` and of [`SessionEvent`](session::SessionEvent), and a
 //!   branch of `Session::next_event` and `Session::abandon`.
@@ -40,25 +42,25 @@
 //!   [`Detail::Command`](crate::algorithm::detail::Detail::Command) in `src/docs/messages_tests.rs`.
 //!
 //! Nothing in `api` changes with it. `algorithm` changes only for an error reply with a meaning of its own:
-//! `Cause::is_permanent` and `Cause::is_not_run` name first words of error replies.
+//! [`ServerError`](crate::algorithm::server_error::ServerError) has it, and `Cause::is_permanent` and
+//! `Cause::is_not_run` name it.
 //!
 //! This module is public for tests, simulators and fuzzers, and is not part of the stable interface.
 
+mod asked;
 pub mod command;
 pub mod endpoint;
 pub mod error_reply;
-pub mod extension;
-pub mod fenced;
 pub mod form;
 pub mod handshake;
 pub mod incoming;
 mod inspection;
 pub mod key_space;
+pub mod kinds;
 pub mod lock_key;
 pub mod node_note;
 pub mod operation;
 pub mod queue;
-pub mod read_write;
 mod refusal;
 mod reply;
 pub mod resp;

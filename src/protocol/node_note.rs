@@ -2,21 +2,25 @@
 //!
 //! ```text
 //!   look     GET key, TIME              the value or nothing; seconds and microseconds
-//!   store    EVAL NODE 1 key …          the value that is there then, or nothing
+//!   store    EVAL STORE 1 key …          the value that is there then, or nothing
 //!   value    1 f|s TIME WALL TTL NODES RUN_ID REPLICATION FORMER
 //!            format; founder or since; microseconds by the node's clock and by the writer's; the longest time to
 //!            live in milliseconds; the number of nodes; the names of the incarnation. What follows is of a later
 //!            version
 //! ```
 
+use super::command;
+use super::error_reply::ErrorReply;
 use super::resp::{self, Reply};
-use super::script;
-use super::{command, error_reply};
+use super::script::script;
 use crate::algorithm::fault::Cause;
 use crate::algorithm::incarnation::{Found, Incarnation, LONGEST_MAX_TTL, Look, NewNote, Note, Origin, Seen};
 use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::run_id::{ReplicationIds, RunId};
 use std::time::Duration;
+
+/// Stores a note: `EVAL STORE 1 key …`.
+pub const STORE: &str = script!("lua/node.lua");
 
 /// What the looks on one connection have brought.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -71,8 +75,9 @@ impl NodeLook {
                 self.found = Some(parse(value).map_or(Found::Damage, Found::Note));
             }
             Reply::Error(text) => {
-                self.refusal = Some(error_reply::cause(text));
-                self.is_told = !error_reply::is_withheld(text);
+                let error = ErrorReply::read(text);
+                self.refusal = Some(error.cause);
+                self.is_told = !error.is_withheld();
             }
             _ => return Err(ProtocolError::UnexpectedReply),
         }
@@ -86,8 +91,9 @@ impl NodeLook {
     pub(super) fn learn_time(&mut self, reply: Reply<'_>) -> Result<(), ProtocolError> {
         self.time = match reply {
             Reply::Error(text) => {
-                self.refusal = Some(error_reply::cause(text));
-                self.is_told &= !error_reply::is_withheld(text);
+                let error = ErrorReply::read(text);
+                self.refusal = Some(error.cause);
+                self.is_told &= !error.is_withheld();
                 None
             }
             reply => Some(command::time_reply(reply)?),
@@ -115,7 +121,7 @@ impl NodeLook {
         let time = if new.keeps_times { time.to_string() } else { String::new() };
         let words: [&[u8]; 9] = [
             b"EVAL",
-            script::NODE.as_bytes(),
+            STORE.as_bytes(),
             b"1",
             key,
             &self.value,

@@ -47,13 +47,17 @@ pub(super) fn is_unknown_inside(text: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::asked::Asked;
     use super::super::form::{Answer, Form};
-    use super::super::operation::{FenceRequest, Kind, Operation, Verb};
+    use super::super::kinds::plain;
+    use super::super::operation::{Operation, Verb};
+    use super::super::reply;
     use super::super::resp::Reply;
-    use super::super::{command, reply};
     use super::*;
     use crate::algorithm::fault::{Cause, Fault, Phase};
     use crate::algorithm::fence::FencingToken;
+    use crate::algorithm::kind::Kind;
+    use crate::algorithm::server_error::ServerError;
     use crate::algorithm::vote::Vote;
 
     const TEXTS: &str = include_str!("error_texts.txt");
@@ -86,15 +90,15 @@ mod tests {
     /// What the text is taken for as the reply to a request, of each kind that can have been meant.
     fn meanings(request: &str, text: &str) -> Vec<Meaning> {
         let error = Reply::Error(text.as_bytes());
-        let plain = |verb| Operation { verb, kind: Kind::Plain }.asked();
-        let release = |form| of_answer(reply::meaning(form, plain(Verb::Release(None)), error).unwrap());
-        let extend = || of_answer(reply::meaning(Form::Text, plain(Verb::Extend { ttl_millis: 1 }), error).unwrap());
+        let asked = |verb, kind| Asked::of(&Operation { verb, kind, retention_millis: 1 });
+        let of_plain = |verb| asked(verb, Kind::Plain);
+        let release = |form| of_answer(reply::meaning(form, of_plain(Verb::Release(None)), error).unwrap());
+        let extend = || of_answer(reply::meaning(Form::Text, of_plain(Verb::Extend { ttl_millis: 1 }), error).unwrap());
         let fenced = |form, operation| of_answer(reply::meaning(form, operation, error).unwrap());
-        let fence = FenceRequest { least: FencingToken::saturating(1), retention_millis: 1 };
         let verbs = [Verb::Acquire { ttl_millis: 1 }, Verb::Extend { ttl_millis: 1 }, Verb::Raise, Verb::Release(None)];
-        let operations = verbs.map(|verb| Operation { verb, kind: Kind::Fenced(fence) }.asked());
+        let operations = verbs.map(|verb| asked(verb, Kind::Fenced(FencingToken::MAX)));
         match request {
-            "acquire" => vec![of_vote(command::acquire_vote(error).unwrap())],
+            "acquire" => vec![of_vote(plain::acquire_vote(error).unwrap())],
             "release" => vec![release(Form::Text)],
             "extend" => vec![extend()],
             "fenced" => operations.into_iter().map(|operation| fenced(Form::Text, operation)).collect(),
@@ -107,17 +111,17 @@ mod tests {
     fn expected(condition: &str, request: &str) -> Vec<Meaning> {
         use Meaning::{Fault, Refused, WrongForm};
         let meaning = match (condition, request) {
-            ("busy", _) => Fault(Cause::Server("BUSY")),
+            ("busy", _) => Fault(Cause::Server(ServerError::Busy)),
             ("denied" | "key", _) => Fault(Cause::NoPermission),
             ("loading", _) => Fault(Cause::Loading),
-            ("masterdown", _) => Fault(Cause::Server("MASTERDOWN")),
-            ("misconf", _) => Fault(Cause::Server("MISCONF")),
+            ("masterdown", _) => Fault(Cause::Server(ServerError::MasterDown)),
+            ("misconf", _) => Fault(Cause::Server(ServerError::Misconf)),
             ("noeval" | "norun", "eval") => Fault(Cause::NoScripts),
             ("noeval" | "noscript", "evalsha") => WrongForm,
-            ("noreplicas", _) => Fault(Cause::Server("NOREPLICAS")),
+            ("noreplicas", _) => Fault(Cause::Server(ServerError::NoReplicas)),
             ("oom", _) => Fault(Cause::OutOfMemory),
             ("readonly", _) => Fault(Cause::ReadOnly),
-            ("renamed", _) => Fault(Cause::Server("ERR")),
+            ("renamed", _) => Fault(Cause::Server(ServerError::Err)),
             ("wrongtype", _) => Refused,
             other => panic!("{other:?}"),
         };

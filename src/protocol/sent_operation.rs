@@ -1,10 +1,13 @@
 //! An operation that was sent, and what a session says of its requests: the round that each belongs to, its kind, and
 //! whether votes count.
 
+use super::asked::Asked;
 use super::form::{Answer, Form};
-use super::operation::{Asked, AskedVerb, Operation, Verb};
+use super::kinds::wire::AskedVerb;
+use super::kinds::{self, plain};
+use super::operation::{Operation, Verb};
 use super::resp::Reply;
-use super::{command, extension, lock_key, queue, reply};
+use super::{lock_key, queue, reply};
 use crate::algorithm::fault::{Cause, Fault};
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::node::NodeId;
@@ -60,18 +63,17 @@ impl Command<'_> {
 
     /// `part`: which key of a set it is.
     fn write_one(&self, out: &mut Vec<u8>, form: Form, key: &[u8], part: u8) {
-        let Command { operation: &Operation { verb, kind }, token, .. } = *self;
-        match verb {
-            Verb::Acquire { ttl_millis } if kind.is_token_only() => command::acquire(out, key, token, ttl_millis),
-            Verb::Take { ttl_millis, .. } if form == Form::Set => command::acquire(out, key, token, ttl_millis),
-            Verb::Extend { ttl_millis } if kind.is_token_only() => {
-                extension::extend(out, key, token, ttl_millis);
-            }
+        let Command { operation, token, .. } = *self;
+        let is_token_only = kinds::wire(operation.kind).is_token_only;
+        match operation.verb {
+            Verb::Acquire { ttl_millis } if is_token_only => plain::acquire(out, key, token, ttl_millis),
+            Verb::Take { ttl_millis, .. } if form == Form::Set => plain::acquire(out, key, token, ttl_millis),
+            Verb::Extend { ttl_millis } if is_token_only => plain::extend(out, key, token, ttl_millis),
             // The entry of a call that wants a set is in the queue of one of its keys.
             Verb::Release(Some(departure)) if departure.key != part => {
-                queue::ask(out, form, key, token, &Operation { verb: Verb::Release(None), kind });
+                queue::ask(out, form, key, token, &Operation { verb: Verb::Release(None), ..*operation });
             }
-            _ => queue::ask(out, form, key, token, self.operation),
+            _ => queue::ask(out, form, key, token, operation),
         }
     }
 }
@@ -92,9 +94,9 @@ impl SentOperation {
         match (self.asked.verb, reply) {
             // One of a set is a part of the vote.
             _ if self.part > 0 => None,
-            (AskedVerb::Acquire, Reply::Simple(b"OK")) if self.asked.kind.is_token_only() => Some(true),
-            (AskedVerb::Acquire, Reply::Bulk(None)) if self.asked.kind.is_token_only() => Some(false),
-            (AskedVerb::Extend, Reply::Integer(1)) if self.asked.kind.is_token_only() => Some(true),
+            (AskedVerb::Acquire, Reply::Simple(b"OK")) if self.asked.wire.is_token_only => Some(true),
+            (AskedVerb::Acquire, Reply::Bulk(None)) if self.asked.wire.is_token_only => Some(false),
+            (AskedVerb::Extend, Reply::Integer(1)) if self.asked.wire.is_token_only => Some(true),
             (AskedVerb::Release, Reply::Integer(1)) => Some(true),
             (AskedVerb::Release, Reply::Integer(0)) => Some(false),
             _ => None,
@@ -167,23 +169,16 @@ impl HandshakeState {
 mod tests {
     use super::*;
     use crate::algorithm::fence::FencingToken;
-    use crate::algorithm::lock_kind::Access;
+    use crate::algorithm::kind::Kind;
     use crate::algorithm::queue::TakeRequest;
     use crate::algorithm::vote::Vote;
-    use crate::protocol::operation::{FenceRequest, Kind};
     use crate::protocol::wake::Wakes;
 
     /// The short way to a vote leads to the same one as the long way.
     #[test]
     fn a_plain_reply_means_what_it_means_otherwise() {
-        let request = FenceRequest { least: FencingToken::saturating(1), retention_millis: 1 };
-        let kinds = [
-            Kind::Plain,
-            Kind::Permit(3),
-            Kind::Fenced(request),
-            Kind::ReadWrite(Access::Read, None),
-            Kind::ReadWrite(Access::Write, Some(request)),
-        ];
+        let least = FencingToken::saturating(1);
+        let kinds = [Kind::Plain, Kind::Permit(3), Kind::Fenced(least), Kind::Read, Kind::Write(Some(least))];
         let (ttl_millis, request) = (1, TakeRequest::WITHOUT_ENTRY);
         let verbs = [
             Verb::Acquire { ttl_millis },
@@ -195,8 +190,7 @@ mod tests {
         ];
         let mut plain = 0;
         for (kind, verb) in kinds.into_iter().flat_map(|kind| verbs.map(|verb| (kind, verb))) {
-            let operation = Operation { verb, kind };
-            let asked = operation.asked();
+            let asked = Asked::of(&Operation { verb, kind, retention_millis: 1 });
             let ticket = Ticket { slot: 0, generation: 0 };
             let sent = SentOperation { ticket, asked, form: asked.usual_form(), part: 0 };
             for reply in [Reply::Simple(b"OK"), Reply::Bulk(None), Reply::Array(None), Reply::Error(b"ERR no")]

@@ -11,15 +11,17 @@
 //! How to drive it: as a [`Session`](super::session::Session). When the connection is lost, make another one: this one
 //! is thrown away with it.
 
-use super::error_reply;
+use super::error_reply::ErrorReply;
 use super::handshake::Handshake;
 use super::incoming::Incoming;
+use super::kinds::permit;
 use super::queue::CHANNEL;
 use super::resp::{self, Elements, Reply};
 use crate::algorithm::detail::Detail;
 use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::queue::{CLIENT_DIGITS, Entry, EntryKind, Message};
+use crate::algorithm::server_error::ServerError;
 use crate::algorithm::time::Timestamp;
 use std::fmt;
 
@@ -111,7 +113,7 @@ impl Subscription {
                     None
                 }
                 (Stage::Auth, Received::Error(cause)) => {
-                    let cause = if cause == Cause::Server("ERR") { Cause::Auth } else { cause };
+                    let cause = if cause == Cause::Server(ServerError::Err) { Cause::Auth } else { cause };
                     Some(SubscriptionEvent::Refused(Fault::new(Phase::Handshake, cause)))
                 }
                 (Stage::Subscribe, Received::Subscribed) => {
@@ -145,7 +147,7 @@ impl<'b> Received<'b> {
     fn by(reply: Reply<'b>, channel: &[u8]) -> Result<Received<'b>, ProtocolError> {
         match reply {
             Reply::Array(Some(elements)) => Received::by_array(elements, channel),
-            Reply::Error(text) => Ok(Received::Error(error_reply::cause(text))),
+            Reply::Error(text) => Ok(Received::Error(ErrorReply::read(text).cause)),
             Reply::Simple(b"OK") => Ok(Received::Ok),
             _ => Err(ProtocolError::UnexpectedReply),
         }
@@ -182,8 +184,7 @@ fn notice(client: u64, text: &[u8]) -> Option<Notice> {
 
 /// The number of the slot with this key.
 fn slot(key: &[u8]) -> Option<u16> {
-    let at = key.iter().rposition(|&byte| byte == b'#')?;
-    std::str::from_utf8(&key[at + 1..]).ok()?.parse().ok()
+    std::str::from_utf8(permit::slot(key)?.1).ok()?.parse().ok()
 }
 
 /// Shows counts only: the buffers hold passwords.

@@ -10,6 +10,7 @@ use crate::support::process::{alone, eventually, threads_named};
 use crate::support::proxy::{Direction, Proxy};
 use crate::support::server::Server;
 use crossbeam_channel::bounded;
+use quorumlock::ServerError;
 use quorumlock::{Cause, ErrorKind, MutexGuard, Redlock, ReleaseOutcome};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -250,8 +251,8 @@ fn a_client_that_is_closed_says_why_a_node_does_not_run_a_release() {
     for (error, cause) in [
         ("NOPERM this user has no permissions to run the 'eval' command", Cause::NoScripts),
         ("MOVED 1 127.0.0.1:1", Cause::ClusterMode),
-        ("ERR something went wrong", Cause::Server("ERR")),
-        ("WHAT is that", Cause::Server("unrecognised")),
+        ("ERR something went wrong", Cause::Server(ServerError::Err)),
+        ("WHAT is that", Cause::Server(ServerError::Unrecognised)),
     ] {
         let fake = Fake::on_command(move |command| match command[0].as_str() {
             "EVAL" | "EVALSHA" => vec![say(&format!("-{error}\r\n"))],

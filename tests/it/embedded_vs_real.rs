@@ -7,8 +7,11 @@ use crate::support::server::{Answer as PublishOutcome, Server, binaries};
 use quorumlock::algorithm::lease::OwnerToken;
 use quorumlock::embedded::{Condition, EmbeddedNode, ServerKind};
 use quorumlock::protocol::command;
+use quorumlock::protocol::kinds::plain::EXTEND;
+use quorumlock::protocol::kinds::{fenced, permit, plain};
+use quorumlock::protocol::node_note;
 use quorumlock::protocol::resp::{self, Decoder};
-use quorumlock::protocol::script::{EXTEND, FENCED, FENCED_SHA1, NODE, PERMIT, PERMIT_SHA1, PLAIN, PLAIN_SHA1};
+use quorumlock::protocol::script::Script;
 use quorumlock::protocol::server_info::ServerInfo;
 use std::io::{BufReader, Read, Write};
 use std::net::TcpStream;
@@ -119,17 +122,17 @@ fn requests() -> Vec<Vec<String>> {
         add(&acquire);
         add(&["GETRANGE", "k", "0", "127"]);
         for token in [&theirs, &ours, &ours] {
-            add(&["EVAL", PLAIN, "1", "k", "release", token]);
+            add(&["EVAL", plain::SCRIPT.text, "1", "k", "release", token]);
         }
     }
     // By its hash, known or not. "k" is without an owner, and then of another one.
-    for (script, hash) in [(PLAIN, PLAIN_SHA1), (PERMIT, PERMIT_SHA1), (FENCED, FENCED_SHA1)] {
+    for Script { text: script, sha1: hash, .. } in [plain::SCRIPT, permit::SCRIPT, fenced::SCRIPT] {
         add(&["EVALSHA", hash, "1", "k#0", "release", &ours]);
         add(&["EVAL", script, "1", "k#0", "release", &ours]);
         add(&["EVALSHA", hash, "1", "k#0", "release", &ours]);
     }
     fenced_requests(&ours, &theirs).iter().for_each(|words| {
-        add(&[&["EVAL", FENCED, "1"], &words.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat());
+        add(&[&["EVAL", fenced::SCRIPT.text, "1"], &words.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat());
         add(&["GET", "the last fence"]);
     });
     add(&["GETRANGE", "no key", "0", "127"]);
@@ -285,7 +288,7 @@ fn notes() -> Vec<Vec<String>> {
     // The embedded node's clock has milliseconds.
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros() as u64 - 10_000;
     let note = |key: &str, read: &str, looked: u64, time: &str| {
-        ["EVAL", NODE, "1", key, read, &looked.to_string(), "1 f ", time, " x"].map(str::to_owned).to_vec()
+        ["EVAL", node_note::STORE, "1", key, read, &looked.to_string(), "1 f ", time, " x"].map(str::to_owned).to_vec()
     };
     let second = 1_000_000;
     vec![
@@ -373,8 +376,8 @@ fn conversation(address: &str) -> Vec<String> {
     let mut say = |raw: &mut Raw, words: &[&str]| {
         said.push(without_remaining(&raw.say(&words.iter().map(|word| word.as_bytes()).collect::<Vec<_>>())));
     };
-    let take = ["EVAL", PLAIN, "1", "k", "take", &theirs, LONG, entry, "5", "f"];
-    let release = |token| ["EVAL", PLAIN, "1", "k", "release", token];
+    let take = ["EVAL", plain::SCRIPT.text, "1", "k", "take", &theirs, LONG, entry, "5", "f"];
+    let release = |token| ["EVAL", plain::SCRIPT.text, "1", "k", "release", token];
     say(&mut publisher, &["SET", "k", &ours, "NX", "PX", LONG]);
     for channel in [waits, "quorumlock:other", waits] {
         say(&mut subscriber, &["SUBSCRIBE", channel]);
@@ -388,13 +391,13 @@ fn conversation(address: &str) -> Vec<String> {
     say(&mut publisher, &["PUBLISH", "quorumlock:other", ""]);
     say(&mut subscriber, &[]);
     say(&mut publisher, &["PUBLISH", "quorumlock:none", ""]);
-    say(&mut publisher, &["EVAL", PLAIN, "1", "k", "release", &theirs, "", ""]);
+    say(&mut publisher, &["EVAL", plain::SCRIPT.text, "1", "k", "release", &theirs, "", ""]);
     say(&mut subscriber, &[]);
     for channel in [waits, "quorumlock:none", "quorumlock:other"] {
         say(&mut subscriber, &["UNSUBSCRIBE", channel]);
     }
     // Its entry has no receiver any more.
-    say(&mut publisher, &["EVAL", PLAIN, "1", "k", "release", &theirs, "", ""]);
+    say(&mut publisher, &["EVAL", plain::SCRIPT.text, "1", "k", "release", &theirs, "", ""]);
     say(&mut publisher, &["EXISTS", "quorumlock-queue:k"]);
     say(&mut subscriber, &["PTTL", "k"]);
     said
@@ -455,7 +458,7 @@ fn what_no_fenced_lock_has_written_is_foreign_to_both() {
                 &["acquire", &token, LONG, LONG, "3"],
                 &["take", &token, LONG, entry, "5", "n", "", LONG, "3"],
             ] {
-                let words = [&["EVAL", FENCED, "1", "f"], request].concat();
+                let words = [&["EVAL", fenced::SCRIPT.text, "1", "f"], request].concat();
                 let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
                 let [one, other] = [&mut real, &mut embedded].map(|node| {
                     assert_eq!(node.say(&[b"SET", b"f", value.as_bytes()]), "+OK\r\n");
@@ -482,7 +485,7 @@ fn hold_both(server: &Server, node: &EmbeddedNode) {
     for address in [server.address(), address_of(node)] {
         let token = token('1');
         assert_eq!(say_once(&address, &["SET", "k", &token, "NX", "PX", LONG]), "+OK\r\n");
-        let acquire = ["EVAL", FENCED, "1", "f", "acquire", &token, LONG, LONG, "3"];
+        let acquire = ["EVAL", fenced::SCRIPT.text, "1", "f", "acquire", &token, LONG, LONG, "3"];
         assert_eq!(say_once(&address, &acquire), "$1\r\n3\r\n");
     }
 }
@@ -568,7 +571,7 @@ fn what_is_no_string_is_not_ours() {
         let digits = token.digits();
         let extended = real.say(&[b"EVAL", EXTEND.as_bytes(), b"1", b"k", &digits, LONG.as_bytes()]);
         assert!(extended.starts_with("-WRONGTYPE "), "{extended}");
-        assert_eq!(real.say(&[b"EVAL", PLAIN.as_bytes(), b"1", b"k", b"release", &digits]), ":0\r\n");
+        assert_eq!(real.say(&[b"EVAL", plain::SCRIPT.text.as_bytes(), b"1", b"k", b"release", &digits]), ":0\r\n");
         assert_eq!(real.say(&[b"LLEN", b"k"]), ":1\r\n");
     }
 }

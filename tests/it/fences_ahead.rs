@@ -6,7 +6,7 @@ use crate::support::fake::{Fake, healthy, say};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
 use quorumlock::algorithm::fence::LEAD_LIMIT;
-use quorumlock::protocol::script;
+use quorumlock::protocol::kinds;
 use quorumlock::{Cause, ErrorKind, FencingToken, Phase, Redlock, ReleaseOutcome};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -88,7 +88,7 @@ fn the_client_leaves_out_a_node_that_gives_an_absurd_fence_out() {
 
 /// What the script answers to this request, on a real server or an embedded node: one reply, as it is written.
 fn run(server: &Server, words: &[&str]) -> Answer {
-    server.command(&[&["EVAL", script::FENCED, "1", KEY], words].concat()).unwrap()
+    server.command(&[&["EVAL", kinds::fenced::SCRIPT.text, "1", KEY], words].concat()).unwrap()
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn a_raise_needs_the_token_that_the_key_holds() {
     let embedded = quorumlock::embedded::EmbeddedNode::start().unwrap();
     for address in [server.address(), address_of(&embedded)] {
         let ask = |deed: &str, token: &str, rest: &[&str]| {
-            say_once(&address, &[&["EVAL", script::FENCED, "1", KEY, deed, token], rest].concat())
+            say_once(&address, &[&["EVAL", kinds::fenced::SCRIPT.text, "1", KEY, deed, token], rest].concat())
         };
         let raised = (micros() + HOUR).to_string();
         // Another's: its fence was decided without us, and must not move under it.

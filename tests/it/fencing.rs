@@ -11,7 +11,7 @@ use crate::support::fake::{Act, Fake, healthy, say};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server, binaries};
 use quorumlock::kind::Fenced;
-use quorumlock::protocol::script;
+use quorumlock::protocol::kinds;
 use quorumlock::{
     Cause, ErrorKind, ExtendOutcome, FencedGuard, FencingToken, Lease, Phase, Redlock, ReleaseOutcome, RestartPolicy,
     Watchdog,
@@ -222,7 +222,8 @@ fn nodes_that_all_lost_their_data_go_on_above_what_they_gave_out() {
 fn a_floor_is_no_further_than_a_minute_before_the_servers_clock() {
     for server in servers() {
         let acquire = |floor: &str, owner: &str| {
-            let words = ["EVAL", script::FENCED, "1", "f", "acquire", &owner.repeat(40), "0", "60000", floor];
+            let words =
+                ["EVAL", kinds::fenced::SCRIPT.text, "1", "f", "acquire", &owner.repeat(40), "0", "60000", floor];
             match server.command(&words).unwrap() {
                 Answer::Text(fence) => fence.parse::<u64>().unwrap(),
                 answer => panic!("{answer:?}"),
@@ -291,8 +292,8 @@ fn nodes_without_scripts_say_so() {
 #[test]
 fn the_script_is_sent_once_and_called_by_its_hash_unless_the_server_forgets_it() {
     for server in servers() {
-        let hash = server.command(&["SCRIPT", "LOAD", script::FENCED]).unwrap();
-        assert_eq!(hash, Answer::Text(script::FENCED_SHA1.to_owned()));
+        let hash = server.command(&["SCRIPT", "LOAD", kinds::fenced::SCRIPT.text]).unwrap();
+        assert_eq!(hash, Answer::Text(kinds::fenced::SCRIPT.sha1.to_owned()));
         let mutex = long_lock(&client([&server]), "k").fenced();
         for _ in 0..3 {
             assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);

@@ -6,7 +6,7 @@
 use crate::clients::{calls, causes, client, client_of, gone_for_good, long_lock, take};
 use crate::support::capable::with_users;
 use crate::support::server::{Answer, Server, binaries};
-use quorumlock::protocol::script;
+use quorumlock::protocol::kinds;
 use quorumlock::{Cause, Phase, Redlock, ReleaseOutcome};
 
 fn servers() -> Vec<Server> {
@@ -49,10 +49,10 @@ fn every_server_is_released_by_the_script() {
 fn servers_call_the_scripts_what_we_call_them() {
     for server in servers() {
         for (text, hash) in [
-            (script::FENCED, script::FENCED_SHA1),
-            (script::PERMIT, script::PERMIT_SHA1),
-            (script::PLAIN, script::PLAIN_SHA1),
-            (script::READ_WRITE, script::READ_WRITE_SHA1),
+            (kinds::fenced::SCRIPT.text, kinds::fenced::SCRIPT.sha1),
+            (kinds::permit::SCRIPT.text, kinds::permit::SCRIPT.sha1),
+            (kinds::plain::SCRIPT.text, kinds::plain::SCRIPT.sha1),
+            (kinds::read_write::SCRIPT.text, kinds::read_write::SCRIPT.sha1),
         ] {
             assert_eq!(server.command(&["SCRIPT", "LOAD", text]).unwrap(), Answer::Text(hash.to_owned()));
         }

@@ -6,6 +6,7 @@ use crate::faults::{is_named, keeps_secrets};
 use crate::support::fake::{Act, Event, Fake, healthy, say};
 use crate::support::process::{alone, eventually};
 use crate::support::server::Server;
+use quorumlock::ServerError;
 use quorumlock::{Cause, ErrorKind, Phase, Redlock, ReleaseOutcome};
 use std::fs;
 use std::io;
@@ -195,7 +196,7 @@ fn a_connection_that_is_given_up_is_reset() {
 fn errors_that_repeat_what_they_were_sent_are_not_repeated() {
     let fake = Fake::echoing();
     is_named(&format!("redis://:hunter2@127.0.0.1:{}", fake.port()), Phase::Handshake, Cause::Auth);
-    is_named(&fake.url(), Phase::Handshake, Cause::Server("ERR"));
+    is_named(&fake.url(), Phase::Handshake, Cause::Server(ServerError::Err));
     // Behind a handshake that went well, the owner token is what is repeated.
     let fake = Fake::on_command(|command| match command[0].as_str() {
         "SET" | "EVAL" => vec![say(&format!("-{} is no good\r\n", command.join(" ")))],
@@ -204,7 +205,7 @@ fn errors_that_repeat_what_they_were_sent_are_not_repeated() {
     let client = client_of([format!("redis://me:hunter2@127.0.0.1:{}", fake.port())]);
     let error = failure(&long_lock(&client, "k"));
     keeps_secrets(&[&error, &client]);
-    assert_eq!(causes(&error)[0].2, Cause::Server("unrecognised"));
+    assert_eq!(causes(&error)[0].2, Cause::Server(ServerError::Unrecognised));
 }
 
 #[test]
@@ -215,7 +216,7 @@ fn a_token_that_a_release_brings_back_is_not_shown() {
     });
     let guard = take(&long_lock(&client_of([fake.url()]), "k"));
     let error = guard.unlock().unwrap_err();
-    assert_eq!(causes(&error)[0].2, Cause::Server("ERR"));
+    assert_eq!(causes(&error)[0].2, Cause::Server(ServerError::Err));
     keeps_secrets(&[&error]);
 }
 

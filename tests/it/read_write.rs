@@ -17,7 +17,7 @@ use crate::support::queues;
 use crate::support::server::{Answer, Server, binaries};
 use crate::support::sides::Sides;
 use quorumlock::kind::{Read, Write};
-use quorumlock::protocol::script;
+use quorumlock::protocol::kinds;
 use quorumlock::{
     Cause, ErrorKind, ExtendOutcome, Lease, Phase, Redlock, ReleaseOutcome, RwReadGuard, RwWriteGuard, Wait, Watchdog,
 };
@@ -70,7 +70,7 @@ fn is_marked(server: &Server) -> bool {
 
 /// Runs the script, as another program would.
 fn ask(server: &Server, words: &[&str]) -> Answer {
-    let words = [&["EVAL", script::READ_WRITE, "1", KEY], words].concat();
+    let words = [&["EVAL", kinds::read_write::SCRIPT.text, "1", KEY], words].concat();
     server.command(&words).unwrap()
 }
 
@@ -379,8 +379,8 @@ fn nodes_without_scripts_say_so() {
 #[test]
 fn the_script_goes_by_its_hash_and_what_others_have_written_is_left_alone() {
     for server in servers() {
-        let hash = server.command(&["SCRIPT", "LOAD", script::READ_WRITE]).unwrap();
-        assert_eq!(hash, Answer::Text(script::READ_WRITE_SHA1.to_owned()));
+        let hash = server.command(&["SCRIPT", "LOAD", kinds::read_write::SCRIPT.text]).unwrap();
+        assert_eq!(hash, Answer::Text(kinds::read_write::SCRIPT.sha1.to_owned()));
         let mutex = long(&client([&server]));
         for text in ["junk", "w 1", "r 1:2", "q x", "w 1 2 q 3", &format!("r 1:{} q", "a".repeat(40))] {
             server.command(&["SET", KEY, text]).unwrap();

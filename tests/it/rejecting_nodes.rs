@@ -5,6 +5,7 @@ use crate::support::capable::has_users;
 use crate::support::fake::{Act, Fake, healthy, is, say};
 use crate::support::process::eventually;
 use crate::support::server::Server;
+use quorumlock::ServerError;
 use quorumlock::event::Event;
 use quorumlock::{Cause, ExtendOutcome, NodeState, Redlock};
 use std::sync::{Arc, Mutex};
@@ -51,7 +52,7 @@ fn a_node_that_refuses_every_lock_is_rejected_until_it_serves_again() {
         (&["CONFIG", "SET", "maxmemory", "1"], Cause::OutOfMemory, &["CONFIG", "SET", "maxmemory", "0"]),
         (
             &["CONFIG", "SET", "min-replicas-to-write", "1"],
-            Cause::Server("NOREPLICAS"),
+            Cause::Server(ServerError::NoReplicas),
             &["CONFIG", "SET", "min-replicas-to-write", "0"],
         ),
         (&["ACL", "SETUSER", "default", "-set"], Cause::NoPermission, &["ACL", "SETUSER", "default", "+set"]),
@@ -103,8 +104,11 @@ fn a_place_that_is_left_does_not_make_a_node_one_that_votes() {
 fn errors_that_pass_by_themselves_are_no_rejection() {
     let down = NodeState::Down;
     let table = [
-        ("-MISCONF Redis is configured to save RDB snapshots", NodeState::Rejected(Cause::Server("MISCONF"))),
-        ("-BUSY Redis is busy running a script.", down(Cause::Server("BUSY"))),
+        (
+            "-MISCONF Redis is configured to save RDB snapshots",
+            NodeState::Rejected(Cause::Server(ServerError::Misconf)),
+        ),
+        ("-BUSY Redis is busy running a script.", down(Cause::Server(ServerError::Busy))),
         ("-LOADING Redis is loading the dataset in memory", down(Cause::Loading)),
     ];
     for (answer, expected) in table {

@@ -11,6 +11,7 @@ use crate::support::capable::has_slow_loading;
 use crate::support::fake::{Act, Event, Fake, healthy, say};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
+use quorumlock::ServerError;
 use quorumlock::{
     Builder, Cause, ErrorKind, ExtendOutcome, Mutex, MutexGuard, NodeState, Phase, Redlock, ReleaseOutcome,
     RestartPolicy, Watchdog,
@@ -333,7 +334,7 @@ fn a_replica_that_has_lost_its_master_gives_itself_away_to_a_script_too() {
     node[0].command(&["CONFIG", "SET", "replica-serve-stale-data", "no"]).unwrap();
     // No server is there.
     node[0].command(&["REPLICAOF", "127.0.0.1", "1"]).unwrap();
-    assert_eq!(causes(&failure(&mutex)), [(node[0].address(), Phase::Reply, Cause::Server("MASTERDOWN"))]);
+    assert_eq!(causes(&failure(&mutex)), [(node[0].address(), Phase::Reply, Cause::Server(ServerError::MasterDown))]);
     node[0].command(&["REPLICAOF", "NO", "ONE"]).unwrap();
     let promoted = Instant::now();
     assert!(eventually(SOON, || mutex.try_lock().is_ok_and(|guard| guard.is_some())));

@@ -7,6 +7,7 @@
 use crate::clients::{SOON, builder, causes, client, client_of, failure, take};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Plan, Server, binaries};
+use quorumlock::ServerError;
 use quorumlock::kind::Any;
 use quorumlock::{Cause, ExtendOutcome, Mutex, MutexGuard, NodeState, Phase, Redlock, ReleaseOutcome};
 use std::time::Duration;
@@ -87,7 +88,7 @@ fn a_release_whose_script_is_denied_a_command_says_so() {
 fn an_extension_whose_script_does_not_find_a_command_is_a_fault() {
     for server in servers(&["--rename-command", "PEXPIRE", ""]) {
         let mut guard = take(&mutex(&client([&server])));
-        assert_eq!(extend(&mut guard), Some(Cause::Server("ERR")), "{}", shown(&server));
+        assert_eq!(extend(&mut guard), Some(Cause::Server(ServerError::Err)), "{}", shown(&server));
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     }
 }
@@ -136,7 +137,7 @@ fn what_a_script_is_refused_for_has_its_name() {
             continue;
         }
         ok(&server, &["CONFIG", "SET", "min-replicas-to-write", "1"]);
-        let too_few = Cause::Server("NOREPLICAS");
+        let too_few = Cause::Server(ServerError::NoReplicas);
         assert_eq!(extend(&mut plain), Some(too_few), "{}", shown(&server));
         assert_eq!([plain.erase(), fenced.erase()].map(cause), [too_few; 2], "{}", shown(&server));
         ok(&server, &["CONFIG", "SET", "min-replicas-to-write", "0"]);

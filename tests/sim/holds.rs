@@ -3,7 +3,7 @@
 //! What a guard says counts for the moment at which it says it. Two guards of one resource must never be valid at the
 //! same moment of true time. The other rules stand in [`judge`](crate::judge).
 
-use crate::algorithm::lock_kind::Access;
+use crate::algorithm::kind::Access;
 use crate::algorithm::time::LeaseTime;
 use crate::judge::{State, Token, count};
 use crate::keys;

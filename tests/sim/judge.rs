@@ -42,7 +42,7 @@ use crate::holds::{Extending, Hold};
 use crate::keys;
 use crate::memory::{Memory, NODE_KEY};
 use crate::plan::{self, Plan, SETTLED_AFTER, SHARED_KEY};
-use crate::protocol::script;
+use crate::protocol::{kinds, node_note};
 use crate::queues::{Queues, Request};
 use crate::readers::{self, Entries};
 use crate::waits::SHARED;
@@ -199,8 +199,10 @@ impl World {
             [b"EVALSHA", ..] if reply.starts_with(b"-NOSCRIPT") => {
                 return self.saw("a script by a hash that is not known");
             }
-            [b"EVAL", text, ..] if text == script::NODE.as_bytes() => return self.noted(command, reply),
-            [b"EVAL", text, b"1", key, token, _] if text == script::EXTEND.as_bytes() => (key, token, Action::Extend),
+            [b"EVAL", text, ..] if text == node_note::STORE.as_bytes() => return self.noted(command, reply),
+            [b"EVAL", text, b"1", key, token, _] if text == kinds::plain::EXTEND.as_bytes() => {
+                (key, token, Action::Extend)
+            }
             [b"EVAL" | b"EVALSHA", _, b"1", _, b"leave", _] => {
                 if let Some(request) = Request::of(command.words) {
                     self.queued(command, &request);
@@ -424,11 +426,11 @@ pub(crate) fn is_granted(reply: &[u8]) -> bool {
 fn sight(words: &[&[u8]], reply: &[u8], is_stale: bool) -> &'static str {
     let is_script = matches!(words[0], b"EVAL" | b"EVALSHA");
     let is_fenced = is_script
-        && matches!(words[1], text if text == script::FENCED.as_bytes() || text == script::FENCED_SHA1.as_bytes());
+        && matches!(words[1], text if text == kinds::fenced::SCRIPT.text.as_bytes() || text == kinds::fenced::SCRIPT.sha1.as_bytes());
     let is_permit = is_script
-        && matches!(words[1], text if text == script::PERMIT.as_bytes() || text == script::PERMIT_SHA1.as_bytes());
+        && matches!(words[1], text if text == kinds::permit::SCRIPT.text.as_bytes() || text == kinds::permit::SCRIPT.sha1.as_bytes());
     match (words[0], reply) {
-        (b"EVAL" | b"EVALSHA", _) if words[1] != script::EXTEND.as_bytes() => match (words[4], reply) {
+        (b"EVAL" | b"EVALSHA", _) if words[1] != kinds::plain::EXTEND.as_bytes() => match (words[4], reply) {
             (b"raise", _) => "a fence that is raised",
             (b"release", [b'-', ..]) => "a release that is not run",
             (b"release", b":2\r\n" | b":-2\r\n") => "a release that tells another client",

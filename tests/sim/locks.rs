@@ -1,8 +1,8 @@
 //! The locks that threads take: plain ones, fenced, fair, of several resources, to read and to write, and permits. And
 //! what they hold then.
 
+use crate::algorithm::kind::Access;
 use crate::algorithm::lease::OwnerToken;
-use crate::algorithm::lock_kind::Access;
 use crate::api::guard::MutexGuard;
 use crate::api::held::Held;
 use crate::api::kind::{Any, Fenced, Read, Slot, Write};

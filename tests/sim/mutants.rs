@@ -151,10 +151,10 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "an error reply counts as a refusal",
-        file: "protocol/command.rs",
+        file: "protocol/kinds/plain.rs",
         edits: &[(
-            "Reply::Error(text) => Ok(Vote::Fault(error_reply::fault(text, \"SET\"))),\n        _ => Err(ProtocolError::UnexpectedReply),\n    }\n}\n\n/// Asks for how long",
-            "Reply::Error(_) => Ok(Vote::Refused),\n        _ => Err(ProtocolError::UnexpectedReply),\n    }\n}\n\n/// Asks for how long",
+            "Reply::Error(text) => Ok(Vote::Fault(ErrorReply::read(text).fault(\"SET\"))),\n        _ => Err(ProtocolError::UnexpectedReply),\n    }\n}\n\n/// Lets the key",
+            "Reply::Error(_) => Ok(Vote::Refused),\n        _ => Err(ProtocolError::UnexpectedReply),\n    }\n}\n\n/// Lets the key",
         )],
     },
     Mutant {
@@ -338,7 +338,7 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "keys that live ten times as long",
-        file: "protocol/command.rs",
+        file: "protocol/kinds/plain.rs",
         edits: &[(
             "resp::push(out, resp::decimal(ttl_millis, &mut [0; 20]));",
             "resp::push(out, resp::decimal(ttl_millis * 10, &mut [0; 20]));",

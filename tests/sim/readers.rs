@@ -2,10 +2,10 @@
 //! before its end. It makes no reader a writer, and extends nothing that has ended. The last number that a writer was
 //! given stays for as long as it was to be kept, and never becomes smaller; so long lasts the key.
 
-use crate::algorithm::lock_kind::Access;
+use crate::algorithm::kind::Access;
 use crate::judge::{self, Action, Command};
 use crate::keys::{Content, Entry};
-use crate::protocol::script;
+use crate::protocol::kinds;
 use crate::queues::Request;
 use crate::world::World;
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ impl Entries {
 
 /// Whether these are the text or the hash of the script for read-write locks.
 pub(crate) fn is_script(text: &[u8]) -> bool {
-    text == script::READ_WRITE.as_bytes() || text == script::READ_WRITE_SHA1.as_bytes()
+    text == kinds::read_write::SCRIPT.text.as_bytes() || text == kinds::read_write::SCRIPT.sha1.as_bytes()
 }
 
 /// What a command of a read-write lock does. A raise is an extension to a number.

@@ -65,11 +65,11 @@ impl Refusal {
 /// What the simulated nodes say is what real servers say.
 #[test]
 fn refusals_have_the_texts_of_real_servers() {
-    use crate::protocol::script;
+    use crate::protocol::kinds;
     let texts = include_str!("../../src/protocol/error_texts.txt");
-    let release: &[&[u8]] = &[b"EVAL", script::PLAIN.as_bytes(), b"1", b"k", b"release", b"token"];
+    let release: &[&[u8]] = &[b"EVAL", kinds::plain::SCRIPT.text.as_bytes(), b"1", b"k", b"release", b"token"];
     let acquire: &[&[u8]] = &[b"SET", b"k", b"token", b"NX", b"PX", b"1000"];
-    let extend: &[&[u8]] = &[b"EVAL", script::EXTEND.as_bytes(), b"1", b"k", b"token", b"2000"];
+    let extend: &[&[u8]] = &[b"EVAL", kinds::plain::EXTEND.as_bytes(), b"1", b"k", b"token", b"2000"];
     let all = [("acquire", acquire), ("release", release), ("extend", extend)];
     for (flavour, version) in [(ServerKind::Redis, "7.0.15"), (ServerKind::Valkey9, "valkey-9.1.2")] {
         let (mut store, mut session) = (Store::new(flavour, "0".repeat(40), 0), ClientState::default());

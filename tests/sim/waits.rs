@@ -2,7 +2,7 @@
 //! connections. They hold whatever becomes of published releases. The table of all rules stands in
 //! [`judge`](crate::judge).
 
-use crate::algorithm::lock_kind::Access;
+use crate::algorithm::kind::Access;
 use crate::holds::Hold;
 use crate::judge::{Command, is_granted};
 use crate::keys;

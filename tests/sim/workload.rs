@@ -1,7 +1,7 @@
 //! What the clients do: threads that take locks in every way there is, hold, extend and release them, and when all
 //! faults have ended want the lock once more.
 
-use crate::algorithm::lock_kind::Access;
+use crate::algorithm::kind::Access;
 use crate::api::client::Client;
 use crate::api::redlock::Redlock;
 use crate::api::wait::{CancelHandle, Wait};

@@ -20,6 +20,18 @@ pub enum EntryKind {
     Permit(u16),
 }
 
+impl EntryKind {
+    /// Whether `SET NX PX` acquires the lock, by its own key alone.
+    pub fn is_acquired_by_command(self) -> bool {
+        self == EntryKind::Mutex
+    }
+
+    /// Whether one client at a time holds the lock, of those that wait as this one.
+    pub fn has_one_holder(self) -> bool {
+        matches!(self, EntryKind::Mutex | EntryKind::Fenced)
+    }
+}
+
 /// A call's entry in the queues of a lock. It is no secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Entry {
@@ -43,6 +55,14 @@ impl Entry {
             EntryKind::Permit(permits) => format!("{client:016x}s{permits}:{number}"),
         };
         Member::new(text.as_bytes()).unwrap_or(Member::NONE)
+    }
+
+    /// Reads a member of a queue.
+    pub fn parse(member: &[u8]) -> Option<Entry> {
+        let (digits, call) = member.split_at_checked(CLIENT_DIGITS)?;
+        let is_client = digits.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        let digits = std::str::from_utf8(digits).ok().filter(|_| is_client)?;
+        Entry::of_client(u64::from_str_radix(digits, 16).ok()?, call)
     }
 
     /// Reads what follows the client's digits.
@@ -116,6 +136,7 @@ mod tests {
             let entry = Entry { client: 0xab, kind, number: 7 };
             assert_eq!(entry.member().text(), format!("00000000000000ab{call}").as_bytes());
             assert_eq!(Entry::of_client(0xab, call.as_bytes()), Some(entry));
+            assert_eq!(Entry::parse(entry.member().text()), Some(entry));
         }
         let longest = Entry { client: u64::MAX, kind: EntryKind::Permit(u16::MAX), number: u64::MAX };
         assert!(longest.member().text().len() < Member::LONGEST);
@@ -125,6 +146,10 @@ mod tests {
     fn what_no_client_writes_is_no_entry() {
         for call in ["", "m", "x7", "m-7", "m 7", "s7", "s:7", "s70000:7", "m18446744073709551616"] {
             assert_eq!(Entry::of_client(1, call.as_bytes()), None, "{call:?}");
+            assert_eq!(Entry::parse(format!("0000000000000001{call}").as_bytes()), None, "{call:?}");
+        }
+        for member in ["", "m7", "00000000000000am7", "00000000000000ABm7", "+00000000000000am7"] {
+            assert_eq!(Entry::parse(member.as_bytes()), None, "{member:?}");
         }
         assert_eq!(Member::new(&[b'x'; Member::LONGEST + 1]), None);
     }

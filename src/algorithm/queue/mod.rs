@@ -207,7 +207,7 @@ impl QueuedCall {
         let ticket = self.ticket.map_or(TicketRequest::Proposed(clock), TicketRequest::Fixed);
         let challenged = self.challenged(now);
         let is_first = self.ticket.is_some() && self.found_first.len() >= self.setup.quorum();
-        let by_command = is_first && self.entry.kind == EntryKind::Mutex && challenged.is_none();
+        let by_command = is_first && self.entry.kind.is_acquired_by_command() && challenged.is_none();
         TakeRequest { entry: Some(self.entry), ticket, challenged, by_command, ..TakeRequest::WITHOUT_ENTRY }
     }
 
@@ -383,7 +383,7 @@ impl QueuedCall {
 
     fn watch_heads(&mut self, round: &QueueRound, now: Timestamp) {
         let own = self.entry.member();
-        let has_one_holder = matches!(self.entry.kind, EntryKind::Mutex | EntryKind::Fenced);
+        let has_one_holder = self.entry.kind.has_one_holder();
         // What a node that does not refuse any more has shown is over.
         let refused = round.nodes();
         self.heads.retain(|(node, _)| refused.contains(*node));

@@ -6,8 +6,8 @@ mod state;
 mod watching;
 
 use crate::algorithm::fence::FencingToken;
+use crate::algorithm::kind::Kind;
 use crate::algorithm::lease::{Ttl, Validity};
-use crate::algorithm::lock_kind::{Access, LockKind};
 use crate::algorithm::node::NodeSet;
 use crate::algorithm::time::{LeaseTime, Readings, Timestamp};
 use crate::api::client::Client;
@@ -249,7 +249,7 @@ impl HeldLock {
         if loss_reported {
             return Err(Error::lease_lost(self.name()));
         }
-        self.claim.kind = LockKind::ReadWrite { access: Access::Read, fence: None };
+        self.claim.kind = Kind::Read;
         // A lease that was extended for longer is not cut short.
         let longest = Duration::from_millis(self.state.get().longest.get());
         let duration = if self.remaining() > ttl.validity() { longest } else { ttl.duration() };

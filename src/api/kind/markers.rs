@@ -59,7 +59,7 @@ pub enum Read {}
 ///   ([`Cause::UnexpectedValue`](crate::Cause::UnexpectedValue)). Writers have a number if they are
 ///   [fenced](crate::Mutex::fenced); entries have no [label](crate::Builder::label).
 ///
-/// Rule 14 has the rest, and the header of `protocol/read_write.rs` the proof that a writer is alone.
+/// Rule 14 has the rest, and the header of `protocol/kinds/read_write.rs` the proof that a writer is alone.
 #[derive(Debug)]
 pub enum Write {}
 

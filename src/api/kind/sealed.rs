@@ -2,7 +2,7 @@
 
 use super::markers::{Any, Fenced, Plain, Read, Reentrant, Set, Slot, Write};
 use crate::algorithm::fence::FencingToken;
-use crate::algorithm::lock_kind::{Access, LockKind};
+use crate::algorithm::kind::{Access, Kind};
 use crate::api::lock::Lock;
 use crate::protocol::key_space;
 use crate::protocol::lock_key::LockKey;
@@ -18,7 +18,7 @@ pub trait Sealed {
     const IS_REENTRANT: bool = false;
 
     /// What a lock of this kind and key, as the nodes hold it, is as one of these; none if it is another lock.
-    fn kind_of(kind: LockKind, key: &LockKey) -> Option<LockKind>;
+    fn kind_of(kind: Kind, key: &LockKey) -> Option<Kind>;
 }
 
 /// The number of an acquisition, or nothing.
@@ -93,9 +93,9 @@ impl Sealed for Plain {
     type Number = ();
     type Own = ();
 
-    fn kind_of(kind: LockKind, key: &LockKey) -> Option<LockKind> {
-        let is_plain = matches!(kind, LockKind::Plain | LockKind::Permit(_)) && matches!(key, LockKey::One(_));
-        is_plain.then_some(LockKind::Plain)
+    fn kind_of(kind: Kind, key: &LockKey) -> Option<Kind> {
+        let is_plain = matches!(kind, Kind::Plain | Kind::Permit(_)) && matches!(key, LockKey::One(_));
+        is_plain.then_some(Kind::Plain)
     }
 }
 
@@ -103,8 +103,8 @@ impl Sealed for Fenced<Plain> {
     type Number = FencingToken;
     type Own = ();
 
-    fn kind_of(kind: LockKind, _: &LockKey) -> Option<LockKind> {
-        matches!(kind, LockKind::Fenced(_)).then_some(kind)
+    fn kind_of(kind: Kind, _: &LockKey) -> Option<Kind> {
+        matches!(kind, Kind::Fenced(_)).then_some(kind)
     }
 }
 
@@ -112,7 +112,7 @@ impl Sealed for Read {
     type Number = ();
     type Own = ();
 
-    fn kind_of(kind: LockKind, _: &LockKey) -> Option<LockKind> {
+    fn kind_of(kind: Kind, _: &LockKey) -> Option<Kind> {
         (kind.access() == Some(Access::Read)).then_some(kind)
     }
 }
@@ -121,7 +121,7 @@ impl Sealed for Write {
     type Number = ();
     type Own = ReadSide;
 
-    fn kind_of(kind: LockKind, _: &LockKey) -> Option<LockKind> {
+    fn kind_of(kind: Kind, _: &LockKey) -> Option<Kind> {
         (kind.access() == Some(Access::Write) && !kind.is_fenced()).then_some(kind)
     }
 }
@@ -130,7 +130,7 @@ impl Sealed for Fenced<Write> {
     type Number = FencingToken;
     type Own = ReadSide;
 
-    fn kind_of(kind: LockKind, _: &LockKey) -> Option<LockKind> {
+    fn kind_of(kind: Kind, _: &LockKey) -> Option<Kind> {
         (kind.access() == Some(Access::Write) && kind.is_fenced()).then_some(kind)
     }
 }
@@ -139,9 +139,9 @@ impl Sealed for Set {
     type Number = ();
     type Own = ();
 
-    fn kind_of(kind: LockKind, _: &LockKey) -> Option<LockKind> {
+    fn kind_of(kind: Kind, _: &LockKey) -> Option<Kind> {
         // A set of one name is a plain lock.
-        (kind == LockKind::Plain).then_some(kind)
+        (kind == Kind::Plain).then_some(kind)
     }
 }
 
@@ -149,13 +149,13 @@ impl Sealed for Slot {
     type Number = ();
     type Own = SlotIndex;
 
-    fn kind_of(kind: LockKind, key: &LockKey) -> Option<LockKind> {
+    fn kind_of(kind: Kind, key: &LockKey) -> Option<Kind> {
         // A slot is the plain lock of its name. Without the semaphore, there are at least as many permits.
         match kind {
-            LockKind::Permit(_) => Some(kind),
+            Kind::Permit(_) => Some(kind),
             _ => Plain::kind_of(kind, key)
                 .and_then(|_| key_space::slot(key.title()))
-                .map(|slot| LockKind::Permit(slot.saturating_add(1))),
+                .map(|slot| Kind::Permit(slot.saturating_add(1))),
         }
     }
 }
@@ -166,7 +166,7 @@ impl Sealed for Reentrant<Plain> {
 
     const IS_REENTRANT: bool = true;
 
-    fn kind_of(kind: LockKind, key: &LockKey) -> Option<LockKind> {
+    fn kind_of(kind: Kind, key: &LockKey) -> Option<Kind> {
         Plain::kind_of(kind, key)
     }
 }
@@ -177,7 +177,7 @@ impl Sealed for Reentrant<Fenced> {
 
     const IS_REENTRANT: bool = true;
 
-    fn kind_of(kind: LockKind, key: &LockKey) -> Option<LockKind> {
+    fn kind_of(kind: Kind, key: &LockKey) -> Option<Kind> {
         <Fenced>::kind_of(kind, key)
     }
 }
@@ -186,7 +186,7 @@ impl Sealed for Any {
     type Number = Option<FencingToken>;
     type Own = ();
 
-    fn kind_of(kind: LockKind, _: &LockKey) -> Option<LockKind> {
+    fn kind_of(kind: Kind, _: &LockKey) -> Option<Kind> {
         Some(kind)
     }
 }

@@ -15,8 +15,8 @@
 //! 3. The owner token leaves it in its text alone.
 
 use super::text::{LATEST_END_MILLIS, LeaseContent, SecretText};
+use crate::algorithm::kind::Kind;
 use crate::algorithm::lease::{OwnerToken, Ttl, Validity};
-use crate::algorithm::lock_kind::LockKind;
 use crate::algorithm::time::{Clock, LeaseTime};
 use crate::engine::calls::AttemptRecord;
 use crate::events::error::Result;
@@ -66,12 +66,12 @@ impl DetachedLease {
     }
 
     /// What kind of lock it is of.
-    pub(crate) fn kind(&self) -> LockKind {
+    pub(crate) fn kind(&self) -> Kind {
         self.content.kind
     }
 
     /// The same, as one of a lock of this kind.
-    pub(crate) fn of_kind(mut self, kind: LockKind) -> DetachedLease {
+    pub(crate) fn of_kind(mut self, kind: Kind) -> DetachedLease {
         self.content.kind = kind;
         self
     }
@@ -141,7 +141,7 @@ mod tests {
     fn claim() -> AttemptRecord {
         let token = OwnerToken::from_entropy([7; OwnerToken::ENTROPY]);
         let t0 = Readings { steady: Timestamp::ORIGIN, lease: here(5_000) };
-        let (reached, origin, kind) = (NodeSet::EMPTY, KeyOrigin::Here, LockKind::Plain);
+        let (reached, origin, kind) = (NodeSet::EMPTY, KeyOrigin::Here, Kind::Plain);
         AttemptRecord { token, t0, reached, origin, departure: None, kind }
     }
 

@@ -17,9 +17,9 @@
 //! refused is never quoted.
 
 use crate::algorithm::fence::FencingToken;
+use crate::algorithm::kind::Kind;
 use crate::algorithm::label::HolderLabel;
 use crate::algorithm::lease::OwnerToken;
-use crate::algorithm::lock_kind::{Access, LockKind};
 use crate::events::error::{Error, ErrorKind, Result};
 use crate::protocol::lock_key::{LockKey, MOST_KEYS};
 use std::fmt;
@@ -77,7 +77,7 @@ pub(super) struct LeaseContent {
     pub(super) ttl_millis: u64,
     /// By the wall clock, since 1970. At most [`LATEST_END_MILLIS`].
     pub(super) end_millis: u64,
-    pub(super) kind: LockKind,
+    pub(super) kind: Kind,
     pub(super) token: OwnerToken,
 }
 
@@ -86,9 +86,9 @@ impl LeaseContent {
         let label = self.token.label().as_str();
         let is_set = matches!(self.key, LockKey::Set(_));
         let version = match (self.kind, is_set, label.is_some()) {
-            (LockKind::ReadWrite { access: Access::Read, .. }, ..) => READ,
-            (LockKind::ReadWrite { access: Access::Write, fence: None }, ..) => WRITE,
-            (LockKind::ReadWrite { access: Access::Write, fence: Some(_) }, ..) => WRITE_FENCED,
+            (Kind::Read, ..) => READ,
+            (Kind::Write(None), ..) => WRITE,
+            (Kind::Write(Some(_)), ..) => WRITE_FENCED,
             // A fair lock's key is that of another one, and its holder has no place any more.
             (kind, _, false) if kind.is_fenced() => FENCED,
             (kind, _, true) if kind.is_fenced() => FENCED_LABELLED,
@@ -151,10 +151,10 @@ impl LeaseContent {
                 let fence =
                     fence.map(|fence| token_of(fence).ok_or_else(damaged("a damaged text of a lease: its fence")));
                 match (version, fence.transpose()?) {
-                    (Some(READ), _) => LockKind::ReadWrite { access: Access::Read, fence: None },
-                    (Some(WRITE | WRITE_FENCED), fence) => LockKind::ReadWrite { access: Access::Write, fence },
-                    (_, None) => LockKind::Plain,
-                    (_, Some(fence)) => LockKind::Fenced(fence),
+                    (Some(READ), _) => Kind::Read,
+                    (Some(WRITE | WRITE_FENCED), fence) => Kind::Write(fence),
+                    (_, None) => Kind::Plain,
+                    (_, Some(fence)) => Kind::Fenced(fence),
                 }
             },
             token: OwnerToken::from_digits(token.as_bytes())
@@ -267,9 +267,9 @@ mod tests {
         assert_eq!(&content.token.digits(), b"a70000000000000000000000000000000000000f");
         assert_eq!(content.to_text().expose(), TEXT);
         assert_eq!(format!("{:?}", content.to_text()), "SecretText(…)");
-        assert_eq!(content.kind, LockKind::Plain);
+        assert_eq!(content.kind, Kind::Plain);
         let content = LeaseContent::from_text(FENCED_TEXT).unwrap();
-        let fenced = LockKind::Fenced(FencingToken::saturating(1_709_210_086_789_000));
+        let fenced = Kind::Fenced(FencingToken::saturating(1_709_210_086_789_000));
         assert_eq!((&**content.key.title(), content.kind), ("quorumlock-fence:orders/42", fenced));
         assert_eq!(content.to_text().expose(), FENCED_TEXT);
         let content = LeaseContent::from_text(LABELLED_TEXT).unwrap();
@@ -351,12 +351,12 @@ mod tests {
         let every: String = ('\0'..'\u{300}').chain(['€', '\u{fffd}', '🔒', char::MAX]).collect();
         let keys: Vec<String> = every.chars().map(String::from).chain([every.clone(), "%41:".repeat(99)]).collect();
         let kinds = [
-            LockKind::Plain,
-            LockKind::Fenced(FencingToken::saturating(1)),
-            LockKind::Fenced(FencingToken::MAX),
-            LockKind::ReadWrite { access: Access::Read, fence: None },
-            LockKind::ReadWrite { access: Access::Write, fence: None },
-            LockKind::ReadWrite { access: Access::Write, fence: Some(FencingToken::saturating(1)) },
+            Kind::Plain,
+            Kind::Fenced(FencingToken::saturating(1)),
+            Kind::Fenced(FencingToken::MAX),
+            Kind::Read,
+            Kind::Write(None),
+            Kind::Write(Some(FencingToken::saturating(1))),
         ];
         for (key, kind) in keys.iter().flat_map(|key| kinds.map(|kind| (key, kind))) {
             for (ttl_millis, end_millis, entropy) in [(0, 0, 0), (1, 1, 0x5a), (u64::MAX, LATEST_END_MILLIS, u8::MAX)] {

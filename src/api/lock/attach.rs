@@ -4,7 +4,7 @@
 //! count as reached, and each one gets the release, now or when it is back.
 
 use super::Lock;
-use crate::algorithm::lock_kind::{Access, LockKind};
+use crate::algorithm::kind::{Access, Kind};
 use crate::api::client::Client;
 use crate::api::held::Held;
 use crate::api::held_lock::HeldLock;
@@ -33,7 +33,7 @@ impl Lock {
             return Err(Error::new(ErrorKind::Config, message));
         }
         let lock = match lease.kind() {
-            LockKind::Permit(permits) => {
+            Kind::Permit(permits) => {
                 let semaphore = key_space::semaphore_of_slot(key.title()).unwrap_or(key.title());
                 Lock::semaphore(client, &semaphore[prefix.len()..], permits.into())
             }

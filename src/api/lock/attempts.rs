@@ -11,8 +11,8 @@ use super::slots::Search;
 use super::waiter::Waiter;
 use crate::algorithm::acquire::{Acquire, AcquireConfig, Output, Verdict, WaitBounds, WaitLimit};
 use crate::algorithm::fence::Agreement;
+use crate::algorithm::kind::{Access, Kind};
 use crate::algorithm::lease::Validity;
-use crate::algorithm::lock_kind::{Access, LockKind};
 use crate::algorithm::node::NodeSet;
 use crate::algorithm::queue::TakeRequest;
 use crate::algorithm::time::{Readings, Timestamp};
@@ -187,7 +187,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
     fn ask_nodes(
         &mut self,
         key: &LockKey,
-        kind: LockKind,
+        kind: Kind,
         in_turn: Option<InTurn>,
     ) -> Result<(AttemptRecord, RoundResult)> {
         let engine = self.call.lock.client.engine();

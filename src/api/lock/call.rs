@@ -3,9 +3,9 @@
 use super::Lock;
 use crate::algorithm::acquire::WaitLimit;
 use crate::algorithm::fence::FencingToken;
+use crate::algorithm::kind::Kind;
 use crate::algorithm::label::HolderLabel;
 use crate::algorithm::lease::Ttl;
-use crate::algorithm::lock_kind::LockKind;
 use crate::algorithm::time::{LeaseTime, Readings, Timestamp};
 use crate::engine::local_queue::{LocalLock, QueuePosition, QueueTicket};
 use crate::events::error::{Error, ErrorKind};
@@ -39,7 +39,7 @@ impl<'m> LockCall<'m> {
     }
 
     /// The kind of the lock, as an attempt asks for it that begins now.
-    pub(super) fn kind(&self) -> LockKind {
+    pub(super) fn kind(&self) -> Kind {
         let kind = self.lock.kind;
         if kind.is_fenced() { kind.with_fence(wall_clock()) } else { kind }
     }

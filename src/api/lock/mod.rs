@@ -14,8 +14,8 @@ mod taking;
 mod waiter;
 
 use crate::algorithm::fence::FencingToken;
+use crate::algorithm::kind::Kind;
 use crate::algorithm::lease::Ttl;
-use crate::algorithm::lock_kind::{Access, LockKind};
 use crate::algorithm::time::Human;
 use crate::api::client::Client;
 use crate::api::shared_lock::SharedLocks;
@@ -38,7 +38,7 @@ pub struct Lock {
     client: Client,
     /// Its key, and the queues of threads that want it.
     local: LocalLock,
-    kind: LockKind,
+    kind: Kind,
     /// Of a semaphore. The key is only its name then, and is never set.
     permits: Option<PermitSlots>,
     /// Of a read-write lock: the leases to read that threads of the client share.
@@ -53,30 +53,30 @@ pub struct Lock {
 impl Lock {
     /// The lock of a name.
     pub(super) fn plain(client: &Client, name: &str) -> Lock {
-        Lock::of(client, LockKey::behind(&client.settings().prefix, name), LockKind::Plain)
+        Lock::of(client, LockKey::behind(&client.settings().prefix, name), Kind::Plain)
     }
 
     /// One side of the read-write lock of a name.
-    pub(super) fn read_write(client: &Client, reads: &Arc<SharedLocks>, name: &str, access: Access) -> Lock {
+    pub(super) fn read_write(client: &Client, reads: &Arc<SharedLocks>, name: &str, side: Kind) -> Lock {
         let key = KeyKind::ReadWrite.key(&client.settings().prefix, name);
-        let lock = Lock::of(client, LockKey::One(key.into()), LockKind::ReadWrite { access, fence: None });
+        let lock = Lock::of(client, LockKey::One(key.into()), side);
         Lock { reads: Some(Arc::clone(reads)), ..lock }
     }
 
     /// The lock of several names.
     pub(super) fn set(client: &Client, names: impl IntoIterator<Item = impl AsRef<str>>) -> Lock {
-        Lock::of(client, LockKey::of(&client.settings().prefix, names), LockKind::Plain)
+        Lock::of(client, LockKey::of(&client.settings().prefix, names), Kind::Plain)
     }
 
     /// The lock of any of several slots. `permits` is as the program has given it: it may be unusable.
     pub(super) fn semaphore(client: &Client, name: &str, permits: usize) -> Lock {
         let lock = Lock::plain(client, name);
-        let kind = LockKind::Permit(u16::try_from(permits.min(MOST_PERMITS)).unwrap_or_default());
+        let kind = Kind::Permit(u16::try_from(permits.min(MOST_PERMITS)).unwrap_or_default());
         let permits = PermitSlots::new(client, lock.key().title(), permits);
         Lock { kind, permits: Some(permits), ..lock }
     }
 
-    fn of(client: &Client, key: LockKey, kind: LockKind) -> Lock {
+    fn of(client: &Client, key: LockKey, kind: Kind) -> Lock {
         Lock {
             client: client.clone(),
             local: client.local_lock(&key),
@@ -93,11 +93,12 @@ impl Lock {
 
     /// The same lock with a number for each acquisition.
     pub(super) fn fenced(mut self) -> Lock {
-        if self.kind == LockKind::Plain {
+        let floor = FencingToken::saturating(0);
+        if self.kind == Kind::Plain {
             let key = LockKey::One(KeyKind::Fenced.key("", self.key().title()).into());
             self.local = self.client.local_lock(&key);
         }
-        self.kind = self.kind.with_fence(FencingToken::saturating(0));
+        self.kind = if let Kind::Plain = self.kind { Kind::Fenced(floor) } else { self.kind.with_fence(floor) };
         self
     }
 
@@ -113,7 +114,7 @@ impl Lock {
 
     /// The lock of the readers beside a writer, with the writer's settings.
     pub(super) fn read_side(&self) -> Lock {
-        Lock { kind: LockKind::ReadWrite { access: Access::Read, fence: None }, ..self.clone() }
+        Lock { kind: Kind::Read, ..self.clone() }
     }
 
     pub(super) fn client(&self) -> &Client {

@@ -6,7 +6,7 @@ use super::attempts::Attempts;
 use super::call::LockCall;
 use super::queueing::{self, Queued};
 use crate::algorithm::acquire::WaitLimit;
-use crate::algorithm::lock_kind::Access;
+use crate::algorithm::kind::Access;
 use crate::algorithm::time::Readings;
 use crate::api::held::Held;
 use crate::api::owner::Owner;

@@ -14,7 +14,7 @@ use crate::settings::CommonOptions;
 use crate::show::headline;
 use clap::Args;
 use quorumlock::algorithm::time::Human;
-use quorumlock::protocol::{key_space, script};
+use quorumlock::protocol::{key_space, kinds};
 use std::time::Duration;
 
 /// How long the key of a fenced lock is kept, unless it is set.
@@ -160,17 +160,16 @@ fn release(connection: &mut Connection, name: &str, seen: &Sighting, retention: 
         return Ok(connection.ask(&[b"DEL", key])?.integer("DEL")? == 1);
     };
     let reply = match &seen.content {
-        Content::Fenced { holder: Some(token), .. } => {
-            let script = script::FENCED.as_bytes();
-            let token = token.ours().unwrap_or_default().as_bytes();
+        Content::Fenced(value) if value.owner.is_held() => {
+            let (script, token) = (kinds::fenced::SCRIPT.text.as_bytes(), value.owner.token.as_slice());
             connection.ask(&[b"EVAL", script, b"1", key, b"release", token, b"", b"", retention.as_bytes()])?
         }
-        Content::Fenced { .. } => return Ok(true),
+        Content::Fenced(_) => return Ok(true),
         Content::ReadWrite(_) => return release_each(connection, key, &seen.holders),
-        Content::Plain { .. } | Content::Foreign => {
+        Content::Plain(_) | Content::Foreign => {
             // A slot of a semaphore has the key of a plain lock, and another queue.
             let is_slot = key_space::semaphore_of_slot(name).is_some();
-            let script = if is_slot { script::PERMIT } else { script::PLAIN };
+            let script = if is_slot { kinds::permit::SCRIPT.text } else { kinds::plain::SCRIPT.text };
             connection.ask(&[b"EVAL", script.as_bytes(), b"1", key, b"release", value])?
         }
     };
@@ -179,9 +178,9 @@ fn release(connection: &mut Connection, name: &str, seen: &Sighting, retention: 
 
 /// Takes these out of a read-write lock; what else stands in its key stays. Whether any of them was still there.
 fn release_each(connection: &mut Connection, key: &[u8], holders: &[(Token, Duration)]) -> Result<bool, Trouble> {
-    let script = script::READ_WRITE.as_bytes();
+    let script = kinds::read_write::SCRIPT.text.as_bytes();
     let mut is_any_done = holders.is_empty();
-    for token in holders.iter().filter_map(|(token, _)| token.ours()) {
+    for token in holders.iter().filter_map(|(token, _)| token.value()) {
         let reply = connection.ask(&[b"EVAL", script, b"1", key, b"release", token.as_bytes()])?;
         is_any_done |= reply.integer("EVAL")? >= 1;
     }

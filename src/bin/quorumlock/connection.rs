@@ -4,7 +4,7 @@
 //! by the library.
 
 use quorumlock::algorithm::fault::Fault;
-use quorumlock::protocol::error_reply;
+use quorumlock::protocol::error_reply::ErrorReply;
 use quorumlock::protocol::resp::{self, Decoder, Reply};
 use quorumlock::{Cause, NodeStream, NodeTarget, Phase};
 use std::fmt;
@@ -25,29 +25,10 @@ const CHUNK: usize = 16 << 10;
 pub(crate) enum Value {
     Array(Vec<Value>),
     Bulk(Vec<u8>),
-    Error(Refusal),
+    /// Never its text.
+    Error(ErrorReply),
     Integer(i64),
     Nil,
-}
-
-/// An error of a server: never its text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Refusal {
-    pub(crate) cause: Cause,
-    /// Whether the server does not know the command.
-    pub(crate) is_unknown_command: bool,
-    /// Whether the value under the key is of another type.
-    pub(crate) is_wrong_type: bool,
-    /// What the user may not use, if that is the reason.
-    pub(crate) denied: Option<Denied>,
-}
-
-/// What an access control list does not permit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Denied {
-    Channel,
-    Command,
-    Key,
 }
 
 /// Why a node could not be asked.
@@ -251,25 +232,9 @@ fn parse(bytes: &[u8], depth: usize) -> Result<Option<(Value, usize)>, ()> {
 fn scalar(reply: Reply<'_>) -> Value {
     match reply {
         Reply::Bulk(Some(bytes)) | Reply::Simple(bytes) => Value::Bulk(bytes.to_vec()),
-        Reply::Error(text) => Value::Error(Refusal {
-            cause: error_reply::cause(text),
-            is_unknown_command: text.to_ascii_lowercase().starts_with(b"err unknown command"),
-            is_wrong_type: text.starts_with(b"WRONGTYPE"),
-            denied: denied(text),
-        }),
+        Reply::Error(text) => Value::Error(ErrorReply::read(text)),
         Reply::Integer(number) => Value::Integer(number),
         Reply::Array(_) | Reply::Bulk(None) => Value::Nil,
-    }
-}
-
-/// Redis and Valkey say which of the three it is, in words that have not changed since ACLs exist.
-fn denied(text: &[u8]) -> Option<Denied> {
-    let says = |words: &[u8]| text.windows(words.len()).any(|window| window == words);
-    match () {
-        () if !text.starts_with(b"NOPERM") => None,
-        () if says(b"channel") => Some(Denied::Channel),
-        () if says(b"key") => Some(Denied::Key),
-        () => Some(Denied::Command),
     }
 }
 
@@ -295,6 +260,6 @@ mod tests {
     fn the_text_of_an_error_is_not_kept() {
         let (value, _) = parse(b"-NOPERM hunter2\r\n", 0).unwrap().unwrap();
         assert!(!format!("{value:?}").contains("hunter2"));
-        assert!(matches!(value, Value::Error(Refusal { cause: Cause::NoPermission, .. })));
+        assert!(matches!(value, Value::Error(ErrorReply { cause: Cause::NoPermission, .. })));
     }
 }

@@ -118,7 +118,7 @@ fn node_json(address: &str, seen: Result<Option<&Sighting>, &crate::connection::
         Err(trouble) => node.text("error", trouble),
         Ok(seen) => {
             let label = seen.and_then(|seen| seen.content.label());
-            let node = token::json(node, seen.and_then(Sighting::token), label);
+            let node = token::json(node, seen.and_then(Sighting::token), label.as_deref());
             let left = seen.map(|seen| {
                 if seen.lifetime == Lifetime::Forever { -1 } else { seen.remaining.as_millis().cast_signed() }
             });

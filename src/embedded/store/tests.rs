@@ -1,7 +1,7 @@
 //! Tests of the embedded node without sockets: tables of commands and replies.
 
 use super::*;
-use crate::protocol::script;
+use crate::protocol::kinds;
 
 const RUN_ID: &str = "0123456789abcdef0123456789abcdef01234567";
 const NOW: Millis = 1_700_000_000_123;
@@ -17,11 +17,11 @@ fn ask_at(store: &mut Store, session: &mut ClientState, request: &str, now: Mill
         .split(' ')
         .map(|word| match word {
             "''" => b"".as_slice(),
-            "EXTEND" => script::EXTEND.as_bytes(),
-            "FENCED" => script::FENCED.as_bytes(),
-            "PERMIT" => script::PERMIT.as_bytes(),
-            "PLAIN" => script::PLAIN.as_bytes(),
-            "READ_WRITE" => script::READ_WRITE.as_bytes(),
+            "EXTEND" => kinds::plain::EXTEND.as_bytes(),
+            "FENCED" => kinds::fenced::SCRIPT.text.as_bytes(),
+            "PERMIT" => kinds::permit::SCRIPT.text.as_bytes(),
+            "PLAIN" => kinds::plain::SCRIPT.text.as_bytes(),
+            "READ_WRITE" => kinds::read_write::SCRIPT.text.as_bytes(),
             word => word.as_bytes(),
         })
         .collect();

@@ -172,8 +172,9 @@ impl Lane {
 mod tests {
     use super::*;
     use crate::algorithm::fault::{Cause, Phase};
+    use crate::algorithm::server_error::ServerError;
 
-    const BUSY: Fault = Fault::new(Phase::Reply, Cause::Server("BUSY"));
+    const BUSY: Fault = Fault::new(Phase::Reply, Cause::Server(ServerError::Busy));
     const DENIED: Fault = Fault::new(Phase::Reply, Cause::NoPermission);
 
     fn at(millis: u64) -> Timestamp {

@@ -1,11 +1,11 @@
 //! Commands about a key: the one place that makes them, for locks of all kinds alike, and which nodes they are to be
 //! written to.
 
-use crate::algorithm::lock_kind::LockKind;
+use crate::algorithm::kind::Kind;
 use crate::algorithm::node::NodeSet;
 use crate::algorithm::queue::{QueueRound, TakeRequest, TicketRequest};
 use crate::algorithm::time::Timestamp;
-use crate::protocol::operation::{FenceRequest, Kind, Operation, Verb};
+use crate::protocol::operation::{Operation, Verb};
 use std::time::Duration;
 
 /// How a call asks in its turn.
@@ -47,15 +47,8 @@ impl Commands {
     }
 
     /// What is asked of a lock of this kind.
-    pub(super) fn operation(&self, kind: LockKind, verb: Verb) -> Operation {
-        let fence = |least| FenceRequest { least, retention_millis: self.retention_millis };
-        let kind = match kind {
-            LockKind::Fenced(least) => Kind::Fenced(fence(least)),
-            LockKind::Permit(permits) => Kind::Permit(permits),
-            LockKind::Plain => Kind::Plain,
-            LockKind::ReadWrite { access, fence: least } => Kind::ReadWrite(access, least.map(fence)),
-        };
-        Operation { verb, kind }
+    pub(super) fn operation(&self, kind: Kind, verb: Verb) -> Operation {
+        Operation { verb, kind, retention_millis: self.retention_millis }
     }
 
     /// Something was queued for these nodes.

@@ -2,11 +2,9 @@
 //! waits for it, and sleep until a message.
 
 use super::Nodes;
-use crate::algorithm::fence::FencingToken;
+use crate::algorithm::kind::Kind;
 use crate::algorithm::lease::OwnerToken;
-use crate::algorithm::lock_kind::{Access, LockKind};
 use crate::algorithm::node::{NodeId, NodeSet};
-use crate::algorithm::queue::EntryKind;
 use crate::algorithm::time::Timestamp;
 use crate::engine::interrupt::Interrupt;
 use crate::engine::rounds::Purpose;
@@ -35,7 +33,7 @@ impl Nodes {
     pub(in crate::engine) fn update_queue(
         &mut self,
         key: &[u8],
-        kind: LockKind,
+        kind: Kind,
         verb: Verb,
         nodes: NodeSet,
         now: Timestamp,
@@ -49,14 +47,7 @@ impl Nodes {
     /// A call that has ended got a message: its entry is removed on that node.
     pub(super) fn leave_ended(&mut self, node: NodeId, notice: &Notice, now: Timestamp) {
         let entry = notice.entry;
-        let kind = match entry.kind {
-            EntryKind::Mutex => LockKind::Plain,
-            EntryKind::Fenced => LockKind::Fenced(FencingToken::MAX),
-            EntryKind::Read => LockKind::ReadWrite { access: Access::Read, fence: None },
-            EntryKind::Write => LockKind::ReadWrite { access: Access::Write, fence: None },
-            EntryKind::Permit(permits) => LockKind::Permit(permits),
-        };
-        self.update_queue(&notice.key, kind, Verb::Leave(Some(entry)), NodeSet::only(node), now);
+        self.update_queue(&notice.key, Kind::of_entry(entry.kind), Verb::Leave(Some(entry)), NodeSet::only(node), now);
     }
 
     /// Queues an operation on a queue for those of these nodes that can run it. No thread waits for it.

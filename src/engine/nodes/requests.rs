@@ -9,8 +9,8 @@ use super::submission::{AttemptRecord, AttemptRequest, KeyOrigin, LeaseRequest, 
 use crate::algorithm::fault::Fault;
 use crate::algorithm::fence::Agreement;
 use crate::algorithm::inspection::Inspection;
+use crate::algorithm::kind::Kind;
 use crate::algorithm::lease::OwnerToken;
-use crate::algorithm::lock_kind::LockKind;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::time::{Readings, Timestamp};
 use crate::algorithm::vote::Vote;
@@ -175,7 +175,7 @@ impl Nodes {
 
     /// Takes over a lock whose key other connections have set: it may be on any node. Begins to connect to the nodes
     /// that there is no connection to, so that the lock's release need not wait for that, and asks nothing.
-    pub(in crate::engine) fn adopt(&mut self, token: OwnerToken, kind: LockKind, now: Readings) -> AttemptRecord {
+    pub(in crate::engine) fn adopt(&mut self, token: OwnerToken, kind: Kind, now: Readings) -> AttemptRecord {
         self.leave_late(now.steady);
         for node in self.nodes() {
             self.prepare_to_release(node, now.steady);

@@ -9,6 +9,7 @@ use crate::algorithm::incarnation::mismatch::Mismatch;
 use crate::algorithm::incarnation::summary::NodeNote;
 use crate::algorithm::latency::Histogram;
 use crate::algorithm::node::{NodeId, NodeSet};
+use crate::algorithm::server_error::ServerError;
 use crate::algorithm::time::Timestamp;
 use crate::engine::rounds::{Purpose, RoundResult};
 use crate::events::metrics::families::MISMATCHES;
@@ -132,7 +133,7 @@ fn is_rejection(fault: Fault) -> bool {
     match fault.cause {
         Cause::Closed | Cause::Protocol | Cause::System(_) | Cause::TimedOut => false,
         Cause::Refused | Cause::UnknownHost | Cause::Unreachable => false,
-        Cause::Loading | Cause::Server("BUSY") | Cause::TooManyClients => fault.phase == Phase::Handshake,
+        Cause::Loading | Cause::Server(ServerError::Busy) | Cause::TooManyClients => fault.phase == Phase::Handshake,
         _ => matches!(fault.phase, Phase::Handshake | Phase::Reply),
     }
 }

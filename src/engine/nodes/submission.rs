@@ -2,8 +2,8 @@
 //! for the one that wants them.
 
 use super::commands::InTurn;
+use crate::algorithm::kind::Kind;
 use crate::algorithm::lease::OwnerToken;
-use crate::algorithm::lock_kind::LockKind;
 use crate::algorithm::node::NodeSet;
 use crate::algorithm::pending_release::ReleaseConditions;
 use crate::algorithm::time::{Readings, Timestamp};
@@ -25,7 +25,7 @@ pub(crate) struct AttemptRequest {
     pub(crate) key: LockKey,
     pub(crate) token: OwnerToken,
     pub(crate) ttl_millis: u64,
-    pub(crate) kind: LockKind,
+    pub(crate) kind: Kind,
     /// None: it takes what is free, whichever calls wait.
     pub(crate) in_turn: Option<InTurn>,
 }
@@ -67,7 +67,7 @@ pub(crate) struct LeaseRequest<'o> {
     pub(crate) key: &'o [u8],
     pub(crate) token: &'o OwnerToken,
     pub(crate) ttl_millis: u64,
-    pub(crate) kind: LockKind,
+    pub(crate) kind: Kind,
 }
 
 /// What a release needs to know of the attempt that it ends.
@@ -82,7 +82,7 @@ pub(crate) struct AttemptRecord {
     pub(crate) origin: KeyOrigin,
     /// The call's entry in the queue of the lock, if it waited there: the release removes it.
     pub(crate) departure: Option<Departure>,
-    pub(crate) kind: LockKind,
+    pub(crate) kind: Kind,
 }
 
 /// Which client has set the key of a lock: decides whether a release is kept for a node that it cannot be queued for.

@@ -14,6 +14,7 @@ use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::fence::FencingToken;
 use crate::algorithm::node::NodeId;
 use crate::algorithm::quarantine;
+use crate::algorithm::server_error::ServerError;
 use crate::algorithm::time::{Clock, Timestamp};
 use crate::algorithm::vote::Vote;
 use crate::engine::node_connection::NodeConnection;
@@ -119,7 +120,7 @@ impl VoteFilter<'_> {
     #[inline]
     pub(super) fn filter_vote(&mut self, purpose: Option<&Purpose>, vote: &mut Vote, now: Timestamp) {
         if let &mut Vote::Fault(fault) = vote
-            && matches!(fault.cause, Cause::NotMaster | Cause::ReadOnly | Cause::Server("MASTERDOWN"))
+            && matches!(fault.cause, Cause::NotMaster | Cause::ReadOnly | Cause::Server(ServerError::MasterDown))
             && self.connection.session.standing() == HandshakeState::Accepted
         {
             // The node was a master at the handshake, and its data are another node's now: no later vote on this

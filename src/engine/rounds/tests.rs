@@ -1,9 +1,10 @@
 //! Tests of the rounds in flight.
 
 use super::*;
+use crate::algorithm::kind::Kind;
 use crate::algorithm::queue::{QueueRound, Slots, Storage};
 use crate::algorithm::time::Timestamp;
-use crate::protocol::operation::{Kind, Verb};
+use crate::protocol::operation::Verb;
 
 fn attempt(queue: Option<QueueRound>) -> Purpose {
     Purpose::Acquire(Attempt::new(queue))
@@ -121,7 +122,7 @@ fn a_stale_ticket_does_not_vote_in_the_next_round_of_its_slot() {
     let (mut rounds, stale) = rounds();
     rounds.unrefer(stale);
     let release = Purpose::Release { conditions: ReleaseConditions::default(), context: None };
-    let operation = Operation { verb: Verb::Release(None), kind: Kind::Plain };
+    let operation = Operation { verb: Verb::Release(None), kind: Kind::Plain, retention_millis: 1 };
     let fresh = rounds.open_command(release, b"other", &OwnerToken::from_entropy([1; 20]), operation);
     assert_eq!(fresh.slot, stale.slot);
     for index in 0..3 {

@@ -3,8 +3,8 @@
 //! Its state has a mutex of its own, which is held for a moment only, and while a repair is queued. So a repair goes
 //! before the release on every connection, or not at all.
 
+use crate::algorithm::kind::Kind;
 use crate::algorithm::lease::{OwnerToken, Ttl, Validity};
-use crate::algorithm::lock_kind::LockKind;
 use crate::algorithm::node::NodeSet;
 use crate::algorithm::renewal::{LeaseId, RenewalConfig};
 use crate::algorithm::time::{LeaseTime, Timestamp};
@@ -21,7 +21,7 @@ pub(crate) struct WatchedLock {
     /// Its entry in the local queue, if it is extended from here.
     pub(super) hold: Option<HoldId>,
     token: OwnerToken,
-    kind: LockKind,
+    kind: Kind,
     /// When the attempt began that acquired the lock.
     pub(super) held_since: Timestamp,
     margin: Duration,

@@ -1,24 +1,28 @@
 //! Requests to the scripts word by word, and what their replies mean.
 
-use super::super::operation::{Departure, FenceRequest};
+use super::super::asked::Asked;
+use super::super::kinds::plain;
+use super::super::operation::Departure;
 use super::super::reply;
 use super::super::resp::Reply;
 use super::super::wake::Wakes;
 use super::*;
 use crate::algorithm::fence::{FencingToken, LEAD_LIMIT};
+use crate::algorithm::kind::Kind;
 use crate::algorithm::label::HolderLabel;
 use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::queue::{Entry, EntryKind};
+use crate::algorithm::server_error::ServerError;
 use crate::algorithm::vote::Vote;
-use crate::protocol::script;
 
 const UNEXPECTED: Result<Answer, ProtocolError> = Err(ProtocolError::UnexpectedReply);
-const FENCE: FenceRequest = FenceRequest { least: FencingToken::MAX, retention_millis: 86_400_000 };
-const FENCED: Kind = Kind::Fenced(FENCE);
-const READ: Kind = Kind::ReadWrite(Access::Read, None);
-const WRITE: Kind = Kind::ReadWrite(Access::Write, None);
-const WRITE_FENCED: Kind = Kind::ReadWrite(Access::Write, Some(FENCE));
-const KINDS: [Kind; 6] = [Kind::Plain, Kind::Permit(3), FENCED, READ, WRITE, WRITE_FENCED];
+const FENCED: Kind = Kind::Fenced(FencingToken::MAX);
+const WRITE_FENCED: Kind = Kind::Write(Some(FencingToken::MAX));
+const KINDS: [Kind; 6] = [Kind::Plain, Kind::Permit(3), FENCED, Kind::Read, Kind::Write(None), WRITE_FENCED];
+
+fn operation(verb: Verb, kind: Kind) -> Operation {
+    Operation { verb, kind, retention_millis: 86_400_000 }
+}
 
 fn entry(kind: EntryKind) -> Entry {
     Entry { client: 0xab, kind, number: 7 }
@@ -40,22 +44,16 @@ fn release(ticket: Option<u64>) -> Verb {
 fn words(verb: Verb, kind: Kind) -> String {
     let (mut out, token) = (Vec::new(), OwnerToken::from_entropy([0xab; OwnerToken::ENTROPY]));
     let token = token.labelled(HolderLabel::new(b"host7").unwrap());
-    ask(&mut out, Form::Hash, b"k", &token, &Operation { verb, kind });
+    ask(&mut out, Form::Hash, b"k", &token, &operation(verb, kind));
     let text = String::from_utf8(out).unwrap().replace(&"ab".repeat(20), "TOKEN");
     let words: Vec<&str> = text.split("\r\n").skip(2).step_by(2).collect();
     assert!(text.starts_with(&format!("*{}\r\n", words.len())), "{text:?}");
-    let hash = match kind {
-        Kind::Fenced(_) => script::FENCED_SHA1,
-        Kind::Permit(_) => script::PERMIT_SHA1,
-        Kind::Plain => script::PLAIN_SHA1,
-        Kind::ReadWrite(..) => script::READ_WRITE_SHA1,
-    };
-    assert_eq!(words[..4], ["EVALSHA", hash, "1", "k"]);
+    assert_eq!(words[..4], ["EVALSHA", kinds::wire(kind).script.sha1, "1", "k"]);
     words[4..].join("|")
 }
 
 fn meaning(verb: Verb, kind: Kind, bytes: Reply<'_>) -> Result<Answer, ProtocolError> {
-    reply::meaning(Form::Text, Operation { verb, kind }.asked(), bytes)
+    reply::meaning(Form::Text, Asked::of(&operation(verb, kind)), bytes)
 }
 
 fn failed(cause: Cause) -> Result<Answer, ProtocolError> {
@@ -66,17 +64,17 @@ fn failed(cause: Cause) -> Result<Answer, ProtocolError> {
 fn a_script_goes_out_by_its_text_and_then_by_its_hash() {
     let sent = |form| {
         let (mut out, token) = (Vec::new(), OwnerToken::from_entropy([0xab; OwnerToken::ENTROPY]));
-        ask(&mut out, form, b"k", &token, &Operation { verb: Verb::Release(None), kind: Kind::Plain });
+        ask(&mut out, form, b"k", &token, &operation(Verb::Release(None), Kind::Plain));
         String::from_utf8(out).unwrap().replace("\r\n", " ")
     };
-    let (digits, text) = ("ab".repeat(20), script::PLAIN);
+    let (digits, text) = ("ab".repeat(20), plain::SCRIPT.text);
     assert_eq!(
         sent(Form::Text),
-        format!("*6 $4 EVAL ${} {text} $1 1 $1 k $7 release $40 {digits} ", script::PLAIN.len())
+        format!("*6 $4 EVAL ${} {text} $1 1 $1 k $7 release $40 {digits} ", plain::SCRIPT.text.len())
     );
     assert_eq!(
         sent(Form::Hash),
-        format!("*6 $7 EVALSHA $40 {} $1 1 $1 k $7 release $40 {digits} ", script::PLAIN_SHA1)
+        format!("*6 $7 EVALSHA $40 {} $1 1 $1 k $7 release $40 {digits} ", plain::SCRIPT.sha1)
     );
 }
 
@@ -84,7 +82,7 @@ fn a_script_goes_out_by_its_text_and_then_by_its_hash() {
 fn a_take_has_the_words_that_the_script_of_its_kind_expects() {
     let tails = ["", "|3", "|86400000|9007199254740991", "|r", "|w", "|w|86400000|9007199254740991"];
     for (kind, tail) in KINDS.into_iter().zip(tails) {
-        let value = if matches!(kind, Kind::ReadWrite(..)) { "TOKEN" } else { "TOKEN host7" };
+        let value = if kind.access().is_some() { "TOKEN" } else { "TOKEN host7" };
         let opening = format!("take|{value}|30000|00000000000000abm7");
         assert_eq!(words(took(take(TicketRequest::Proposed(5))), kind), format!("{opening}|5|p|{tail}"));
         let bare = words(took(TakeRequest::WITHOUT_ENTRY), kind);
@@ -117,7 +115,7 @@ fn a_take_names_its_ticket_whether_it_may_be_granted_and_the_head_that_it_challe
 fn a_release_removes_the_entry_of_its_call_or_stores_its_ticket() {
     for kind in KINDS {
         let (value, retention) = match kind {
-            Kind::ReadWrite(..) => ("TOKEN", ""),
+            Kind::Read | Kind::Write(_) => ("TOKEN", ""),
             Kind::Fenced(_) => ("TOKEN host7", "|86400000"),
             Kind::Permit(_) | Kind::Plain => ("TOKEN host7", ""),
         };
@@ -143,11 +141,11 @@ fn what_begins_extends_and_raises_a_hold_goes_out_as_the_script_expects_it() {
     let (acquire, extend) = (Verb::Acquire { ttl_millis: 30_000 }, Verb::Extend { ttl_millis: 30_000 });
     for (verb, kind, expected) in [
         (acquire, FENCED, "acquire|TOKEN host7|30000|86400000|9007199254740991"),
-        (acquire, READ, "acquire|TOKEN|30000|r"),
+        (acquire, Kind::Read, "acquire|TOKEN|30000|r"),
         (acquire, WRITE_FENCED, "acquire|TOKEN|30000|w|86400000|9007199254740991"),
         (extend, FENCED, "extend|TOKEN host7|30000|86400000"),
-        (extend, READ, "extend|TOKEN|30000|r"),
-        (extend, WRITE, "extend|TOKEN|30000|w"),
+        (extend, Kind::Read, "extend|TOKEN|30000|r"),
+        (extend, Kind::Write(None), "extend|TOKEN|30000|w"),
         (extend, WRITE_FENCED, "extend|TOKEN|30000|w|86400000"),
         (Verb::Raise, FENCED, "raise|TOKEN host7|9007199254740991|86400000"),
         (Verb::Raise, WRITE_FENCED, "extend|TOKEN|0|w|86400000|9007199254740991"),
@@ -183,7 +181,7 @@ fn a_grant_is_one_or_the_number_of_a_lock_that_has_numbers() {
         }
     }
     let after = |least: u64| {
-        let kind = Kind::Fenced(FenceRequest { least: FencingToken::saturating(least), ..FENCE });
+        let kind = Kind::Fenced(FencingToken::saturating(least));
         meaning(took(take(TicketRequest::Fixed(6))), kind, Reply::Bulk(Some(b"1700000000000000")))
     };
     assert_eq!([1_700_000_000_000_000 - LEAD_LIMIT, 1].map(after), [number, ahead]);
@@ -354,7 +352,7 @@ fn a_hash_that_is_not_known_or_not_permitted_is_worth_the_text() {
         for kind in KINDS {
             for verb in [took(take(TicketRequest::Fixed(6))), Verb::Leave(None), Verb::Release(None)] {
                 let by_hash =
-                    reply::meaning(Form::Hash, Operation { verb, kind }.asked(), Reply::Error(text.as_bytes()));
+                    reply::meaning(Form::Hash, Asked::of(&operation(verb, kind)), Reply::Error(text.as_bytes()));
                 assert_eq!(by_hash, Ok(Answer::WrongForm), "{text} to {verb:?}, {kind:?}");
             }
         }
@@ -364,15 +362,15 @@ fn a_hash_that_is_not_known_or_not_permitted_is_worth_the_text() {
 #[test]
 fn a_take_by_set_is_granted_or_refused() {
     let by_set = |bytes| {
-        let operation = Operation { verb: took(take(TicketRequest::Fixed(6))), kind: Kind::Plain };
-        reply::meaning(Form::Set, operation.asked(), bytes)
+        let asked = Asked::of(&operation(took(take(TicketRequest::Fixed(6))), Kind::Plain));
+        reply::meaning(Form::Set, asked, bytes)
     };
     assert_eq!(by_set(Reply::Simple(b"OK")), Ok(Answer::Vote(Vote::Granted)));
     assert_eq!(by_set(Reply::Bulk(None)), Ok(Answer::Vote(Vote::Refused)));
     assert_eq!(by_set(Reply::Integer(1)), UNEXPECTED);
     assert_eq!(by_set(Reply::Bulk(Some(b"y 5 0 0 - - "))), UNEXPECTED);
     for (text, cause) in [
-        ("ERR unknown command 'SET'", Cause::Server("ERR")),
+        ("ERR unknown command 'SET'", Cause::Server(ServerError::Err)),
         ("NOPERM this user has no permissions to run the 'set' command", Cause::NoPermission),
         ("NOPERM this user has no permissions to run the 'eval' command", Cause::NoPermission),
     ] {

@@ -357,10 +357,5 @@ pub(super) fn number(digits: &[u8]) -> Option<u64> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-/// A number that servers count exactly, in digits alone.
-pub(super) fn exact_number(digits: &[u8]) -> Option<u64> {
-    number(digits).filter(|&number| digits[0] != b'+' && number < 1 << 53)
-}
-
 #[cfg(test)]
 mod tests;

@@ -6,6 +6,7 @@ use super::request::Request;
 use super::{PlainVote, Session};
 use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::time::Timestamp;
+use crate::protocol::asked::Asked;
 use crate::protocol::operation::Operation;
 
 impl Session {
@@ -25,7 +26,7 @@ impl Session {
 
     /// Whether the server is sent this operation in the form in which it is in the log.
     pub fn takes_from_log(&self, operation: &Operation) -> bool {
-        self.forms.are_usual(operation.asked())
+        self.forms.are_usual(Asked::of(operation))
     }
 
     /// Follows the log from its end on. `is_first`: no other session does.
@@ -61,11 +62,12 @@ impl Session {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::algorithm::kind::Kind;
     use crate::algorithm::lease::OwnerToken;
     use crate::algorithm::vote::Vote;
     use crate::protocol::form::Answer;
     use crate::protocol::handshake::Handshake;
-    use crate::protocol::operation::{Kind, Verb};
+    use crate::protocol::operation::Verb;
     use crate::protocol::session::{Abandoned, Command, SessionEvent, Ticket};
 
     const NOW: Timestamp = Timestamp::from_nanos(1);
@@ -98,7 +100,8 @@ mod tests {
     }
 
     fn append(log: &mut Log, slot: u32, verb: Verb) {
-        let (operation, token) = (Operation { verb, kind: Kind::Plain }, OwnerToken::from_entropy([1; 20]));
+        let (operation, token) =
+            (Operation { verb, kind: Kind::Plain, retention_millis: 1 }, OwnerToken::from_entropy([1; 20]));
         log.append(&Command { ticket: ticket(slot), operation: &operation, key: b"k", token: &token }, NOW);
     }
 

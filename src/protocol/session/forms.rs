@@ -1,8 +1,8 @@
 //! The form that each operation is sent in, by what the server runs: [`form`](crate::protocol::form).
 
 use crate::algorithm::vote::Vote;
+use crate::protocol::asked::Asked;
 use crate::protocol::form::{Answer, Form};
-use crate::protocol::operation::Asked;
 use crate::protocol::script::Script;
 use crate::protocol::sent_operation::SentOperation;
 
@@ -13,7 +13,7 @@ const HASH_REFUSALS: u8 = 3;
 /// Which forms a server runs, as its replies on one connection have shown.
 #[derive(Debug, Default)]
 pub(super) struct Forms {
-    scripts: [ScriptRecord; 4],
+    scripts: [ScriptRecord; Script::COUNT],
     /// Whether attempts that are made in turn go by `SET`: the server runs no scripts for the user.
     pub(super) take_by_set: bool,
 }
@@ -40,8 +40,8 @@ impl Forms {
 
     /// Whether the server runs the script of an operation by its hash, if it usually goes by that.
     pub(super) fn are_usual(&self, asked: Asked) -> bool {
-        let has_run = |script: Script| {
-            let record = self.scripts[script as usize];
+        let has_run = |script: &Script| {
+            let record = self.scripts[script.index];
             record.has_run && record.refusals < HASH_REFUSALS
         };
         asked.usual_form() != Form::Hash || asked.script().is_some_and(has_run)
@@ -53,7 +53,7 @@ impl Forms {
         // that follows it.
         self.take_by_set |= sent.form == Form::Text && *answer == Answer::WrongForm;
         let Some(script) = sent.asked.script() else { return };
-        let record = &mut self.scripts[script as usize];
+        let record = &mut self.scripts[script.index];
         match (sent.form, answer) {
             // Of several requests that were under way together, one counts.
             (Form::Hash, Answer::WrongForm) => {
@@ -77,14 +77,14 @@ impl Forms {
 mod tests {
     use super::*;
     use crate::algorithm::fence::FencingToken;
-    use crate::protocol::operation::{FenceRequest, Kind, Operation, Verb};
+    use crate::algorithm::kind::Kind;
+    use crate::protocol::operation::{Operation, Verb};
     use crate::protocol::sent_operation::Ticket;
 
     #[test]
     fn a_script_that_was_run_goes_by_its_hash_unless_the_server_keeps_forgetting() {
-        let fence = FenceRequest { least: FencingToken::saturating(1), retention_millis: 1 };
-        let [fenced, plain] =
-            [Kind::Fenced(fence), Kind::Plain].map(|kind| Operation { verb: Verb::Release(None), kind }.asked());
+        let asked = |kind| Asked::of(&Operation { verb: Verb::Release(None), kind, retention_millis: 1 });
+        let [fenced, plain] = [Kind::Fenced(FencingToken::MAX), Kind::Plain].map(asked);
         let sent = |asked, form| SentOperation { ticket: Ticket { slot: 0, generation: 0 }, asked, form, part: 0 };
         let (run, mut forms) = (Answer::Vote(Vote::Granted), Forms::default());
         assert_eq!(forms.first(fenced), Form::Text);

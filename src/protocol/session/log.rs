@@ -10,6 +10,7 @@ use super::backlog::Backlog;
 use super::request::Request;
 use super::requests::{Cursor, Requests};
 use crate::algorithm::time::Timestamp;
+use crate::protocol::asked::Asked;
 use crate::protocol::sent_operation::Command;
 use std::time::Duration;
 
@@ -35,7 +36,7 @@ impl Log {
 
     /// Appends a command, in the form that a server takes which has run the script of the lock's kind.
     pub fn append(&mut self, command: &Command<'_>, now: Timestamp) {
-        let form = command.operation.asked().usual_form();
+        let form = Asked::of(command.operation).usual_form();
         self.requests.ask(now, |out| Request::write(command, form, out));
     }
 

@@ -96,11 +96,12 @@ mod tests {
     use super::*;
     use crate::algorithm::fault::Cause;
     use crate::algorithm::fence::FencingToken;
+    use crate::algorithm::kind::Kind;
     use crate::algorithm::lease::OwnerToken;
-    use crate::algorithm::lock_kind::Access;
     use crate::algorithm::queue::TakeRequest;
+    use crate::algorithm::server_error::ServerError;
     use crate::protocol::handshake::Handshake;
-    use crate::protocol::operation::{FenceRequest, Kind, Operation, Verb};
+    use crate::protocol::operation::{Operation, Verb};
     use crate::protocol::session::{Abandoned, Command, Log, Session, SessionEvent, Ticket};
 
     const TICKET: Ticket = Ticket { slot: 0, generation: 0 };
@@ -144,7 +145,11 @@ mod tests {
 
     /// What goes out before a `SET`.
     fn before_set(session: &mut Session, now: Timestamp) -> String {
-        queue(session, Operation { verb: Verb::Acquire { ttl_millis: 1 }, kind: Kind::Plain }, now);
+        queue(
+            session,
+            Operation { verb: Verb::Acquire { ttl_millis: 1 }, kind: Kind::Plain, retention_millis: 1 },
+            now,
+        );
         let text = String::from_utf8(session.pipeline.unsent(&Log::default()).to_vec()).unwrap();
         session.pipeline.sent(text.len());
         text.split_once("*6\r\n$3\r\nSET\r\n").unwrap().0.to_owned()
@@ -166,20 +171,19 @@ mod tests {
     #[test]
     fn every_request_that_brings_a_vote_has_it_and_a_release_has_not() {
         let starts = |verb, kind| {
-            let operation = Operation { verb, kind };
+            let operation = Operation { verb, kind, retention_millis: 1 };
             let mut session = member(&replication("master"));
             queue(&mut session, operation, at(5000));
             session.pipeline.unsent(&Log::default()).starts_with(RECHECK.as_bytes())
         };
-        let request = FenceRequest { least: FencingToken::saturating(1), retention_millis: 1 };
-        let write = Kind::ReadWrite(Access::Write, Some(request));
-        for kind in [Kind::Plain, Kind::Permit(3), Kind::Fenced(request), write] {
+        let least = FencingToken::saturating(1);
+        for kind in [Kind::Plain, Kind::Permit(3), Kind::Fenced(least), Kind::Write(Some(least))] {
             assert!(starts(Verb::Acquire { ttl_millis: 1 }, kind));
             assert!(starts(Verb::Take { ttl_millis: 1, request: TakeRequest::WITHOUT_ENTRY }, kind));
             assert!(starts(Verb::Extend { ttl_millis: 1 }, kind));
             assert!(!starts(Verb::Release(None), kind));
         }
-        assert!(starts(Verb::Raise, Kind::Fenced(request)));
+        assert!(starts(Verb::Raise, Kind::Fenced(least)));
     }
 
     #[test]
@@ -213,11 +217,11 @@ mod tests {
     fn a_look_behind_each_vote_is_understood_before_the_vote() {
         let mut session = member(&replication("master"));
         session.looks.are_behind_votes = true;
-        let set = Operation { verb: Verb::Acquire { ttl_millis: 1 }, kind: Kind::Plain };
+        let set = Operation { verb: Verb::Acquire { ttl_millis: 1 }, kind: Kind::Plain, retention_millis: 1 };
         for _ in 0..2 {
             queue(&mut session, set, at(5000));
         }
-        queue(&mut session, Operation { verb: Verb::Release(None), kind: Kind::Plain }, at(5000));
+        queue(&mut session, Operation { verb: Verb::Release(None), kind: Kind::Plain, retention_millis: 1 }, at(5000));
         let sent = String::from_utf8(session.pipeline.unsent(&Log::default()).to_vec()).unwrap();
         session.pipeline.sent(sent.len());
         assert!(sent.starts_with("*6\r\n$3\r\nSET\r\n"), "{sent}");
@@ -233,7 +237,7 @@ mod tests {
 
         // What the look finds, and a look that finds nothing, cost the vote. So does the end of the connection.
         queue(&mut session, set, at(5000));
-        let busy = Fault::new(Phase::Reply, Cause::Server("BUSY"));
+        let busy = Fault::new(Phase::Reply, Cause::Server(ServerError::Busy));
         let reported = events(&mut session, "+OK\r\n-BUSY a script runs\r\n");
         assert_eq!(reported, [SessionEvent::Answered(TICKET, Answer::Vote(Vote::Fault(busy)))]);
         queue(&mut session, set, at(5000));

@@ -34,6 +34,7 @@ mod pipeline;
 mod request;
 mod requests;
 
+use super::asked::Asked;
 use super::command;
 pub use super::form::Answer;
 use super::form::Form;
@@ -133,16 +134,16 @@ impl Session {
 
     /// Queues a command.
     pub fn queue(&mut self, command: &Command<'_>, now: Timestamp) {
-        self.send(command, self.forms.first(command.operation.asked()), now);
+        self.send(command, self.forms.first(Asked::of(command.operation)), now);
     }
 
     /// Queues a command once more, in a form it has not been sent in.
     pub fn ask_again(&mut self, command: &Command<'_>, now: Timestamp) {
-        self.send(command, self.forms.next(command.operation.asked()), now);
+        self.send(command, self.forms.next(Asked::of(command.operation)), now);
     }
 
     fn send(&mut self, command: &Command<'_>, form: Form, now: Timestamp) {
-        let asked = command.operation.asked();
+        let asked = Asked::of(command.operation);
         if !asked.is_release() {
             self.looks.before_vote(&self.peer, &mut self.pipeline, now);
         }

@@ -67,12 +67,13 @@ fn weight(answer: &Answer) -> u8 {
 mod tests {
     use super::*;
     use crate::algorithm::fault::{Cause, Fault, Phase};
+    use crate::algorithm::kind::Kind;
     use crate::algorithm::lease::OwnerToken;
     use crate::algorithm::queue::{Entry, EntryKind};
     use crate::algorithm::time::Timestamp;
     use crate::protocol::handshake::Handshake;
     use crate::protocol::lock_key::LockKey;
-    use crate::protocol::operation::{Departure, Kind, Operation, Verb};
+    use crate::protocol::operation::{Departure, Operation, Verb};
     use crate::protocol::session::{Abandoned, Command, Log, Session, SessionEvent, Ticket, Wakes};
 
     fn folded(letters: &str, acquires: bool) -> Answer {
@@ -96,8 +97,9 @@ mod tests {
     }
 
     const TICKET: Ticket = Ticket { slot: 0, generation: 0 };
-    const ACQUIRE: Operation = Operation { verb: Verb::Acquire { ttl_millis: 1 }, kind: Kind::Plain };
-    const RELEASE: Operation = Operation { verb: Verb::Release(None), kind: Kind::Plain };
+    const ACQUIRE: Operation =
+        Operation { verb: Verb::Acquire { ttl_millis: 1 }, kind: Kind::Plain, retention_millis: 1 };
+    const RELEASE: Operation = Operation { verb: Verb::Release(None), kind: Kind::Plain, retention_millis: 1 };
 
     /// A session, and what it sends for an operation on two keys.
     fn asked(operation: Operation) -> (Session, String) {
@@ -176,7 +178,7 @@ mod tests {
         for (key, expected) in [(0, ["|00000000000000abm7|9", ""]), (1, ["", "|00000000000000abm7|9"])] {
             let departure = Departure { entry, ticket: Some(9), key };
             let verb = Verb::Release(Some(departure));
-            let (_, sent) = asked(Operation { verb, kind: Kind::Plain });
+            let (_, sent) = asked(Operation { verb, kind: Kind::Plain, retention_millis: 1 });
             let commands: Vec<&str> = sent.split("$7 release ").skip(1).collect();
             let words = commands.iter().map(|command| {
                 let words = command.split(' ').skip(1).step_by(2).take_while(|word| !word.starts_with('$'));

@@ -90,7 +90,7 @@ impl Peer {
     fn counts_all_the_same(&self, sent: &SentOperation, answer: &Answer) -> bool {
         let (is_release, is_duplicate) = (sent.asked.is_release(), self.standing.is_duplicate());
         match answer {
-            Answer::Vote(Vote::Granted) => is_duplicate && (is_release || sent.asked.kind.fence().is_none()),
+            Answer::Vote(Vote::Granted) => is_duplicate && (is_release || sent.asked.least.is_none()),
             Answer::WrongForm => is_release || is_duplicate,
             _ => false,
         }

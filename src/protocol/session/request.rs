@@ -1,5 +1,6 @@
 //! The requests of a session, each with one reply.
 
+use crate::protocol::asked::Asked;
 use crate::protocol::form::Form;
 use crate::protocol::handshake::Part;
 use crate::protocol::sent_operation::{Command, SentOperation, Ticket};
@@ -30,7 +31,7 @@ impl Request {
     pub(super) fn write(command: &Command<'_>, form: Form, out: &mut Vec<u8>) -> impl Iterator<Item = Request> + use<> {
         command.write(out, form);
         let last = lock_key::count(command.key) as u8 - 1;
-        let sent = SentOperation { ticket: command.ticket, asked: command.operation.asked(), form, part: last };
+        let sent = SentOperation { ticket: command.ticket, asked: Asked::of(command.operation), form, part: last };
         (0..last).map(move |part| Request::Part(SentOperation { part, ..sent })).chain([Request::Operation(sent)])
     }
 

@@ -3,9 +3,10 @@
 use super::{SessionEvent as Event, *};
 use crate::algorithm::fault::{Cause, Phase};
 use crate::algorithm::fence::FencingToken;
+use crate::algorithm::kind::Kind;
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::vote::Vote;
-use crate::protocol::operation::{FenceRequest, Kind, Operation, Verb};
+use crate::protocol::operation::{Operation, Verb};
 
 mod queues;
 
@@ -20,13 +21,13 @@ fn token(byte: u8) -> OwnerToken {
 }
 
 fn queue(session: &mut Session, ticket: Ticket, verb: Verb, key: &[u8], token: &OwnerToken) {
-    let operation = &Operation { verb, kind: Kind::Plain };
+    let operation = &Operation { verb, kind: Kind::Plain, retention_millis: 1 };
     session.queue(&Command { ticket, operation, key, token }, NOW);
 }
 
 /// Queues an operation on `k` once more, in another form.
 fn ask_again(session: &mut Session, ticket: Ticket, verb: Verb) {
-    let operation = &Operation { verb, kind: Kind::Plain };
+    let operation = &Operation { verb, kind: Kind::Plain, retention_millis: 1 };
     session.ask_again(&Command { ticket, operation, key: b"k", token: &token(1) }, NOW);
 }
 
@@ -357,9 +358,9 @@ fn an_extension_counts_only_where_the_node_may_vote() {
 #[test]
 fn an_extension_of_a_fenced_lock_always_goes_by_text() {
     let mut session = member(INFO);
-    let kind = Kind::Fenced(FenceRequest { least: FencingToken::saturating(1), retention_millis: 1000 });
+    let kind = Kind::Fenced(FencingToken::saturating(1));
     let mut asked = |verb, reply: &str| {
-        let operation = &Operation { verb, kind };
+        let operation = &Operation { verb, kind, retention_millis: 1 };
         session.queue(&Command { ticket: ticket(1), operation, key: b"k", token: &token(1) }, NOW);
         events(&mut session, reply);
         sent(&mut session).lines().nth(2).unwrap().to_owned()

@@ -1,7 +1,7 @@
 //! Random requests for the script of a kind of lock, the same each time.
 
 use crate::embedded_vs_real::{Choice, TTL};
-use quorumlock::protocol::script;
+use quorumlock::protocol::kinds;
 
 /// The greatest number that counts exactly: a clock that is far ahead.
 const MOST: u64 = (1 << 53) - 1;
@@ -17,10 +17,10 @@ pub(super) enum Kind {
 impl Kind {
     pub(super) fn script(self) -> &'static str {
         match self {
-            Kind::Fenced => script::FENCED,
-            Kind::Permit => script::PERMIT,
-            Kind::Plain => script::PLAIN,
-            Kind::ReadWrite => script::READ_WRITE,
+            Kind::Fenced => kinds::fenced::SCRIPT.text,
+            Kind::Permit => kinds::permit::SCRIPT.text,
+            Kind::Plain => kinds::plain::SCRIPT.text,
+            Kind::ReadWrite => kinds::read_write::SCRIPT.text,
         }
     }
 

@@ -9,7 +9,7 @@ use crate::support::process::eventually;
 use crate::support::queues::{count, has_entries};
 use crate::support::server::{Answer, Server};
 use quorumlock::embedded::EmbeddedNode;
-use quorumlock::protocol::script;
+use quorumlock::protocol::kinds;
 use quorumlock::{Cause, FencedGuard, FencedMutex, FencingToken, Redlock, ReleaseOutcome, Watchdog};
 use std::sync::Mutex as Guarded;
 use std::thread;
@@ -164,7 +164,7 @@ fn the_first_one_is_told_in_whichever_way_the_lock_becomes_free_for_it() {
                 if is_free {
                     server.command(&["SET", KEY, "5 0 "]).unwrap();
                 }
-                let words = [&["EVAL", script::FENCED, "1", KEY], words].concat();
+                let words = [&["EVAL", kinds::fenced::SCRIPT.text, "1", KEY], words].concat();
                 let answer = server.command(&words).unwrap();
                 // The waiter may have the lock by now, and have removed the dead entry.
                 assert!(matches!(answer, Answer::Number(0..)), "{words:?} {answer:?}");

@@ -4,7 +4,7 @@ use crate::clients::{SOON, address_of, client_of, long_lock, take, value};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server, binaries};
 use quorumlock::embedded::EmbeddedNode;
-use quorumlock::protocol::script;
+use quorumlock::protocol::kinds;
 use quorumlock::{ExtendOutcome, ReleaseOutcome};
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -12,7 +12,7 @@ use std::net::TcpStream;
 const KEY: &str = "quorumlock-fence:k";
 /// The script of a version that does not know labels.
 const BEFORE: &str = include_str!("fence_before_labels.lua");
-const NOW: &str = script::FENCED;
+const NOW: &str = kinds::fenced::SCRIPT.text;
 const TTL: &str = "60000";
 const KEPT: &str = "86400000";
 

@@ -3,7 +3,7 @@
 
 use crate::clients::address_of;
 use crate::embedded_vs_real::{Raw, pairs, without_remaining};
-use quorumlock::protocol::script::{READ_WRITE, READ_WRITE_SHA1};
+use quorumlock::protocol::kinds::read_write::SCRIPT;
 
 /// Longer than a test lasts, in milliseconds.
 const LONG: &str = "600000";
@@ -33,7 +33,7 @@ fn request<'r>(row: &'r str, [ours, theirs]: &'r [String; 2]) -> Vec<&'r str> {
 
 /// Calls the script by its text or by its hash.
 fn ask(node: &mut Raw, script: &str, words: &[&str]) -> String {
-    let call = if script == READ_WRITE { "EVAL" } else { "EVALSHA" };
+    let call = if script == SCRIPT.text { "EVAL" } else { "EVALSHA" };
     let words = [&[call, script, "1", "rw"], words].concat();
     without_remaining(&node.say(&words.iter().map(|word| word.as_bytes()).collect::<Vec<_>>()))
 }
@@ -44,7 +44,7 @@ fn the_life_of_a_key_goes_the_same_way() {
     for (server, node) in pairs() {
         let (mut real, mut embedded) = (Raw::connect(&server.address()), Raw::connect(&address_of(&node)));
         for (index, row) in ROWS.iter().enumerate() {
-            for script in [READ_WRITE, READ_WRITE_SHA1] {
+            for script in [SCRIPT.text, SCRIPT.sha1] {
                 let [one, other] = [&mut real, &mut embedded].map(|node| {
                     // The times differ, and so does what is left of them.
                     let (answer, value) = (ask(node, script, &request(row, &tokens)), node.say(&[b"GET", b"rw"]));
@@ -200,7 +200,7 @@ fn what_no_read_write_lock_has_written_is_foreign_to_both() {
             ] {
                 let [one, other] = [&mut real, &mut embedded].map(|node| {
                     assert_eq!(node.say(&[b"SET", b"rw", value.as_bytes()]), "+OK\r\n");
-                    let answer = ask(node, READ_WRITE, &request(row, &tokens));
+                    let answer = ask(node, SCRIPT.text, &request(row, &tokens));
                     if !is_read {
                         assert_eq!(node.say(&[b"GET", b"rw"]), format!("${}\r\n{value}\r\n", value.len()), "untouched");
                     }

@@ -21,8 +21,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a fenced fair lock is given with the last fence once more",
         file: "embedded/fencing.rs",
         edits: &[(
-            "        self.stored.acquire(calls, 8).map(Some)",
-            "        self.stored.fence -= self.stored.fence.min(1);\n        self.stored.acquire(calls, 8).map(Some)",
+            "        acquire(&mut self.stored, calls, 8).map(Some)",
+            "        self.stored.fence -= self.stored.fence.min(1);\n        acquire(&mut self.stored, calls, 8).map(Some)",
         )],
     },
     Mutant {
@@ -43,7 +43,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "read-write: a reader keeps the number for less time",
-        file: "embedded/read_write_key.rs",
+        file: "protocol/kinds/read_write.rs",
         edits: &[("self.ends().chain([self.kept])", "self.ends().chain([if self.is_write { self.kept } else { 0 }])")],
     },
     Mutant {
@@ -55,8 +55,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "read-write: a raise where the writer's entry is gone",
         file: "embedded/read_write.rs",
         edits: &[(
-            "        let ReadWriteKey { is_write, holds, .. } = &self.stored;\n        if self.own.is_none() {\n            let may_be",
-            "        if let (None, Some(number)) = (self.own, calls.number(6).ok()) {\n            self.stored.fence = self.stored.fence.max(number);\n            self.store(calls)?;\n            return Ok(Integer(1));\n        }\n        let ReadWriteKey { is_write, holds, .. } = &self.stored;\n        if self.own.is_none() {\n            let may_be",
+            "        let ReadWriteValue { is_write, holds, .. } = &self.stored;\n        if self.own.is_none() {\n            let may_be",
+            "        if let (None, Some(number)) = (self.own, calls.number(6).ok()) {\n            self.stored.fence = self.stored.fence.max(number);\n            self.store(calls)?;\n            return Ok(Integer(1));\n        }\n        let ReadWriteValue { is_write, holds, .. } = &self.stored;\n        if self.own.is_none() {\n            let may_be",
         )],
     },
 ];

@@ -4,7 +4,7 @@
 use super::super::queueing::{self, Queued};
 use super::super::waiter::Waiter;
 use super::{Attempts, random, wait_bounds};
-use crate::algorithm::lock_kind::{Access, LockKind};
+use crate::algorithm::kind::{Access, Kind};
 use crate::algorithm::node::NodeSet;
 use crate::algorithm::queue::{self, QueuedCall, Setup, TakeRequest};
 use crate::algorithm::time::Timestamp;
@@ -67,7 +67,7 @@ impl<'a> Attempts<'a, '_> {
     }
 
     /// The key whose queue the call waits in, and the kind of that lock.
-    pub(super) fn awaited(&self) -> (&'a Arc<str>, LockKind) {
+    pub(super) fn awaited(&self) -> (&'a Arc<str>, Kind) {
         (&self.call.awaited_keys(Some(self.key_index))[0], self.call.kind())
     }
 
@@ -110,7 +110,7 @@ impl<'a> Attempts<'a, '_> {
         let Some(mut in_turn) = self.in_turn() else { return Ok(()) };
         in_turn.request.stores_only = true;
         let key = LockKey::One(Arc::clone(self.awaited().0));
-        let (_, result) = self.ask_nodes(&key, LockKind::Plain, Some(in_turn))?;
+        let (_, result) = self.ask_nodes(&key, Kind::Plain, Some(in_turn))?;
         self.machine.set_wait_bounds(wait_bounds(&result, self.key_index, self.waiter.as_deref()));
         let Some(round) = result.queue else { return Ok(()) };
         let held = round.replies().iter().filter(|(_, reply)| !reply.is_free()).count();

@@ -10,6 +10,7 @@ use crate::{protection, report};
 use quorumlock::algorithm::time::Human;
 use quorumlock::event::Mismatch;
 use quorumlock::protocol::endpoint::Endpoint;
+use quorumlock::protocol::error_reply::{ErrorReply, Subject};
 use quorumlock::{Cause, NodeState, NodeStatus, NodeTarget, RestartPolicy};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -123,10 +124,10 @@ impl Examination {
     /// What `INFO` shows; nothing where the server withholds it.
     fn info(&mut self, connection: &mut Connection, endpoint: &Endpoint) -> Result<BTreeMap<String, String>, Trouble> {
         let (why, remedy) = match connection.ask(&[b"INFO"])? {
-            Value::Error(refusal) if refusal.denied.is_some() => {
+            Value::Error(ErrorReply { subject: Subject::Denied(_), .. }) => {
                 ("the user may not run INFO", format!("ACL SETUSER {} +info", user(endpoint)))
             }
-            Value::Error(refusal) if refusal.is_unknown_command => {
+            Value::Error(ErrorReply { subject: Subject::UnknownCommand, .. }) => {
                 ("the server does not know INFO", "name the command as it was".to_owned())
             }
             Value::Error(refusal) => return Err(Trouble::refused("INFO", refusal.cause)),

@@ -2,9 +2,10 @@
 //!
 //! Each command is tried by itself, so that the answer is a rule to add and not a guess.
 
-use crate::connection::{Connection, Denied, Trouble, Value};
+use crate::connection::{Connection, Trouble, Value};
+use quorumlock::protocol::error_reply::{Denied, Subject};
 use quorumlock::protocol::key_space::{self, KeyKind};
-use quorumlock::protocol::script;
+use quorumlock::protocol::{kinds, node_note};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How long what is left behind lasts at most, in milliseconds.
@@ -110,18 +111,18 @@ pub(super) fn missing(connection: &mut Connection, names: &Names, name: &str) ->
     let queues = [&plain, &fenced, &read_write, &key_space::semaphore(&plain)].map(|key| key_space::queue(key));
     let [key, fenced_key, shared_key, queue_key, node_key] =
         [&plain, &fenced, &read_write, &queue, &node].map(|key| key.as_bytes());
-    let (release, fence) = (script::PLAIN.as_bytes(), script::FENCED.as_bytes());
+    let (release, fence) = (kinds::plain::SCRIPT.text.as_bytes(), kinds::fenced::SCRIPT.text.as_bytes());
     let (locks, marked) = (names.locks(), names.marked());
     let mut tester = Tester { connection, missing: Missing::default(), has_names: !locks.is_empty() };
 
     let is_taken = tester.allows(Purpose::Locking, &locks, &[b"SET", key, TOKEN, b"NX", b"PX", TTL])?;
-    let extend: &[&[u8]] = &[b"EVAL", script::EXTEND.as_bytes(), b"1", key, TOKEN, TTL];
+    let extend: &[&[u8]] = &[b"EVAL", kinds::plain::EXTEND.as_bytes(), b"1", key, TOKEN, TTL];
     tester.allows_all(Purpose::Locking, &locks, &[&[b"GET", key], &[b"PEXPIRE", key, TTL], extend])?;
     let releasing: [&[&[u8]]; 3] = [&[b"EVAL", release, b"1", key, b"release", TOKEN], &[b"GET", key], &[b"DEL", key]];
     let is_released = tester.allows_all(Purpose::Locking, &locks, &releasing)?;
     if is_released {
         // A hash that the server does not know is an error of another kind than one that is denied.
-        let by_hash: &[&[u8]] = &[b"EVALSHA", script::PLAIN_SHA1.as_bytes(), b"1", key, b"release", TOKEN];
+        let by_hash: &[&[u8]] = &[b"EVALSHA", kinds::plain::SCRIPT.sha1.as_bytes(), b"1", key, b"release", TOKEN];
         tester.allows(Purpose::Locking, &locks, by_hash)?;
     }
     tester.missing.is_locking_denied = !is_taken || !is_released;
@@ -168,7 +169,7 @@ pub(super) fn missing(connection: &mut Connection, names: &Names, name: &str) ->
     tester.allows_all(Purpose::ReadWrite, &marked, &sharing)?;
 
     // The key of the node. Nothing is stored: no such option of `SET` exists, and the node does not have that value.
-    let store: [&[u8]; 9] = [b"EVAL", script::NODE.as_bytes(), b"1", node_key, TOKEN, b"0", b"", b"", b""];
+    let store: [&[u8]; 9] = [b"EVAL", node_note::STORE.as_bytes(), b"1", node_key, TOKEN, b"0", b"", b"", b""];
     let remembering: [&[&[u8]]; 4] = [&[b"GET", node_key], &[b"SET", node_key, TOKEN, b"?"], &[b"TIME"], &store];
     tester.allows_all(Purpose::Remembering, &node, &remembering)?;
 
@@ -193,8 +194,8 @@ impl Tester<'_> {
         let Value::Error(refusal) = self.connection.ask(words)? else {
             return Ok(true);
         };
-        let Some(denied) = refusal.denied else {
-            return Ok(!refusal.is_unknown_command);
+        let Subject::Denied(denied) = refusal.subject else {
+            return Ok(refusal.subject != Subject::UnknownCommand);
         };
         let is_of_a_lock = purpose != Purpose::Remembering;
         if denied == Denied::Key && is_of_a_lock && !self.has_names {
@@ -203,7 +204,7 @@ impl Tester<'_> {
         }
         let rule = match denied {
             Denied::Channel => "&quorumlock:*".to_owned(),
-            Denied::Command => format!("+{}", String::from_utf8_lossy(words[0]).to_lowercase()),
+            Denied::Command | Denied::Scripts => format!("+{}", String::from_utf8_lossy(words[0]).to_lowercase()),
             Denied::Key if is_of_a_lock => format!("~{keys}*"),
             Denied::Key => format!("~{keys}"),
         };

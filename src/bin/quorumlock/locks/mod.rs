@@ -1,7 +1,6 @@
 //! What the nodes hold of locks: what a key is for, what its value means, what each node has, and what that comes to.
 
 pub(crate) mod content;
-mod entries;
 pub(crate) mod queue;
 mod reading;
 pub(crate) mod sighting;

@@ -1,19 +1,16 @@
 //! The queue of a lock: how many calls wait, which one is first, and for how long.
 //!
-//! A queue is a sorted set: `queue.lua` has its format. A member is 16 digits of a client's id, a letter for what the
-//! call wants, and the number of the call; its score is the time at which the call began to wait, in microseconds since
+//! A queue is a sorted set of entries. The score is the time at which the call began to wait, in microseconds since
 //! 1970. Any program may have written something else there, so nothing of it is relied on.
 
 use crate::connection::Value;
 use crate::json::Object;
+use quorumlock::algorithm::queue::{Entry, EntryKind};
 use quorumlock::algorithm::time::Human;
 use quorumlock::protocol::key_space::{self, KeyKind};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
-
-/// Digits of a client's id.
-const DIGITS: usize = 16;
 
 /// The queue of a lock, on one node or on all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,13 +23,9 @@ pub(crate) struct Queue {
 /// The call that is first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct First {
-    member: String,
-    wants: Wants,
+    entry: Entry,
     waits: Duration,
 }
-
-/// What a call waits for: in a word, and as it is put behind the client.
-type Wants = (&'static str, &'static str);
 
 /// The keys of the queues in which calls wait for the lock with this key: its own, and if it is a slot, that of the
 /// semaphore. With `is_name`, also that of the semaphore of the same name.
@@ -58,11 +51,11 @@ impl Queue {
 
     /// What several nodes have: the greatest count, and the call that is first on most of them.
     pub(super) fn of_nodes<'q>(queues: impl Iterator<Item = &'q Queue>) -> Queue {
-        let (mut count, mut firsts) = (0, BTreeMap::<&str, Vec<&First>>::new());
+        let (mut count, mut firsts) = (0, BTreeMap::<Entry, Vec<&First>>::new());
         for queue in queues {
             count = count.max(queue.count);
             if let Some(first) = &queue.first {
-                firsts.entry(&first.member).or_default().push(first);
+                firsts.entry(first.entry).or_default().push(first);
             }
         }
         let first = firsts.into_values().map(|mut seen| {
@@ -82,35 +75,23 @@ impl Queue {
 
 impl First {
     fn of(member: &[u8], score: &str, server_micros: u64) -> Option<First> {
-        let member = std::str::from_utf8(member).ok().filter(|text| text.is_ascii())?;
-        let (client, call) = member.split_at_checked(DIGITS)?;
-        let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-        let (wants, number) = match call.split_at_checked(1)? {
-            ("m" | "f", number) => (("lock", ""), number),
-            ("r", number) => (("read", " to read"), number),
-            ("w", number) => (("write", " to write"), number),
-            ("s", rest) => (("permit", " for a permit"), rest.split_once(':').filter(|(count, _)| is_number(count))?.1),
-            _ => return None,
-        };
-        let is_entry = client.bytes().all(is_digit) && is_number(number);
-        is_entry.then(|| First { member: member.to_owned(), wants, waits: waits(score, server_micros) })
+        Some(First { entry: Entry::parse(member)?, waits: waits(score, server_micros) })
     }
 
     /// The client that waits.
-    fn client(&self) -> &str {
-        &self.member[..DIGITS]
+    fn client(&self) -> String {
+        format!("{:016x}", self.entry.client)
     }
 
     fn json(&self) -> Object {
-        Object::new()
-            .text("client", self.client())
-            .text("wants", self.wants.0)
-            .raw("waiting_ms", self.waits.as_millis())
+        let wants = match self.entry.kind {
+            EntryKind::Mutex | EntryKind::Fenced => "lock",
+            EntryKind::Permit(_) => "permit",
+            EntryKind::Read => "read",
+            EntryKind::Write => "write",
+        };
+        Object::new().text("client", self.client()).text("wants", wants).raw("waiting_ms", self.waits.as_millis())
     }
-}
-
-fn is_number(text: &str) -> bool {
-    (1..=20).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// How long a call waits that began at this score: not at all for one that is ahead or no time, and not since before
@@ -132,7 +113,13 @@ impl fmt::Display for Queue {
         };
         write!(f, ", {} {word}", self.count)?;
         let Some(first) = &self.first else { return Ok(()) };
-        write!(f, ", first {}{}, for {}", first.client(), first.wants.1, Human(first.waits))
+        let wants = match first.entry.kind {
+            EntryKind::Mutex | EntryKind::Fenced => "",
+            EntryKind::Permit(_) => " for a permit",
+            EntryKind::Read => " to read",
+            EntryKind::Write => " to write",
+        };
+        write!(f, ", first {}{wants}, for {}", first.client(), Human(first.waits))
     }
 }
 

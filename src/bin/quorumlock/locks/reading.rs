@@ -2,9 +2,11 @@
 
 use super::queue::{self, Queue};
 use super::sighting::{Keys, Lifetime, Sighting, Stored};
-use crate::connection::{Connection, Denied, Trouble, Value};
+use crate::connection::{Connection, Trouble, Value};
 use crate::report;
+use quorumlock::protocol::error_reply::{Denied, ErrorReply, Subject};
 use quorumlock::protocol::key_space::KeyKind;
+use quorumlock::{Cause, ServerError};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -136,7 +138,7 @@ impl Reader<'_> {
     /// Whether a refusal says only that the key belongs to others: `SCAN` finds keys of all users.
     fn leaves_out(&self, value: &Value, lifetime: &Value) -> bool {
         let is_denied = |reply: &Value| match reply {
-            Value::Error(refusal) => refusal.denied == Some(Denied::Key),
+            Value::Error(error) => error.subject == Subject::Denied(Denied::Key),
             _ => false,
         };
         matches!(self.question, Question::Patterns(_)) && (is_denied(value) || is_denied(lifetime))
@@ -177,7 +179,7 @@ fn meaning(value: Value, lifetime: Value) -> Result<Option<(Stored, Lifetime)>, 
     let stored = match value {
         Value::Bulk(value) if value.len() > LONGEST_LOCK => Stored::LongText,
         Value::Bulk(value) => Stored::Text(value),
-        Value::Error(refusal) if refusal.is_wrong_type => Stored::OtherType,
+        Value::Error(ErrorReply { cause: Cause::Server(ServerError::WrongType), .. }) => Stored::OtherType,
         other => return other.accepted("GETRANGE").map(|_| None),
     };
     Ok(Some((stored, lifetime)))

@@ -3,8 +3,6 @@
 use crate::json::Object;
 use std::fmt;
 
-/// Digits of an owner token.
-const DIGITS: usize = 40;
 /// Digits of a token that are shown, at most: enough to tell holders apart, too few to release a lock.
 const SHOWN_DIGITS: usize = 6;
 
@@ -19,13 +17,13 @@ pub(crate) enum Token {
 }
 
 impl Token {
-    pub(super) fn of(text: &str) -> Option<Token> {
-        let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-        (text.len() == DIGITS && text.bytes().all(is_digit)).then(|| Token::Ours(text.to_owned()))
+    /// The holder with this owner token.
+    pub(super) fn ours(digits: &[u8]) -> Token {
+        Token::Ours(String::from_utf8_lossy(digits).into_owned())
     }
 
     /// The owner token, as a command takes it.
-    pub(crate) fn ours(&self) -> Option<&str> {
+    pub(crate) fn value(&self) -> Option<&str> {
         match self {
             Token::Ours(digits) => Some(digits),
             Token::OtherLibrary => None,
@@ -34,7 +32,7 @@ impl Token {
 
     /// Its first digits.
     pub(crate) fn digits(&self) -> Option<&str> {
-        self.ours().map(|digits| &digits[..SHOWN_DIGITS])
+        self.value().map(|digits| &digits[..SHOWN_DIGITS])
     }
 }
 
@@ -59,7 +57,7 @@ mod tests {
 
     #[test]
     fn six_digits_are_shown() {
-        assert_eq!(Token::of(&"ab".repeat(20)).unwrap().to_string(), "ababab…");
+        assert_eq!(Token::ours("ab".repeat(20).as_bytes()).to_string(), "ababab…");
         assert_eq!(Token::OtherLibrary.to_string(), "another library");
     }
 }

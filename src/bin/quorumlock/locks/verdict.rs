@@ -91,7 +91,7 @@ impl Verdict {
             name: survey.name_of(key).to_owned(),
             kind: KeyKind::of(key).map_or(KeyKind::Plain, |(kind, _)| kind),
             state,
-            label: with_token.iter().find_map(|(.., sighting)| sighting.content.label()).map(str::to_owned),
+            label: with_token.iter().find_map(|(.., sighting)| sighting.content.label()),
             token: token.cloned(),
             readers: if is_reader(with_token) { readers } else { 0 },
             queue: survey.queue(key),

@@ -12,8 +12,8 @@ pub(crate) use super::nodes::submission::{
 pub(crate) use super::rounds::RoundResult;
 use super::rounds::{Attempt, Purpose, Rounds};
 use crate::algorithm::fault::{Cause, Fault, Phase};
+use crate::algorithm::kind::Kind;
 use crate::algorithm::lease::{OwnerToken, Ttl};
-use crate::algorithm::lock_kind::LockKind;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::pending_release::ReleaseConditions;
 use crate::algorithm::queue::Entry;
@@ -132,7 +132,7 @@ impl Engine {
         unreachable!("no thread shares a lock to read")
     }
 
-    pub(crate) fn leave(&self, _: &[u8], _: LockKind, _: Option<Entry>, _: NodeSet) {
+    pub(crate) fn leave(&self, _: &[u8], _: Kind, _: Option<Entry>, _: NodeSet) {
         unreachable!("no call has an entry in a queue")
     }
 
@@ -223,7 +223,7 @@ impl Network {
         for node in nodes.iter() {
             lock(&self.state).nodes[node.index()].keys.insert(key.into(), Key { token: token.clone(), end });
         }
-        let (origin, kind) = (KeyOrigin::Here, LockKind::Plain);
+        let (origin, kind) = (KeyOrigin::Here, Kind::Plain);
         AttemptRecord { token, t0, reached: nodes, origin, departure: None, kind }
     }
 
@@ -319,7 +319,7 @@ impl Network {
             state.queue(
                 ticket,
                 claim.reached,
-                &LeaseRequest { key, token: &claim.token, ttl_millis: 0, kind: LockKind::Plain },
+                &LeaseRequest { key, token: &claim.token, ttl_millis: 0, kind: Kind::Plain },
                 What::Release,
             );
             state.released.push(key.to_vec());

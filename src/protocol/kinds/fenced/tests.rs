@@ -1,13 +1,15 @@
 //! What the replies of the script of fenced locks mean.
 
-use super::super::form::Form;
-use super::super::operation::{FenceRequest, Kind, Operation, Verb};
-use super::super::reply;
-use super::super::resp::Reply;
 use super::*;
 use crate::algorithm::fence::LEAD_LIMIT;
+use crate::algorithm::kind::Kind;
 use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::vote::Vote;
+use crate::protocol::asked::Asked;
+use crate::protocol::form::Form;
+use crate::protocol::operation::{Operation, Verb};
+use crate::protocol::reply;
+use crate::protocol::resp::Reply;
 use std::time::Duration;
 
 const UNEXPECTED: Result<Answer, ProtocolError> = Err(ProtocolError::UnexpectedReply);
@@ -15,8 +17,8 @@ const ACQUIRE: Verb = Verb::Acquire { ttl_millis: 30_000 };
 const EXTEND: Verb = Verb::Extend { ttl_millis: 30_000 };
 
 fn meaning(form: Form, verb: Verb, least: FencingToken, bytes: Reply<'_>) -> Result<Answer, ProtocolError> {
-    let kind = Kind::Fenced(FenceRequest { least, retention_millis: 86_400_000 });
-    reply::meaning(form, Operation { verb, kind }.asked(), bytes)
+    let operation = Operation { verb, kind: Kind::Fenced(least), retention_millis: 86_400_000 };
+    reply::meaning(form, Asked::of(&operation), bytes)
 }
 
 #[test]
@@ -82,5 +84,21 @@ fn a_hash_that_is_not_known_or_not_permitted_is_worth_the_text() {
             let by_hash = meaning(Form::Hash, verb, FencingToken::MAX, Reply::Error(text.as_bytes()));
             assert_eq!(by_hash, Ok(Answer::WrongForm), "{text} to {verb:?}");
         }
+    }
+}
+
+#[test]
+fn a_value_is_read_as_it_is_written() {
+    let token = "a7".repeat(20);
+    let held = format!("7 1000 {token} host7");
+    for text in ["7 0 ", "7 0  host7", &held, &format!("9007199254740991 9007199254740991 {token}")] {
+        assert_eq!(FencedValue::parse(text.as_bytes()).unwrap().text(), text.as_bytes());
+    }
+    let value = FencedValue::parse(held.as_bytes()).unwrap();
+    assert_eq!((value.fence, value.deadline, value.owner.label().as_str()), (7, 1000, Some("host7")));
+    assert_eq!([400, 1000, 1001, 9000].map(|now| value.left(now)), [601, 1, 0, 0]);
+    assert_eq!(FencedValue::parse(b"7 1000 ").unwrap().left(0), 0, "no client holds it");
+    for text in ["", "7", "7 0", "0 0 ", "07 0 ", "7 00 ", "7 x ", "7 0 word", &token, &format!("7 0 {token} a b")] {
+        assert!(FencedValue::parse(text.as_bytes()).is_none(), "{text:?}");
     }
 }

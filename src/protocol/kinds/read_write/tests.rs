@@ -1,23 +1,29 @@
-//! What the replies of the script of read-write locks mean.
+//! What the replies of the script of read-write locks mean, and what is stored.
 
-use super::super::form::{Answer, Form};
-use super::super::operation::{FenceRequest, Kind, Operation, Verb};
-use super::super::reply::meaning;
-use super::super::resp::Reply;
+use super::{Hold, ReadWriteValue};
 use crate::algorithm::fault::Cause;
 use crate::algorithm::fence::{FencingToken, LEAD_LIMIT};
-use crate::algorithm::lock_kind::Access;
+use crate::algorithm::kind::Kind;
 use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::vote::Vote;
+use crate::protocol::asked::Asked;
+use crate::protocol::form::{Answer, Form};
+use crate::protocol::operation::{Operation, Verb};
+use crate::protocol::reply;
+use crate::protocol::resp::Reply;
 use std::time::Duration;
 
 const UNEXPECTED: Result<Answer, ProtocolError> = Err(ProtocolError::UnexpectedReply);
-const FENCE: FenceRequest = FenceRequest { least: FencingToken::MAX, retention_millis: 86_400_000 };
+const FENCE: FencingToken = FencingToken::MAX;
 const ACQUIRE: Verb = Verb::Acquire { ttl_millis: 30_000 };
 const EXTEND: Verb = Verb::Extend { ttl_millis: 30_000 };
 
-const fn write(verb: Verb, fence: Option<FenceRequest>) -> Operation {
-    Operation { verb, kind: Kind::ReadWrite(Access::Write, fence) }
+const fn write(verb: Verb, fence: Option<FencingToken>) -> Operation {
+    Operation { verb, kind: Kind::Write(fence), retention_millis: 86_400_000 }
+}
+
+fn meaning(form: Form, operation: &Operation, reply: Reply<'_>) -> Result<Answer, ProtocolError> {
+    reply::meaning(form, Asked::of(operation), reply)
 }
 
 #[test]
@@ -54,7 +60,7 @@ fn a_reply_means_what_its_operation_makes_of_it() {
     ];
     for (bytes, meanings) in table {
         for (operation, expected) in operations.into_iter().zip(meanings) {
-            assert_eq!(&meaning(Form::Text, operation.asked(), bytes), expected, "{bytes:?} to {operation:?}");
+            assert_eq!(&meaning(Form::Text, &operation, bytes), expected, "{bytes:?} to {operation:?}");
         }
     }
 }
@@ -62,8 +68,8 @@ fn a_reply_means_what_its_operation_makes_of_it() {
 #[test]
 fn a_number_that_is_far_ahead_of_what_was_asked_for_is_no_vote() {
     let after = |least: u64| {
-        let fence = FenceRequest { least: FencingToken::saturating(least), ..FENCE };
-        meaning(Form::Text, write(ACQUIRE, Some(fence)).asked(), Reply::Bulk(Some(b"1700000000000000")))
+        let fence = FencingToken::saturating(least);
+        meaning(Form::Text, &write(ACQUIRE, Some(fence)), Reply::Bulk(Some(b"1700000000000000")))
     };
     let number = Ok(Answer::Fence(FencingToken::saturating(1_700_000_000_000_000)));
     let ahead = Ok(Answer::fault(Cause::FenceAhead));
@@ -75,9 +81,41 @@ fn a_number_that_is_far_ahead_of_what_was_asked_for_is_no_vote() {
 fn a_hash_that_is_not_known_is_worth_the_text() {
     for verb in [ACQUIRE, EXTEND, Verb::Raise, Verb::Release(None)] {
         for fence in [None, Some(FENCE)] {
-            let by_hash =
-                meaning(Form::Hash, write(verb, fence).asked(), Reply::Error(b"NOSCRIPT No matching script."));
+            let by_hash = meaning(Form::Hash, &write(verb, fence), Reply::Error(b"NOSCRIPT No matching script."));
             assert_eq!(by_hash, Ok(Answer::WrongForm), "{verb:?}");
         }
+    }
+}
+
+#[test]
+fn a_value_is_a_writer_or_readers_and_perhaps_a_number() {
+    let (one, two) = ("1".repeat(40), "2".repeat(40));
+    let read = |text: &str| ReadWriteValue::parse(text.as_bytes());
+    let hold = |deadline, token: &str| Hold { deadline, token: token.as_bytes().to_vec() };
+    let (first, second) = (hold(7, &one), hold(8, &two));
+    for number in [None, Some((5, 0)), Some((5, 6))] {
+        let (fence, kept) = number.unwrap_or_default();
+        let front = number.map_or(String::new(), |_| format!("f {fence} {kept} "));
+        for (behind, is_write, holds) in [
+            (format!("w 7 {one}"), true, vec![first.clone()]),
+            (format!("r 7:{one}"), false, vec![first.clone()]),
+            (format!("r 7:{one} 8:{two}"), false, vec![first.clone(), second.clone()]),
+            (String::new(), false, vec![]),
+        ] {
+            let text = format!("{front}{behind}");
+            let text = text.trim_end();
+            let value = ReadWriteValue { is_write, holds, fence, kept };
+            if !text.is_empty() {
+                assert!(read(text) == Some(value.clone()), "{text}");
+            }
+            assert_eq!(value.text(), text.as_bytes());
+            assert!(read(format!("{text} q 9").trim_start()) == Some(value), "{text}");
+        }
+    }
+    for wrong in ["", "r", "w", "q", "q x", &one, &format!("w 7:{one}"), &format!("r 7 {one}"), "r 7:1"] {
+        assert!(read(wrong).is_none(), "{wrong:?}");
+    }
+    for wrong in ["f", "f 5", "f 5 6 ", "f 05 6", "f 5 x", "f 5 9007199254740992", "q 9 f 5 6", "f 5 6 f 5 6"] {
+        assert!(read(wrong).is_none(), "{wrong:?}");
     }
 }

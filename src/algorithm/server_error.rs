@@ -1,0 +1,66 @@
+//! The error replies of servers that have no [cause](super::fault::Cause) of their own.
+
+/// An error reply, by its first word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ServerError {
+    /// `BUSY`: the server runs a script.
+    Busy,
+    /// `BUSYKEY`.
+    BusyKey,
+    /// `DENIED`: protected mode refuses connections from other machines.
+    Denied,
+    /// `ERR`: any other error.
+    Err,
+    /// `EXECABORT`.
+    ExecAbort,
+    /// `MASTERDOWN`: a replica has lost its master.
+    MasterDown,
+    /// `MISCONF`: the server cannot write to disk, and refuses writes.
+    Misconf,
+    /// `NOREPLICAS`: the server has too few replicas, and refuses writes.
+    NoReplicas,
+    /// `NOSCRIPT`: the server does not know the script of this hash.
+    NoScript,
+    /// A word that is not known here.
+    Unrecognised,
+    /// `WRONGTYPE`: the key holds a value of another type.
+    WrongType,
+}
+
+impl ServerError {
+    const KNOWN: [ServerError; 10] = [
+        ServerError::Busy,
+        ServerError::BusyKey,
+        ServerError::Denied,
+        ServerError::Err,
+        ServerError::ExecAbort,
+        ServerError::MasterDown,
+        ServerError::Misconf,
+        ServerError::NoReplicas,
+        ServerError::NoScript,
+        ServerError::WrongType,
+    ];
+
+    /// The error with this first word.
+    pub(crate) fn of(word: &[u8]) -> Option<ServerError> {
+        ServerError::KNOWN.into_iter().find(|known| known.word().as_bytes() == word)
+    }
+
+    /// The first word; `unrecognised` for one that is not known.
+    pub const fn word(self) -> &'static str {
+        match self {
+            ServerError::Busy => "BUSY",
+            ServerError::BusyKey => "BUSYKEY",
+            ServerError::Denied => "DENIED",
+            ServerError::Err => "ERR",
+            ServerError::ExecAbort => "EXECABORT",
+            ServerError::MasterDown => "MASTERDOWN",
+            ServerError::Misconf => "MISCONF",
+            ServerError::NoReplicas => "NOREPLICAS",
+            ServerError::NoScript => "NOSCRIPT",
+            ServerError::Unrecognised => "unrecognised",
+            ServerError::WrongType => "WRONGTYPE",
+        }
+    }
+}
