@@ -1,5 +1,5 @@
-//! What the meaning of a reply to an operation depends on. An operation is large, and is kept once for all nodes; this is
-//! kept for each reply that is expected.
+//! What the meaning of a reply to an operation depends on. An operation is large, and is kept once for all nodes; this
+//! is kept for each reply that is expected.
 
 use super::form::Form;
 use super::kinds;

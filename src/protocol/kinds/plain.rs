@@ -10,8 +10,8 @@
 //!    another token's   null                :-1, -WRONGTYPE      Refused
 //! ```
 //!
-//! It is acquired by `SET key token NX PX ttl`, and otherwise asked by its script: [`queue`](crate::protocol::queue) has
-//! the replies.
+//! It is acquired by `SET key token NX PX ttl`, and otherwise asked by its script: [`queue`](crate::protocol::queue)
+//! has the replies.
 //!
 //! [`EXTEND`] extends with `PEXPIRE`: a server whose memory is full refuses `SET` and would let a lock run out that it
 //! holds. It creates no key, so an extension that runs late, after the release of its lock, does nothing. But it sets
