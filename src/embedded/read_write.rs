@@ -43,7 +43,7 @@ pub(super) fn run(calls: &mut Calls<'_>) -> Answer {
     let mut lock = ReadWrite { stored, own, asks_to_write };
     match verb {
         b"acquire" => return lock.acquire(calls),
-        b"extend" => return lock.extend(calls),
+        b"extend" | b"keep" => return lock.extend(calls),
         _ => {}
     }
     // A reader that holds the lock asks again for another thread, as a new one.
@@ -73,7 +73,7 @@ impl ReadWrite {
         }
     }
 
-    /// The verb that lets a hold last longer.
+    /// The verb that lets a hold last longer, or that ends it after some time.
     fn extend(&mut self, calls: &mut Calls<'_>) -> Answer {
         let asks_to_write = calls.argument(4) == Some(b"w");
         let ReadWriteValue { is_write, holds, .. } = &self.stored;
@@ -106,7 +106,7 @@ impl ReadWrite {
     /// Grants the lock or lets the hold last longer. `ARGV[retention]` and the one after it are those of the number.
     fn hold(&mut self, calls: &mut Calls<'_>, is_write: bool, retention: usize) -> Answer {
         let (now, clock, stored) = (calls.now, calls.clock(), &mut self.stored);
-        let is_extension = calls.argument(1) == Some(b"extend");
+        let (is_extension, keeps) = (matches!(calls.text(1), b"extend" | b"keep"), calls.text(1) == b"keep");
         let mut answer = Integer(1);
         if calls.argument(retention).is_some() {
             let least = calls.argument(retention + 1);
@@ -132,7 +132,8 @@ impl ReadWrite {
         });
         self.own = Some(own);
         stored.is_write = is_write;
-        stored.holds[own].deadline = stored.holds[own].deadline.max(deadline);
+        let hold = &mut stored.holds[own];
+        hold.deadline = if keeps { deadline } else { hold.deadline.max(deadline) };
         self.store(calls)?;
         Ok(answer)
     }
@@ -145,7 +146,7 @@ impl ReadWrite {
         }
         let (value, left) = (self.stored.text(), (latest.saturating_add(1) - calls.now).to_string());
         match calls.text(1) {
-            b"extend" | b"release" => calls.set_again(&value, left.as_bytes()),
+            b"extend" | b"keep" | b"release" => calls.set_again(&value, left.as_bytes()),
             _ => calls.set(&value, left.as_bytes()),
         }
     }

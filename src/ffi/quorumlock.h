@@ -587,8 +587,7 @@ typedef enum quorumlock_access {
  * quorumlock_access. Two mutexes of one name serve both. Threads of a client that read share one lease, and a writer
  * that waits is in front of readers that come later; a thread must not lock to read what it has locked to read.
  * A READ-WRITE LOCK AND A PLAIN LOCK OF THE SAME NAME ARE TWO DIFFERENT LOCKS. Nodes need scripts for it. It can be
- * fenced, but not fair or reentrant, and does not stand for some time at least: to lock it then gives
- * QUORUMLOCK_CONFIG, as quorumlock_mutex_holder does.
+ * fenced, but not fair or reentrant: to lock it then gives QUORUMLOCK_CONFIG, as quorumlock_mutex_holder does.
  * Gives QUORUMLOCK_INVALID_ARGUMENT for another number. */
 quorumlock_result quorumlock_mutex_set_access(quorumlock_mutex *mutex, int access);
 
@@ -727,8 +726,8 @@ uint64_t quorumlock_guard_slot(const quorumlock_guard *guard);
  * ends with its time to live at the latest; _BUSY. */
 quorumlock_result quorumlock_guard_unlock(quorumlock_guard *guard, quorumlock_error **error);
 
-/* Makes the lock last for at least ttl_ms from now on, and never for less than it did. Waits for the answers, for a node
- * timeout at most, and for another thread that extends or watches the lock, callbacks included. A failed extension
+/* Makes the lock last for at least ttl_ms from now on, and never for less than it did. Waits for the answers, for a
+ * node timeout at most, and for another thread that extends or watches the lock, callbacks included. A failed extension
  * changes nothing, and no extension revives a lost lock.
  * Gives QUORUMLOCK_OK, QUORUMLOCK_LOST or QUORUMLOCK_NOT_HELD; or QUORUMLOCK_EXTENSION_FAILED: the old lease still
  * holds; _CONFIG, _BUSY. */

@@ -24,7 +24,7 @@ impl Asked {
         let wire = kinds::wire(operation.kind);
         let verb = match operation.verb {
             Verb::Acquire { .. } => AskedVerb::Acquire,
-            Verb::Extend { .. } => AskedVerb::Extend,
+            Verb::Extend { .. } | Verb::Keep { .. } => AskedVerb::Extend,
             Verb::Leave(_) => AskedVerb::Leave,
             Verb::Raise => AskedVerb::Raise,
             Verb::Release(_) => AskedVerb::Release,

@@ -28,6 +28,11 @@ pub enum Verb {
         /// The time to live from then on.
         ttl_millis: u64,
     },
+    /// Ends the hold after this time and not before, if it is ours: of a release that comes too early.
+    Keep {
+        /// The time to live from then on.
+        ttl_millis: u64,
+    },
     /// Removes the entry of a call that neither holds the lock nor asks for it. Without one, those that wait are told.
     Leave(Option<Entry>),
     /// Raises the number to that of the kind, if the hold is ours.
@@ -67,7 +72,7 @@ impl Operation {
         match self.verb {
             Verb::Acquire { .. } => true,
             Verb::Take { request, .. } => !request.stores_only,
-            Verb::Extend { .. } | Verb::Leave(_) | Verb::Raise | Verb::Release(_) => false,
+            Verb::Extend { .. } | Verb::Keep { .. } | Verb::Leave(_) | Verb::Raise | Verb::Release(_) => false,
         }
     }
 

@@ -36,6 +36,7 @@ pub(super) fn ask(out: &mut Vec<u8>, form: Form, key: &[u8], token: &OwnerToken,
     match operation.verb {
         Verb::Acquire { ttl_millis } => words.extend(&[Word::Text(b"acquire"), value, Word::Number(ttl_millis)]),
         Verb::Extend { ttl_millis } => words.extend(&[Word::Text(b"extend"), value, Word::Number(ttl_millis)]),
+        Verb::Keep { ttl_millis } => words.extend(&[Word::Text(wire.keep), value, Word::Number(ttl_millis)]),
         Verb::Raise => words.extend(&[Word::Text(wire.raise), value]),
         Verb::Take { ttl_millis, request } => {
             let TakeRequest { entry, ticket, stores_only, challenged, must_queue: _, by_command: _ } = request;

@@ -68,7 +68,9 @@ impl Command<'_> {
         match operation.verb {
             Verb::Acquire { ttl_millis } if is_token_only => plain::acquire(out, key, token, ttl_millis),
             Verb::Take { ttl_millis, .. } if form == Form::Set => plain::acquire(out, key, token, ttl_millis),
-            Verb::Extend { ttl_millis } if is_token_only => plain::extend(out, key, token, ttl_millis),
+            Verb::Extend { ttl_millis } | Verb::Keep { ttl_millis } if is_token_only => {
+                plain::extend(out, key, token, ttl_millis)
+            }
             // The entry of a call that wants a set is in the queue of one of its keys.
             Verb::Release(Some(departure)) if departure.key != part => {
                 queue::ask(out, form, key, token, &Operation { verb: Verb::Release(None), ..*operation });

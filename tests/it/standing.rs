@@ -55,6 +55,32 @@ fn a_release_before_its_time_shortens_the_lock_and_does_not_free_it() {
     }
 }
 
+/// A reader's release ends its own entry alone, and a writer's keeps all others out until then.
+#[test]
+fn readers_and_writers_keep_their_entries_as_well() {
+    const KEY: &str = "quorumlock-rw:k";
+    for binary in binaries().unwrap() {
+        let servers: Vec<_> = (0..3).map(|_| Server::plan().binary(&binary).start().unwrap()).collect();
+        let (client, other) = (client(&servers), client(&servers));
+        let writer = client.write_mutex("k").ttl(LONG_TTL).min_hold(D);
+        let kinds =
+            [client.read_mutex("k").ttl(LONG_TTL).min_hold(D).erase(), writer.clone().erase(), writer.fenced().erase()];
+        for (mutex, is_read) in kinds.into_iter().zip([true, false, false]) {
+            let begun = Instant::now();
+            let guard = take(&mutex);
+            assert!(eventually(SOON, || servers.iter().all(|server| left(server, KEY).is_some())));
+            assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+            if begun.elapsed() < D / 2 {
+                assert!(other.write_mutex("k").try_lock().unwrap().is_none());
+                assert_eq!(other.read_mutex("k").try_lock().unwrap().is_some(), is_read);
+            }
+            let next = other.write_mutex("k").lock_timeout(SOON * 2).unwrap().expect("it ends");
+            assert!(begun.elapsed() >= D - DRIFT, "{:?}", begun.elapsed());
+            assert_eq!(next.unlock().unwrap(), ReleaseOutcome::Released);
+        }
+    }
+}
+
 #[test]
 fn a_release_after_its_time_frees_the_lock() {
     let servers = Server::several(3).unwrap();

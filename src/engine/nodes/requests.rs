@@ -126,12 +126,12 @@ impl Nodes {
         let (key, kind, conditions) = (key.as_bytes(), *kind, release.conditions(now));
         let (verb, departure) = match *scope {
             ReleaseScope::Everywhere { stands_for: Some(millis) } => {
-                (Verb::Extend { ttl_millis: millis.get() }, *departure)
+                (Verb::Keep { ttl_millis: millis.get() }, *departure)
             }
             ReleaseScope::Everywhere { .. } => (Verb::Release(*departure), *departure),
             ReleaseScope::Reached { departure } => (Verb::Release(departure), departure),
         };
-        let stands = matches!(verb, Verb::Extend { .. });
+        let stands = matches!(verb, Verb::Keep { .. });
         let is_everywhere = matches!(scope, ReleaseScope::Everywhere { .. });
         if let (true, Some(departure)) = (is_everywhere, departure) {
             self.subscribers.registry.leave(departure.entry.number);

@@ -53,6 +53,7 @@ pub(super) static WIRE: Wire = Wire {
     acquire_needs: NEEDS,
     extend_needs: NEEDS,
     release_needs: NEEDS,
+    keep: b"extend",
     raise: b"raise",
     write_tail,
     meaning,
@@ -63,7 +64,7 @@ fn write_tail(words: &mut Words<'_>, operation: &Operation) {
     let least = Word::Number(operation.kind.fence().map_or(0, FencingToken::get));
     match operation.verb {
         Verb::Acquire { .. } | Verb::Take { .. } => words.extend(&[retention, least]),
-        Verb::Extend { .. } | Verb::Release(_) => words.extend(&[retention]),
+        Verb::Extend { .. } | Verb::Keep { .. } | Verb::Release(_) => words.extend(&[retention]),
         Verb::Raise => words.extend(&[least, retention]),
         Verb::Leave(_) => {}
     }

@@ -24,6 +24,7 @@ pub(super) static WIRE: Wire = Wire {
     acquire_needs: "SET",
     extend_needs: "EVAL with GET and PEXPIRE",
     release_needs: "EVAL with GET and DEL",
+    keep: b"extend",
     raise: b"",
     write_tail,
     meaning: plain::meaning,

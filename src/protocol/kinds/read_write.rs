@@ -79,7 +79,7 @@ pub const MARKER: &str = "quorumlock-rw:";
 /// `EVAL SCRIPT 1 key verb token …`.
 pub const SCRIPT: Script = Script {
     text: script!("../lua/read_write.lua", "../lua/queue.lua"),
-    sha1: "c3593db7a82a9532318abd18d87d43e7ff79e9d2",
+    sha1: "66df4a9e6e32eb86cc6dfbc3e2797d840ca55761",
     index: 3,
 };
 
@@ -93,6 +93,7 @@ pub(super) static WIRE: Wire = Wire {
     acquire_needs: NEEDS,
     extend_needs: NEEDS,
     release_needs: NEEDS,
+    keep: b"keep",
     raise: b"extend",
     write_tail,
     meaning,
@@ -109,7 +110,7 @@ fn write_tail(words: &mut Words<'_>, operation: &Operation) {
     words.extend(&[Word::Text(if operation.kind.access() == Some(Access::Read) { b"r" } else { b"w" })]);
     let Some(least) = operation.kind.fence() else { return };
     words.extend(&[Word::Number(operation.retention_millis)]);
-    if !matches!(operation.verb, Verb::Extend { .. }) {
+    if !matches!(operation.verb, Verb::Extend { .. } | Verb::Keep { .. }) {
         words.extend(&[Word::Number(least.get())]);
     }
 }

@@ -22,6 +22,8 @@ pub(in crate::protocol) struct Wire {
     pub(in crate::protocol) extend_needs: &'static str,
     /// The same to release it.
     pub(in crate::protocol) release_needs: &'static str,
+    /// The verb that ends a hold after some time.
+    pub(in crate::protocol) keep: &'static [u8],
     /// The verb that raises the number.
     pub(in crate::protocol) raise: &'static [u8],
     /// Appends what each verb has behind the words that all kinds have.

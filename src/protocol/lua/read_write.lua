@@ -16,7 +16,8 @@
 -- Errors are returned, not raised: servers before Redis 7 would wrap what they raise.
 -- KEYS[1]  the lock's key
 -- ARGV[1]  the verb: acquire, extend, or one of queue.lua
---   acquire  takes the lock if no hold is in the way, whichever calls wait.  extend  lets a hold last longer.
+--   acquire  takes the lock if no hold is in the way, whichever calls wait.  extend  lets a hold last longer.  keep
+--   ends it after that time, sooner or later than it would: of a release that comes too early. Otherwise as extend.
 --   [2] the owner token  [3] for how long to hold the lock from now on, in milliseconds  [4] r or w, what the client is
 --   from now on  [5] of a writer with a number: for how long that is kept from now on, in milliseconds  [6] acquire
 --   with
@@ -32,6 +33,7 @@ local room = 64
 local most, minute, day = 9007199254740991, 60000000, 86400000000
 local key, verb = KEYS[1], ARGV[1]
 local queue = 'quorumlock-queue:' .. key
+local extends = verb == 'extend' or verb == 'keep'
 local value = redis.pcall('GET', key)
 if type(value) == 'table' then
   if string.sub(value.err, 1, 9) == 'WRONGTYPE' then
@@ -106,7 +108,7 @@ local function store()
   local left = string.format('%.0f', latest - now + 1)
   local text = written(mode, holds, fence, kept)
   local done = redis.pcall('SET', key, text, 'PX', left)
-  if done.err and (verb == 'extend' or verb == 'release') and redis.pcall('PEXPIRE', key, left) == 1 then
+  if done.err and (extends or verb == 'release') and redis.pcall('PEXPIRE', key, left) == 1 then
     done = redis.pcall('SET', key, text, 'PX', left)
   end
   return done
@@ -123,7 +125,7 @@ local function hold(ttl, access, retention, number)
   local answer = 1
   if retention then
     local least = tonumber(number or 0)
-    if verb == 'extend' then
+    if extends then
       fence = math.max(fence, least)
     elseif not own or fence == 0 then
       fence = math.max(fence + 1, math.min(least, clock + minute))
@@ -132,21 +134,21 @@ local function hold(ttl, access, retention, number)
       return -3
     end
     kept = fence > 0 and math.max(kept, now + retention) or 0
-    answer = verb ~= 'extend' and string.format('%.0f', fence) or 1
+    answer = not extends and string.format('%.0f', fence) or 1
   end
   if not own then
     own = #holds + 1
     holds[own] = {deadline = 0, token = ARGV[2]}
   end
   mode = access
-  holds[own].deadline = math.max(holds[own].deadline, now + ttl)
+  holds[own].deadline = math.max(verb == 'keep' and 0 or holds[own].deadline, now + ttl)
   local done = store()
   return type(done) == 'table' and done.err and done or answer
 end
 if verb == 'acquire' then
   local left = refused_for(ARGV[4])
   return left > 0 and -3 - left or hold(ARGV[3], ARGV[4], ARGV[5], ARGV[6])
-elseif verb == 'extend' then
+elseif extends then
   if not own then
     return (#holds == 0 or mode == 'r' and ARGV[4] == 'r') and 0 or -1
   elseif mode == 'r' and ARGV[4] == 'w' then

@@ -227,7 +227,7 @@ static void what_it_cannot_be(const quorumlock_client *client)
     quorumlock_error_free(error);
     CHECK(quorumlock_mutex_set_fair(mutex, 1) == QUORUMLOCK_OK && tried(mutex) == QUORUMLOCK_CONFIG);
     CHECK(quorumlock_mutex_set_fair(mutex, 0) == QUORUMLOCK_OK && tried(mutex) == QUORUMLOCK_OK);
-    CHECK(quorumlock_mutex_set_min_hold_ms(mutex, 5) == QUORUMLOCK_OK && tried(mutex) == QUORUMLOCK_CONFIG);
+    CHECK(quorumlock_mutex_set_min_hold_ms(mutex, 5) == QUORUMLOCK_OK && tried(mutex) == QUORUMLOCK_OK);
     CHECK(quorumlock_mutex_set_min_hold_ms(mutex, 0) == QUORUMLOCK_OK && tried(mutex) == QUORUMLOCK_OK);
     CHECK(quorumlock_mutex_set_access(mutex, QUORUMLOCK_ACCESS_ALONE) == QUORUMLOCK_OK);
     CHECK(quorumlock_mutex_holder(mutex, &holder, NULL) == QUORUMLOCK_NOT_HELD);

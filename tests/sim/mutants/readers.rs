@@ -46,7 +46,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "read-write: one time to live for all readers",
         file: "embedded/read_write.rs",
         edits: &[(
-            "stored.holds[own].deadline = stored.holds[own].deadline.max(deadline);",
+            "let hold = &mut stored.holds[own];\n        hold.deadline = if keeps { deadline } else { hold.deadline.max(deadline) };",
             "stored.holds.iter_mut().for_each(|it| it.deadline = it.deadline.max(deadline));",
         )],
     },
