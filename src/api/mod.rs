@@ -17,6 +17,8 @@ pub(crate) mod mutex;
 pub(crate) mod node_status;
 pub(crate) mod owner;
 pub(crate) mod redlock;
+#[cfg(doctest)]
+mod refused;
 pub(crate) mod share;
 pub(crate) mod shared_lock;
 #[cfg(feature = "tls")]
