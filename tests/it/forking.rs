@@ -93,8 +93,6 @@ fn a_child_is_refused_and_the_parent_is_not_disturbed() {
                 assert!(lost.try_recv().is_err());
                 let own = client_of(servers.iter().map(Server::url));
                 assert_eq!(refused(second.take().unwrap().detach()), ErrorKind::Forked);
-                let own_lease = own.mutex("own").lock().unwrap().detach().unwrap();
-                assert!(own.attach(own_lease).is_ok());
                 // What the parent cancels by is the parent's as well, and no wait of the child's.
                 assert_eq!(
                     refused(own.mutex(KEY).lock_with(&Wait::unlimited().cancelled_by(&cancel))),

@@ -32,8 +32,9 @@ impl Packets {
     pub(crate) fn drop_some(&mut self, port: u16, percent: u64) {
         for end in ["dport", "sport"] {
             let table = &self.table;
-            let rule = format!("iif lo tcp {end} {port} numgen random mod 100 < {percent} counter name dropped drop");
-            let rule = format!("add rule {table} wire {rule}");
+            // A comparison that is always true is refused.
+            let chance = if percent < 100 { format!("numgen random mod 100 < {percent} ") } else { String::new() };
+            let rule = format!("add rule {table} wire iif lo tcp {end} {port} {chance}counter name dropped drop");
             self.say(&rule);
         }
     }
