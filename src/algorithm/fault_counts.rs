@@ -11,15 +11,15 @@ pub struct FaultCounts {
 impl FaultCounts {
     /// A fault has cost the node a vote.
     pub fn record(&mut self, fault: Fault) {
-        self.count((fault.phase, fault.cause, 1));
+        self.add_to(fault.phase, fault.cause, 1);
     }
 
     /// Adds what another one has counted.
     pub fn add(&mut self, other: &FaultCounts) {
-        other.iter().for_each(|count| self.count(count));
+        other.iter().for_each(|(phase, cause, number)| self.add_to(phase, cause, number));
     }
 
-    fn count(&mut self, (phase, cause, number): (Phase, Cause, u64)) {
+    fn add_to(&mut self, phase: Phase, cause: Cause, number: u64) {
         match self.counts.iter_mut().find(|count| (count.0, count.1) == (phase, cause)) {
             Some(count) => count.2 += number,
             None => self.counts.push((phase, cause, number)),

@@ -115,7 +115,8 @@ impl Reporter {
     pub(crate) fn dropped(
         &self,
         key: &Arc<str>,
-        (was_valid, loss_reported): (bool, bool),
+        was_valid: bool,
+        loss_reported: bool,
         held: Duration,
     ) -> Option<ReleaseContext> {
         let target = self.target.as_ref()?;

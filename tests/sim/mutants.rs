@@ -303,8 +303,8 @@ const MUTANTS: &[Mutant] = &[
         name: "the outcome of a dropped guard is not reported",
         file: "api/held_lock/release.rs",
         edits: &[(
-            "(was_valid, loss_reported || is_loss_found), self.held_at(now));",
-            "(was_valid, loss_reported || is_loss_found), self.held_at(now)).filter(|_| was_valid);",
+            "dropped(key.title(), was_valid, loss_reported, held);",
+            "dropped(key.title(), was_valid, loss_reported, held).filter(|_| was_valid);",
         )],
     },
     Mutant {

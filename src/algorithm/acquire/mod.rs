@@ -99,6 +99,16 @@ enum After {
     Enter,
 }
 
+/// How an attempt has ended.
+struct Ended {
+    outcome: Outcome,
+    /// Whether several attempts may share the nodes.
+    is_split: bool,
+    t0: Readings,
+    /// Where it is undone if it is lost.
+    undo: NodeSet,
+}
+
 impl Acquire {
     /// Begins at `now`.
     pub fn new(config: AcquireConfig, now: Timestamp) -> Acquire {
@@ -178,7 +188,7 @@ impl Acquire {
         let is_split = !tally.granted().is_empty() || tally.refused().len() < tally.quorum();
         let undo = reached.without(tally.untouched());
         self.early_end.note_faults(tally.is_quorum_impossible(), t0.steady);
-        self.conclude((tally.acquisition(), is_split), t0, undo, now, random);
+        self.conclude(&Ended { outcome: tally.acquisition(), is_split, t0, undo }, now, random);
     }
 
     /// [`attempted`](Acquire::attempted), for a fenced lock: with what the granted fences come to. When they differ,
@@ -220,7 +230,7 @@ impl Acquire {
             false if !tally.refused().is_empty() => Outcome::Held,
             false => Outcome::Unavailable,
         };
-        self.conclude((outcome, true), t0, undo, now, random);
+        self.conclude(&Ended { outcome, is_split: true, t0, undo }, now, random);
     }
 
     /// The call has an entry, and asks in its turn from now on.
@@ -324,16 +334,9 @@ impl Acquire {
         };
     }
 
-    /// Ends an attempt with this outcome. `is_split`: several attempts may share the nodes. A lost attempt is undone on
-    /// the nodes `undo`.
-    fn conclude(
-        &mut self,
-        (outcome, is_split): (Outcome, bool),
-        t0: Readings,
-        undo: NodeSet,
-        now: Readings,
-        random: u64,
-    ) {
+    /// Goes by how an attempt has ended.
+    fn conclude(&mut self, ended: &Ended, now: Readings, random: u64) {
+        let Ended { outcome, is_split, t0, undo } = *ended;
         self.attempts = self.attempts.saturating_add(1);
         self.attempt_time = now.steady.since(t0.steady);
         let round = self.round.take();

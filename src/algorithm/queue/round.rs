@@ -125,7 +125,8 @@ impl QueueRound {
         &self,
         setup: &Setup,
         silent: usize,
-        (permits, start): (usize, usize),
+        permits: usize,
+        start: usize,
         is_open: impl Fn(usize) -> bool,
     ) -> Option<usize> {
         // The other slots that are free are for the entries in front.

@@ -65,12 +65,12 @@ impl HeldLock {
         let now = client.engine().readings();
         let was_valid = lease.is_valid(now.lease);
         let is_loss_found = !was_valid && !loss_reported;
-        let context =
-            client.report().dropped(key.title(), (was_valid, loss_reported || is_loss_found), self.held_at(now));
+        let (loss_reported, held) = (loss_reported || is_loss_found, self.held_at(now));
+        let context = client.report().dropped(key.title(), was_valid, loss_reported, held);
         client.engine().post_release(self.release_at(now.lease, reached), now.steady, context);
         self.local.release(self.hold_id(), now.steady);
         if is_loss_found {
-            client.report().without_queued().lost(key.title(), LossReason::LeaseEnded, self.held_at(now));
+            client.report().without_queued().lost(key.title(), LossReason::LeaseEnded, held);
         }
         self.state.change(|state| state.lasts = None);
     }

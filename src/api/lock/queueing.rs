@@ -21,7 +21,9 @@ pub(super) enum Queued {
 /// leave no quorum end this wait as they end that of the head.
 pub(super) fn wait_in_queue(
     call: &mut LockCall<'_>,
-    (ticket, mut position, mut now): (&QueueTicket<'_>, QueuePosition, Readings),
+    ticket: &QueueTicket<'_>,
+    mut position: QueuePosition,
+    mut now: Readings,
     wait: &Wait,
     account: &mut CallAccount<'_>,
 ) -> Result<Queued> {

@@ -95,7 +95,7 @@ impl<'a> Attempts<'a, '_> {
         let setup = self.setup();
         let start = random() as usize % permits.keys().len();
         let is_open = |slot| permits.slots().is_open(permits.locks(), slot, self.now.lease);
-        round.free_slot(&setup, setup.nodes - round.replies().len(), (permits.keys().len(), start), is_open)
+        round.free_slot(&setup, setup.nodes - round.replies().len(), permits.keys().len(), start, is_open)
     }
 
     /// Reports slots whose keys have no expiry: their permits are lost, though a call that gets another one succeeds.

@@ -88,7 +88,7 @@ impl Lock {
                 Some(permits) => permits.join(now),
                 None => self.local.queues()[place].join(now),
             };
-            match queueing::wait_in_queue(&mut call, (&ticket, position, now), wait, account)? {
+            match queueing::wait_in_queue(&mut call, &ticket, position, now, wait, account)? {
                 Queued::Head => {}
                 Queued::OutOfTime(None) => return Ok(None),
                 Queued::OutOfTime(Some(cause)) => return Err(self.client.unavailable("lock", self.name(), cause)),

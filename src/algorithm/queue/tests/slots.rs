@@ -37,13 +37,13 @@ fn the_slot_that_is_free_on_most_nodes_is_tried_next() {
         }
         round
     };
-    let free = |letters: &[&str], silent, start| round(letters).free_slot(&SETUP, silent, (3, start), |_| true);
+    let free = |letters: &[&str], silent, start| round(letters).free_slot(&SETUP, silent, 3, start, |_| true);
     assert_eq!(free(&["ttf", "ttf", "ftf"], 0, 0), Some(2));
     assert_eq!(free(&["ftt", "tft", "ttf"], 0, 0), None, "no quorum");
     assert_eq!(free(&["ftt", "ttt"], 1, 0), Some(0), "a silent node may have it free");
     assert_eq!(free(&["ftf", "ftf"], 0, 0), Some(0), "of equals, the first from the start on");
     assert_eq!(free(&["ftf", "ftf"], 0, 1), Some(2));
-    assert_eq!(round(&["ftf", "ftf"]).free_slot(&SETUP, 0, (3, 0), |slot| slot != 0), Some(2));
+    assert_eq!(round(&["ftf", "ftf"]).free_slot(&SETUP, 0, 3, 0, |slot| slot != 0), Some(2));
     let endless = round(&["ete", "ete", "tte"]).endless_slots(&SETUP, 3);
     assert_eq!(endless, [(0, nodes(&[0, 1])), (2, nodes(&[0, 1, 2]))]);
 }

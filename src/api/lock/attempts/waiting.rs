@@ -192,7 +192,7 @@ impl<'a> Attempts<'a, '_> {
         }
         let Some(ticket) = &self.ticket else { return Ok(false) };
         let position = self.call.position(ticket, self.now.lease);
-        let queued = queueing::wait_in_queue(&mut self.call, (ticket, position, self.now), self.wait, self.account)?;
+        let queued = queueing::wait_in_queue(&mut self.call, ticket, position, self.now, self.wait, self.account)?;
         self.now = self.call.lock.client.engine().readings();
         match queued {
             Queued::Head => self.machine.retry_now(self.now.steady),
