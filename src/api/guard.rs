@@ -217,7 +217,7 @@ impl<K: Kind> MutexGuard<K> {
         self.held.unlock()
     }
 
-    /// Gives up the guard and keeps the lock, for another thread, process or program. Sends nothing. The lock stays
+    /// Gives up the guard and keeps the lock, for another thread, process or program. Asks no node. The lock stays
     /// held until the lease is [attached](crate::Redlock::attach) and released, or its time has passed.
     ///
     /// ```
@@ -242,7 +242,8 @@ impl<K: Kind> MutexGuard<K> {
     /// longer there than that.
     ///
     /// # Errors
-    /// [`Config`](ErrorKind::Config) when other guards of this client share the lock; the guard is dropped.
+    /// [`Config`](ErrorKind::Config) when other guards of this client share the lock, or another of its threads is
+    /// just trying to; the guard is dropped.
     /// [`Forked`](ErrorKind::Forked) in a child of the process that holds the lock.
     pub fn detach(self) -> Result<Lease<K>> {
         Lease::of(self.held.detach()?)

@@ -43,6 +43,7 @@ impl Share {
 
     /// Ends this share, and releases the lock if it is the last.
     pub(crate) fn unlock(self) -> Result<ReleaseOutcome> {
+        self.lock.held().client().check_process()?;
         // Another thread may just be taking or ending a share.
         let others = Arc::strong_count(&self.lock).saturating_sub(1);
         match Arc::into_inner(self.lock) {

@@ -14,6 +14,7 @@
 //! of the two. No full name begins with a marker: so no key has two meanings.
 
 use super::kinds::{fenced, permit, read_write};
+use crate::algorithm::kind::Kind;
 
 /// The marker of queues. The key of a lock, or of a semaphore, follows.
 pub const QUEUE: &str = "quorumlock-queue:";
@@ -52,6 +53,15 @@ impl KeyKind {
             KeyKind::Plain => "",
             KeyKind::Fenced => fenced::MARKER,
             KeyKind::ReadWrite => read_write::MARKER,
+        }
+    }
+
+    /// The kind of the keys of such locks.
+    pub fn of_lock(kind: Kind) -> KeyKind {
+        match kind {
+            Kind::Fenced(_) => KeyKind::Fenced,
+            Kind::Permit(_) | Kind::Plain => KeyKind::Plain,
+            Kind::Read | Kind::Write(_) => KeyKind::ReadWrite,
         }
     }
 

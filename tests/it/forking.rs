@@ -84,11 +84,14 @@ fn a_child_is_refused_and_the_parent_is_not_disturbed() {
             let (mut second, at_rest) =
                 (Some(take(&long_lock(&client, "second"))), take(&long_lock(&client, "third")).detach().unwrap());
             let at_rest = at_rest.into_text();
+            let levels = long_lock(&client, "levels").reentrant();
+            let (outer, mut inner) = (levels.lock().unwrap(), levels.try_lock().unwrap());
             let (before, token) = (traffic(&servers), value(&servers[0], KEY));
             let child = Child::fork(end, |parent| {
                 let mut guard = plain.take().unwrap();
                 is_refused_everywhere(&client, &mut guard);
                 assert_eq!(refused(guard.unlock()), ErrorKind::Forked);
+                assert_eq!(refused(inner.take().unwrap().unlock()), ErrorKind::Forked);
                 assert_eq!(refused(client.attach(at_rest.expose().parse::<Lease>().unwrap())), ErrorKind::Forked);
                 assert!(lost.try_recv().is_err());
                 let own = client_of(servers.iter().map(Server::url));
@@ -111,6 +114,8 @@ fn a_child_is_refused_and_the_parent_is_not_disturbed() {
             assert!(client.mutex(KEY).try_lock().unwrap().is_none());
             assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
             assert_eq!(watched.unlock().unwrap(), ReleaseOutcome::Released);
+            assert_eq!(inner.take().unwrap().unlock().unwrap(), ReleaseOutcome::StillHeld(1));
+            assert_eq!(outer.unlock().unwrap(), ReleaseOutcome::Released);
             assert_eq!(second.take().unwrap().unlock().unwrap(), ReleaseOutcome::Released);
             assert_eq!(
                 client.attach(at_rest.expose().parse::<Lease>().unwrap()).unwrap().unlock().unwrap(),

@@ -3,6 +3,7 @@
 use crate::clients::{LONG_TTL, SOON, builder, calls, client, long_lock, take, value};
 use crate::handing_over::{KEY, TTL, copied, take_everywhere, take_when_free};
 use crate::support::server::Server;
+use quorumlock::kind::{Any, Fenced, Read, Set, Slot};
 use quorumlock::{ErrorKind, Lease, MutexGuard, ReleaseOutcome};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -53,6 +54,39 @@ fn a_lease_of_something_else_is_refused() {
     assert_eq!(sent(), before, "something was sent");
     let guard = take(&long_lock(&mine, "same"));
     assert_eq!(mine.mutex("same").attach(guard.detach().unwrap()).unwrap().unlock().unwrap(), ReleaseOutcome::Released);
+}
+
+/// A text that was put together wrongly: its version is that of one kind, and its key that of another.
+#[test]
+fn a_lease_whose_key_is_that_of_another_kind_is_refused() {
+    let servers = Server::several(1).unwrap();
+    let client = builder(&servers).prefix("app#").build().unwrap();
+    let end = millis_of(SystemTime::now() + SOON);
+    let text = |version: u32, key: &str, fence: &str| {
+        format!("quorumlock-lease:{version}:{key}:1000:{end}:{fence}{}", "0123456789".repeat(4))
+    };
+    let refused = |result: quorumlock::Result<()>| assert_eq!(result.unwrap_err().kind(), ErrorKind::Config);
+    for key in ["app%23a", "app%23a-name-that-is-longer-than-a-marker"] {
+        for (version, fence) in [(2, "1:"), (7, ""), (8, ""), (9, "1:")] {
+            let lease = text(version, key, fence).parse::<Lease<Any>>();
+            refused(lease.and_then(|lease| client.attach(lease).map(drop)));
+        }
+        refused(text(2, key, "1:").parse::<Lease<Fenced>>().and_then(|lease| client.attach(lease).map(drop)));
+        refused(text(7, key, "").parse::<Lease<Read>>().and_then(|lease| client.attach(lease).map(drop)));
+    }
+    refused(text(1, "app%237", "").parse::<Lease<Slot>>().and_then(|lease| client.attach(lease).map(drop)));
+}
+
+#[test]
+fn a_set_is_called_the_same_when_it_was_attached() {
+    let servers = Server::several(1).unwrap();
+    let client = builder(&servers).prefix("app:").build().unwrap();
+    let guard = take(&client.mutex_set(["a", "b"]));
+    assert_eq!(guard.name(), "a, b");
+    let text = guard.detach().unwrap().into_text();
+    let guard = client.attach(text.expose().parse::<Lease<Set>>().unwrap()).unwrap();
+    assert_eq!((guard.name(), guard.names().collect::<Vec<_>>()), ("a, b", vec!["a", "b"]));
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
 }
 
 /// With either wall clock wrong: the one of the client that detached, or the one of the client that attaches.

@@ -81,6 +81,25 @@ fn readers_and_writers_keep_their_entries_as_well() {
     }
 }
 
+/// A thread that shares a lock keeps it for its own least time, whatever the one that has taken it wants.
+#[test]
+fn who_shares_a_lock_keeps_it_as_well() {
+    let servers = Server::several(3).unwrap();
+    let (client, other) = (client(&servers), client(&servers));
+    let reader = client.read_mutex("k").ttl(LONG_TTL);
+    let levels = long_lock(&client, "levels").reentrant();
+    let begun = Instant::now();
+    let (first, second) = (take(&reader), take(&reader.clone().min_hold(D)));
+    let (outer, inner) = (levels.lock().unwrap(), levels.clone().min_hold(D).lock().unwrap());
+    drop((first, outer));
+    assert_eq!(second.unlock().unwrap(), ReleaseOutcome::Released);
+    assert_eq!(inner.unlock().unwrap(), ReleaseOutcome::Released);
+    drop(other.write_mutex("k").lock_timeout(SOON * 2).unwrap().expect("it ends"));
+    assert!(begun.elapsed() >= D - DRIFT, "{:?}", begun.elapsed());
+    drop(other.mutex("levels").lock_timeout(SOON * 2).unwrap().expect("it ends"));
+    assert!(begun.elapsed() >= D - DRIFT, "{:?}", begun.elapsed());
+}
+
 #[test]
 fn a_release_after_its_time_frees_the_lock() {
     let servers = Server::several(3).unwrap();

@@ -35,15 +35,13 @@ pub(crate) struct HeldLock {
     state: StateCell,
     occupancy: Occupancy,
     watched: OnceLock<Arc<WatchedLock>>,
-    /// Until when the lock is kept, however early it is released.
-    kept_until: LeaseTime,
 }
 
 impl HeldLock {
     pub(crate) fn new(client: Client, local: LocalLock, claim: AttemptRecord, lease: Validity, ttl: Ttl) -> HeldLock {
         let state = StateCell::new(HeldState::since_taken(lease, ttl, claim.reached));
         let (occupancy, watched) = (Occupancy::new(), OnceLock::new());
-        HeldLock { client, local, claim, state, occupancy, watched, kept_until: LeaseTime::ORIGIN }
+        HeldLock { client, local, claim, state, occupancy, watched }
     }
 
     /// The watchdog's thread has its lease, if it is watched.
@@ -53,9 +51,14 @@ impl HeldLock {
     }
 
     /// Keeps the lock for at least this long after it was taken, however early it is released.
-    pub(crate) fn min_hold(mut self, time: Duration) -> HeldLock {
-        self.kept_until = self.claim.t0.lease.after(time);
+    pub(crate) fn min_hold(self, time: Duration) -> HeldLock {
+        self.keep_until(self.claim.t0.lease.after(time));
         self
+    }
+
+    /// Keeps the lock until then, however early it is released, for another guard that shares it.
+    pub(crate) fn keep_until(&self, end: LeaseTime) {
+        self.state.change(|state| state.kept_until = state.kept_until.max(end));
     }
 
     pub(crate) fn client(&self) -> &Client {
@@ -162,6 +165,7 @@ impl HeldLock {
                 report.extended(key, ttl.duration(), false, repaired);
                 ExtendOutcome::Extended
             }
+            ExtendResult::Kept => ExtendOutcome::Extended,
             ExtendResult::Failed(causes) => {
                 report.extension_failed(key, || self.remaining(), &causes);
                 ExtendOutcome::Failed(causes)
@@ -179,7 +183,11 @@ impl HeldLock {
     fn extend_by(&self, ttl: Ttl) -> ExtendResult {
         const ENDED: ExtendResult = ExtendResult::Lost(LossReason::LeaseEnded);
         let begun = match self.watched.get() {
-            Some(watched) => self.client.watchdog_thread().begin_extend(watched, ttl),
+            Some(watched) => match self.client.watchdog_thread().begin_extend(watched, ttl) {
+                Some(begun) => begun,
+                // It was extended automatically a moment ago.
+                None => return ExtendResult::Kept,
+            },
             None => self.client.engine().lease_now(),
         };
         if self.is_lost() || !self.lease().is_valid(begun) {
@@ -311,6 +319,8 @@ impl HeldLock {
 enum ExtendResult {
     /// The key is being set again on these nodes.
     Extended(NodeSet),
+    /// It lasts for that long already, and no node was asked.
+    Kept,
     Failed(Vec<NodeFault>),
     Lost(LossReason),
 }

@@ -89,13 +89,13 @@ impl HeldLock {
 
     /// The release of the lock at this time, which these nodes may have.
     fn release_at(&self, now: LeaseTime, reached: NodeSet) -> Release {
-        let left = self.kept_until.since(now);
+        let HeldState { kept_until, longest, .. } = self.state.get();
+        let left = kept_until.since(now);
         // A node counts whole milliseconds, from when it runs the command.
         let millis = left.as_nanos().div_ceil(1_000_000);
         let stands_for = u64::try_from(millis).ok().and_then(NonZeroU64::new);
         let attempt = AttemptRecord { reached, ..self.claim.clone() };
-        let (scope, key_lasts) =
-            (ReleaseScope::Everywhere { stands_for }, Duration::from_millis(self.state.get().longest.get()));
+        let (scope, key_lasts) = (ReleaseScope::Everywhere { stands_for }, Duration::from_millis(longest.get()));
         Release { key: self.key().clone(), attempt, scope, key_lasts }
     }
 

@@ -2,6 +2,7 @@
 
 use crate::algorithm::lease::{Ttl, Validity};
 use crate::algorithm::node::NodeSet;
+use crate::algorithm::time::LeaseTime;
 use crate::os::sync::{Mutex, lock};
 use std::num::NonZeroU64;
 
@@ -17,12 +18,14 @@ pub(super) struct HeldState {
     pub(super) longest: NonZeroU64,
     /// The nodes that may have the key.
     pub(super) reached: NodeSet,
+    /// Until when the lock is kept, however early it is released.
+    pub(super) kept_until: LeaseTime,
 }
 
 impl HeldState {
     /// A lock that was taken, by this time to live.
     pub(super) fn since_taken(lease: Validity, ttl: Ttl, reached: NodeSet) -> HeldState {
-        HeldState { lease, lasts: Some(ttl.longest()), longest: ttl.longest(), reached }
+        HeldState { lease, lasts: Some(ttl.longest()), longest: ttl.longest(), reached, kept_until: LeaseTime::ORIGIN }
     }
 }
 

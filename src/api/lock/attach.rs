@@ -14,7 +14,8 @@ use crate::api::shared_lock::SharedLocks;
 use crate::api::watchdog::Watchdog;
 use crate::engine::local_queue::{HoldId, LocalLock};
 use crate::events::error::{Error, ErrorKind, Result};
-use crate::protocol::key_space;
+use crate::protocol::key_space::{self, KeyKind};
+use crate::protocol::lock_key::LockKey;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -27,17 +28,22 @@ impl Lock {
         is_reentrant: bool,
     ) -> Result<Lock> {
         let (key, prefix) = (lease.key(), &client.settings().prefix);
-        let full_name = |key: &str| key_space::KeyKind::of(key).map(|(_, full_name)| full_name.to_owned());
-        if !key.each().iter().all(|key| full_name(key).is_some_and(|name| name.starts_with(prefix))) {
+        let marker = KeyKind::of_lock(lease.kind()).marker();
+        let name = |key: &str| key.strip_prefix(marker)?.strip_prefix(&**prefix).map(str::to_owned);
+        let of_another = || {
             let message = format!("the lease of {:?} does not have the prefix of this client", key.title());
-            return Err(Error::new(ErrorKind::Config, message));
-        }
-        let lock = match lease.kind() {
-            Kind::Permit(permits) => {
-                let semaphore = key_space::semaphore_of_slot(key.title()).unwrap_or(key.title());
-                Lock::semaphore(client, &semaphore[prefix.len()..], permits.into())
+            Error::new(ErrorKind::Config, message)
+        };
+        let names: Vec<String> =
+            key.each().iter().map(|key| name(key)).collect::<Option<_>>().ok_or_else(of_another)?;
+        let lock = match (lease.kind(), key) {
+            (Kind::Permit(permits), _) => {
+                let semaphore = key_space::semaphore_of_slot(&names[0]).ok_or_else(of_another)?;
+                Lock::semaphore(client, semaphore, permits.into())
             }
-            kind => Lock::of(client, key.clone(), kind),
+            // Its title leaves out the prefix behind the first name.
+            (kind, LockKey::Set(_)) => Lock::of(client, LockKey::of(prefix, names), kind),
+            (kind, LockKey::One(_)) => Lock::of(client, key.clone(), kind),
         };
         let reads = lease.kind().access().map(|_| Arc::clone(reads));
         Ok(Lock { is_reentrant, ttl: lease.ttl(), reads, ..lock })
@@ -52,7 +58,10 @@ impl Lock {
         client.report().deliver_queued();
         Ok(match self.kind.access() {
             _ if self.is_reentrant => Held::Shared(self.first_level(&owner::of_thread(), held)),
-            Some(Access::Read) => Held::Shared(self.share(held)),
+            Some(Access::Read) => {
+                let asked_at = held.taken_at();
+                Held::Shared(self.share(held, asked_at))
+            }
             Some(Access::Write) | None => Held::Alone(held),
         })
     }

@@ -25,6 +25,7 @@ impl Lock {
         self.client.check_process()?;
         if let Some(shared) = owner.hold_of(self) {
             shared.enter(self.prepare()?, self.watchdog.as_ref())?;
+            self.keep(shared.held());
             return Ok(Some(Held::Shared(Share::of(shared))));
         }
         let won = self.take_by(wait, |attempts| Ok(attempts.run()?.map(|won| won.lock)))?;
@@ -37,7 +38,8 @@ impl Lock {
             // The thread may serve another owner next, which waits for this one and not for the thread.
             self.local.forget_thread(held.hold_id());
         }
-        let shared = SharedLock::new(held);
+        let asked_at = held.taken_at();
+        let shared = SharedLock::new(held, asked_at);
         owner.insert(self, &shared);
         Share::of(shared)
     }

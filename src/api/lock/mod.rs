@@ -18,6 +18,7 @@ use crate::algorithm::kind::Kind;
 use crate::algorithm::lease::Ttl;
 use crate::algorithm::time::Human;
 use crate::api::client::Client;
+use crate::api::held_lock::HeldLock;
 use crate::api::shared_lock::SharedLocks;
 use crate::api::watchdog::Watchdog;
 use crate::engine::local_queue::LocalLock;
@@ -190,14 +191,16 @@ impl Lock {
         Err(Error::new(ErrorKind::Config, refusal))
     }
 
+    /// Keeps a lock for the least time of this one, for another guard that shares it.
+    pub(super) fn keep(&self, held: &HeldLock) {
+        if !self.min_hold.is_zero() {
+            held.keep_until(self.client.engine().lease_now().after(self.min_hold));
+        }
+    }
+
     /// The beginning of a name whose key would be that of another kind, and what such keys are.
     fn reserved_beginning(&self) -> Option<(&'static str, &'static str)> {
-        let marker = match (self.kind.access(), self.kind.is_fenced()) {
-            (Some(_), _) => KeyKind::ReadWrite,
-            (None, true) => KeyKind::Fenced,
-            (None, false) => KeyKind::Plain,
-        }
-        .marker();
+        let marker = KeyKind::of_lock(self.kind).marker();
         self.key().each().iter().find_map(|key| key_space::reserved(&key[marker.len()..]))
     }
 }

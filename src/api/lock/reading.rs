@@ -32,7 +32,8 @@ impl Lock {
                 return Ok(Some(share));
             }
             let Some(Won { lock, ticket }) = attempts.run()? else { return Ok(None) };
-            let share = self.share(lock);
+            let asked_at = lock.taken_at();
+            let share = self.share(lock, asked_at);
             // The thread's place in the queue outlasts this: the next one finds the lease.
             drop(ticket);
             Ok(Some(share))
@@ -40,9 +41,9 @@ impl Lock {
         Ok(share.map(Held::Shared))
     }
 
-    /// Shares a lock to read with the threads of this client from now on.
-    pub(in crate::api) fn share(&self, held: HeldLock) -> Share {
-        let shared = SharedLock::new(held);
+    /// Shares a lock to read, for which the nodes were asked at this time, with the threads of this client from now on.
+    pub(in crate::api) fn share(&self, held: HeldLock, asked_at: Timestamp) -> Share {
+        let shared = SharedLock::new(held, asked_at);
         self.reads.iter().for_each(|reads| reads.insert(self.key().title(), &shared));
         Share::of(shared)
     }
@@ -50,10 +51,11 @@ impl Lock {
     /// Makes what a writer holds a lock to read, with the settings of this lock.
     pub(in crate::api) fn downgrade(&self, held: Held) -> Result<Held> {
         let Held::Alone(writer) = held else { return Ok(held) };
-        let ttl = self.prepare()?;
+        self.client.check_process()?;
+        let (ttl, asked_at) = (self.prepare()?, self.client.engine().now());
         let reader = writer.downgrade(ttl, self.watchdog.as_ref())?;
         let held_here = reader.hold_id();
-        let share = self.share(reader);
+        let share = self.share(reader, asked_at);
         // Threads of this client that wait to read share its lease.
         self.local.release(held_here, self.client.engine().now());
         Ok(Held::Shared(share))
@@ -67,7 +69,10 @@ impl Lock {
         let Some(shared) = self.shared() else { return Ok(None) };
         let share = Share::of(shared);
         match self.is_joined(share.lock(), ttl, came_at, until) {
-            Ok(true) => Ok(Some(share)),
+            Ok(true) => {
+                self.keep(share.lock().held());
+                Ok(Some(share))
+            }
             other => {
                 // The others may have gone meanwhile.
                 share.give_back();

@@ -42,7 +42,7 @@ impl SharedLock {
     /// Has the lock extended for a thread that shares it from now on. False when it is watched without being extended,
     /// or lost.
     pub(crate) fn is_extended_for(&self, watchdog: &Watchdog, ttl: Ttl) -> Result<bool> {
-        self.at_rest()?;
+        let _free = self.at_rest()?;
         Ok(self.held.is_extended_for(watchdog, self.longer(ttl)?))
     }
 

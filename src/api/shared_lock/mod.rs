@@ -4,6 +4,7 @@ mod joining;
 pub(super) mod losses;
 
 use super::held_lock::HeldLock;
+use super::held_lock::occupancy::Free;
 use crate::algorithm::lease::Ttl;
 use crate::algorithm::time::Timestamp;
 use crate::api::watchdog::Watchdog;
@@ -51,9 +52,9 @@ impl SharedLocks {
 }
 
 impl SharedLock {
-    /// A lock that was acquired.
-    pub(crate) fn new(held: HeldLock) -> Arc<SharedLock> {
-        let asked = sync::Mutex::new(Asked { at: held.taken_at(), answered_at: held.client().engine().now() });
+    /// A lock that the nodes were asked for at this time, and that is held.
+    pub(crate) fn new(held: HeldLock, asked_at: Timestamp) -> Arc<SharedLock> {
+        let asked = sync::Mutex::new(Asked { at: asked_at, answered_at: held.client().engine().now() });
         Arc::new(SharedLock { held, asked, losses: OnceLock::new() })
     }
 
@@ -70,7 +71,7 @@ impl SharedLock {
     pub(crate) fn enter(&self, ttl: Ttl, watchdog: Option<&Watchdog>) -> Result<()> {
         self.held.client().check_process()?;
         // Also where nothing has to be extended: a callback of an extension has no level of its own.
-        self.at_rest()?;
+        drop(self.at_rest()?);
         let duration = ttl.duration();
         // The same function over and over sends nothing: a watchdog, too, leaves two thirds.
         let is_short = duration > self.held.ttl() || self.held.ensure(duration * 2 / 3).is_err();
@@ -82,7 +83,7 @@ impl SharedLock {
         }
         match watchdog {
             Some(watchdog) => {
-                self.at_rest()?;
+                let _free = self.at_rest()?;
                 self.held.extend_automatically(watchdog, self.longer(ttl)?)
             }
             None => Ok(()),
@@ -107,9 +108,9 @@ impl SharedLock {
         if relied_on > ttl.duration() { self.held.client().checked_ttl(relied_on) } else { Ok(ttl) }
     }
 
-    /// Waits until no other thread extends the lock.
-    fn at_rest(&self) -> Result<()> {
-        self.held.occupancy().free_until(Some(Timestamp::NEVER), || self.held.client().engine().now()).map(drop)
+    /// Waits until no other thread extends the lock. None begins to while the result exists.
+    fn at_rest(&self) -> Result<Option<Free<'_>>> {
+        self.held.occupancy().free_until(Some(Timestamp::NEVER), || self.held.client().engine().now())
     }
 
     /// Has a guard's callback called when the lock is lost.

@@ -39,6 +39,10 @@ impl Semaphores {
     /// The slots of a semaphore. They are remembered at least for as long as there is a reference to them.
     pub(crate) fn slots(&self, key: &Arc<str>) -> Arc<Slots> {
         let new = || Slots { waiting: KeyQueue::default(), created_in: self.created_in, state: Mutex::default() };
+        if self.created_in.is_forked() {
+            // A thread of the parent may have locked the table.
+            return Arc::new(new());
+        }
         lock(&self.slots).get_or_insert(key, new)
     }
 }

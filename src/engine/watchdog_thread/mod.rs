@@ -195,14 +195,18 @@ impl WatchdogThread {
         if is_held { held.lease } else { Validity::until(self.engine.lease_now()) }
     }
 
-    /// Begins an extension by hand, and gives its start. Until its result is known, nothing is sent from here: a node
-    /// goes by the last command.
-    pub(crate) fn begin_extend(&self, watched: &WatchedLock, ttl: Ttl) -> LeaseTime {
+    /// Begins an extension by hand, and returns its start. Until its result is known, nothing is sent from here: a node
+    /// goes by the last command. None: the lock lasts for that long already, and nothing is begun.
+    pub(crate) fn begin_extend(&self, watched: &WatchedLock, ttl: Ttl) -> Option<LeaseTime> {
         // The thread holds the schedule while it sends: what it has sent was sent before `now`.
         let _schedule = lock(&self.shared.schedule);
         let now = self.engine.lease_now();
-        lock(&watched.held).by_hand = Some((LeaseTime::NEVER, ttl.lease_from(now)));
-        now
+        let (mut held, asked) = (lock(&watched.held), ttl.lease_from(now));
+        if !held.is_over && held.lease.end() >= asked.end() {
+            return None;
+        }
+        held.by_hand = Some((LeaseTime::NEVER, asked));
+        Some(now)
     }
 
     /// The owner has extended the lock by hand, at `start`: automatic extensions use the same time to live from now on.

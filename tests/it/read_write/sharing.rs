@@ -336,3 +336,31 @@ fn each_guard_is_told_of_the_loss_as_long_as_it_is_there() {
     let called = [kept, left, late].map(|calls| calls.load(Ordering::Relaxed));
     assert_eq!(called, [1, 0, 1]);
 }
+
+/// A reader that has waited since before a writer of its client had the lock does not take the writer's time for an
+/// answer of the nodes: it has its own time to live.
+#[test]
+fn a_reader_that_waited_for_a_downgrade_has_its_own_time_to_live() {
+    const TTL: Duration = Duration::from_secs(2);
+    let servers = Server::several(3).unwrap();
+    let (client, other) = (client(&servers), client(&servers));
+    let (first, (writes, reads)) =
+        (other.write_mutex("k").ttl(LONG_TTL).lock().unwrap(), crossbeam_channel::bounded(1));
+    thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            client.write_mutex("k").ttl(TTL / 4).watchdog(Watchdog::new()).lock_timeout(SOON).unwrap().unwrap()
+        });
+        thread::sleep(TTL / 10);
+        scope.spawn(|| {
+            let reader = client.read_mutex("k").ttl(TTL).lock_timeout(SOON).unwrap().unwrap();
+            writes.send(reader.remaining()).unwrap();
+        });
+        thread::sleep(TTL / 10);
+        drop(first);
+        let writer = writer.join().unwrap();
+        thread::sleep(TTL * 3 / 2);
+        let _reads_now = writer.downgrade().unwrap();
+        let left = reads.recv_timeout(SOON).unwrap();
+        assert!(left > TTL * 2 / 3, "{left:?}");
+    });
+}
