@@ -168,12 +168,12 @@ impl MutexHandle {
             }
             AnyMutex::Reentrant(mutex, owner) => (
                 owner
-                    .lock(|owner, wait| Ok(mutex.lock_as(owner, wait)?.map(|guard| Held::Any(guard.erase()))), wait)?,
+                    .lock(|owner, wait| Ok(mutex.take_as(owner, wait)?.map(|guard| Held::Any(guard.erase()))), wait)?,
                 0,
             ),
             AnyMutex::FencedReentrant(mutex, owner) => (
                 owner
-                    .lock(|owner, wait| Ok(mutex.lock_as(owner, wait)?.map(|guard| Held::Any(guard.erase()))), wait)?,
+                    .lock(|owner, wait| Ok(mutex.take_as(owner, wait)?.map(|guard| Held::Any(guard.erase()))), wait)?,
                 0,
             ),
         };
