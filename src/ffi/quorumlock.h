@@ -595,8 +595,9 @@ quorumlock_result quorumlock_mutex_set_access(quorumlock_mutex *mutex, int acces
  * Default: no owner may. Each of its guards is a level, and the lock is released with the last one, in whatever order
  * they go. A level sends nothing, unless the time to live of this mutex is longer than the one before or less than two
  * thirds of it remain: then the lock is extended first. When the lock is lost, its owner gets QUORUMLOCK_LEASE_LOST
- * until the last guard has gone. The guards may go to other threads. The mutex attaches no lease, and keeps the owner,
- * which may be freed. What else is held excludes it: also a plain lock of the same thread. */
+ * until the last guard has gone. The guards may go to other threads. An attached lease is a lock of its own, and no
+ * level. The mutex keeps the owner, which may be freed. What else is held excludes it: also a plain lock of the same
+ * thread. */
 quorumlock_result quorumlock_mutex_set_reentrant(quorumlock_mutex *mutex, const quorumlock_owner *owner);
 
 /* Takes the lock. Blocks while another client holds it; fails when no majority has answered for

@@ -214,11 +214,33 @@ static void one_attempt_finds_the_lock_held(char **urls, int count)
     quorumlock_client_free(client);
 }
 
+static void attached_lease_is_no_level(const quorumlock_client *client)
+{
+    int is_fenced;
+    for (is_fenced = 0; is_fenced < 2; is_fenced++) {
+        quorumlock_mutex *mutex = mutex_of(client, "attached");
+        quorumlock_guard *guard, *none = NULL;
+        quorumlock_lease *lease = NULL;
+        CHECK(quorumlock_mutex_set_fenced(mutex, is_fenced) == QUORUMLOCK_OK);
+        CHECK(quorumlock_mutex_set_reentrant(mutex, NULL) == QUORUMLOCK_OK);
+        guard = take(mutex);
+        MUST(quorumlock_guard_detach(guard, &lease, &error));
+        quorumlock_guard_free(guard);
+        MUST(quorumlock_mutex_attach(mutex, lease, &guard, &error));
+        quorumlock_lease_free(lease);
+        CHECK(quorumlock_mutex_try_lock(mutex, &none, NULL) == QUORUMLOCK_HELD && none == NULL);
+        CHECK(quorumlock_guard_unlock(guard, NULL) == QUORUMLOCK_OK);
+        quorumlock_guard_free(guard);
+        quorumlock_mutex_free(mutex);
+    }
+}
+
 int main(int argc, char **argv)
 {
     quorumlock_client *client = client_of(argv + 1, argc - 1);
     thread_is_the_owner(client);
     object_is_the_owner(client);
+    attached_lease_is_no_level(client);
     quorumlock_client_free(client);
     thread_that_waits_for_itself_is_an_event(argv + 1, argc - 1);
     one_attempt_finds_the_lock_held(argv + 1, argc - 1);
