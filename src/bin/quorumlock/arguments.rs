@@ -53,6 +53,8 @@ pub(crate) enum Command {
     },
     /// the manual page, as man reads it
     Manual,
+    /// the version, as --version
+    Version,
 }
 
 /// What is wrong with the words of a command line, in one line. Clap's own messages repeat the words, and one of them
