@@ -37,6 +37,17 @@ fn a_setting_that_cannot_be_used_is_named_as_it_was_given() {
     }
 }
 
+#[test]
+fn an_empty_value_of_an_option_is_none() {
+    let options = ["--restart-policy", "--node-timeout", "--label", "--nodes", "--config", "--sni", "--cacert"];
+    for option in options {
+        let mut tool = tool(&["nodes", option, ""]);
+        tool.env("QUORUMLOCK_NODES", "redis://127.0.0.1:1");
+        let ended = run(tool);
+        assert_eq!(ended.code, Some(2), "{option}: {}", ended.all());
+    }
+}
+
 fn is_of_tls(text: &str) -> bool {
     text.contains("/nowhere") || text.contains("--cert")
 }
