@@ -87,7 +87,7 @@
 //!    [`attach`](Redlock::attach), or as [`SecretText`].
 //! 5. [`Watchdog`] extends locks automatically; [`lost`](MutexGuard::lost) and [`on_lost`](MutexGuard::on_lost) report
 //!    in time that a lock is lost.
-//! 6. The [kind](kind) of a lock is the type parameter of mutex, guard and lease, and chosen where the lock is named.
+//! 6. The [kind] of a lock is the type parameter of mutex, guard and lease, and chosen where the lock is named.
 //!    [`fenced`](Mutex::fenced) locks have a [`FencingToken`], by which a [`FenceChecker`] or a database refuses late
 //!    writes; [`fair`](Mutex::fair) ones serve programs in the order in which they began to wait.
 //! 7. [`reentrant`](Mutex::reentrant) locks may be locked again by their owner: a thread, or an [`Owner`].

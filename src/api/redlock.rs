@@ -126,9 +126,9 @@ impl Redlock {
     /// ```
     ///
     /// # Errors
-    /// [`Unavailable`](ErrorKind::Unavailable) when fewer than a quorum of nodes can vote now, with the cause at each
-    /// of the others; [`nodes`](Redlock::nodes) gives the statuses all the same. [`Forked`](ErrorKind::Forked) in a
-    /// child of the process that built the client.
+    /// [`Unavailable`](crate::ErrorKind::Unavailable) when fewer than a quorum of nodes can vote now, with the cause at
+    /// each of the others; [`nodes`](Redlock::nodes) gives the statuses all the same.
+    /// [`Forked`](crate::ErrorKind::Forked) in a child of the process that built the client.
     pub fn connect(&self, timeout: Duration) -> Result<Vec<NodeStatus>> {
         self.client.check_process()?;
         let count = self.client.engine().check(timeout);
@@ -161,7 +161,7 @@ impl Redlock {
     /// ```
     ///
     /// # Errors
-    /// [`Forked`](ErrorKind::Forked) in a child of the process that built the client.
+    /// [`Forked`](crate::ErrorKind::Forked) in a child of the process that built the client.
     pub fn nodes(&self) -> Result<Vec<NodeStatus>> {
         self.client.check_process()?;
         let settings = self.client.settings();
@@ -194,9 +194,9 @@ impl Redlock {
     /// ```
     ///
     /// # Errors
-    /// [`Unavailable`](ErrorKind::Unavailable) when a node has not run all of them in time; the causes name each such
-    /// node. They are still sent as before. [`Forked`](ErrorKind::Forked) in a child of the process that built the
-    /// client.
+    /// [`Unavailable`](crate::ErrorKind::Unavailable) when a node has not run all of them in time; the causes name each
+    /// such node. They are still sent as before. [`Forked`](crate::ErrorKind::Forked) in a child of the process that
+    /// built the client.
     pub fn flush_releases(&self, timeout: Duration) -> Result<()> {
         self.client.flush_releases(timeout)
     }

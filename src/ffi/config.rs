@@ -25,10 +25,13 @@ pub(super) struct Settings {
     pub(super) nodes: Vec<String>,
 }
 
-/// The URL with one more parameter.
-pub(super) fn with_parameter(url: &str, parameter: &str) -> String {
-    let separator = if url.contains('?') { '&' } else { '?' };
-    format!("{url}{separator}{parameter}")
+/// The URL with this parameter, in place of one of the same name.
+pub(super) fn with_parameter(url: &str, name: &str, value: &str) -> String {
+    let (location, query) = url.split_once('?').map_or((url, None), |(location, query)| (location, Some(query)));
+    let is_other = |parameter: &&str| parameter.split_once('=').map(|(other, _)| other) != Some(name);
+    let others = query.into_iter().flat_map(|query| query.split('&')).filter(is_other);
+    let parameters: Vec<String> = others.map(str::to_owned).chain([format!("{name}={value}")]).collect();
+    format!("{location}?{}", parameters.join("&"))
 }
 
 impl Settings {
@@ -128,7 +131,7 @@ extern "C" fn quorumlock_config_add_durable_node(
     call(|| {
         let config = config.required("config")?;
         let url = url.text(url_length, "url")?;
-        config.add_node(with_parameter(url, "durable=true"))
+        config.add_node(with_parameter(url, "durable", "true"))
     })
 }
 
@@ -248,4 +251,24 @@ extern "C" fn quorumlock_config_add_observer(
         let observer = observer::calling(observer, userdata)?;
         config.change(|builder| builder.observer(observer))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_parameter_replaces_one_of_its_name() {
+        let table = [
+            ("redis://h", "redis://h?durable=true"),
+            ("redis://h?db=1", "redis://h?db=1&durable=true"),
+            ("redis://h?durable=true", "redis://h?durable=true"),
+            ("redis://h?durable=false&db=1", "redis://h?db=1&durable=true"),
+            ("redis://h?durability=false", "redis://h?durability=false&durable=true"),
+            ("redis://h?durable", "redis://h?durable&durable=true"),
+        ];
+        for (url, expected) in table {
+            assert_eq!(with_parameter(url, "durable", "true"), expected);
+        }
+    }
 }

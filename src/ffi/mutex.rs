@@ -14,7 +14,7 @@ use super::lease::LeaseHandle;
 use super::owner::{LockOwner, OwnerHandle};
 use super::text::{Bytes, Str};
 use super::version::now_millis;
-use crate::kind::{Any, Fenced, Kind, Reentrant, Write};
+use crate::kind::{Any, Fenced, Kind, Plain, Reentrant, Write};
 use crate::{Holder, Lease, Mutex, Redlock, Wait, Watchdog};
 use std::ffi::c_int;
 use std::time::Duration;
@@ -59,12 +59,14 @@ pub(super) enum AccessNumber {
 
 /// The mutex as it is set now. The lock is taken with a copy: a waiting thread holds nothing.
 enum AnyMutex {
+    /// To read, or of several resources.
     Any(Mutex<Any>),
+    /// Reentrant if the settings have an owner, as a fenced one is.
+    Plain(Mutex<Plain>),
+    Fenced(Mutex<Fenced>),
     FencedWrite(Mutex<Fenced<Write>>),
     Slots(Mutex<crate::kind::Slot>),
     Write(Mutex<Write>),
-    Reentrant(Mutex<Reentrant>, LockOwner),
-    FencedReentrant(Mutex<Reentrant<Fenced>>, LockOwner),
 }
 
 /// What was taken, and which slot of a semaphore it is; 0 if it is none.
@@ -120,19 +122,14 @@ impl MutexHandle {
             return refusal("a read-write lock is not fair or reentrant");
         }
         let write = || settings.applied(self.redlock.write_mutex(name));
-        Ok(match (access, owner.clone()) {
-            (AccessNumber::Read, _) => AnyMutex::Any(settings.applied(self.redlock.read_mutex(name)).erase()),
-            (AccessNumber::Write, _) if is_fenced => AnyMutex::FencedWrite(write().fenced()),
-            (AccessNumber::Write, _) => AnyMutex::Write(write()),
-            (AccessNumber::Alone, owner) => {
+        Ok(match access {
+            AccessNumber::Read => AnyMutex::Any(settings.applied(self.redlock.read_mutex(name)).erase()),
+            AccessNumber::Write if is_fenced => AnyMutex::FencedWrite(write().fenced()),
+            AccessNumber::Write => AnyMutex::Write(write()),
+            AccessNumber::Alone => {
                 let plain = settings.applied(self.redlock.mutex(name));
                 let plain = if is_fair { plain.fair() } else { plain };
-                match (is_fenced, owner) {
-                    (true, Some(owner)) => AnyMutex::FencedReentrant(plain.fenced().reentrant(), owner),
-                    (true, None) => AnyMutex::Any(plain.fenced().erase()),
-                    (false, Some(owner)) => AnyMutex::Reentrant(plain.reentrant(), owner),
-                    (false, None) => AnyMutex::Any(plain.erase()),
-                }
+                if is_fenced { AnyMutex::Fenced(plain.fenced()) } else { AnyMutex::Plain(plain) }
             }
         })
     }
@@ -156,44 +153,47 @@ impl MutexHandle {
         fn taken<K: Kind>(mutex: &Mutex<K>, wait: Option<&Wait>) -> crate::Result<Option<crate::MutexGuard<K>>> {
             wait.map_or_else(|| mutex.try_lock(), |wait| mutex.lock_with(wait))
         }
+        fn level<K: Kind + Send>(
+            mutex: &Mutex<Reentrant<K>>,
+            owner: &LockOwner,
+            wait: Option<&Wait>,
+        ) -> Result<Option<Held>>
+        where
+            Reentrant<K>: Kind,
+        {
+            Ok(owner.lock(|owner, wait| mutex.take_as(owner, wait), wait)?.map(|guard| Held::Any(guard.erase())))
+        }
         let settings = self.settings.lock()?.clone();
-        let (held, slot) = match self.with(&settings)? {
-            AnyMutex::Any(mutex) => (taken(&mutex, wait)?.map(Held::Any), 0),
-            AnyMutex::FencedWrite(mutex) => (taken(&mutex, wait)?.map(Held::FencedWrite), 0),
-            AnyMutex::Write(mutex) => (taken(&mutex, wait)?.map(Held::Write), 0),
-            AnyMutex::Slots(mutex) => {
+        let (held, slot) = match (self.with(&settings)?, &settings.owner) {
+            (AnyMutex::Plain(mutex), Some(owner)) => (level(&mutex.reentrant(), owner, wait)?, 0),
+            (AnyMutex::Fenced(mutex), Some(owner)) => (level(&mutex.reentrant(), owner, wait)?, 0),
+            (AnyMutex::Plain(mutex), None) => (taken(&mutex.erase(), wait)?.map(Held::Any), 0),
+            (AnyMutex::Fenced(mutex), None) => (taken(&mutex.erase(), wait)?.map(Held::Any), 0),
+            (AnyMutex::Any(mutex), _) => (taken(&mutex, wait)?.map(Held::Any), 0),
+            (AnyMutex::FencedWrite(mutex), _) => (taken(&mutex, wait)?.map(Held::FencedWrite), 0),
+            (AnyMutex::Write(mutex), _) => (taken(&mutex, wait)?.map(Held::Write), 0),
+            (AnyMutex::Slots(mutex), _) => {
                 let permit = taken(&mutex, wait)?;
                 let slot = permit.as_ref().map_or(0, crate::MutexGuard::slot);
                 (permit.map(|permit| Held::Any(permit.erase())), slot)
             }
-            AnyMutex::Reentrant(mutex, owner) => (
-                owner
-                    .lock(|owner, wait| Ok(mutex.lock_as(owner, wait)?.map(|guard| Held::Any(guard.erase()))), wait)?,
-                0,
-            ),
-            AnyMutex::FencedReentrant(mutex, owner) => (
-                owner
-                    .lock(|owner, wait| Ok(mutex.lock_as(owner, wait)?.map(|guard| Held::Any(guard.erase()))), wait)?,
-                0,
-            ),
         };
         Ok(held.map(|held| Taken { held, slot }))
     }
 
-    /// Makes what a guard holds of a lease. The levels of a reentrant lock begin with a call that takes it.
+    /// Makes what a guard holds of a lease. It is no level of an owner: levels begin with a call that takes the lock.
     fn attach(&self, lease: Lease<Any>) -> Result<Taken> {
-        let settings = Settings { owner: None, ..self.settings.lock()?.clone() };
+        let settings = self.settings.lock()?.clone();
         let (held, slot) = match self.with(&settings)? {
             AnyMutex::Any(mutex) => (Held::Any(mutex.attach(lease)?), 0),
+            AnyMutex::Plain(mutex) => (Held::Any(mutex.erase().attach(lease)?), 0),
+            AnyMutex::Fenced(mutex) => (Held::Any(mutex.erase().attach(lease)?), 0),
             AnyMutex::FencedWrite(mutex) => (Held::FencedWrite(mutex.attach(lease.into_kind()?)?), 0),
             AnyMutex::Write(mutex) => (Held::Write(mutex.attach(lease.into_kind()?)?), 0),
             AnyMutex::Slots(mutex) => {
                 let permit = mutex.attach(lease.into_kind()?)?;
                 let slot = permit.slot();
                 (Held::Any(permit.erase()), slot)
-            }
-            AnyMutex::FencedReentrant(..) | AnyMutex::Reentrant(..) => {
-                return Err(Failure::new(Code::Config, "a reentrant lock attaches no lease"));
             }
         };
         Ok(Taken { held, slot })

@@ -8,7 +8,6 @@ use super::handle::{Returned, new_handle};
 use crate::{Owner, Wait};
 use std::ptr::null;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// `quorumlock_owner`.
 pub(super) struct OwnerHandle {
@@ -27,11 +26,10 @@ impl LockOwner {
     /// Takes a lock, or takes it again, by `take`. Without a wait it makes one attempt.
     pub(super) fn lock<G>(
         &self,
-        take: impl Fn(&Owner, &Wait) -> crate::Result<Option<G>>,
+        take: impl Fn(&Owner, Option<&Wait>) -> crate::Result<Option<G>>,
         wait: Option<&Wait>,
     ) -> Result<Option<G>> {
-        let once = Wait::timeout(Duration::ZERO);
-        let lock = |owner: &Owner| take(owner, wait.unwrap_or(&once));
+        let lock = |owner: &Owner| take(owner, wait);
         Ok(match self {
             // The handles of guards may go to any thread, so the thread's own owner would not do.
             LockOwner::Thread => {

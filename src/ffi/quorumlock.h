@@ -332,14 +332,16 @@ quorumlock_result quorumlock_config_from_env(
 void quorumlock_config_free(quorumlock_config *config);
 
 /* Adds a node, an independent Redis or Valkey master: "redis://[user:password@]host[:port][/database]" or
- * "unix://[user:password@]path[?db=database]". The parameter "durable=true" declares the node durable. All clients of
- * a lock must name the same nodes. Three or five make a sound quorum; at most 64. "rediss://" instead of "redis://" is
- * TLS, in a build with the feature "tls". */
+ * "unix://[user:password@]path". "rediss://" instead of "redis://" is TLS, in a build with the feature "tls".
+ * Parameters may follow, as in "?db=1&durable=true": "db" is the number of the database, also in place of "/database";
+ * "durable" is "true" or "false", and declares whether the node is durable; "server_name", for "rediss://", is the host
+ * name or IP address that the certificate of the node must be for. All clients of a lock must name the same nodes. Three
+ * or five make a sound quorum; at most 64. */
 quorumlock_result quorumlock_config_add_node(quorumlock_config *config, const char *url, size_t url_length);
 
 /* Adds a node that keeps every write it has confirmed, through restarts and crashes: "appendonly yes" and "appendfsync
  * always". It votes at once after a restart. A node whose INFO says aof_enabled:0 contradicts this, and the
- * declaration is ignored; appendfsync cannot be checked. */
+ * declaration is ignored; appendfsync cannot be checked. A parameter "durable" of the URL is replaced. */
 quorumlock_result quorumlock_config_add_durable_node(quorumlock_config *config, const char *url, size_t url_length);
 
 /* The text before the name of each resource in its key. Default: empty. */
@@ -433,9 +435,9 @@ quorumlock_result quorumlock_config_set_tls_identity_pem(
     quorumlock_config *config, const char *certificate, size_t certificate_length, const char *key, size_t key_length);
 
 /* Sets the host name or IP address that the certificate of the node that was added last must be for. Default: the host
- * of its URL.
- * Gives QUORUMLOCK_OK; QUORUMLOCK_INVALID_ARGUMENT before a node was added, _UNSUPPORTED in a build without the feature
- * "tls". */
+ * of its URL. A parameter "server_name" of the URL is replaced, and the last call counts.
+ * Gives QUORUMLOCK_OK; QUORUMLOCK_INVALID_ARGUMENT before a node was added, or if the name is empty or has other bytes
+ * than letters, digits and ".-_:"; _UNSUPPORTED in a build without the feature "tls". */
 quorumlock_result quorumlock_config_set_tls_server_name(quorumlock_config *config, const char *name, size_t name_length);
 
 /* Receives events of locks and nodes. `event` lasts until the callback returns. See convention 11. */
@@ -595,8 +597,9 @@ quorumlock_result quorumlock_mutex_set_access(quorumlock_mutex *mutex, int acces
  * Default: no owner may. Each of its guards is a level, and the lock is released with the last one, in whatever order
  * they go. A level sends nothing, unless the time to live of this mutex is longer than the one before or less than two
  * thirds of it remain: then the lock is extended first. When the lock is lost, its owner gets QUORUMLOCK_LEASE_LOST
- * until the last guard has gone. The guards may go to other threads. The mutex attaches no lease, and keeps the owner,
- * which may be freed. What else is held excludes it: also a plain lock of the same thread. */
+ * until the last guard has gone. The guards may go to other threads. An attached lease is a lock of its own, and no
+ * level. The mutex keeps the owner, which may be freed. What else is held excludes it: also a plain lock of the same
+ * thread. */
 quorumlock_result quorumlock_mutex_set_reentrant(quorumlock_mutex *mutex, const quorumlock_owner *owner);
 
 /* Takes the lock. Blocks while another client holds it; fails when no majority has answered for

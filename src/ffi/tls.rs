@@ -24,14 +24,18 @@ enum Setting<'t> {
 #[cfg(feature = "tls")]
 fn apply(config: &ConfigHandle, setting: Setting<'_>) -> Result<Code> {
     let change = |change: &dyn Fn(Tls) -> Tls| config.change(|builder| builder.change_tls(change));
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:".contains(&byte);
     match setting {
         Setting::Identity(certificate, key) => change(&|tls| tls.identity_pem(certificate, key)),
         Setting::RootsFile(path) => change(&|tls| tls.roots_file(path)),
         Setting::RootsPem(pem) => change(&|tls| tls.roots_pem(pem)),
+        Setting::ServerName(name) if name.is_empty() || !name.bytes().all(is_part) => {
+            Err(Failure::new(Code::InvalidArgument, "a server name is a host name or an IP address"))
+        }
         Setting::ServerName(name) => config.try_change(|settings| {
             let no_node = || Failure::new(Code::InvalidArgument, "no node was added before its server name");
             let url = settings.nodes.last_mut().ok_or_else(no_node)?;
-            *url = with_parameter(url, &format!("server_name={name}"));
+            *url = with_parameter(url, "server_name", name);
             Ok(())
         }),
     }

@@ -56,7 +56,7 @@ impl Builder {
     ///
     /// The votes of a durable node count at once after a restart, for any [`RestartPolicy`](crate::RestartPolicy). A
     /// node whose `INFO` contains `aof_enabled:0` contradicts its declaration: it is not durable then, nor is the
-    /// process after it, and the observer receives [an event](crate::event::NodeNotDurable). Nothing else can be
+    /// process after it, and the observer receives [an event](crate::event::Event::NodeNotDurable). Nothing else can be
     /// checked, as `INFO` does not show `appendfsync`: **with a node that is wrongly declared durable, two clients may
     /// hold a lock at once.**
     ///

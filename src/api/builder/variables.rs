@@ -55,6 +55,7 @@ const VARIABLES: &[(&str, &str, Setter)] = &[
         let (shortest, longest) = value.split_once(',')?;
         Some(builder.retry_delay(duration(shortest.trim())?, duration(longest.trim())?))
     }),
+    ("SNI", "is no setting any more: write ?server_name= in each URL", |_, _| None),
     ("SPIN", "must be a duration, such as 100us", |builder, value| Some(builder.spin(duration(value)?))),
     ("TTL", DURATION, |builder, value| Some(builder.ttl(duration(value)?))),
     ("UNAVAILABLE_AFTER", DURATION, |builder, value| Some(builder.unavailable_after(duration(value)?))),
@@ -87,7 +88,8 @@ impl Builder {
     ///
     /// A duration is a number, with decimals if need be, and `us`, `ms`, `s`, `m`, `h` or `d`. A variable that is unset
     /// or empty leaves the default. Other variables are ignored; those about TLS are an error without the feature.
-    /// `TTL` is no longer than `MAX_TTL`. The builder can be changed further.
+    /// `SNI` is an error: write `?server_name=` in each URL. `TTL` is no longer than `MAX_TTL`. The builder can be
+    /// changed further.
     ///
     /// ```no_run
     /// use quorumlock::Builder;

@@ -8,7 +8,7 @@ use crate::events::error::Result;
 use std::fmt;
 use std::time::Duration;
 
-/// The holder of a lock at one moment: from [`Mutex::holder`]. It is a copy, and does not change.
+/// The holder of a lock at one moment: from [`Mutex::holder`](crate::Mutex::holder). It is a copy, and does not change.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Holder {
     label: HolderLabel,

@@ -21,7 +21,7 @@ impl Lock {
     }
 
     /// Takes the lock again, if the owner holds it; otherwise takes it.
-    pub(super) fn take_for(&self, owner: &Owner, wait: Option<&Wait>) -> Result<Option<Held>> {
+    pub(in crate::api) fn take_for(&self, owner: &Owner, wait: Option<&Wait>) -> Result<Option<Held>> {
         self.client.check_process()?;
         if let Some(shared) = owner.hold_of(self) {
             shared.enter(self.prepare()?, self.watchdog.as_ref())?;

@@ -208,7 +208,15 @@ where
     /// # Errors
     /// As [`lock_with`](Mutex::lock_with).
     pub fn lock_as(&self, owner: &Owner, wait: &Wait) -> Result<Option<MutexGuard<K>>> {
-        let held = self.lock.take_as(owner, wait)?;
+        self.take_as(owner, Some(wait))
+    }
+
+    /// [`lock_as`](Mutex::lock_as). Without a wait it makes one attempt.
+    pub(crate) fn take_as(&self, owner: &Owner, wait: Option<&Wait>) -> Result<Option<MutexGuard<K>>> {
+        let held = match wait {
+            Some(wait) => self.lock.take_as(owner, wait)?,
+            None => self.lock.take_for(owner, None)?,
+        };
         held.map(|held| MutexGuard::of(&self.lock, held)).transpose()
     }
 }

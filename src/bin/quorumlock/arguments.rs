@@ -53,6 +53,8 @@ pub(crate) enum Command {
     },
     /// the manual page, as man reads it
     Manual,
+    /// the version, as --version
+    Version,
 }
 
 /// What is wrong with the words of a command line, in one line. Clap's own messages repeat the words, and one of them
@@ -82,7 +84,12 @@ pub(crate) fn refusal(error: &clap::Error) -> Failure {
         kind if option.is_empty() => kind.to_string(),
         kind => format!("{option}: {}", error.source().map_or_else(|| kind.to_string(), ToString::to_string)),
     };
-    Failure::new(if settings::is_setting(option) { Exit::CONFIG } else { Exit::USAGE }, message)
+    let is_of_a_value = match error.kind() {
+        ErrorKind::InvalidValue => !given(ContextKind::InvalidValue).is_empty(),
+        kind => kind == ErrorKind::ValueValidation,
+    };
+    let is_setting = is_of_a_value && settings::is_setting(option);
+    Failure::new(if is_setting { Exit::CONFIG } else { Exit::USAGE }, message)
 }
 
 #[cfg(test)]
@@ -93,13 +100,15 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_one_line_without_the_words() {
         Arguments::command().debug_assert();
-        let table: [(&[&str], &str); 10] = [
+        let table: [(&[&str], &str); 12] = [
             (&[], "needs a COMMAND; quorumlock --help lists them"),
             (&["nonsense"], "\"nonsense\" is no command; quorumlock --help lists them"),
             (&["run", "a", "--"], "needs COMMAND...; --help shows the usage"),
             (&["run", "--", "true"], "needs NAME...; --help shows the usage"),
             (&["run", "--wait", "hunter2", "a", "--", "true"], "--wait: must be a duration, such as 250ms, 30s or 5m"),
             (&["run", "--ttl"], "--ttl needs a value"),
+            (&["nodes", "--nodes"], "--nodes needs a value"),
+            (&["nodes", "--durable=true"], "--durable: unexpected value for an argument found"),
             (&["run", "--nonsense=hunter2"], "there is no option --nonsense here; --help lists the options"),
             (&["run", "-E", "256"], "--held-exit-code: 256 is not in 0..=255"),
             (&["show", "a", "hunter2"], "one word is too many; --help shows the usage"),

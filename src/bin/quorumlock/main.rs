@@ -80,6 +80,7 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
             report::page(&String::from_utf8_lossy(&script));
         }
         Command::Manual => report::page(&manual::page(Arguments::command())),
+        Command::Version => report::page(&Arguments::command().render_version()),
     }
     Ok(Exit::OK)
 }

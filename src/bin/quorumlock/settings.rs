@@ -1,6 +1,7 @@
 //! Where the nodes and settings come from: environment, then `--config`, then options. The later counts.
 
 use crate::exit::{Exit, Failure};
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueHint};
 use quorumlock::protocol::endpoint::Endpoint;
 use quorumlock::{Builder, Error, NodeTarget, Redlock, RestartPolicy};
@@ -73,7 +74,7 @@ pub(crate) struct CommonOptions {
     pub(crate) settings: Options,
 }
 
-/// Those of [`OPTIONS`] that were given, with their values.
+/// Those of [`OPTIONS`] that were given, with their values. An empty value is none.
 #[derive(Debug)]
 pub(crate) struct Options(BTreeMap<&'static str, String>);
 
@@ -85,7 +86,9 @@ impl Args for Options {
                 (_, "") => argument.action(ArgAction::SetTrue),
                 (_, "FILE") => argument.value_hint(ValueHint::FilePath),
                 ("restart-policy", _) => {
-                    argument.value_parser(["observed", "strict", "off"]).hide_possible_values(true)
+                    let values = ["observed", "strict", "off"].map(PossibleValue::new);
+                    let values = values.into_iter().chain([PossibleValue::new("").hide(true)]);
+                    argument.value_parser(PossibleValuesParser::new(values)).hide_possible_values(true)
                 }
                 _ => argument.value_hint(ValueHint::Other).allow_hyphen_values(true),
             }
@@ -102,7 +105,7 @@ impl FromArgMatches for Options {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Options, clap::Error> {
         let given = OPTIONS.iter().filter_map(|&(name, value, _)| match value {
             "" => matches.get_flag(name).then(|| (name, "true".to_owned())),
-            _ => Some((name, matches.get_one::<String>(name)?.clone())),
+            _ => Some((name, matches.get_one::<String>(name)?.clone())).filter(|(_, value)| !value.is_empty()),
         });
         Ok(Options(given.collect()))
     }

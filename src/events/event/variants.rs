@@ -33,8 +33,9 @@ pub enum Event {
         name: Arc<str>,
         /// Time from the beginning of the call to the reply that decided it.
         waited: Duration,
-        /// Attempts of the call, with the successful one. 0 if the call has waited to [read](crate::RwMutex) and shares
-        /// the lease of another thread of its client: that lease is acquired, and released, once.
+        /// Attempts of the call, with the successful one. 0 if the call has waited to
+        /// [read](crate::Redlock::read_mutex) and shares the lease of another thread of its client: that lease is
+        /// acquired, and released, once.
         attempts: u32,
         /// Whether [`Waiting`](Event::Waiting) was reported for the call.
         has_waited: bool,
@@ -187,7 +188,7 @@ pub enum Event {
         /// The difference.
         mismatch: Mismatch,
     },
-    /// A node is declared [`durable`](crate::Node::durable), and its `INFO` contains `aof_enabled:0`: it appends no
+    /// A node is declared [`durable`](crate::Builder::durable), and its `INFO` contains `aof_enabled:0`: it appends no
     /// write to disk. The declaration is ignored, and the [`RestartPolicy`](crate::RestartPolicy) holds for this node.
     /// Reported once for each connection.
     #[non_exhaustive]

@@ -175,13 +175,75 @@ static void thread_that_waits_for_itself_is_an_event(char **urls, int count)
     quorumlock_client_free(client);
 }
 
+static void note_reason(void *userdata, const quorumlock_event *event)
+{
+    if (quorumlock_event_kind(event) == QUORUMLOCK_EVENT_GAVE_UP) {
+        *(quorumlock_reason *)userdata = quorumlock_event_reason(event);
+    }
+}
+
+static void one_attempt_finds_the_lock_held(char **urls, int count)
+{
+    quorumlock_reason reason = QUORUMLOCK_REASON_NONE;
+    quorumlock_config *config = config_of(urls, count);
+    quorumlock_client *client = NULL;
+    quorumlock_mutex *plain, *reentrant;
+    quorumlock_owner *owner = quorumlock_owner_new();
+    quorumlock_guard *guard, *none = NULL;
+    int is_fenced, has_object;
+    CHECK(quorumlock_config_add_observer(config, note_reason, &reason, NULL) == QUORUMLOCK_OK);
+    MUST(quorumlock_client_new(config, &client, &error));
+    quorumlock_config_free(config);
+    for (is_fenced = 0; is_fenced < 2; is_fenced++) {
+        plain = mutex_of(client, is_fenced ? "fenced attempt" : "attempt");
+        reentrant = mutex_of(client, is_fenced ? "fenced attempt" : "attempt");
+        CHECK(quorumlock_mutex_set_fenced(plain, is_fenced) == QUORUMLOCK_OK);
+        CHECK(quorumlock_mutex_set_fenced(reentrant, is_fenced) == QUORUMLOCK_OK);
+        guard = take(plain);
+        for (has_object = 0; has_object < 2; has_object++) {
+            CHECK(quorumlock_mutex_set_reentrant(reentrant, has_object ? owner : NULL) == QUORUMLOCK_OK);
+            CHECK(quorumlock_mutex_try_lock(reentrant, &none, NULL) == QUORUMLOCK_HELD && none == NULL);
+            CHECK(reason == QUORUMLOCK_REASON_HELD);
+            reason = QUORUMLOCK_REASON_NONE;
+        }
+        quorumlock_guard_free(guard);
+        quorumlock_mutex_free(plain);
+        quorumlock_mutex_free(reentrant);
+    }
+    quorumlock_owner_free(owner);
+    quorumlock_client_free(client);
+}
+
+static void attached_lease_is_no_level(const quorumlock_client *client)
+{
+    int is_fenced;
+    for (is_fenced = 0; is_fenced < 2; is_fenced++) {
+        quorumlock_mutex *mutex = mutex_of(client, "attached");
+        quorumlock_guard *guard, *none = NULL;
+        quorumlock_lease *lease = NULL;
+        CHECK(quorumlock_mutex_set_fenced(mutex, is_fenced) == QUORUMLOCK_OK);
+        CHECK(quorumlock_mutex_set_reentrant(mutex, NULL) == QUORUMLOCK_OK);
+        guard = take(mutex);
+        MUST(quorumlock_guard_detach(guard, &lease, &error));
+        quorumlock_guard_free(guard);
+        MUST(quorumlock_mutex_attach(mutex, lease, &guard, &error));
+        quorumlock_lease_free(lease);
+        CHECK(quorumlock_mutex_try_lock(mutex, &none, NULL) == QUORUMLOCK_HELD && none == NULL);
+        CHECK(quorumlock_guard_unlock(guard, NULL) == QUORUMLOCK_OK);
+        quorumlock_guard_free(guard);
+        quorumlock_mutex_free(mutex);
+    }
+}
+
 int main(int argc, char **argv)
 {
     quorumlock_client *client = client_of(argv + 1, argc - 1);
     thread_is_the_owner(client);
     object_is_the_owner(client);
+    attached_lease_is_no_level(client);
     quorumlock_client_free(client);
     thread_that_waits_for_itself_is_an_event(argv + 1, argc - 1);
+    one_attempt_finds_the_lock_held(argv + 1, argc - 1);
     puts("all kept");
     return 0;
 }

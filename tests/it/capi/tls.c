@@ -31,7 +31,11 @@ static quorumlock_config *config_by(char **arguments, int count)
         return config;
     }
     config = config_of(arguments + 1, 1);
+    /* The last call counts. */
+    CHECK(quorumlock_config_set_tls_server_name(config, "other.internal", 14) == QUORUMLOCK_OK);
     CHECK(quorumlock_config_set_tls_server_name(config, name, strlen(name)) == QUORUMLOCK_OK);
+    CHECK(quorumlock_config_set_tls_server_name(config, "", 0) == QUORUMLOCK_INVALID_ARGUMENT);
+    CHECK(quorumlock_config_set_tls_server_name(config, "a&db=1", 6) == QUORUMLOCK_INVALID_ARGUMENT);
     CHECK(quorumlock_config_set_tls_roots_file(config, arguments[2], strlen(arguments[2])) == QUORUMLOCK_OK);
     if (count > 4) {
         char *certificate = text_of(arguments[3]), *key = text_of(arguments[4]);

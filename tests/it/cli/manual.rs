@@ -5,7 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-const COMMANDS: [&str; 10] = ["run", "nodes", "show", "ls", "scan", "break", "doctor", "bench", "complete", "manual"];
+const COMMANDS: [&str; 11] =
+    ["run", "nodes", "show", "ls", "scan", "break", "doctor", "bench", "complete", "manual", "version"];
 
 /// The options of a help text, each with its description.
 fn options(help: &str) -> Vec<(String, String)> {
@@ -33,6 +34,15 @@ fn the_manual_page_has_every_option_of_every_command() {
     let named = overview.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
     let named: Vec<&str> = named.filter(|name| !name.starts_with('-') && *name != "help").collect();
     assert_eq!(named, COMMANDS);
+}
+
+#[test]
+fn the_version_is_a_command_and_an_option() {
+    let expected = concat!("quorumlock ", env!("CARGO_PKG_VERSION"), "\n");
+    for word in ["version", "--version", "-V"] {
+        let ended = run(tool(&[word]));
+        assert_eq!((ended.code, ended.out.as_str()), (Some(0), expected), "{word}");
+    }
 }
 
 #[test]

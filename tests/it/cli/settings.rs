@@ -16,7 +16,7 @@ fn refusal(words: &[&str], variables: Variables<'_>) -> String {
 
 #[test]
 fn a_setting_that_cannot_be_used_is_named_as_it_was_given() {
-    let table: [(&[&str], Variables<'_>, &str); 11] = [
+    let table: [(&[&str], Variables<'_>, &str); 12] = [
         (&["--nodes", ","], &[], "--nodes: no node: name at least one by its URL"),
         (&[], &[("QUORUMLOCK_NODES", ",")], "QUORUMLOCK_NODES: no node: name at least one by its URL"),
         (&["--node-timeout", "0"], &[], "--node-timeout: "),
@@ -25,6 +25,7 @@ fn a_setting_that_cannot_be_used_is_named_as_it_was_given() {
         (&[], &[("QUORUMLOCK_TTL", "5")], "QUORUMLOCK_TTL: must be a duration, such as 250ms, 30s or 5m"),
         (&[], &[("QUORUMLOCK_TTL", "90s")], "QUORUMLOCK_TTL: is longer than QUORUMLOCK_MAX_TTL (60 s)"),
         (&["--max-ttl", "4s"], &[("QUORUMLOCK_TTL", "5s")], "QUORUMLOCK_TTL: is longer than --max-ttl (4 s)"),
+        (&[], &[("QUORUMLOCK_SNI", "h")], "QUORUMLOCK_SNI: is no setting any more: write ?server_name= in each URL"),
         (&["--cacert", "/nowhere"], &[], "--cacert: /nowhere: "),
         (&[], &[("QUORUMLOCK_CACERT", "/nowhere")], "QUORUMLOCK_CACERT: /nowhere: "),
         (&["--cert", "/nowhere"], &[], "--cert and QUORUMLOCK_KEY are set together"),
@@ -34,6 +35,17 @@ fn a_setting_that_cannot_be_used_is_named_as_it_was_given() {
         let message = refusal(words, variables);
         assert!(message.starts_with(&format!("quorumlock: {expected}")), "{words:?} {variables:?}: {message}");
         assert!(!message.contains("::"), "{message}");
+    }
+}
+
+#[test]
+fn an_empty_value_of_an_option_is_none() {
+    let options = ["--restart-policy", "--node-timeout", "--label", "--nodes", "--config", "--sni", "--cacert"];
+    for option in options {
+        let mut tool = tool(&["nodes", option, ""]);
+        tool.env("QUORUMLOCK_NODES", "redis://127.0.0.1:1");
+        let ended = run(tool);
+        assert_eq!(ended.code, Some(2), "{option}: {}", ended.all());
     }
 }
 
