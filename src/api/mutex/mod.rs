@@ -136,8 +136,8 @@ impl<K: Kind> Mutex<K> {
     /// Makes one attempt, and never waits for a holder or in a queue: at most the node timeout passes, one more
     /// if connections have to be made first, one more for a [fenced](Mutex::fenced) lock, and two more for a
     /// [permit](crate::kind::Slot). A [reader](crate::kind::Read) first tries to share the lease of another thread of
-    /// its client, and waits for that thread while it extends the lock. `None`: the lock is held by another client, or so many tried at once that none got
-    /// a quorum.
+    /// its client, and waits for that thread while it extends the lock. `None`: the lock is held by another client, or
+    /// so many tried at once that none got a quorum.
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
