@@ -335,8 +335,8 @@ void quorumlock_config_free(quorumlock_config *config);
  * "unix://[user:password@]path". "rediss://" instead of "redis://" is TLS, in a build with the feature "tls".
  * Parameters may follow, as in "?db=1&durable=true": "db" is the number of the database, also in place of "/database";
  * "durable" is "true" or "false", and declares whether the node is durable; "server_name", for "rediss://", is the host
- * name or IP address that the certificate of the node must be for. All clients of a lock must name the same nodes. Three
- * or five make a sound quorum; at most 64. */
+ * name or IP address that the certificate of the node must be for. All clients of a lock must name the same nodes.
+ * Three or five make a sound quorum; at most 64. */
 quorumlock_result quorumlock_config_add_node(quorumlock_config *config, const char *url, size_t url_length);
 
 /* Adds a node that keeps every write it has confirmed, through restarts and crashes: "appendonly yes" and "appendfsync
