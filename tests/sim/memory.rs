@@ -35,6 +35,8 @@ pub(crate) struct Memory {
     losses: [Vec<Loss>; NODES],
     /// By connection, in order.
     looks: BTreeMap<usize, Vec<Look>>,
+    /// By node: the note that was stored last.
+    notes: [Vec<u8>; NODES],
     /// By node: when it was noted as a founder last.
     founded_at: [u64; NODES],
     /// By node: until when something kept it from its replies.
@@ -159,7 +161,9 @@ impl World {
         let is_new = time.is_empty();
         let note = [front, if is_new { clock.as_bytes() } else { time }, behind].concat();
         let (client, node) = (self.connections[command.connection].client, command.node);
-        let is_stored = reply.strip_suffix(b"\r\n").is_some_and(|reply| reply.ends_with(&note));
+        // Another program may have stored the very same one, within a millisecond.
+        let is_other = self.judge.memory.notes[node] != note;
+        let is_stored = is_other && reply.strip_suffix(b"\r\n").is_some_and(|reply| reply.ends_with(&note));
         let now = self.now;
         self.trace.note(now, || {
             let stored = if is_stored { "stores" } else { "does not store" };
@@ -169,6 +173,7 @@ impl World {
             return self.saw("a note that is not stored");
         }
         self.saw("a note of a node about itself");
+        self.judge.memory.notes[node] = note;
         // The last one may not have been replied to.
         let mut looks = self.judge.memory.looks.get(&command.connection).into_iter().flatten();
         let is_fresh = |look: &Look| (look.millis..=look.millis + 1000).contains(&command.millis);
@@ -288,8 +293,11 @@ impl World {
 
     /// Whether two guards of one lock may be valid at once.
     pub(crate) fn is_open(&self, hold: usize, other: usize) -> bool {
-        let [earlier, later] = if hold < other { [hold, other] } else { [other, hold] };
-        let (earlier, later) = (&self.judge.holds[earlier], &self.judge.holds[later]);
+        // By when each was taken: a writer that has become a reader since was not taken anew.
+        let holds = &self.judge.holds;
+        let taken_at = |hold: usize| holds.iter().position(|first| first.token == holds[hold].token);
+        let [earlier, later] = if taken_at(hold) < taken_at(other) { [hold, other] } else { [other, hold] };
+        let (earlier, later) = (&holds[earlier], &holds[later]);
         let memory = &self.judge.memory;
         let is_unseen = |token: usize| memory.unseen.range((token, 0)..(token + 1, 0)).next().is_some();
         let trusts_all = self.plan.clients[later.client].trusts_all;
