@@ -50,13 +50,7 @@ impl HeldLock {
         self
     }
 
-    /// Keeps the lock for at least this long after it was taken, however early it is released.
-    pub(crate) fn min_hold(self, time: Duration) -> HeldLock {
-        self.keep_until(self.claim.t0.lease.after(time));
-        self
-    }
-
-    /// Keeps the lock until then, however early it is released, for another guard that shares it.
+    /// Keeps the lock until then, however early it is released.
     pub(crate) fn keep_until(&self, end: LeaseTime) {
         self.state.change(|state| state.kept_until = state.kept_until.max(end));
     }
@@ -134,11 +128,17 @@ impl HeldLock {
     pub(crate) fn extend(&self, ttl: Duration) -> Result<ExtendOutcome> {
         let _in_use = self.enter()?;
         let ttl = self.client.checked_ttl(ttl)?;
-        // Whatever else relies on the longer lease: an extension never shortens it.
-        if self.remaining() >= ttl.validity() && !self.is_lost() {
-            return Ok(ExtendOutcome::Extended);
+        // Whatever else relies on a longer lease: an extension never shortens it.
+        Ok(self.begin_extend(ttl).map_or(ExtendOutcome::Extended, |begun| self.extend_to(ttl, begun)))
+    }
+
+    /// When an extension begins; none if the lock lasts for that long already.
+    fn begin_extend(&self, ttl: Ttl) -> Option<LeaseTime> {
+        if let Some(watched) = self.watched.get() {
+            return self.client.watchdog_thread().begin_extend(watched, ttl);
         }
-        Ok(self.extend_to(ttl))
+        let now = self.client.engine().lease_now();
+        (self.lease().end() < ttl.lease_from(now).end()).then_some(now)
     }
 
     /// Has no other thread extend the lock, or register something for its loss, while the result exists.
@@ -152,9 +152,9 @@ impl HeldLock {
         &self.occupancy
     }
 
-    /// Asks the nodes to let the lock last for `ttl`, and reports what they replied.
-    fn extend_to(&self, ttl: Ttl) -> ExtendOutcome {
-        let found = self.extend_by(ttl);
+    /// Asks the nodes to let the lock last for `ttl`, by an extension that has begun, and reports what they replied.
+    fn extend_to(&self, ttl: Ttl, begun: LeaseTime) -> ExtendOutcome {
+        let found = self.extend_by(ttl, begun);
         let is_reported_here = if let ExtendResult::Lost(reason) = &found { self.lose(*reason) } else { true };
         // Threads of this client that wait for it may have to wait less, or longer.
         let (hold, now) = (self.hold_id(), self.client.engine().readings());
@@ -165,7 +165,6 @@ impl HeldLock {
                 report.extended(key, ttl.duration(), false, repaired);
                 ExtendOutcome::Extended
             }
-            ExtendResult::Kept => ExtendOutcome::Extended,
             ExtendResult::Failed(causes) => {
                 report.extension_failed(key, || self.remaining(), &causes);
                 ExtendOutcome::Failed(causes)
@@ -180,16 +179,8 @@ impl HeldLock {
         }
     }
 
-    fn extend_by(&self, ttl: Ttl) -> ExtendResult {
+    fn extend_by(&self, ttl: Ttl, begun: LeaseTime) -> ExtendResult {
         const ENDED: ExtendResult = ExtendResult::Lost(LossReason::LeaseEnded);
-        let begun = match self.watched.get() {
-            Some(watched) => match self.client.watchdog_thread().begin_extend(watched, ttl) {
-                Some(begun) => begun,
-                // It was extended automatically a moment ago.
-                None => return ExtendResult::Kept,
-            },
-            None => self.client.engine().lease_now(),
-        };
         if self.is_lost() || !self.lease().is_valid(begun) {
             return ENDED;
         }
@@ -261,7 +252,7 @@ impl HeldLock {
         // A lease that was extended for longer is not cut short.
         let longest = Duration::from_millis(self.state.get().longest.get());
         let duration = if self.remaining() > ttl.validity() { longest } else { ttl.duration() };
-        let outcome = self.extend_to(self.client.checked_ttl(duration)?);
+        let outcome = self.extend_to(self.client.checked_ttl(duration)?, self.client.engine().lease_now());
         // Behind the extension, on each connection: the writer's entry goes, if it has one, and readers are told.
         let (entry, reached) = (self.claim.departure.take().map(|departure| departure.entry), self.state.get().reached);
         for entry in entry.map(Some).into_iter().chain([None]) {
@@ -319,8 +310,6 @@ impl HeldLock {
 enum ExtendResult {
     /// The key is being set again on these nodes.
     Extended(NodeSet),
-    /// It lasts for that long already, and no node was asked.
-    Kept,
     Failed(Vec<NodeFault>),
     Lost(LossReason),
 }

@@ -39,7 +39,7 @@ impl HeldLock {
         })
     }
 
-    /// Keeps the lock and gives up what holds it here. Sends nothing.
+    /// Ends the guard and keeps the lock. Asks no node.
     pub(crate) fn detach(self) -> Result<DetachedLease> {
         self.client.check_process()?;
         let client = self.client.clone();

@@ -10,7 +10,7 @@ use crate::api::held::Held;
 use crate::api::held_lock::HeldLock;
 use crate::api::lease::DetachedLease;
 use crate::api::owner;
-use crate::api::shared_lock::SharedLocks;
+use crate::api::shared_lock::{SharedLock, SharedLocks};
 use crate::api::watchdog::Watchdog;
 use crate::engine::local_queue::{HoldId, LocalLock};
 use crate::events::error::{Error, ErrorKind, Result};
@@ -58,10 +58,7 @@ impl Lock {
         client.report().deliver_queued();
         Ok(match self.kind.access() {
             _ if self.is_reentrant => Held::Shared(self.first_level(&owner::of_thread(), held)),
-            Some(Access::Read) => {
-                let asked_at = held.taken_at();
-                Held::Shared(self.share(held, asked_at))
-            }
+            Some(Access::Read) => Held::Shared(self.share(SharedLock::new(held))),
             Some(Access::Write) | None => Held::Alone(held),
         })
     }

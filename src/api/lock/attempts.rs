@@ -327,7 +327,10 @@ impl<'a, 'm> Attempts<'a, 'm> {
                 let extension = watchdog.extension_of(ttl, record.t0.lease, hold);
                 client.watchdog_thread().watch(local, &record, validity, Some(extension), false)
             });
-            HeldLock::new(client.clone(), local.clone(), record, validity, ttl).watched(watched).min_hold(lock.min_hold)
+            let begun = record.t0.lease;
+            let held = HeldLock::new(client.clone(), local.clone(), record, validity, ttl).watched(watched);
+            lock.keep(&held, || begun);
+            held
         });
         let attempts = self.machine.attempts();
         let queue = self.machine.queue();

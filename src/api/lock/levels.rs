@@ -21,11 +21,11 @@ impl Lock {
     }
 
     /// Takes the lock again, if the owner holds it; otherwise takes it.
-    pub(in crate::api) fn take_for(&self, owner: &Owner, wait: Option<&Wait>) -> Result<Option<Held>> {
+    pub(super) fn take_for(&self, owner: &Owner, wait: Option<&Wait>) -> Result<Option<Held>> {
         self.client.check_process()?;
         if let Some(shared) = owner.hold_of(self) {
             shared.enter(self.prepare()?, self.watchdog.as_ref())?;
-            self.keep(shared.held());
+            self.keep(shared.held(), || self.client.engine().lease_now());
             return Ok(Some(Held::Shared(Share::of(shared))));
         }
         let won = self.take_by(wait, |attempts| Ok(attempts.run()?.map(|won| won.lock)))?;
@@ -38,8 +38,7 @@ impl Lock {
             // The thread may serve another owner next, which waits for this one and not for the thread.
             self.local.forget_thread(held.hold_id());
         }
-        let asked_at = held.taken_at();
-        let shared = SharedLock::new(held, asked_at);
+        let shared = SharedLock::new(held);
         owner.insert(self, &shared);
         Share::of(shared)
     }

@@ -16,7 +16,7 @@ mod waiter;
 use crate::algorithm::fence::FencingToken;
 use crate::algorithm::kind::Kind;
 use crate::algorithm::lease::Ttl;
-use crate::algorithm::time::Human;
+use crate::algorithm::time::{Human, LeaseTime};
 use crate::api::client::Client;
 use crate::api::held_lock::HeldLock;
 use crate::api::shared_lock::SharedLocks;
@@ -191,10 +191,10 @@ impl Lock {
         Err(Error::new(ErrorKind::Config, refusal))
     }
 
-    /// Keeps a lock for the least time of this one, for another guard that shares it.
-    pub(super) fn keep(&self, held: &HeldLock) {
+    /// Keeps what was taken, or is shared, at this time for the least time of this lock.
+    fn keep(&self, held: &HeldLock, taken_at: impl FnOnce() -> LeaseTime) {
         if !self.min_hold.is_zero() {
-            held.keep_until(self.client.engine().lease_now().after(self.min_hold));
+            held.keep_until(taken_at().after(self.min_hold));
         }
     }
 

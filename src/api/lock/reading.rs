@@ -6,7 +6,6 @@ use super::attempts::{Attempts, Won};
 use crate::algorithm::lease::Ttl;
 use crate::algorithm::time::Timestamp;
 use crate::api::held::Held;
-use crate::api::held_lock::HeldLock;
 use crate::api::share::Share;
 use crate::api::shared_lock::SharedLock;
 use crate::api::wait::Wait;
@@ -32,8 +31,7 @@ impl Lock {
                 return Ok(Some(share));
             }
             let Some(Won { lock, ticket }) = attempts.run()? else { return Ok(None) };
-            let asked_at = lock.taken_at();
-            let share = self.share(lock, asked_at);
+            let share = self.share(SharedLock::new(lock));
             // The thread's place in the queue outlasts this: the next one finds the lease.
             drop(ticket);
             Ok(Some(share))
@@ -41,9 +39,8 @@ impl Lock {
         Ok(share.map(Held::Shared))
     }
 
-    /// Shares a lock to read, for which the nodes were asked at this time, with the threads of this client from now on.
-    pub(in crate::api) fn share(&self, held: HeldLock, asked_at: Timestamp) -> Share {
-        let shared = SharedLock::new(held, asked_at);
+    /// Shares a lock to read with the threads of this client from now on.
+    pub(super) fn share(&self, shared: Arc<SharedLock>) -> Share {
         self.reads.iter().for_each(|reads| reads.insert(self.key().title(), &shared));
         Share::of(shared)
     }
@@ -55,7 +52,7 @@ impl Lock {
         let (ttl, asked_at) = (self.prepare()?, self.client.engine().now());
         let reader = writer.downgrade(ttl, self.watchdog.as_ref())?;
         let held_here = reader.hold_id();
-        let share = self.share(reader, asked_at);
+        let share = self.share(SharedLock::asked_at(asked_at, reader));
         // Threads of this client that wait to read share its lease.
         self.local.release(held_here, self.client.engine().now());
         Ok(Held::Shared(share))
@@ -70,7 +67,7 @@ impl Lock {
         let share = Share::of(shared);
         match self.is_joined(share.lock(), ttl, came_at, until) {
             Ok(true) => {
-                self.keep(share.lock().held());
+                self.keep(share.lock().held(), || self.client.engine().lease_now());
                 Ok(Some(share))
             }
             other => {

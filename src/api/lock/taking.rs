@@ -27,12 +27,13 @@ impl Lock {
 
     /// Takes the lock, waiting as `wait` says. None: the limit has passed; never without a limit.
     pub(in crate::api) fn take_with(&self, wait: &Wait) -> Result<Option<Held>> {
-        persist(wait, || self.take(Some(wait)))
+        persist(Some(wait), || self.take(Some(wait)))
     }
 
-    /// Takes the lock for this owner, or takes it again, as [`take_with`](Lock::take_with).
-    pub(in crate::api) fn take_as(&self, owner: &Owner, wait: &Wait) -> Result<Option<Held>> {
-        persist(wait, || self.take_for(owner, Some(wait)))
+    /// Takes the lock for this owner, or takes it again, as [`take_with`](Lock::take_with); without `wait`, by one
+    /// attempt.
+    pub(in crate::api) fn take_as(&self, owner: &Owner, wait: Option<&Wait>) -> Result<Option<Held>> {
+        persist(wait, || self.take_for(owner, wait))
     }
 
     /// Takes the lock, waiting without a limit.
@@ -128,10 +129,10 @@ impl Lock {
 }
 
 /// Without a limit, a call that finds the lock held begins again.
-fn persist(wait: &Wait, take: impl Fn() -> Result<Option<Held>>) -> Result<Option<Held>> {
+fn persist(wait: Option<&Wait>, take: impl Fn() -> Result<Option<Held>>) -> Result<Option<Held>> {
     loop {
         match take()? {
-            None if matches!(wait.limit, Limit::Never) => {}
+            None if wait.is_some_and(|wait| matches!(wait.limit, Limit::Never)) => {}
             taken => return Ok(taken),
         }
     }

@@ -213,11 +213,7 @@ where
 
     /// [`lock_as`](Mutex::lock_as). Without a wait it makes one attempt.
     pub(crate) fn take_as(&self, owner: &Owner, wait: Option<&Wait>) -> Result<Option<MutexGuard<K>>> {
-        let held = match wait {
-            Some(wait) => self.lock.take_as(owner, wait)?,
-            None => self.lock.take_for(owner, None)?,
-        };
-        held.map(|held| MutexGuard::of(&self.lock, held)).transpose()
+        self.lock.take_as(owner, wait)?.map(|held| MutexGuard::of(&self.lock, held)).transpose()
     }
 }
 

@@ -52,9 +52,14 @@ impl SharedLocks {
 }
 
 impl SharedLock {
-    /// A lock that the nodes were asked for at this time, and that is held.
-    pub(crate) fn new(held: HeldLock, asked_at: Timestamp) -> Arc<SharedLock> {
-        let asked = sync::Mutex::new(Asked { at: asked_at, answered_at: held.client().engine().now() });
+    /// A lock that was acquired.
+    pub(crate) fn new(held: HeldLock) -> Arc<SharedLock> {
+        SharedLock::asked_at(held.taken_at(), held)
+    }
+
+    /// A lock that is held, and that the nodes were asked for at this time.
+    pub(crate) fn asked_at(at: Timestamp, held: HeldLock) -> Arc<SharedLock> {
+        let asked = sync::Mutex::new(Asked { at, answered_at: held.client().engine().now() });
         Arc::new(SharedLock { held, asked, losses: OnceLock::new() })
     }
 
