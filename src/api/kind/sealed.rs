@@ -160,25 +160,14 @@ impl Sealed for Slot {
     }
 }
 
-impl Sealed for Reentrant<Plain> {
-    type Number = ();
-    type Own = ();
+impl<K: Sealed> Sealed for Reentrant<K> {
+    type Number = K::Number;
+    type Own = K::Own;
 
     const IS_REENTRANT: bool = true;
 
     fn kind_of(kind: Kind, key: &LockKey) -> Option<Kind> {
-        Plain::kind_of(kind, key)
-    }
-}
-
-impl Sealed for Reentrant<Fenced> {
-    type Number = FencingToken;
-    type Own = ();
-
-    const IS_REENTRANT: bool = true;
-
-    fn kind_of(kind: Kind, key: &LockKey) -> Option<Kind> {
-        <Fenced>::kind_of(kind, key)
+        K::kind_of(kind, key)
     }
 }
 
