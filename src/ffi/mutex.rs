@@ -105,14 +105,15 @@ impl MutexHandle {
     fn with(&self, settings: &Settings) -> Result<AnyMutex> {
         let &Settings { is_fenced, is_fair, ref owner, access, .. } = settings;
         let refusal = |message| Err(Failure::new(Code::Config, message));
+        let is_of_one_name = is_fenced || is_fair || owner.is_some() || access != AccessNumber::Alone;
         let name = match &self.names {
-            Names::Slots(..) if is_fenced || is_fair || owner.is_some() || access != AccessNumber::Alone => {
+            Names::Slots(..) if is_of_one_name => {
                 return refusal("permits cannot be fenced, fair or reentrant, nor read or written");
             }
             Names::Slots(name, permits) => {
                 return Ok(AnyMutex::Slots(settings.applied(self.redlock.semaphore(name, *permits))));
             }
-            Names::Several(_) if is_fenced || is_fair || owner.is_some() || access != AccessNumber::Alone => {
+            Names::Several(_) if is_of_one_name => {
                 return refusal("a set of resources cannot be fenced, fair or reentrant, nor read or written");
             }
             Names::Several(names) => return Ok(AnyMutex::Any(settings.applied(self.redlock.mutex_set(names)).erase())),
@@ -161,7 +162,7 @@ impl MutexHandle {
         where
             Reentrant<K>: Kind,
         {
-            Ok(owner.lock(|owner, wait| mutex.take_as(owner, wait), wait)?.map(|guard| Held::Any(guard.erase())))
+            Ok(owner.lock(|owner| mutex.take_as(owner, wait))?.map(|guard| Held::Any(guard.erase())))
         }
         let settings = self.settings.lock()?.clone();
         let (held, slot) = match (self.with(&settings)?, &settings.owner) {

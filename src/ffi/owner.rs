@@ -5,7 +5,7 @@ use super::code::Code;
 use super::failure::{Failure, Result};
 use super::fork_safe_mutex::ForkSafeMutex;
 use super::handle::{Returned, new_handle};
-use crate::{Owner, Wait};
+use crate::Owner;
 use std::ptr::null;
 use std::sync::Arc;
 
@@ -23,30 +23,25 @@ pub(super) enum LockOwner {
 }
 
 impl LockOwner {
-    /// Takes a lock, or takes it again, by `take`. Without a wait it makes one attempt.
-    pub(super) fn lock<G>(
-        &self,
-        take: impl Fn(&Owner, Option<&Wait>) -> crate::Result<Option<G>>,
-        wait: Option<&Wait>,
-    ) -> Result<Option<G>> {
-        let lock = |owner: &Owner| take(owner, wait);
+    /// Takes a lock, or takes it again, by `take`.
+    pub(super) fn lock<G>(&self, take: impl Fn(&Owner) -> crate::Result<Option<G>>) -> Result<Option<G>> {
         Ok(match self {
             // The handles of guards may go to any thread, so the thread's own owner would not do.
             LockOwner::Thread => {
                 thread_local! {
                     static THREAD: Owner = Owner::of_thread();
                 }
-                match THREAD.try_with(lock) {
+                match THREAD.try_with(&take) {
                     Ok(taken) => taken?,
                     // The thread is just ending.
-                    Err(_) => lock(&Owner::of_thread())?,
+                    Err(_) => take(&Owner::of_thread())?,
                 }
             }
             LockOwner::Object(handle) => {
                 handle.owner.check_process()?;
                 // A thread that uses it keeps it while it waits for the lock.
                 let owner = handle.owner.try_lock().ok_or_else(|| Failure::plain(Code::Busy))?;
-                lock(&owner)?
+                take(&owner)?
             }
         })
     }
