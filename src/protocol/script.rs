@@ -23,7 +23,7 @@ macro_rules! script {
 pub(super) use script;
 
 /// A script that is run often enough to go by its hash.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Script {
     /// Its Lua.
     pub text: &'static str,

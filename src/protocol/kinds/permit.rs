@@ -17,18 +17,7 @@ pub const SCRIPT: Script = Script {
     index: 1,
 };
 
-pub(super) static WIRE: Wire = Wire {
-    script: SCRIPT,
-    is_token_only: true,
-    has_label: true,
-    acquire_needs: "SET",
-    extend_needs: "EVAL with GET and PEXPIRE",
-    release_needs: "EVAL with GET and DEL",
-    keep: b"extend",
-    raise: b"",
-    write_tail,
-    meaning: plain::meaning,
-};
+pub(super) static WIRE: Wire = Wire { script: SCRIPT, write_tail, ..plain::WIRE };
 
 /// A take names the number of permits.
 fn write_tail(words: &mut Words<'_>, operation: &Operation) {

@@ -89,7 +89,7 @@ pub fn extend(out: &mut Vec<u8>, key: &[u8], token: &OwnerToken, ttl_millis: u64
     resp::encode(out, &[b"EVAL", EXTEND.as_bytes(), b"1", key, &token.value(), ttl]);
 }
 
-pub(super) fn meaning(verb: AskedVerb, _: Option<FencingToken>, reply: Reply<'_>) -> Result<Answer, ProtocolError> {
+fn meaning(verb: AskedVerb, _: Option<FencingToken>, reply: Reply<'_>) -> Result<Answer, ProtocolError> {
     Ok(Answer::Vote(match (verb, reply) {
         (AskedVerb::Take { .. } | AskedVerb::Extend, Reply::Integer(1)) => Vote::Granted,
         (AskedVerb::Extend, Reply::Integer(0)) => Vote::Absent,

@@ -9,6 +9,7 @@ use crate::protocol::script::Script;
 use std::fmt;
 
 /// What is particular to a kind.
+#[derive(Clone, Copy)]
 pub(in crate::protocol) struct Wire {
     pub(in crate::protocol) script: Script,
     /// Whether its key holds nothing but a signature: any library understands it. It is acquired by `SET`, and extended
