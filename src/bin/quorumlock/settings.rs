@@ -3,7 +3,7 @@
 use crate::exit::{Exit, Failure};
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueHint};
-use quorumlock::protocol::endpoint::Endpoint;
+use quorumlock::protocol::endpoint::{self, Endpoint};
 use quorumlock::{Builder, Error, NodeTarget, Redlock, RestartPolicy};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -164,8 +164,7 @@ fn named(url: String, name: Option<&str>) -> String {
 
 /// A name that can be part of a URL.
 fn server_name(flag: &str, name: String) -> Result<String, Failure> {
-    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:".contains(&byte);
-    match name.bytes().all(is_part) {
+    match endpoint::is_host(&name) {
         true => Ok(name),
         false => Err(Failure::usage(format!("{flag} takes a host name or an IP address"))),
     }

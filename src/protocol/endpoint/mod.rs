@@ -332,7 +332,7 @@ fn parse_location(location: &str) -> Result<(String, u16), EndpointError> {
 }
 
 /// Whether all characters are those of a host name or an IP address.
-fn is_host(name: &str) -> bool {
+pub fn is_host(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_:".contains(&byte))
 }
 
