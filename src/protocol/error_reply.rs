@@ -136,7 +136,12 @@ fn login(text: &[u8]) -> Option<Detail> {
         (b"ERR Client sent AUTH, but no password is set", Detail::PasswordUnset),
         (b"ERR wrong number of arguments for 'auth'", Detail::UsersUnknown),
     ];
-    TABLE.into_iter().find(|(beginning, _)| text.starts_with(beginning)).map(|(_, detail)| detail)
+    by_beginning(TABLE, text)
+}
+
+/// What the table has for a text that begins so.
+fn by_beginning<T, const N: usize>(table: [(&[u8], T); N], text: &[u8]) -> Option<T> {
+    table.into_iter().find(|(beginning, _)| text.starts_with(beginning)).map(|(_, meaning)| meaning)
 }
 
 /// What is denied: the command, unless the text names something else.
@@ -150,9 +155,8 @@ fn denied(text: &[u8]) -> Denied {
         (b"NOPERM this user has no permissions to access one of the channels", Denied::Channel),
     ];
     const SCRIPTS: &[u8] = b" run the 'eval";
-    let found = TABLE.into_iter().find(|(beginning, _)| text.starts_with(beginning)).map(|(_, denied)| denied);
     let is_script = || text.windows(SCRIPTS.len()).any(|window| window == SCRIPTS);
-    found.unwrap_or_else(|| if is_script() { Denied::Scripts } else { Denied::Command })
+    by_beginning(TABLE, text).unwrap_or_else(|| if is_script() { Denied::Scripts } else { Denied::Command })
 }
 
 #[cfg(test)]
