@@ -180,11 +180,21 @@ fn a_grant_is_one_or_the_number_of_a_lock_that_has_numbers() {
             assert_eq!(&meaning(take, kind, bytes), expected, "{bytes:?} to {kind:?}");
         }
     }
-    let after = |least: u64| {
-        let kind = Kind::Fenced(FencingToken::saturating(least));
-        meaning(took(take(TicketRequest::Fixed(6))), kind, Reply::Bulk(Some(b"1700000000000000")))
-    };
-    assert_eq!([1_700_000_000_000_000 - LEAD_LIMIT, 1].map(after), [number, ahead]);
+}
+
+#[test]
+fn a_number_that_is_far_ahead_of_what_was_asked_for_is_no_vote() {
+    let number = Ok(Answer::Fence(FencingToken::saturating(1_700_000_000_000_000)));
+    let (ahead, floor) = (failed(Cause::FenceAhead), 1_700_000_000_000_000 - LEAD_LIMIT);
+    let kinds: [fn(FencingToken) -> Kind; 2] = [Kind::Fenced, |least| Kind::Write(Some(least))];
+    for verb in [Verb::Acquire { ttl_millis: 30_000 }, took(take(TicketRequest::Fixed(6)))] {
+        for kind in kinds {
+            for (least, expected) in [(floor, &number), (floor - 1, &ahead), (1, &ahead)] {
+                let kind = kind(FencingToken::saturating(least));
+                assert_eq!(&meaning(verb, kind, Reply::Bulk(Some(b"1700000000000000"))), expected, "{verb:?} {kind:?}");
+            }
+        }
+    }
 }
 
 #[test]
@@ -350,7 +360,14 @@ fn a_hash_that_is_not_known_or_not_permitted_is_worth_the_text() {
         "NOPERM this user has no permissions to run the 'evalsha' command",
     ] {
         for kind in KINDS {
-            for verb in [took(take(TicketRequest::Fixed(6))), Verb::Leave(None), Verb::Release(None)] {
+            for verb in [
+                Verb::Acquire { ttl_millis: 30_000 },
+                Verb::Extend { ttl_millis: 30_000 },
+                took(take(TicketRequest::Fixed(6))),
+                Verb::Leave(None),
+                Verb::Raise,
+                Verb::Release(None),
+            ] {
                 let by_hash =
                     reply::meaning(Form::Hash, Asked::of(&operation(verb, kind)), Reply::Error(text.as_bytes()));
                 assert_eq!(by_hash, Ok(Answer::WrongForm), "{text} to {verb:?}, {kind:?}");

@@ -1,7 +1,6 @@
 //! What the replies of the script of fenced locks mean.
 
 use super::*;
-use crate::algorithm::fence::LEAD_LIMIT;
 use crate::algorithm::kind::Kind;
 use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::vote::Vote;
@@ -16,9 +15,9 @@ const UNEXPECTED: Result<Answer, ProtocolError> = Err(ProtocolError::UnexpectedR
 const ACQUIRE: Verb = Verb::Acquire { ttl_millis: 30_000 };
 const EXTEND: Verb = Verb::Extend { ttl_millis: 30_000 };
 
-fn meaning(form: Form, verb: Verb, least: FencingToken, bytes: Reply<'_>) -> Result<Answer, ProtocolError> {
+fn meaning(verb: Verb, least: FencingToken, bytes: Reply<'_>) -> Result<Answer, ProtocolError> {
     let operation = Operation { verb, kind: Kind::Fenced(least), retention_millis: 86_400_000 };
-    reply::meaning(form, Asked::of(&operation), bytes)
+    reply::meaning(Form::Text, Asked::of(&operation), bytes)
 }
 
 #[test]
@@ -55,34 +54,8 @@ fn a_reply_means_what_its_operation_makes_of_it() {
     ];
     for (bytes, meanings) in table {
         for (verb, expected) in [ACQUIRE, EXTEND, Verb::Raise, Verb::Release(None)].into_iter().zip(meanings) {
-            let actual = meaning(Form::Text, verb, FencingToken::MAX, bytes);
+            let actual = meaning(verb, FencingToken::MAX, bytes);
             assert_eq!(&actual, expected, "{bytes:?} to {verb:?}");
-        }
-    }
-}
-
-#[test]
-fn a_fence_that_is_far_ahead_of_what_was_asked_for_is_no_vote() {
-    let fence_after = |least: u64| {
-        let least = FencingToken::saturating(least);
-        meaning(Form::Text, ACQUIRE, least, Reply::Bulk(Some(b"1700000000000000")))
-    };
-    let number = Ok(Answer::Fence(FencingToken::saturating(1_700_000_000_000_000)));
-    let ahead = Ok(Answer::fault(Cause::FenceAhead));
-    let floor = 1_700_000_000_000_000 - LEAD_LIMIT;
-    assert_eq!([floor, floor - 1, 1].map(fence_after), [number, ahead.clone(), ahead]);
-}
-
-#[test]
-fn a_hash_that_is_not_known_or_not_permitted_is_worth_the_text() {
-    for text in [
-        "NOSCRIPT No matching script.",
-        "ERR unknown command 'EVALSHA'",
-        "NOPERM this user has no permissions to run the 'evalsha' command",
-    ] {
-        for verb in [ACQUIRE, EXTEND, Verb::Raise, Verb::Release(None)] {
-            let by_hash = meaning(Form::Hash, verb, FencingToken::MAX, Reply::Error(text.as_bytes()));
-            assert_eq!(by_hash, Ok(Answer::WrongForm), "{text} to {verb:?}");
         }
     }
 }

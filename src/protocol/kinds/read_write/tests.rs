@@ -2,7 +2,7 @@
 
 use super::{Hold, ReadWriteValue};
 use crate::algorithm::fault::Cause;
-use crate::algorithm::fence::{FencingToken, LEAD_LIMIT};
+use crate::algorithm::fence::FencingToken;
 use crate::algorithm::kind::Kind;
 use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::vote::Vote;
@@ -22,8 +22,8 @@ const fn write(verb: Verb, fence: Option<FencingToken>) -> Operation {
     Operation { verb, kind: Kind::Write(fence), retention_millis: 86_400_000 }
 }
 
-fn meaning(form: Form, operation: &Operation, reply: Reply<'_>) -> Result<Answer, ProtocolError> {
-    reply::meaning(form, Asked::of(operation), reply)
+fn meaning(operation: &Operation, reply: Reply<'_>) -> Result<Answer, ProtocolError> {
+    reply::meaning(Form::Text, Asked::of(operation), reply)
 }
 
 #[test]
@@ -60,29 +60,7 @@ fn a_reply_means_what_its_operation_makes_of_it() {
     ];
     for (bytes, meanings) in table {
         for (operation, expected) in operations.into_iter().zip(meanings) {
-            assert_eq!(&meaning(Form::Text, &operation, bytes), expected, "{bytes:?} to {operation:?}");
-        }
-    }
-}
-
-#[test]
-fn a_number_that_is_far_ahead_of_what_was_asked_for_is_no_vote() {
-    let after = |least: u64| {
-        let fence = FencingToken::saturating(least);
-        meaning(Form::Text, &write(ACQUIRE, Some(fence)), Reply::Bulk(Some(b"1700000000000000")))
-    };
-    let number = Ok(Answer::Fence(FencingToken::saturating(1_700_000_000_000_000)));
-    let ahead = Ok(Answer::fault(Cause::FenceAhead));
-    let floor = 1_700_000_000_000_000 - LEAD_LIMIT;
-    assert_eq!([floor, floor - 1, 1].map(after), [number, ahead.clone(), ahead]);
-}
-
-#[test]
-fn a_hash_that_is_not_known_is_worth_the_text() {
-    for verb in [ACQUIRE, EXTEND, Verb::Raise, Verb::Release(None)] {
-        for fence in [None, Some(FENCE)] {
-            let by_hash = meaning(Form::Hash, &write(verb, fence), Reply::Error(b"NOSCRIPT No matching script."));
-            assert_eq!(by_hash, Ok(Answer::WrongForm), "{verb:?}");
+            assert_eq!(&meaning(&operation, bytes), expected, "{bytes:?} to {operation:?}");
         }
     }
 }
