@@ -96,8 +96,8 @@ impl<K: Kind> MutexGuard<K> {
         self.held.lock().ensure(remaining)
     }
 
-    /// Asks the nodes to let the lock last for at least `ttl` from now, and returns what holds now. Waits for a quorum
-    /// of answers, and for those of other nodes that answer, for the node timeout at most.
+    /// Asks the nodes to let the lock last for at least `ttl` from now, and returns what holds now. Waits for the
+    /// replies of a quorum, and of the other nodes that reply, for the node timeout at most.
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;

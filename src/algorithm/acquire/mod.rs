@@ -20,9 +20,9 @@
 //! 1. Call [`poll`](Acquire::poll) and do what it says.
 //! 2. [`Output::Attempt`]: draw a fresh owner token, read both clocks as `t0`, send the `SET`s, and collect votes until
 //!    the tally is decided or [`attempt_deadline`](Acquire::attempt_deadline) has come, at which the undecided nodes
-//!    are timed out. Then read both clocks and call [`attempted`](Acquire::attempted); for a fenced lock, whose nodes
-//!    are asked as [`fenced`](crate::protocol::kinds::fenced) says, call
-//!    [`attempted_fenced`](Acquire::attempted_fenced) with what the fences come to, if any node granted.
+//!    are timed out. Then read both clocks and call [`attempted`](Acquire::attempted); for a fenced lock
+//!    (its commands: [`fenced`](crate::protocol::kinds::fenced)), call
+//!    [`attempted_fenced`](Acquire::attempted_fenced) with the agreement of the fences, if any node granted.
 //! 3. [`Output::Raise`]: only for a fenced lock. Send the raise to the nodes that are behind, and collect votes, with
 //!    those of the nodes that have the fence counted already, until [`raise_deadline`](Acquire::raise_deadline). Then
 //!    read the clock and call [`raised`](Acquire::raised).

@@ -4,8 +4,8 @@ use super::Builder;
 use std::time::Duration;
 
 impl Builder {
-    /// How long nodes keep the key of a [fenced](crate::Mutex::fenced) lock after it was last taken, extended or
-    /// released, and that of a read-write lock after a [fenced](crate::Mutex::fenced) writer took or extended it.
+    /// How long nodes keep the key of a [fenced](crate::Mutex::fenced) lock after the lock was last acquired, extended
+    /// or released, and the key of a read-write lock after a fenced writer acquired or extended the lock.
     /// Default: 24 h. Never less than [`max_ttl`](Builder::max_ttl) and two minutes more, whatever is set. At most 366
     /// days. Give all clients the same: the last one that uses a fenced lock says how long its key stays.
     ///
@@ -14,8 +14,8 @@ impl Builder {
     /// for. Two minutes are what a fence can be ahead of a server's clock, and a minute for the clocks of servers and
     /// clients among themselves.
     ///
-    /// Of a read-write lock it is the number that is kept in the key, from when a [fenced](crate::Mutex::fenced)
-    /// writer got or extended the lock, for the longest time that any of them has asked for.
+    /// A read-write lock has the last number in its key. Nodes keep it from when a fenced writer acquired or extended
+    /// the lock, for the longest time that a client asked for.
     #[must_use]
     pub fn fence_retention(mut self, time: Duration) -> Builder {
         self.fence_retention = time;

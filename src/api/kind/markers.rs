@@ -36,12 +36,12 @@ pub enum Read {}
 /// ```
 ///
 /// * Every reader and every writer has a lease of its own, with the [`ttl`](crate::Mutex::ttl) and the
-///   [`watchdog`](crate::Mutex::watchdog) of its mutex. A reader that crashes keeps a writer out for its own time to
-///   live, and no longer; no reader's end changes that of another one.
+///   [`watchdog`](crate::Mutex::watchdog) of its mutex. After a crash of a reader, a writer waits for the time to live
+///   of that reader at most. The end of one reader's lease changes no other lease.
 /// * Readers and writers that wait form one queue: the lock goes to them in the order in which they came, and readers
-///   next to each other have it together. So neither side starves. A writer that waits keeps new readers out, also
-///   those of `try_lock`; `try_lock` of a writer keeps no other call out. An entry whose program has crashed lets
-///   others wait for no longer than [`Builder::place_lease`](crate::Builder::place_lease).
+///   next to each other have it together. So neither side starves. New readers wait behind a writer that waits,
+///   and `try_lock` of a reader returns `None`; `try_lock` of a writer delays no other call. Behind the entry of a
+///   program that has crashed, others wait for [`Builder::place_lease`](crate::Builder::place_lease) at most.
 /// * **A thread must not read again while it reads.** If a writer begins to wait in between, the thread waits for the
 ///   writer, and the writer for the thread, until the lease ends. For the same reason a reader cannot become a writer:
 ///   two threads that both want it would wait for each other.
