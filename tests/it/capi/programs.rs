@@ -107,7 +107,7 @@ fn permits_are_mutexes_that_several_hold() {
 #[test]
 fn examples_leave_not_a_byte() {
     let servers = Server::several(3).unwrap();
-    // The first program of a deployment waits for all nodes: over TLS, under valgrind, for longer than an example may.
+    // The first program of a deployment waits for all nodes: under valgrind, for longer than an example may.
     let first = Redlock::builder().nodes(servers.iter().map(Server::url)).build().unwrap();
     drop(first.mutex("first").lock().unwrap());
     for (name, arguments) in [("quickstart", &[][..]), ("workers", &["4", "50"])] {

