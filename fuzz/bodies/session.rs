@@ -226,7 +226,7 @@ impl Run {
                     let (_, now) = self.ask(keys, |_| request);
                     let operation = &Operation { verb, kind: Kind::Plain, retention_millis: 1 };
                     let (key, token) = (key(keys), token(ticket));
-                    let command = Command { ticket, operation, key: key.as_bytes(), token: &token };
+                    let command = Command { ticket, operation, key: &key, token: &token };
                     self.session.ask_again(&command, now);
                 }
             }
@@ -290,7 +290,7 @@ impl Run {
         let before = self.session.pipeline.unsent(&Log::default()).len();
         let operation = &Operation { verb, kind: Kind::Plain, retention_millis: 1 };
         let (key, token) = (key(keys), token(ticket));
-        let command = Command { ticket, operation, key: key.as_bytes(), token: &token };
+        let command = Command { ticket, operation, key: &key, token: &token };
         self.session.queue(&command, now);
         self.session.pipeline.unsent(&Log::default())[before..].windows(11).any(|words| words == b"\r\nEVALSHA\r\n")
     }

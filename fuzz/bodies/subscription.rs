@@ -113,7 +113,7 @@ fn check(notice: &Notice) {
     assert_eq!(notice.entry.client, CLIENT);
     let mark: &[u8] = if notice.message == Message::Next { b"?" } else { b"" };
     let member = notice.entry.member();
-    let text = [mark, &member.text()[16..], b" ", &notice.key].concat();
+    let text = [mark, &member.text()[16..], b" ", notice.key.as_bytes()].concat();
     let again = feed(opened(false), &[CONFIRMED.as_bytes(), &message(&text)].concat(), |left| left);
     assert_eq!(again, (vec![SubscriptionEvent::Confirmed, SubscriptionEvent::Received(notice.clone())], Ok(())));
 }

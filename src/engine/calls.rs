@@ -194,13 +194,12 @@ impl Engine {
         if !self.has_woken.load(Ordering::Relaxed) {
             return None;
         }
-        self.driver.enter(|nodes, now| {
-            keys.iter().filter_map(|key| nodes.subscribers.registry.woke_another(key.as_bytes(), now)).max()
-        })
+        self.driver
+            .enter(|nodes, now| keys.iter().filter_map(|key| nodes.subscribers.registry.woke_another(key, now)).max())
     }
 
     /// Stores a call's ticket on these nodes, and does not wait for that.
-    pub(crate) fn store(&self, key: &[u8], kind: Kind, entry: Entry, ticket: u64, nodes: NodeSet) {
+    pub(crate) fn store(&self, key: &Arc<str>, kind: Kind, entry: Entry, ticket: u64, nodes: NodeSet) {
         let (entry, ticket) = (Some(entry), TicketRequest::Fixed(ticket));
         let request = TakeRequest { entry, ticket, stores_only: true, ..TakeRequest::WITHOUT_ENTRY };
         let verb = Verb::Take { ttl_millis: 0, request };
@@ -208,7 +207,7 @@ impl Engine {
     }
 
     /// Removes a call's entry on these nodes, or without one tells those that wait, and does not wait for that.
-    pub(crate) fn leave(&self, key: &[u8], kind: Kind, entry: Option<Entry>, nodes: NodeSet) {
+    pub(crate) fn leave(&self, key: &Arc<str>, kind: Kind, entry: Option<Entry>, nodes: NodeSet) {
         self.driver.enter(|all, now| {
             entry.into_iter().for_each(|entry| all.subscribers.registry.leave(entry.number));
             all.update_queue(key, kind, Verb::Leave(entry), nodes, now);
@@ -218,7 +217,7 @@ impl Engine {
     /// Raises the fence on the nodes that are behind, and waits for the verdict, until the deadline at most.
     pub(crate) fn raise(
         &self,
-        key: &[u8],
+        key: &LockKey,
         attempt: &AttemptRecord,
         agreement: &Agreement,
         deadline: impl FnOnce(Timestamp) -> Timestamp,
@@ -317,7 +316,7 @@ impl Engine {
 
     /// Asks every node what stands under the key of a lock, and waits until a quorum of answers decides, for the node
     /// timeout at most, and once more for connections.
-    pub(crate) fn inspect(&self, key: &[u8], is_fenced: bool) -> RoundResult {
+    pub(crate) fn inspect(&self, key: &str, is_fenced: bool) -> RoundResult {
         self.driver.run(
             |nodes, now| {
                 let ticket = nodes.inspect(key, is_fenced, now);

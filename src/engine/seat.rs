@@ -41,7 +41,7 @@ impl Seat<'_> {
 
     /// Has these nodes remove the entry. The call goes on to wait.
     pub(crate) fn step_aside(&self, nodes: NodeSet) {
-        let (key, leave) = (self.key.as_bytes(), Verb::Leave(Some(self.entry)));
+        let (key, leave) = (&self.key, Verb::Leave(Some(self.entry)));
         self.driver.enter(|all, now| all.update_queue(key, self.kind, leave, nodes, now));
     }
 
@@ -60,7 +60,7 @@ impl Seat<'_> {
     pub(crate) fn is_attentive(&self, unstored: NodeSet) -> bool {
         self.driver.enter(|nodes, now| {
             let registry = &mut nodes.subscribers.registry;
-            registry.is_attentive_without(unstored) && !registry.misses_messages(self.key.as_bytes(), now)
+            registry.is_attentive_without(unstored) && !registry.misses_messages(&self.key, now)
         })
     }
 
@@ -74,7 +74,7 @@ impl Seat<'_> {
         self.driver.enter(|nodes, now| {
             let registry = &mut nodes.subscribers.registry;
             if registry.is_attentive() {
-                registry.record_missed_message(self.key.as_bytes(), now);
+                registry.record_missed_message(&self.key, now);
             }
         });
     }
@@ -92,7 +92,7 @@ impl Drop for Seat<'_> {
         self.driver.enter(|nodes, now| {
             if !has_won {
                 nodes.subscribers.registry.leave(entry.number);
-                nodes.update_queue(key.as_bytes(), kind, Verb::Leave(Some(entry)), may_have, now);
+                nodes.update_queue(key, kind, Verb::Leave(Some(entry)), may_have, now);
             }
             nodes.note_wait_ended(now);
         });

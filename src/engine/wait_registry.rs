@@ -77,9 +77,9 @@ pub(crate) struct WaitRegistry {
     /// The nodes that have confirmed the subscription.
     live: NodeSet,
     /// When a release last woke another client, by the lock's key.
-    woken: BTreeMap<Arc<[u8]>, Timestamp>,
+    woken: BTreeMap<Arc<str>, Timestamp>,
     /// When locks were last seen to have changed hands without a message.
-    missed: BTreeMap<Arc<[u8]>, Timestamp>,
+    missed: BTreeMap<Arc<str>, Timestamp>,
     /// Whether any release woke another client. It is read without the lock of the engine.
     pub(crate) has_woken: Arc<AtomicBool>,
 }
@@ -236,25 +236,25 @@ impl WaitRegistry {
     }
 
     /// A release of the lock with this key woke another client.
-    pub(crate) fn note_woken(&mut self, key: &[u8], now: Timestamp) {
+    pub(crate) fn note_woken(&mut self, key: &Arc<str>, now: Timestamp) {
         self.has_woken.store(true, Ordering::Relaxed);
         note(&mut self.woken, key, now);
     }
 
     /// When a release of this client woke another one, if within the last second: that may be about to take the lock.
-    pub(crate) fn woke_another(&mut self, key: &[u8], now: Timestamp) -> Option<Timestamp> {
+    pub(crate) fn woke_another(&mut self, key: &str, now: Timestamp) -> Option<Timestamp> {
         self.woken.retain(|_, woken| now.since(*woken) < WOKEN_LASTS);
         self.has_woken.store(!self.woken.is_empty(), Ordering::Relaxed);
         self.woken.get(key).copied()
     }
 
     /// The lock with this key has changed hands without a message.
-    pub(crate) fn record_missed_message(&mut self, key: &[u8], now: Timestamp) {
+    pub(crate) fn record_missed_message(&mut self, key: &Arc<str>, now: Timestamp) {
         note(&mut self.missed, key, now);
     }
 
     /// Whether it has lately.
-    pub(crate) fn misses_messages(&self, key: &[u8], now: Timestamp) -> bool {
+    pub(crate) fn misses_messages(&self, key: &str, now: Timestamp) -> bool {
         self.missed.get(key).is_some_and(|&missed| now.since(missed) < MISSED_LASTS)
     }
 
@@ -293,13 +293,13 @@ impl Waiter {
     }
 }
 
-fn note(times: &mut BTreeMap<Arc<[u8]>, Timestamp>, key: &[u8], now: Timestamp) {
+fn note(times: &mut BTreeMap<Arc<str>, Timestamp>, key: &Arc<str>, now: Timestamp) {
     if times.len() >= MOST_LOCKS {
         times.clear();
     }
     match times.get_mut(key) {
         Some(time) => *time = now,
-        None => _ = times.insert(key.into(), now),
+        None => _ = times.insert(Arc::clone(key), now),
     }
 }
 
@@ -381,13 +381,13 @@ mod tests {
     #[test]
     fn what_is_known_of_a_lock_ends() {
         let (mut registry, _) = registry(1);
-        registry.note_woken(b"k", NOW);
-        assert!(registry.woke_another(b"k", later(999)) == Some(NOW) && registry.has_woken.load(Ordering::Relaxed));
-        assert!(registry.woke_another(b"k", later(1000)).is_none() && !registry.has_woken.load(Ordering::Relaxed));
-        registry.record_missed_message(b"k", NOW);
-        assert!(registry.misses_messages(b"k", later(9_999)) && !registry.misses_messages(b"k", later(10_000)));
+        registry.note_woken(&"k".into(), NOW);
+        assert!(registry.woke_another("k", later(999)) == Some(NOW) && registry.has_woken.load(Ordering::Relaxed));
+        assert!(registry.woke_another("k", later(1000)).is_none() && !registry.has_woken.load(Ordering::Relaxed));
+        registry.record_missed_message(&"k".into(), NOW);
+        assert!(registry.misses_messages("k", later(9_999)) && !registry.misses_messages("k", later(10_000)));
         for number in 0..2000u32 {
-            registry.record_missed_message(&number.to_be_bytes(), NOW);
+            registry.record_missed_message(&number.to_string().into(), NOW);
         }
         assert!(registry.missed.len() <= MOST_LOCKS);
     }

@@ -1,20 +1,13 @@
 //! The key of a lock: one, or those of a set, which nodes set, extend and delete together.
-//!
-//! Inside the engine, the keys of a set are one string of bytes, as a single key is: each stands behind a byte that no
-//! text in UTF-8 has. So whatever keeps, copies or compares the key of a lock does the same with those of a set, and
-//! only what writes commands tells them apart.
 
 use std::fmt;
 use std::sync::Arc;
-
-/// What stands before each key of a set.
-const MARK: u8 = 0xff;
 
 /// Most keys of a set: one bit each in a [`u64`].
 pub const MOST_KEYS: usize = 64;
 
 /// The key of a lock, or the keys of a set. Cloning is cheap.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum LockKey {
     /// That of a lock of one resource.
     One(Arc<str>),
@@ -23,10 +16,10 @@ pub enum LockKey {
 }
 
 /// The keys of a set.
+#[derive(PartialEq, Eq)]
 pub struct KeySet {
     title: Arc<str>,
     keys: Box<[Arc<str>]>,
-    joined: Box<[u8]>,
 }
 
 impl LockKey {
@@ -46,8 +39,7 @@ impl LockKey {
         }
         let names: Vec<&str> = keys.iter().map(|key| &key[prefix.len()..]).collect();
         let title = format!("{prefix}{}", names.join(", ")).into();
-        let joined = keys.iter().flat_map(|key| [&[MARK], key.as_bytes()]).flatten().copied().collect();
-        LockKey::Set(Arc::new(KeySet { title, keys: keys.into(), joined }))
+        LockKey::Set(Arc::new(KeySet { title, keys: keys.into() }))
     }
 
     /// The keys, in order.
@@ -65,45 +57,12 @@ impl LockKey {
             LockKey::Set(set) => &set.title,
         }
     }
-
-    /// The bytes that the engine knows it by: [`count`] and [`each`] are of them.
-    pub fn as_bytes(&self) -> &[u8] {
-        match self {
-            LockKey::One(key) => key.as_bytes(),
-            LockKey::Set(set) => &set.joined,
-        }
-    }
-}
-
-impl PartialEq for LockKey {
-    fn eq(&self, other: &LockKey) -> bool {
-        self.as_bytes() == other.as_bytes()
-    }
 }
 
 impl fmt::Debug for LockKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.each()).finish()
     }
-}
-
-/// How many keys these are.
-#[inline]
-pub fn count(key: &[u8]) -> usize {
-    if is_set(key) { key.iter().filter(|&&byte| byte == MARK).count() } else { 1 }
-}
-
-/// The keys one by one.
-#[inline]
-pub fn each(key: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let one = Some(key).filter(|key| !is_set(key));
-    let several = is_set(key).then(|| key[1..].split(|&byte| byte == MARK));
-    one.into_iter().chain(several.into_iter().flatten())
-}
-
-#[inline]
-fn is_set(key: &[u8]) -> bool {
-    key.first() == Some(&MARK)
 }
 
 #[cfg(test)]
@@ -115,17 +74,14 @@ mod tests {
         let key = LockKey::of("app:", ["b", "a", "b"]);
         assert_eq!(key.each().iter().map(|key| &**key).collect::<Vec<_>>(), ["app:a", "app:b"]);
         assert_eq!(&**key.title(), "app:a, b");
-        assert_eq!(count(key.as_bytes()), 2);
-        assert_eq!(each(key.as_bytes()).collect::<Vec<_>>(), [b"app:a", b"app:b"]);
-        assert_eq!(key.as_bytes(), LockKey::of("app:", ["a", "b"]).as_bytes());
+        assert_eq!(key, LockKey::of("app:", ["a", "b"]));
     }
 
     #[test]
     fn one_name_is_a_lock_like_any_other() {
         for key in [LockKey::of("app:", ["a", "a"]), LockKey::behind("app:", "a"), LockKey::behind("", "app:a")] {
             assert!(matches!(&key, LockKey::One(_)));
-            assert_eq!((&**key.title(), key.as_bytes(), count(key.as_bytes())), ("app:a", b"app:a".as_slice(), 1));
-            assert_eq!(each(key.as_bytes()).collect::<Vec<_>>(), [b"app:a"]);
+            assert_eq!((&**key.title(), key.each().len()), ("app:a", 1));
         }
         assert_eq!(std::mem::size_of::<LockKey>(), std::mem::size_of::<Arc<str>>());
     }

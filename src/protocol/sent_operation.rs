@@ -5,9 +5,10 @@ use super::asked::Asked;
 use super::form::{Answer, Form};
 use super::kinds::wire::AskedVerb;
 use super::kinds::{self, plain};
+use super::lock_key::LockKey;
 use super::operation::{Operation, Verb};
 use super::resp::Reply;
-use super::{lock_key, queue, reply};
+use super::{queue, reply};
 use crate::algorithm::fault::{Cause, Fault};
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::node::NodeId;
@@ -29,8 +30,8 @@ pub struct Command<'c> {
     pub ticket: Ticket,
     /// What is asked.
     pub operation: &'c Operation,
-    /// The key, or [the keys of a set](lock_key).
-    pub key: &'c [u8],
+    /// The key, or those of a set.
+    pub key: &'c LockKey,
     /// The owner's token.
     pub token: &'c OwnerToken,
 }
@@ -58,7 +59,7 @@ impl Command<'_> {
     /// Writes the command, of a set one for each key. Apart from what runs for each node.
     #[inline(never)]
     pub(super) fn write(&self, out: &mut Vec<u8>, form: Form) {
-        lock_key::each(self.key).zip(0..).for_each(|(key, part)| self.write_one(out, form, key, part));
+        self.key.each().iter().zip(0..).for_each(|(key, part)| self.write_one(out, form, key.as_bytes(), part));
     }
 
     /// `part`: which key of a set it is.

@@ -14,7 +14,7 @@
 use super::error_reply::ErrorReply;
 use super::handshake::Handshake;
 use super::incoming::Incoming;
-use super::kinds::permit;
+use super::key_space;
 use super::queue::CHANNEL;
 use super::resp::{self, Elements, Reply};
 use crate::algorithm::detail::Detail;
@@ -24,6 +24,7 @@ use crate::algorithm::queue::{CLIENT_DIGITS, Entry, EntryKind, Message};
 use crate::algorithm::server_error::ServerError;
 use crate::algorithm::time::Timestamp;
 use std::fmt;
+use std::sync::Arc;
 
 /// Size of the receive buffer: room for a few dozen messages.
 const MESSAGE_BUFFER: usize = 4 * 1024;
@@ -36,7 +37,7 @@ pub struct Notice {
     /// What it is told.
     pub message: Message,
     /// The lock's key on that node; of a semaphore, that of a slot.
-    pub key: Box<[u8]>,
+    pub key: Arc<str>,
 }
 
 /// What the bytes received so far amount to.
@@ -173,18 +174,14 @@ impl<'b> Received<'b> {
 fn notice(client: u64, text: &[u8]) -> Option<Notice> {
     let (is_next, text) = text.strip_prefix(b"?").map_or((false, text), |rest| (true, rest));
     let space = text.iter().position(|&byte| byte == b' ')?;
-    let (entry, key) = (Entry::of_client(client, &text[..space])?, &text[space + 1..]);
+    let entry = Entry::of_client(client, &text[..space])?;
+    let key = std::str::from_utf8(&text[space + 1..]).ok()?;
     let message = match entry.kind {
         _ if is_next => Message::Next,
-        EntryKind::Permit(_) => Message::Turn(slot(key)),
+        EntryKind::Permit(_) => Message::Turn(key_space::slot(key)),
         _ => Message::Turn(None),
     };
     Some(Notice { entry, message, key: key.into() })
-}
-
-/// The number of the slot with this key.
-fn slot(key: &[u8]) -> Option<u16> {
-    std::str::from_utf8(permit::slot(key)?.1).ok()?.parse().ok()
 }
 
 /// Shows counts only: the buffers hold passwords.
@@ -238,7 +235,7 @@ mod tests {
     fn messages_name_a_call_and_a_key() {
         let received = |kind, number, message, key: &str| {
             let entry = Entry { client: CLIENT, kind, number };
-            SubscriptionEvent::Received(Notice { entry, message, key: key.as_bytes().into() })
+            SubscriptionEvent::Received(Notice { entry, message, key: key.into() })
         };
         for (text, event) in [
             ("m7 orders/42", received(EntryKind::Mutex, 7, Message::Turn(None), "orders/42")),

@@ -187,12 +187,8 @@ impl HeldLock {
         // A node may do it though its answer never comes, or go by an earlier one because this one never reaches it.
         self.state.change(|state| state.longest = state.longest.max(ttl.longest()));
         let (engine, old) = (self.client.engine(), self.lease());
-        let order = LeaseRequest {
-            key: self.key().as_bytes(),
-            token: &self.claim.token,
-            ttl_millis: ttl.millis(),
-            kind: self.claim.kind,
-        };
+        let order =
+            LeaseRequest { key: self.key(), token: &self.claim.token, ttl_millis: ttl.millis(), kind: self.claim.kind };
         // Unless the end is near, there is time to wait for all nodes, and to find those that have lost the key.
         let is_long = old.remaining(begun) > engine.node_timeout() * 2;
         let (start, count) = engine.extend(&order, is_long);
@@ -256,7 +252,7 @@ impl HeldLock {
         // Behind the extension, on each connection: the writer's entry goes, if it has one, and readers are told.
         let (entry, reached) = (self.claim.departure.take().map(|departure| departure.entry), self.state.get().reached);
         for entry in entry.map(Some).into_iter().chain([None]) {
-            self.client.engine().leave(self.key().each()[0].as_bytes(), self.claim.kind, entry, reached);
+            self.client.engine().leave(&self.key().each()[0], self.claim.kind, entry, reached);
         }
         if outcome == ExtendOutcome::Lost {
             return Err(Error::lease_lost(self.name()));

@@ -103,7 +103,7 @@ impl HeldLock {
     fn leave_queue(&self) {
         if let Some(departure) = self.claim.departure {
             let (key, reached) = (&self.key().each()[usize::from(departure.key)], self.state.get().reached);
-            self.client.engine().leave(key.as_bytes(), self.claim.kind, Some(departure.entry), reached);
+            self.client.engine().leave(key, self.claim.kind, Some(departure.entry), reached);
         }
     }
 }

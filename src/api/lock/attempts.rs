@@ -238,7 +238,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
         let Some((record, _)) = self.last.take() else { return self.machine.cancelled() };
         let engine = self.call.lock.client.engine();
         let deadline = |start| self.machine.raise_deadline(start);
-        let result = engine.raise(self.call.key().as_bytes(), &record, agreement, deadline);
+        let result = engine.raise(self.call.key(), &record, agreement, deadline);
         let random = random_unless_won(&result);
         self.now = engine.readings();
         self.machine.raised(&result.tally, self.now, random);

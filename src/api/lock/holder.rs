@@ -69,7 +69,7 @@ impl Lock {
     pub(in crate::api) fn holder(&self) -> Result<Option<Holder>> {
         self.client.check_process()?;
         self.check_name()?;
-        let result = self.client.engine().inspect(self.key().as_bytes(), self.kind.is_fenced());
+        let result = self.client.engine().inspect(self.key().title(), self.kind.is_fenced());
         self.client.report().deliver_queued();
         match result.holding() {
             InspectionVerdict::Held(holding) => Ok(Some(self.held(holding))),

@@ -10,7 +10,6 @@ use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Vote;
 use crate::engine::node_connection::Received;
 use crate::engine::rounds::{Purpose, Refusal};
-use crate::protocol::lock_key;
 use crate::protocol::operation::{Operation, Verb};
 use crate::protocol::session::{Answer, Inspected, PlainVote, SessionEvent, Ticket, Wakes};
 use std::time::Duration;
@@ -201,8 +200,8 @@ impl Nodes {
             self.subscribers.note_publish_denied(node, fault);
         }
         let Some(command) = self.rounds.command(ticket) else { return };
-        let (keys, leave) = (command.key.to_vec(), Operation { verb: Verb::Leave(None), ..*command.operation });
-        for (key, part) in lock_key::each(&keys).zip(0..) {
+        let (keys, leave) = (command.key.clone(), Operation { verb: Verb::Leave(None), ..*command.operation });
+        for (key, part) in keys.each().iter().zip(0..) {
             if wakes.told & 1 << part != 0 {
                 self.subscribers.registry.note_woken(key, now);
             }

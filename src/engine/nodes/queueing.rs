@@ -8,6 +8,7 @@ use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::time::Timestamp;
 use crate::engine::interrupt::Interrupt;
 use crate::engine::rounds::Purpose;
+use crate::protocol::lock_key::LockKey;
 use crate::protocol::operation::{Operation, Verb};
 use crate::protocol::session::Ticket;
 use crate::protocol::subscription::Notice;
@@ -32,7 +33,7 @@ impl Nodes {
     /// waits for it.
     pub(in crate::engine) fn update_queue(
         &mut self,
-        key: &[u8],
+        key: &Arc<str>,
         kind: Kind,
         verb: Verb,
         nodes: NodeSet,
@@ -51,14 +52,14 @@ impl Nodes {
     }
 
     /// Queues an operation on a queue for those of these nodes that can run it. No thread waits for it.
-    pub(super) fn queue_entry(&mut self, key: &[u8], operation: Operation, nodes: NodeSet, now: Timestamp) {
+    pub(super) fn queue_entry(&mut self, key: &Arc<str>, operation: Operation, nodes: NodeSet, now: Timestamp) {
         let ready: NodeSet = nodes.iter().filter(|node| self.node(*node).runs_releases()).collect();
         self.subscribers.note_left(nodes.without(ready), &mut self.poll, now);
         if ready.is_empty() {
             return;
         }
         let token = OwnerToken::from_entropy([0; OwnerToken::ENTROPY]);
-        let ticket = self.rounds.open_command(Purpose::Entry, key, &token, operation);
+        let ticket = self.rounds.open_command(Purpose::Entry, &LockKey::One(Arc::clone(key)), &token, operation);
         self.queue(ticket, ready, now);
         self.rounds.disown(ticket);
     }

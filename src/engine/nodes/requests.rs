@@ -16,9 +16,10 @@ use crate::algorithm::time::{Readings, Timestamp};
 use crate::algorithm::vote::Vote;
 use crate::engine::node_connection::NodeConnection;
 use crate::engine::rounds::{Attempt, Purpose};
-use crate::protocol::lock_key;
+use crate::protocol::lock_key::LockKey;
 use crate::protocol::operation::{Departure, Verb};
 use crate::protocol::session::{Command, Session, Ticket};
+use std::sync::Arc;
 
 impl Nodes {
     /// Queues an acquire for every node that may be asked. `now` was read before any byte of it is written.
@@ -33,7 +34,7 @@ impl Nodes {
         let purpose = if is_place { Purpose::Enqueue(attempt) } else { Purpose::Acquire(attempt) };
         self.tidy(now);
         let operation = self.commands.operation(kind, verb);
-        let ticket = self.rounds.open_command(purpose, key.as_bytes(), token, operation);
+        let ticket = self.rounds.open_command(purpose, key, token, operation);
         let ready = self.prepare(ticket, self.nodes().collect(), now);
         // When no quorum is left to ask, the other nodes are spared a key that would only have to be deleted.
         if !self.rounds.is_decided(ticket) {
@@ -56,7 +57,7 @@ impl Nodes {
     /// already: those that answered the greatest have granted, and a node that was not counted is not asked.
     pub(in crate::engine) fn raise(
         &mut self,
-        key: &[u8],
+        key: &LockKey,
         attempt: &AttemptRecord,
         agreement: &Agreement,
         now: Timestamp,
@@ -79,8 +80,10 @@ impl Nodes {
     pub(in crate::engine) fn repair(&mut self, request: &LeaseRequest<'_>, nodes: NodeSet, now: Timestamp) -> NodeSet {
         self.leave_late(now);
         // A node that has some keys of a set gets those that it lacks.
-        let each = lock_key::each(request.key).map(|key| LeaseRequest { key, ..*request });
-        each.fold(NodeSet::EMPTY, |ready, request| ready.union(self.repair_key(&request, nodes, now)))
+        request.key.each().iter().fold(NodeSet::EMPTY, |ready, key| {
+            let key = &LockKey::One(Arc::clone(key));
+            ready.union(self.repair_key(&LeaseRequest { key, ..*request }, nodes, now))
+        })
     }
 
     fn repair_key(&mut self, request: &LeaseRequest<'_>, nodes: NodeSet, now: Timestamp) -> NodeSet {
@@ -123,7 +126,7 @@ impl Nodes {
     /// kept for it, because its key ends by itself.
     pub(super) fn release(&mut self, release: &Release, now: Timestamp) -> Ticket {
         let Release { key, attempt: AttemptRecord { token, reached, kind, departure, .. }, scope, .. } = release;
-        let (key, kind, conditions) = (key.as_bytes(), *kind, release.conditions(now));
+        let (kind, conditions) = (*kind, release.conditions(now));
         let (verb, departure) = match *scope {
             ReleaseScope::Everywhere { stands_for: Some(millis) } => {
                 (Verb::Keep { ttl_millis: millis.get() }, *departure)
@@ -164,8 +167,13 @@ impl Nodes {
         self.queue(ticket, ready, now);
         match departure {
             Some(departure) if stands => {
-                let key = lock_key::each(key).nth(departure.key.into()).unwrap_or(key);
-                self.update_queue(key, kind, Verb::Leave(Some(departure.entry)), ready, now);
+                self.update_queue(
+                    &key.each()[usize::from(departure.key)],
+                    kind,
+                    Verb::Leave(Some(departure.entry)),
+                    ready,
+                    now,
+                );
             }
             Some(Departure { entry, ticket: None, .. }) => self.subscribers.note_removed(entry, ready),
             _ => {}
@@ -192,8 +200,8 @@ impl Nodes {
     }
 
     /// Asks every node that can be asked which holder has a lock. It changes nothing there.
-    pub(in crate::engine) fn inspect(&mut self, key: &[u8], is_fenced: bool, now: Timestamp) -> Ticket {
-        let inspect = |session: &mut Session, ticket| session.inspect(ticket, key, is_fenced, now);
+    pub(in crate::engine) fn inspect(&mut self, key: &str, is_fenced: bool, now: Timestamp) -> Ticket {
+        let inspect = |session: &mut Session, ticket| session.inspect(ticket, key.as_bytes(), is_fenced, now);
         self.ask_alone(Purpose::Inspect(Inspection::default()), inspect, now)
     }
 

@@ -64,7 +64,7 @@ pub(crate) enum ReleaseScope {
 /// A lease that is to last longer: the key, or those of a set, the value, and for how long.
 #[derive(Clone, Copy)]
 pub(crate) struct LeaseRequest<'o> {
-    pub(crate) key: &'o [u8],
+    pub(crate) key: &'o LockKey,
     pub(crate) token: &'o OwnerToken,
     pub(crate) ttl_millis: u64,
     pub(crate) kind: Kind,

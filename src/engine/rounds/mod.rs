@@ -22,6 +22,7 @@ use crate::algorithm::pending_release::ReleaseConditions;
 use crate::algorithm::queue::QueueReply;
 use crate::algorithm::vote::{Tally, Vote};
 use crate::events::event_queue::{EventQueue, ReleaseContext};
+use crate::protocol::lock_key::LockKey;
 use crate::protocol::operation::Operation;
 use crate::protocol::session::{Command, Ticket};
 pub(crate) use attempt::Attempt;
@@ -57,7 +58,7 @@ pub(crate) struct Round {
     generation: u32,
     references: u32,
     pub(crate) purpose: Purpose,
-    request: Request,
+    request: Option<Request>,
     pub(crate) tally: Tally,
     faults: Box<[Fault]>,
     reached: NodeSet,
@@ -110,7 +111,7 @@ impl Rounds {
                 generation: 0,
                 references: 0,
                 purpose: Purpose::Wait,
-                request: Request::none(),
+                request: None,
                 tally: Tally::new(nodes),
                 faults: vec![Fault::new(Phase::Reply, Cause::TimedOut); nodes].into(),
                 reached: NodeSet::EMPTY,
@@ -134,18 +135,18 @@ impl Rounds {
     pub(crate) fn open_command(
         &mut self,
         purpose: Purpose,
-        key: &[u8],
+        key: &LockKey,
         token: &OwnerToken,
         operation: Operation,
     ) -> Ticket {
         let ticket = self.open(purpose);
-        self.slots[ticket.slot as usize].request.set(key, token, operation);
+        self.slots[ticket.slot as usize].request = Some(Request { key: key.clone(), token: token.clone(), operation });
         ticket
     }
 
     /// What the nodes of a round are asked, if it is about a key.
     pub(crate) fn command(&self, ticket: Ticket) -> Option<Command<'_>> {
-        self.round(ticket)?.request.command(ticket)
+        Some(self.round(ticket)?.request.as_ref()?.command(ticket))
     }
 
     /// Whether a node's request is worth sending on another connection before the node votes: its owner waits for the
@@ -220,7 +221,7 @@ impl Rounds {
         round.references -= 1;
         if round.references == 0 {
             round.generation = round.generation.wrapping_add(1);
-            round.request.clear();
+            round.request = None;
             self.unused.push(ticket.slot);
         }
     }

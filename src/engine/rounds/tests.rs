@@ -123,7 +123,8 @@ fn a_stale_ticket_does_not_vote_in_the_next_round_of_its_slot() {
     rounds.unrefer(stale);
     let release = Purpose::Release { conditions: ReleaseConditions::default(), context: None };
     let operation = Operation { verb: Verb::Release(None), kind: Kind::Plain, retention_millis: 1 };
-    let fresh = rounds.open_command(release, b"other", &OwnerToken::from_entropy([1; 20]), operation);
+    let fresh =
+        rounds.open_command(release, &LockKey::One("other".into()), &OwnerToken::from_entropy([1; 20]), operation);
     assert_eq!(fresh.slot, stale.slot);
     for index in 0..3 {
         rounds.vote(stale, NodeId::new(index), &Vote::Granted);
@@ -131,7 +132,7 @@ fn a_stale_ticket_does_not_vote_in_the_next_round_of_its_slot() {
     rounds.unrefer(stale);
     assert!(rounds.is_decided(stale));
     assert!(!rounds.is_decided(fresh));
-    assert_eq!(rounds.command(fresh).unwrap().key, b"other");
+    assert_eq!(rounds.command(fresh).unwrap().key, &LockKey::One("other".into()));
     assert_eq!(rounds.round(fresh).unwrap().tally.undecided().len(), 3);
 }
 

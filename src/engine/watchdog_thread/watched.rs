@@ -198,7 +198,7 @@ impl WatchedLock {
     }
 
     pub(super) fn request(&self, ttl: Ttl) -> LeaseRequest<'_> {
-        LeaseRequest { key: self.local.key().as_bytes(), token: &self.token, ttl_millis: ttl.millis(), kind: self.kind }
+        LeaseRequest { key: self.local.key(), token: &self.token, ttl_millis: ttl.millis(), kind: self.kind }
     }
 
     /// Ends the lease now. True as by [`signal_loss`](WatchedLock::signal_loss).

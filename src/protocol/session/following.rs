@@ -67,6 +67,7 @@ mod tests {
     use crate::algorithm::vote::Vote;
     use crate::protocol::form::Answer;
     use crate::protocol::handshake::Handshake;
+    use crate::protocol::lock_key::LockKey;
     use crate::protocol::operation::Verb;
     use crate::protocol::session::{Abandoned, Command, SessionEvent, Ticket};
 
@@ -102,7 +103,10 @@ mod tests {
     fn append(log: &mut Log, slot: u32, verb: Verb) {
         let (operation, token) =
             (Operation { verb, kind: Kind::Plain, retention_millis: 1 }, OwnerToken::from_entropy([1; 20]));
-        log.append(&Command { ticket: ticket(slot), operation: &operation, key: b"k", token: &token }, NOW);
+        log.append(
+            &Command { ticket: ticket(slot), operation: &operation, key: &LockKey::One("k".into()), token: &token },
+            NOW,
+        );
     }
 
     fn granted(slot: u32) -> SessionEvent {

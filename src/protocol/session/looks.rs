@@ -101,6 +101,7 @@ mod tests {
     use crate::algorithm::queue::TakeRequest;
     use crate::algorithm::server_error::ServerError;
     use crate::protocol::handshake::Handshake;
+    use crate::protocol::lock_key::LockKey;
     use crate::protocol::operation::{Operation, Verb};
     use crate::protocol::session::{Abandoned, Command, Log, Session, SessionEvent, Ticket};
 
@@ -139,7 +140,7 @@ mod tests {
 
     fn queue(session: &mut Session, operation: Operation, now: Timestamp) {
         let token = &OwnerToken::from_entropy([1; 20]);
-        let command = Command { ticket: TICKET, operation: &operation, key: b"k", token };
+        let command = Command { ticket: TICKET, operation: &operation, key: &LockKey::One("k".into()), token };
         session.queue(&command, now);
     }
 

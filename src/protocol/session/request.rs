@@ -4,7 +4,7 @@ use crate::protocol::asked::Asked;
 use crate::protocol::form::Form;
 use crate::protocol::handshake::Part;
 use crate::protocol::sent_operation::{Command, SentOperation, Ticket};
-use crate::protocol::{command, lock_key, node_note};
+use crate::protocol::{command, node_note};
 
 /// One request.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -30,7 +30,7 @@ impl Request {
     /// Writes a command in this form. Returns a request for each of its keys, of which the last one ends the operation.
     pub(super) fn write(command: &Command<'_>, form: Form, out: &mut Vec<u8>) -> impl Iterator<Item = Request> + use<> {
         command.write(out, form);
-        let last = lock_key::count(command.key) as u8 - 1;
+        let last = command.key.each().len() as u8 - 1;
         let sent = SentOperation { ticket: command.ticket, asked: Asked::of(command.operation), form, part: last };
         (0..last).map(move |part| Request::Part(SentOperation { part, ..sent })).chain([Request::Operation(sent)])
     }

@@ -6,6 +6,7 @@ use crate::algorithm::fence::FencingToken;
 use crate::algorithm::kind::Kind;
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::vote::Vote;
+use crate::protocol::lock_key::LockKey;
 use crate::protocol::operation::{Operation, Verb};
 
 mod queues;
@@ -20,7 +21,8 @@ fn token(byte: u8) -> OwnerToken {
     OwnerToken::from_entropy([byte; 20])
 }
 
-fn queue(session: &mut Session, ticket: Ticket, verb: Verb, key: &[u8], token: &OwnerToken) {
+fn queue(session: &mut Session, ticket: Ticket, verb: Verb, key: &str, token: &OwnerToken) {
+    let key = &LockKey::One(key.into());
     let operation = &Operation { verb, kind: Kind::Plain, retention_millis: 1 };
     session.queue(&Command { ticket, operation, key, token }, NOW);
 }
@@ -28,19 +30,19 @@ fn queue(session: &mut Session, ticket: Ticket, verb: Verb, key: &[u8], token: &
 /// Queues an operation on `k` once more, in another form.
 fn ask_again(session: &mut Session, ticket: Ticket, verb: Verb) {
     let operation = &Operation { verb, kind: Kind::Plain, retention_millis: 1 };
-    session.ask_again(&Command { ticket, operation, key: b"k", token: &token(1) }, NOW);
+    session.ask_again(&Command { ticket, operation, key: &LockKey::One("k".into()), token: &token(1) }, NOW);
 }
 
-fn acquire(session: &mut Session, ticket: Ticket, key: &[u8], token: &OwnerToken) {
+fn acquire(session: &mut Session, ticket: Ticket, key: &str, token: &OwnerToken) {
     queue(session, ticket, Verb::Acquire { ttl_millis: 1000 }, key, token);
 }
 
 fn extend(session: &mut Session, ticket: Ticket, token: &OwnerToken, ttl_millis: u64) {
-    queue(session, ticket, Verb::Extend { ttl_millis }, b"k", token);
+    queue(session, ticket, Verb::Extend { ttl_millis }, "k", token);
 }
 
 fn release(session: &mut Session, ticket: Ticket, token: &OwnerToken) {
-    queue(session, ticket, Verb::Release(None), b"k", token);
+    queue(session, ticket, Verb::Release(None), "k", token);
 }
 
 fn bulk(text: &str) -> String {
@@ -93,7 +95,7 @@ fn the_handshake_goes_out_in_one_flight_with_the_first_command() {
     let handshake =
         Handshake { user: Some("me".into()), password: Some("pw".into()), database: 3, ..Handshake::default() };
     let mut session = Session::open(&handshake, NOW);
-    acquire(&mut session, ticket(0), b"k", &token(1));
+    acquire(&mut session, ticket(0), "k", &token(1));
     let flight = sent(&mut session);
     let order: Vec<usize> = ["AUTH", "SELECT", "server", "replication", "SET"]
         .iter()
@@ -127,7 +129,7 @@ fn a_refused_handshake_spoils_every_vote_and_is_reported_once() {
         let fault = Fault::new(Phase::Handshake, cause);
         for reply in ["+OK\r\n", "$-1\r\n", "-NOAUTH x\r\n"] {
             let mut session = Session::open(handshake, NOW);
-            acquire(&mut session, ticket(0), b"k", &token(1));
+            acquire(&mut session, ticket(0), "k", &token(1));
             let reported = events(&mut session, &format!("{replies}{reply}"));
             assert_eq!(
                 reported,
@@ -162,7 +164,7 @@ fn the_memory_is_asked_for_when_no_lock_waits_and_decides_nothing() {
         (&evicts, Some("allkeys-lru")),
     ] {
         let mut session = Session::open(&Handshake::default(), NOW);
-        acquire(&mut session, ticket(0), b"k", &token(1));
+        acquire(&mut session, ticket(0), "k", &token(1));
         let master = bulk(&format!("role:master\r\nmaster_replid:{0}\r\nmaster_replid2:{0}", "a".repeat(40)));
         let granted = Event::Answered(ticket(0), Answer::Vote(Vote::Granted));
         assert_eq!(events(&mut session, &format!("{}{master}+OK\r\n", bulk(INFO))), [Event::Accepted, granted]);
@@ -192,11 +194,11 @@ fn the_memory_is_asked_for_when_no_lock_waits_and_decides_nothing() {
 #[test]
 fn late_replies_go_to_the_requests_they_belong_to() {
     let mut session = member(INFO);
-    acquire(&mut session, ticket(1), b"a", &token(1));
+    acquire(&mut session, ticket(1), "a", &token(1));
     // No caller waits for ticket 1 any more; its reply is still the next one.
     extend(&mut session, ticket(2), &token(1), 1000);
     release(&mut session, ticket(3), &token(1));
-    acquire(&mut session, ticket(4), b"b", &token(3));
+    acquire(&mut session, ticket(4), "b", &token(3));
     assert_eq!(
         events(&mut session, "+OK\r\n:0\r\n:1\r\n$-1\r\n"),
         [
@@ -212,7 +214,7 @@ fn late_replies_go_to_the_requests_they_belong_to() {
 fn replies_split_at_every_byte_mean_the_same() {
     let mut session = member(INFO);
     for slot in 0..3 {
-        acquire(&mut session, ticket(slot), b"k", &token(1));
+        acquire(&mut session, ticket(slot), "k", &token(1));
     }
     let mut seen = Vec::new();
     for byte in b"+OK\r\n$-1\r\n-OOM x\r\n" {
@@ -238,7 +240,7 @@ fn a_reply_to_no_request_ends_the_conversation() {
 #[test]
 fn a_reply_of_the_wrong_type_ends_the_conversation() {
     let mut session = member(INFO);
-    acquire(&mut session, ticket(0), b"k", &token(1));
+    acquire(&mut session, ticket(0), "k", &token(1));
     feed(&mut session, b":1\r\n");
     assert_eq!(session.next_event(&Log::default()), Err(ProtocolError::UnexpectedReply));
 }
@@ -271,7 +273,7 @@ fn without_scripts_a_release_is_not_run_and_an_extension_is_a_fault() {
 #[test]
 fn an_abandoned_conversation_hands_out_what_is_unanswered() {
     let mut session = Session::open(&Handshake::default(), NOW);
-    acquire(&mut session, ticket(4), b"k", &token(1));
+    acquire(&mut session, ticket(4), "k", &token(1));
     extend(&mut session, ticket(5), &token(1), 1000);
     release(&mut session, ticket(6), &token(1));
     sent(&mut session);
@@ -293,7 +295,7 @@ fn a_server_has_had_no_time_before_it_was_connected() {
 fn partly_sent_bytes_are_sent_once() {
     let mut session = member(INFO);
     for slot in 0..50 {
-        acquire(&mut session, ticket(slot), b"k", &token(1));
+        acquire(&mut session, ticket(slot), "k", &token(1));
     }
     let whole = session.pipeline.unsent(&Log::default()).to_vec();
     let mut pieces = Vec::new();
@@ -361,7 +363,7 @@ fn an_extension_of_a_fenced_lock_always_goes_by_text() {
     let kind = Kind::Fenced(FencingToken::saturating(1));
     let mut asked = |verb, reply: &str| {
         let operation = &Operation { verb, kind, retention_millis: 1 };
-        session.queue(&Command { ticket: ticket(1), operation, key: b"k", token: &token(1) }, NOW);
+        session.queue(&Command { ticket: ticket(1), operation, key: &LockKey::One("k".into()), token: &token(1) }, NOW);
         events(&mut session, reply);
         sent(&mut session).lines().nth(2).unwrap().to_owned()
     };

@@ -18,7 +18,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "queue: a leave that is never sent",
         file: "engine/seat.rs",
         edits: &[(
-            "                nodes.update_queue(key.as_bytes(), kind, Verb::Leave(Some(entry)), may_have, now);",
+            "                nodes.update_queue(key, kind, Verb::Leave(Some(entry)), may_have, now);",
             "                let _ = (key, kind, may_have);",
         )],
     },

@@ -62,7 +62,7 @@ impl<'a> Attempts<'a, '_> {
         let (key, kind) = self.awaited();
         let Some(queue) = self.machine.queue() else { return };
         if let Some(ticket) = queue.ticket {
-            self.call.lock.client.engine().store(key.as_bytes(), kind, queue.entry(), ticket, nodes);
+            self.call.lock.client.engine().store(key, kind, queue.entry(), ticket, nodes);
         }
     }
 

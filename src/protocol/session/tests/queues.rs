@@ -15,7 +15,7 @@ fn releases_and_leaves_report_who_was_told() {
             (":-3\r\n", Vote::Refused, Wakes { more: 1, ..Wakes::default() }),
             (":4\r\n", Vote::Granted, Wakes { is_denied: true, ..Wakes::default() }),
         ] {
-            queue(&mut session, ticket(1), verb, b"k", &token(1));
+            queue(&mut session, ticket(1), verb, "k", &token(1));
             assert_eq!(events(&mut session, reply), [Event::Answered(ticket(1), Answer::Vote(vote))], "{verb:?}");
             assert_eq!((session.take_wakes(), session.take_wakes()), (wakes, Wakes::default()), "{verb:?}, {reply:?}");
         }
@@ -35,7 +35,7 @@ fn take(stores_only: bool) -> Verb {
 
 /// What is sent for a take of a plain lock that is answered so, and the last event.
 fn taken(session: &mut Session, stores_only: bool, replies: &[&str]) -> (Vec<&'static str>, Event) {
-    queue(session, ticket(1), take(stores_only), b"k", &token(1));
+    queue(session, ticket(1), take(stores_only), "k", &token(1));
     let mut ways = Vec::new();
     let mut last = None;
     for reply in replies {

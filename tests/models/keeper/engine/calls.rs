@@ -132,7 +132,7 @@ impl Engine {
         unreachable!("no thread shares a lock to read")
     }
 
-    pub(crate) fn leave(&self, _: &[u8], _: Kind, _: Option<Entry>, _: NodeSet) {
+    pub(crate) fn leave(&self, _: &Arc<str>, _: Kind, _: Option<Entry>, _: NodeSet) {
         unreachable!("no call has an entry in a queue")
     }
 
@@ -157,9 +157,9 @@ pub(crate) struct Network {
 struct State {
     nodes: [Node; NODES],
     rounds: Rounds,
-    released: Vec<Vec<u8>>,
-    left: Vec<Vec<u8>>,
-    losses: HashMap<Vec<u8>, Loss>,
+    released: Vec<Arc<str>>,
+    left: Vec<Arc<str>>,
+    losses: HashMap<Arc<str>, Loss>,
     repairs: usize,
     /// The nodes that have forgotten keys, until that is noticed.
     returned: NodeSet,
@@ -177,7 +177,7 @@ struct Loss {
 #[derive(Default)]
 struct Node {
     requests: VecDeque<Request>,
-    keys: HashMap<Vec<u8>, Key>,
+    keys: HashMap<Arc<str>, Key>,
     hangs: bool,
 }
 
@@ -188,7 +188,7 @@ struct Key {
 
 struct Request {
     ticket: Ticket,
-    key: Vec<u8>,
+    key: Arc<str>,
     token: OwnerToken,
     ttl: Duration,
     what: What,
@@ -235,7 +235,7 @@ impl Network {
     /// Takes the messages that have come. Whether the loss of a lock was reported.
     pub(crate) fn is_lost(&self, key: &str) -> bool {
         let mut state = lock(&self.state);
-        let loss = state.losses.get_mut(key.as_bytes()).unwrap();
+        let loss = state.losses.get_mut(key).unwrap();
         loss.taken += loss.lost.try_iter().count();
         assert!(loss.taken <= 1, "{key}: reported twice");
         assert!(loss.at_release.is_none_or(|before| before == loss.taken), "{key}: reported after its owner had left");
@@ -246,7 +246,7 @@ impl Network {
     pub(crate) fn forget(&self, nodes: impl IntoIterator<Item = usize>, key: &str) {
         let mut state = lock(&self.state);
         for node in nodes {
-            state.nodes[node].keys.remove(key.as_bytes());
+            state.nodes[node].keys.remove(key);
             state.returned.insert(NodeId::new(node));
         }
     }
@@ -290,14 +290,14 @@ impl Network {
     /// On how many nodes a key of this token lasts at least so long.
     pub(crate) fn count_lasting(&self, key: &str, token: &OwnerToken, end: LeaseTime) -> usize {
         let state = lock(&self.state);
-        let keys = state.nodes.iter().filter_map(|node| node.keys.get(key.as_bytes()));
+        let keys = state.nodes.iter().filter_map(|node| node.keys.get(key));
         keys.filter(|key| key.token == *token && key.end >= end).count()
     }
 
     /// On how many nodes a key that was released is all the same.
     pub(crate) fn come_back(&self) -> usize {
         let state = lock(&self.state);
-        let is_there = |key: &&Vec<u8>| state.nodes.iter().any(|node| node.keys.contains_key(*key));
+        let is_there = |key: &&Arc<str>| state.nodes.iter().any(|node| node.keys.contains_key(*key));
         state.released.iter().filter(is_there).count()
     }
 
@@ -310,7 +310,6 @@ impl Network {
         let Release { key, attempt: claim, scope, key_lasts } = release;
         let ReleaseScope::Everywhere { stands_for } = scope else { panic!("no attempt is undone here") };
         assert!(stands_for.is_none() && !key_lasts.is_zero());
-        let key = key.as_bytes();
         let ticket = {
             let mut state = lock(&self.state);
             let purpose = Purpose::Release { conditions: ReleaseConditions::default(), context: None };
@@ -322,8 +321,8 @@ impl Network {
                 &LeaseRequest { key, token: &claim.token, ttl_millis: 0, kind: Kind::Plain },
                 What::Release,
             );
-            state.released.push(key.to_vec());
-            if let Some(loss) = state.losses.get_mut(key) {
+            state.released.push(Arc::clone(key.title()));
+            if let Some(loss) = state.losses.get_mut(key.title()) {
                 loss.at_release = Some(loss.taken + loss.lost.len());
             }
             queued();
@@ -366,13 +365,13 @@ impl State {
     }
 
     fn queue(&mut self, ticket: Ticket, nodes: NodeSet, order: &LeaseRequest<'_>, what: What) {
-        let name = String::from_utf8_lossy(order.key);
-        assert!(!self.released.iter().any(|key| key == order.key), "{name}: sent behind the release");
-        assert!(!self.left.iter().any(|key| key == order.key), "{name}: sent when its owner had left");
+        let name = order.key.title();
+        assert!(!self.released.iter().any(|key| key == name), "{name}: sent behind the release");
+        assert!(!self.left.iter().any(|key| key == name), "{name}: sent when its owner had left");
         self.rounds.refer(ticket, nodes);
         for node in nodes.iter() {
             let ttl = Duration::from_millis(order.ttl_millis);
-            let request = Request { ticket, key: order.key.to_vec(), token: order.token.clone(), ttl, what };
+            let request = Request { ticket, key: Arc::clone(name), token: order.token.clone(), ttl, what };
             self.nodes[node.index()].requests.push_back(request);
         }
     }
