@@ -99,7 +99,7 @@ impl Redlock {
     /// As [`Mutex::attach`].
     pub fn attach<K: Kind>(&self, lease: Lease<K>) -> Result<MutexGuard<K>> {
         self.client.check_process()?;
-        let lock = Lock::of_lease(&self.client, &self.reads, lease.detached(), <K as Sealed>::IS_REENTRANT)?;
+        let lock = lease.detached().lock(&self.client, &self.reads, <K as Sealed>::IS_REENTRANT)?;
         Mutex::new(lock).attach(lease)
     }
 

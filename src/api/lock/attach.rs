@@ -19,16 +19,11 @@ use crate::protocol::lock_key::LockKey;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-impl Lock {
-    /// The lock that a lease is of, with the time to live of the lease and otherwise default settings.
-    pub(in crate::api) fn of_lease(
-        client: &Client,
-        reads: &Arc<SharedLocks>,
-        lease: &DetachedLease,
-        is_reentrant: bool,
-    ) -> Result<Lock> {
-        let (key, prefix) = (lease.key(), &client.settings().prefix);
-        let marker = KeyKind::of_lock(lease.kind()).marker();
+impl DetachedLease {
+    /// The lock that it is of, with the time to live of the lease and otherwise default settings.
+    pub(in crate::api) fn lock(&self, client: &Client, reads: &Arc<SharedLocks>, is_reentrant: bool) -> Result<Lock> {
+        let (key, prefix) = (self.key(), &client.settings().prefix);
+        let marker = KeyKind::of_lock(self.kind()).marker();
         let name = |key: &str| key.strip_prefix(marker)?.strip_prefix(&**prefix).map(str::to_owned);
         let of_another = || {
             let message = format!("the lease of {:?} does not have the prefix of this client", key.title());
@@ -36,7 +31,7 @@ impl Lock {
         };
         let names: Vec<String> =
             key.each().iter().map(|key| name(key)).collect::<Option<_>>().ok_or_else(of_another)?;
-        let lock = match (lease.kind(), key) {
+        let lock = match (self.kind(), key) {
             (Kind::Permit(permits), _) => {
                 let semaphore = key_space::semaphore_of_slot(&names[0]).ok_or_else(of_another)?;
                 Lock::semaphore(client, semaphore, permits.into())
@@ -45,58 +40,58 @@ impl Lock {
             (kind, LockKey::Set(_)) => Lock::of(client, LockKey::of(prefix, names), kind),
             (kind, LockKey::One(_)) => Lock::of(client, key.clone(), kind),
         };
-        let reads = lease.kind().access().map(|_| Arc::clone(reads));
-        Ok(Lock { is_reentrant, ttl: lease.ttl(), reads, ..lock })
+        let reads = self.kind().access().map(|_| Arc::clone(reads));
+        Ok(Lock { is_reentrant, ttl: self.ttl(), reads, ..lock })
     }
 
-    /// Makes what a guard holds of a lease, with the settings of this lock. Sends nothing.
-    pub(in crate::api) fn attach(&self, lease: &DetachedLease) -> Result<Held> {
-        self.client.check_process()?;
-        let held = self.attached(lease)?;
-        let (client, key) = (&self.client, held.key());
-        client.report().attached(key.title());
-        client.report().deliver_queued();
-        Ok(match self.kind.access() {
-            _ if self.is_reentrant => Held::Shared(self.first_level(&owner::of_thread(), held)),
-            Some(Access::Read) => Held::Shared(self.share(SharedLock::new(held))),
+    /// Makes what a guard holds of it, with the settings of this lock. Sends nothing.
+    pub(in crate::api) fn attach_to(&self, lock: &Lock) -> Result<Held> {
+        lock.client.check_process()?;
+        let held = self.held(lock)?;
+        lock.client.report().attached(held.key().title());
+        lock.client.report().deliver_queued();
+        Ok(match lock.kind.access() {
+            _ if lock.is_reentrant => Held::Shared(owner::of_thread().first_level(lock, held)),
+            Some(Access::Read) => Held::Shared(lock.share(SharedLock::new(held))),
             Some(Access::Write) | None => Held::Alone(held),
         })
     }
 
-    fn attached(&self, lease: &DetachedLease) -> Result<HeldLock> {
-        let (client, own) = (&self.client, self.prepare()?);
-        let Some(local) = self.local_of(lease) else {
-            let [lease, own] = [lease.key(), self.key()].map(|key| key.title());
+    fn held(&self, lock: &Lock) -> Result<HeldLock> {
+        let client = &lock.client;
+        let own = lock.prepare()?;
+        let Some(local) = self.local_of(lock) else {
+            let [lease, own] = [self.key(), lock.key()].map(|key| key.title());
             return Err(Error::new(ErrorKind::Config, format!("the lease of {lease:?} cannot be attached to {own:?}")));
         };
-        let ttl = client.checked_ttl(lease.ttl())?;
+        let ttl = client.checked_ttl(self.ttl())?;
         let now = client.engine().readings();
-        let validity = lease.validity(ttl, now.lease, SystemTime::now());
+        let validity = self.validity(ttl, now.lease, SystemTime::now());
         if !validity.is_valid(now.lease) {
-            let message = format!("the lease of {:?} has ended", lease.key().title());
+            let message = format!("the lease of {:?} has ended", self.key().title());
             return Err(Error::new(ErrorKind::LeaseLost, message));
         }
-        let kind = if self.permits.is_some() { self.kind } else { lease.kind() };
-        let claim = client.engine().adopt(lease.token(), kind);
+        let kind = if lock.permits.is_some() { lock.kind } else { self.kind() };
+        let claim = client.engine().adopt(self.token(), kind);
         let hold = HoldId::of(&claim.token);
         // A thread that waits to read shares the lease of one that reads.
-        if self.kind.access() != Some(Access::Read) {
+        if lock.kind.access() != Some(Access::Read) {
             local.hold(hold, validity, now);
         }
         let watch = |dog: &Watchdog| {
             let extension = dog.extension_of(own, claim.t0.lease, hold);
             client.watchdog_thread().watch(local, &claim, validity, Some(extension), true)
         };
-        let watched = self.watchdog.as_ref().map(watch);
+        let watched = lock.watchdog.as_ref().map(watch);
         let longest = if watched.is_some() && own.millis() > ttl.millis() { own } else { ttl };
         Ok(HeldLock::new(client.clone(), local.clone(), claim, validity, longest).watched(watched))
     }
 
-    /// The lock that the lease is of, if it is this one or a slot of it.
-    fn local_of(&self, lease: &DetachedLease) -> Option<&LocalLock> {
-        let is_alike = lease.kind().is_fenced() == self.kind.is_fenced() && lease.kind().access() == self.kind.access();
+    /// The lock that it is of, if that is this one or a slot of it.
+    fn local_of<'l>(&self, lock: &'l Lock) -> Option<&'l LocalLock> {
+        let is_alike = self.kind().is_fenced() == lock.kind.is_fenced() && self.kind().access() == lock.kind.access();
         let mut locks =
-            self.permits.as_ref().map_or(std::slice::from_ref(&self.local), |permits| permits.locks()).iter();
-        locks.find(|local| is_alike && local.key() == lease.key())
+            lock.permits.as_ref().map_or(std::slice::from_ref(&lock.local), |permits| permits.locks()).iter();
+        locks.find(|local| is_alike && local.key() == self.key())
     }
 }

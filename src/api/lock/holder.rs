@@ -4,6 +4,7 @@ use super::Lock;
 use crate::algorithm::inspection::{Holding, InspectionVerdict};
 use crate::algorithm::label::HolderLabel;
 use crate::algorithm::time::{Human, Timestamp};
+use crate::api::client::Client;
 use crate::events::error::Result;
 use std::fmt;
 use std::time::Duration;
@@ -18,6 +19,31 @@ pub struct Holder {
 }
 
 impl Holder {
+    /// The client that holds a lock now, if one does on a quorum of nodes.
+    pub(in crate::api) fn of(lock: &Lock) -> Result<Option<Holder>> {
+        let client = &lock.client;
+        client.check_process()?;
+        lock.check_name()?;
+        let result = client.engine().inspect(lock.key().title(), lock.kind.is_fenced());
+        client.report().deliver_queued();
+        match result.holding() {
+            InspectionVerdict::Held(holding) => Ok(Some(Holder::new(client, holding))),
+            InspectionVerdict::Free => Ok(None),
+            InspectionVerdict::Pending | InspectionVerdict::Unknown => {
+                let found = client.unavailability(&result);
+                Err(client.unavailable("find the holder of", lock.name(), found))
+            }
+        }
+    }
+
+    fn new(client: &Client, Holding { label, end, nodes, waiting }: Holding) -> Holder {
+        let now = client.engine().now();
+        let remaining = (end != Timestamp::NEVER).then(|| end.since(now));
+        let addresses = &client.settings().nodes;
+        let nodes = nodes.iter().map(|node| addresses[node.index()].clone()).collect();
+        Holder { label, remaining, nodes, waiting }
+    }
+
     /// What the holder's client calls itself: [`Builder::label`](crate::Builder::label). None if it has no label, or
     /// is of another library. It is what that program says, and no proof.
     pub fn label(&self) -> Option<&str> {
@@ -61,31 +87,5 @@ impl fmt::Debug for Holder {
             .field("nodes", &self.nodes)
             .field("waiting", &self.waiting)
             .finish()
-    }
-}
-
-impl Lock {
-    /// The client that holds the lock now, if one does on a quorum of nodes.
-    pub(in crate::api) fn holder(&self) -> Result<Option<Holder>> {
-        self.client.check_process()?;
-        self.check_name()?;
-        let result = self.client.engine().inspect(self.key().title(), self.kind.is_fenced());
-        self.client.report().deliver_queued();
-        match result.holding() {
-            InspectionVerdict::Held(holding) => Ok(Some(self.held(holding))),
-            InspectionVerdict::Free => Ok(None),
-            InspectionVerdict::Pending | InspectionVerdict::Unknown => {
-                let found = self.client.unavailability(&result);
-                Err(self.client.unavailable("find the holder of", self.name(), found))
-            }
-        }
-    }
-
-    fn held(&self, Holding { label, end, nodes, waiting }: Holding) -> Holder {
-        let now = self.client.engine().now();
-        let remaining = (end != Timestamp::NEVER).then(|| end.since(now));
-        let addresses = &self.client.settings().nodes;
-        let nodes = nodes.iter().map(|node| addresses[node.index()].clone()).collect();
-        Holder { label, remaining, nodes, waiting }
     }
 }

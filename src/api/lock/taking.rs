@@ -9,7 +9,7 @@ use crate::algorithm::acquire::WaitLimit;
 use crate::algorithm::kind::Access;
 use crate::algorithm::time::Readings;
 use crate::api::held::Held;
-use crate::api::owner::Owner;
+use crate::api::owner::{self, Owner};
 use crate::api::wait::{Limit, Wait};
 use crate::events::error::Result;
 use crate::events::event::GaveUpReason;
@@ -19,7 +19,7 @@ impl Lock {
     /// Takes the lock, waiting as `wait` says; without it, by one attempt. None: the lock is held.
     pub(in crate::api) fn take(&self, wait: Option<&Wait>) -> Result<Option<Held>> {
         match self.kind.access() {
-            _ if self.is_reentrant => self.take_for_thread(wait),
+            _ if self.is_reentrant => owner::of_thread().take(self, wait),
             Some(Access::Read) => self.take_to_read(wait),
             Some(Access::Write) | None => self.take_by(wait, |attempts| attempts.run_for_held()),
         }
@@ -33,7 +33,7 @@ impl Lock {
     /// Takes the lock for this owner, or takes it again, as [`take_with`](Lock::take_with); without `wait`, by one
     /// attempt.
     pub(in crate::api) fn take_as(&self, owner: &Owner, wait: Option<&Wait>) -> Result<Option<Held>> {
-        persist(wait, || self.take_for(owner, wait))
+        persist(wait, || owner.take(self, wait))
     }
 
     /// Takes the lock, waiting without a limit.

@@ -135,7 +135,7 @@ impl Mutex<Plain> {
     /// user may not ask ([`Cause::NoPermission`](crate::Cause::NoPermission)). [`Config`](crate::ErrorKind::Config) for
     /// an unusable name; [`Forked`](crate::ErrorKind::Forked).
     pub fn holder(&self) -> Result<Option<Holder>> {
-        self.lock.holder()
+        Holder::of(&self.lock)
     }
 }
 
@@ -158,7 +158,7 @@ impl Mutex<Fenced> {
     /// # Errors
     /// As [`holder`](Mutex::holder) of a plain lock.
     pub fn holder(&self) -> Result<Option<Holder>> {
-        self.lock.holder()
+        Holder::of(&self.lock)
     }
 }
 

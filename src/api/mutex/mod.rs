@@ -253,7 +253,7 @@ impl<K: Kind> Mutex<K> {
     /// mutex cannot be used. [`Forked`](crate::ErrorKind::Forked) in a child of the process that built the client.
     /// Nothing is sent, the lease is used up, and the lock, if it was still held, expires.
     pub fn attach(&self, lease: Lease<K>) -> Result<MutexGuard<K>> {
-        MutexGuard::of(&self.lock, self.lock.attach(lease.detached())?)
+        MutexGuard::of(&self.lock, lease.detached().attach_to(&self.lock)?)
     }
 
     fn guard(&self, held: Option<Held>) -> Result<Option<MutexGuard<K>>> {
