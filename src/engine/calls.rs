@@ -329,7 +329,7 @@ impl Engine {
 
     /// The state of each node, in their order. Asks none of them.
     pub(crate) fn status(&self) -> Vec<NodeStatusSnapshot> {
-        self.driver.enter(Nodes::status)
+        self.driver.enter(NodeStatusSnapshot::of_all)
     }
 
     /// The nodes that vote and answer in time, as far as is known.

@@ -22,7 +22,7 @@
 //! | 12 | The bytes of all threads leave in one write per node | [`NodeConnection::flush`](node_connection::NodeConnection::flush) | `engine/node_connection/mod.rs` |
 //! | 13 | The socket takes them | `Stream::write` | `os/stream.rs` |
 //! | 14 | The driver polls all sockets, with the mutex free | `Watch::poll` | `os/poll.rs` |
-//! | 15 | What is ready is read | `Nodes::absorb` | `engine/nodes/mod.rs` |
+//! | 15 | What is ready is read | `Nodes::absorb` | `engine/nodes/reactor.rs` |
 //! | 16 | Each reply goes to the round that it belongs to | `Nodes::dispatch` | `engine/nodes/dispatch.rs` |
 //! | 17 | The first reply belongs to the first request that is unanswered. It is a vote, unless its node is in quarantine or no master, or the reply contains more: then `Nodes::count_vote` decides what counts | `Session::next_plain_vote` | `protocol/session/following.rs` |
 //! | 18 | The vote is counted, and the node refers to the round no more | `Rounds::count` | `engine/rounds/mod.rs` |
@@ -49,7 +49,7 @@
 //! | 6 | The thread sleeps, or drives | [`Seat::wait`](seat::Seat::wait) | `engine/seat.rs` |
 //! | 7 | A message is read from a subscriber connection, and wakes the call | `Subscribers::read` | `engine/nodes/subscribers.rs` |
 //! | 8 | The state machine says when to ask because of it | `QueuedCall::due` | `algorithm/queue/mod.rs` |
-//! | 9 | The release removes the entry, or the call does when it ends without the lock | [`Nodes::update_queue`](nodes::Nodes::update_queue) | `engine/nodes/queueing.rs` |
+//! | 9 | The release removes the entry, or the call does when it ends without the lock | [`Nodes::update_queue`](nodes::Nodes::update_queue) | `engine/nodes/requests.rs` |
 //!
 //! # The path of a release that a node has not run
 //!

@@ -143,7 +143,7 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a timeout counts as a refusal",
-        file: "engine/nodes/mod.rs",
+        file: "engine/nodes/reactor.rs",
         edits: &[(
             "                let fault = self.apart(node).fault_at_deadline(now);\n                self.rounds.vote(ticket, node, &Vote::Fault(fault));",
             "                let _ = self.node(node).fault_at_deadline(now);\n                self.rounds.vote(ticket, node, &Vote::Refused);",

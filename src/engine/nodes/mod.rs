@@ -6,7 +6,7 @@
 //!
 //! [`requests`] begins the operations, [`commands`] makes their commands, [`following`] queues those, [`dispatch`]
 //! hands out the replies, [`vote_filter`] judges them, [`pending`] sends again what a node has not run, [`subscribers`]
-//! receives what calls that wait are told, and [`queueing`] stores and removes their entries.
+//! receives what calls that wait are told, and [`reactor`] is what the driver asks.
 
 pub(super) mod commands;
 mod dispatch;
@@ -15,16 +15,15 @@ mod incarnations;
 mod judging;
 mod pending;
 mod poll_list;
-mod queueing;
+mod reactor;
 pub(crate) mod requests;
 pub(crate) mod status;
 pub(super) mod submission;
 pub(super) mod subscribers;
 mod vote_filter;
 
-use super::driver::{Reactor, WaitSlot};
 use super::node_connection::{NodeConnection, Received};
-use super::rounds::{RoundResult, Rounds};
+use super::rounds::{Purpose, RoundResult, Rounds};
 use crate::algorithm::fault::{Cause, Fault};
 use crate::algorithm::incarnation::Rules;
 use crate::algorithm::node::{NodeId, NodeSet};
@@ -43,7 +42,6 @@ use poll_list::PollList;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-use submission::{Posting, Submission};
 use subscribers::Subscribers;
 use vote_filter::VoteFilter;
 
@@ -283,161 +281,25 @@ impl Nodes {
     fn undecided(&self, ticket: Ticket) -> NodeSet {
         self.rounds.round(ticket).map_or(NodeSet::EMPTY, |round| round.tally.undecided())
     }
-}
 
-impl Reactor for Nodes {
-    type Ticket = Ticket;
-    type Submission = Submission;
-    type Verdict = RoundResult;
-    type Posting = Posting;
-    type Watch = Box<Watch>;
-
-    fn now(&self) -> Timestamp {
-        self.clock.now()
+    /// Asks every node whether it may vote, and begins to connect to those that there is no connection to.
+    pub(in crate::engine) fn check(&mut self, now: Timestamp) -> Ticket {
+        self.ask_alone(Purpose::Check, |session, ticket| session.check(ticket, now), now)
     }
 
-    fn begin(&mut self, submission: &Submission, now: Timestamp) -> (Ticket, bool) {
-        match submission {
-            // True: an attempt depends on connections that are still being made.
-            Submission::Acquire(request) => (self.acquire(request, now), self.has_to_connect(now)),
-            Submission::Release(release) => (self.release(release, now), false),
+    /// The result of a check. The state of each node that failed notes its fault.
+    pub(in crate::engine) fn conclude_check(&mut self, ticket: Ticket) -> RoundResult {
+        let (result, now) = (self.rounds.conclude(ticket), self.clock.now());
+        for &(node, fault) in result.faults.iter().filter(|(_, fault)| fault.cause != Cause::Quarantined) {
+            self.filter(node).note_failure(fault, now);
         }
+        result
     }
 
-    fn begin_posted(&mut self, posting: Posting, now: Timestamp) {
-        let ticket = self.release(&posting.release, now);
-        let Some((context, deadline)) = posting.report else { return self.rounds.unrefer(ticket) };
-        if !self.rounds.report_verdict(ticket, context) {
-            self.background.push_back((ticket, deadline));
-        }
-    }
-
-    fn conclude(&mut self, ticket: Ticket) -> RoundResult {
-        self.rounds.conclude(ticket)
-    }
-
-    fn is_decided(&self, ticket: Ticket) -> bool {
-        self.rounds.is_decided(ticket)
-    }
-
-    fn assign(&mut self, ticket: Ticket, slot: Option<WaitSlot>) {
-        self.rounds.assign(ticket, slot);
-    }
-
-    fn next_decided(&mut self) -> Option<WaitSlot> {
-        self.rounds.next_decided()
-    }
-
-    fn expire(&mut self, ticket: Ticket, now: Timestamp) {
-        if self.rounds.has_soft_deadline(ticket) {
-            return;
-        }
+    /// The nodes that vote and answer in time, as far as is known.
+    pub(in crate::engine) fn voting(&mut self, now: Timestamp) -> NodeSet {
         self.leave_late(now);
-        // A thread that comes late to its deadline does not blame the nodes: what they had answered by now counts.
-        for node in self.undecided(ticket).iter() {
-            if !self.rounds.is_decided(ticket) && self.node(node).is_open() {
-                self.read(node, now);
-            }
-        }
-        self.judge_late(now);
-        for node in self.undecided(ticket).without(self.held_nodes(ticket)).iter() {
-            if !self.rounds.is_decided(ticket) {
-                let fault = self.apart(node).fault_at_deadline(now);
-                self.rounds.vote(ticket, node, &Vote::Fault(fault));
-            }
-        }
-        self.give_up_held(ticket);
-    }
-
-    fn flush(&mut self) {
-        let nodes = std::mem::take(&mut self.commands.unsent);
-        for node in nodes.iter() {
-            self.write(node, self.commands.queued_at);
-        }
-    }
-
-    fn watch(&mut self, alone: bool, now: Timestamp) -> Box<Watch> {
-        let (mut watch, due) = self.poll.take(&self.connections, &self.following.log, self.commands.unsent, now);
-        self.subscribers.list(&mut watch, &self.connections, now);
-        // An address that does not answer is given up for the next one.
-        watch.limit = watch.limit.min(due.min(self.incarnations.due()).since(now));
-        if !(self.releases.pending.is_empty() && self.releases.waits.is_empty()) {
-            watch.limit = watch.limit.min(self.pending_due().since(now));
-        }
-        // A wait for another client's lock is long, and a wait for releases is not urgent.
-        let is_urgent = !self.subscribers.registry.has_sleepers() && self.releases.waits.is_empty();
-        watch.spin = self.poll.spin.allowance(alone && is_urgent);
-        watch
-    }
-
-    fn poll(watch: &mut Box<Watch>, timeout: Duration) {
-        watch.poll(timeout.min(watch.limit));
-    }
-
-    fn absorb(&mut self, mut watch: Box<Watch>, now: Timestamp) {
-        self.poll.drain_waker(&watch);
-        self.leave_late(now);
-        if watch.woken {
-            for node in self.nodes() {
-                if let Err(fault) = self.node_mut(node).link.resolved(now) {
-                    self.lose(node, fault, now);
-                }
-            }
-        }
-        for node in watch.readable.union(watch.writable).iter() {
-            self.serve(node, &watch, now);
-        }
-        for node in self.poll.timed().iter() {
-            if self.node(node).due(now) < Timestamp::NEVER {
-                self.refresh(node, now);
-            }
-        }
-        let (connections, rounds) = (&self.connections, &mut self.rounds);
-        let ended = self.subscribers.absorb(&mut watch, connections, rounds, &mut self.poll, now);
-        self.poll.put_back(watch, &self.connections);
-        for (node, notice) in ended {
-            self.leave_ended(node, &notice, now);
-        }
-        self.following.cut_log(&self.connections);
-        self.judge_late(now);
-        self.serve_pending(now);
-        self.end_settled(now);
-        self.expire_background(now, now);
-    }
-
-    fn interrupt(&mut self) {
-        self.poll.interrupt();
-    }
-
-    fn end_polls(&mut self) {
-        self.poll.note_change(true);
-        self.poll.interrupt();
-    }
-
-    fn note_solitary_wait(&mut self, time: Duration) {
-        self.poll.spin.learn(time);
-    }
-
-    fn has_work_left(&self) -> bool {
-        self.incarnations.judging.is_some() || !self.releases.pending.is_empty() || self.awaits_release()
-    }
-
-    fn work_due(&self, now: Timestamp) -> Option<Timestamp> {
-        let is_judging = self.incarnations.judging.is_some();
-        let due = if is_judging { now } else { self.release_due(now) };
-        Some(due).filter(|&due| due < Timestamp::NEVER)
-    }
-
-    fn await_work(&mut self, now: Timestamp) -> Ticket {
-        self.await_settled(Settled::Sent, now)
-    }
-
-    fn leave_work(&mut self, ticket: Ticket) {
-        self.leave_settled(ticket);
-    }
-
-    fn interrupt_work(&mut self) {
-        self.releases.waits.iter().for_each(|&(ticket, _)| self.rounds.end_wait(ticket));
-        self.poll.note_change(true);
+        let votes = |node: &NodeId| self.states.is_up(*node) && self.node(*node).is_responsive(now);
+        self.nodes().filter(votes).collect()
     }
 }

@@ -8,15 +8,13 @@ use crate::algorithm::fault_counts::FaultCounts;
 use crate::algorithm::incarnation::mismatch::Mismatch;
 use crate::algorithm::incarnation::summary::NodeNote;
 use crate::algorithm::latency::Histogram;
-use crate::algorithm::node::{NodeId, NodeSet};
+use crate::algorithm::node::NodeId;
 use crate::algorithm::server_error::ServerError;
 use crate::algorithm::time::Timestamp;
-use crate::engine::rounds::{Purpose, RoundResult};
 use crate::events::metrics::families::MISMATCHES;
 use crate::events::metrics::nodes::NodeSample;
 use crate::events::node_states::NodeMode;
 use crate::protocol::server_info::ServerInfo;
-use crate::protocol::session::Ticket;
 use std::time::Duration;
 
 /// One node.
@@ -50,6 +48,43 @@ pub(crate) enum NodeStateSnapshot {
 }
 
 impl NodeStatusSnapshot {
+    /// The state of each node now, in their order. Connections that were closed meanwhile are noticed.
+    pub(in crate::engine) fn of_all(nodes: &mut Nodes, now: Timestamp) -> Vec<NodeStatusSnapshot> {
+        nodes.leave_late(now);
+        for node in nodes.nodes() {
+            if nodes.node(node).is_open() {
+                nodes.refresh(node, now);
+            }
+        }
+        nodes.nodes().map(|node| NodeStatusSnapshot::of(nodes, node, now)).collect()
+    }
+
+    /// The state of a node now.
+    fn of(nodes: &Nodes, node: NodeId, now: Timestamp) -> NodeStatusSnapshot {
+        let connection = nodes.node(node);
+        let seen = nodes.states.of(node);
+        let remaining = connection.quarantine.remaining(now);
+        let state = match (seen.state, seen.fault) {
+            (NodeMode::Down, Some(fault)) if is_rejection(fault) => NodeStateSnapshot::Rejected(fault),
+            (NodeMode::Down, fault) => NodeStateSnapshot::Down(fault.unwrap_or(connection.fault())),
+            _ if !remaining.is_zero() => NodeStateSnapshot::Quarantined(remaining),
+            (NodeMode::Unknown, _) => NodeStateSnapshot::Unknown,
+            (NodeMode::Quarantined | NodeMode::Up, _) => NodeStateSnapshot::Voting,
+        };
+        NodeStatusSnapshot {
+            state,
+            time: now.since(seen.since),
+            is_connected: connection.is_open(),
+            note: nodes.incarnations.summary(node, now),
+            counted_for: nodes.incarnations.counted_for(node, now),
+            mismatches: nodes.incarnations.mismatches[node.index()].clone(),
+            server_info: connection.server_info.clone(),
+            last_fault: seen.fault,
+            latency: connection.session.latency.clone(),
+            fault_counts: nodes.rounds.fault_counts(node).clone(),
+        }
+    }
+
     /// What counters show of the node.
     pub(crate) fn sample(&self, address: &str) -> NodeSample {
         let quarantine = match self.state {
@@ -65,64 +100,6 @@ impl NodeStatusSnapshot {
             mismatches: MISMATCHES.map(|kind| self.mismatches.iter().any(|mismatch| mismatch.kind() == kind)),
             replies: self.latency.clone(),
             faults: self.fault_counts.clone(),
-        }
-    }
-}
-
-impl Nodes {
-    /// Asks every node whether it may vote, and begins to connect to those that there is no connection to.
-    pub(in crate::engine) fn check(&mut self, now: Timestamp) -> Ticket {
-        self.ask_alone(Purpose::Check, |session, ticket| session.check(ticket, now), now)
-    }
-
-    /// The result of a check. The state of each node that failed notes its fault.
-    pub(in crate::engine) fn conclude_check(&mut self, ticket: Ticket) -> RoundResult {
-        let (result, now) = (self.rounds.conclude(ticket), self.clock.now());
-        for &(node, fault) in result.faults.iter().filter(|(_, fault)| fault.cause != Cause::Quarantined) {
-            self.filter(node).note_failure(fault, now);
-        }
-        result
-    }
-
-    /// The state of each node now, in their order. Connections that were closed meanwhile are noticed.
-    pub(in crate::engine) fn status(&mut self, now: Timestamp) -> Vec<NodeStatusSnapshot> {
-        self.leave_late(now);
-        for node in self.nodes() {
-            if self.node(node).is_open() {
-                self.refresh(node, now);
-            }
-        }
-        self.nodes().map(|node| self.snapshot(node, now)).collect()
-    }
-
-    /// The nodes that vote and answer in time, as far as is known.
-    pub(in crate::engine) fn voting(&mut self, now: Timestamp) -> NodeSet {
-        self.leave_late(now);
-        let votes = |node: &NodeId| self.states.is_up(*node) && self.node(*node).is_responsive(now);
-        self.nodes().filter(votes).collect()
-    }
-
-    fn snapshot(&self, node: NodeId, now: Timestamp) -> NodeStatusSnapshot {
-        let (connection, seen) = (self.node(node), self.states.of(node));
-        let remaining = connection.quarantine.remaining(now);
-        let state = match (seen.state, seen.fault) {
-            (NodeMode::Down, Some(fault)) if is_rejection(fault) => NodeStateSnapshot::Rejected(fault),
-            (NodeMode::Down, fault) => NodeStateSnapshot::Down(fault.unwrap_or(connection.fault())),
-            _ if !remaining.is_zero() => NodeStateSnapshot::Quarantined(remaining),
-            (NodeMode::Unknown, _) => NodeStateSnapshot::Unknown,
-            (NodeMode::Quarantined | NodeMode::Up, _) => NodeStateSnapshot::Voting,
-        };
-        NodeStatusSnapshot {
-            state,
-            time: now.since(seen.since),
-            is_connected: connection.is_open(),
-            note: self.incarnations.summary(node, now),
-            counted_for: self.incarnations.counted_for(node, now),
-            mismatches: self.incarnations.mismatches[node.index()].clone(),
-            server_info: connection.server_info.clone(),
-            last_fault: seen.fault,
-            latency: connection.session.latency.clone(),
-            fault_counts: self.rounds.fault_counts(node).clone(),
         }
     }
 }
