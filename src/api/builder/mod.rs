@@ -1,31 +1,20 @@
 //! The settings of a client, checked when it is built.
 
-mod checks;
-mod kept;
+mod build;
 pub(crate) mod label;
-mod nodes;
 #[cfg(feature = "cli")]
 pub(crate) mod targets;
 mod transports;
 pub(crate) mod variables;
 
-use crate::algorithm::backoff::Backoff;
-use crate::algorithm::incarnation::Rules;
 use crate::algorithm::lease::MAX_TTL;
-use crate::algorithm::quarantine::{Quarantine, RestartPolicy};
-use crate::algorithm::time::Clock;
-use crate::api::client::{Client, Settings};
+use crate::algorithm::quarantine::RestartPolicy;
 use crate::api::redlock::Redlock;
-use crate::engine::calls::{Engine, EngineConfig};
 use crate::events::error::{Error, ErrorKind, Result};
 use crate::events::event::Event;
 use crate::events::metrics::counters::Counters;
-use crate::events::report::{Observer, Reporter};
+use crate::events::report::Observer;
 use crate::os::clock::SystemClock;
-use crate::os::fork::ForkEpoch;
-use crate::os::transport::TransportConfig;
-use crate::protocol::endpoint::Endpoint;
-use crate::protocol::key_space;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -40,9 +29,6 @@ const RETRY_MAX: Duration = Duration::from_millis(250);
 const SPIN: Duration = Duration::from_micros(100);
 /// How long a fenced lock's key is kept, by default: far longer than clocks of machines disagree by.
 const FENCE_RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
-/// How much longer it is kept than any lock lasts: a fence may be a minute ahead of a server's clock, and clocks
-/// disagree.
-const FENCE_MARGIN: Duration = Duration::from_secs(120);
 /// How long an entry in front of a queue may let others wait.
 const PLACE_LEASE: Duration = Duration::from_secs(1);
 const UNAVAILABLE_AFTER: Duration = Duration::from_secs(3);
@@ -137,6 +123,75 @@ impl Builder {
             tls: Default::default(),
             counters: None,
         }
+    }
+
+    /// Adds a node: an independent Redis or Valkey master, by its URL.
+    ///
+    /// `redis://[user:password@]host[:port][/database]` or `unix://[user:password@]path`; user, password and path may
+    /// be percent-encoded; a password without a user is written `redis://:password@host`. The port is 6379 unless it is
+    /// named. `valkey://` is `redis://`, and `rediss://` is TLS (feature `tls`). Parameters follow a `?`, with `&`
+    /// between them, as in `?db=2&durable=true`:
+    ///
+    /// | Parameter | Meaning | Default |
+    /// |---|---|---|
+    /// | `db` | The number of the database, also in place of `/database` | 0 |
+    /// | `durable` | `true` or `false`: whether the node is [`durable`](Builder::durable) | that of the builder |
+    /// | `server_name` | For `rediss://`: the host name or IP address that the node's certificate must be for, and that the server is asked for (SNI) | the host |
+    ///
+    /// ```
+    /// use quorumlock::Redlock;
+    ///
+    /// let redlock = Redlock::builder()
+    ///     .node("redis://10.0.0.1:6379?durable=true")
+    ///     .node("redis://:secret@10.0.0.2/1?durable=true")
+    ///     .node("unix:///run/redis.sock?db=1")
+    ///     .build()?;
+    /// assert!(redlock.nodes()?[0].is_durable());
+    ///
+    /// // An error shows nothing of the URL, which may hold a password.
+    /// let error = Redlock::builder().node("redis://:secret@10.0.0.1?durable=yes").build().unwrap_err();
+    /// assert_eq!(error.to_string(), "node 0: durable takes true or false, as in redis://host:6379?durable=true");
+    /// # Ok::<(), quorumlock::Error>(())
+    /// ```
+    ///
+    /// Every client of a lock must name the same nodes, and the same database of each. Three or five make a sound
+    /// quorum; one makes the single-instance lock, which is as available as that one server. The limit is 64.
+    #[must_use]
+    pub fn node(mut self, url: impl Into<String>) -> Builder {
+        self.nodes.push(url.into());
+        self
+    }
+
+    /// Adds several nodes by their URLs, each as by [`node`](Builder::node).
+    #[must_use]
+    pub fn nodes(mut self, urls: impl IntoIterator<Item = impl Into<String>>) -> Builder {
+        self.nodes.extend(urls.into_iter().map(Into::into));
+        self
+    }
+
+    /// Declares whether all nodes keep every write that they have confirmed, through restarts and crashes: `appendonly
+    /// yes` *and* `appendfsync always`, on a disk that keeps what it confirms, without fail-over to a replica. Default:
+    /// no. `?durable=` in the URL of a node overrides it.
+    ///
+    /// The votes of a durable node count at once after a restart, for any [`RestartPolicy`](crate::RestartPolicy). A
+    /// node whose `INFO` contains `aof_enabled:0` contradicts its declaration: it is not durable then, nor is the
+    /// process after it, and the observer receives [an event](crate::event::Event::NodeNotDurable). Nothing else can be
+    /// checked, as `INFO` does not show `appendfsync`: **with a node that is wrongly declared durable, two clients may
+    /// hold a lock at once.**
+    ///
+    /// ```
+    /// use quorumlock::Redlock;
+    ///
+    /// let urls = ["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3?durable=false"];
+    /// let redlock = Redlock::builder().nodes(urls).durable(true).build()?;
+    /// let durable: Vec<bool> = redlock.nodes()?.iter().map(|node| node.is_durable()).collect();
+    /// assert_eq!(durable, [true, true, false]);
+    /// # Ok::<(), quorumlock::Error>(())
+    /// ```
+    #[must_use]
+    pub fn durable(mut self, durable: bool) -> Builder {
+        self.durable = durable;
+        self
     }
 
     /// What is put before a resource's name to make its key. Default: nothing, so that every other Redlock client that
@@ -320,6 +375,69 @@ impl Builder {
         self
     }
 
+    /// What this client calls itself, for the operator and for other programs: the label is stored in the keys of its
+    /// locks, and [`Mutex::holder`](crate::Mutex::holder) shows it. Default: none.
+    ///
+    /// 1 to 64 visible ASCII characters, such as `billing@host7/4711`, or [`host_label`]; any other label is an error
+    /// of [`build`](Builder::build). **All that can read the keys can read it.** The value of a key becomes the owner
+    /// token, a space and the label. Other libraries compare the whole value, so that such a lock excludes theirs, and
+    /// theirs excludes it, as before. Without a label, no byte more is sent.
+    ///
+    /// ```
+    /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
+    /// use quorumlock::{ErrorKind, Redlock};
+    ///
+    /// let redlock = Redlock::builder().node(node.url()).label("billing@host7/4711").build()?;
+    /// let mutex = redlock.mutex("orders/42");
+    /// let guard = mutex.lock()?;
+    /// let holder = mutex.holder()?.expect("it is held");
+    /// assert_eq!(holder.label(), Some("billing@host7/4711"));
+    ///
+    /// let refused = Redlock::builder().node(node.url()).label("two words").build();
+    /// assert_eq!(refused.unwrap_err().kind(), ErrorKind::Config);
+    /// # drop(guard);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn label(mut self, label: impl Into<String>) -> Builder {
+        self.label = Some(label.into());
+        self
+    }
+
+    /// How long nodes keep the key of a [fenced](crate::Mutex::fenced) lock after the lock was last acquired, extended
+    /// or released, and the key of a read-write lock after a fenced writer acquired or extended the lock.
+    /// Default: 24 h. Never less than [`max_ttl`](Builder::max_ttl) and two minutes more, whatever is set. At most 366
+    /// days. Give all clients the same: the last one that uses a fenced lock says how long its key stays.
+    ///
+    /// The key holds the last fence. Without it, the next one comes from the wall clocks of client and server, and
+    /// grows all the same unless they disagree, or have been set back, by more than the time that the lock was not used
+    /// for. Two minutes are what a fence can be ahead of a server's clock, and a minute for the clocks of servers and
+    /// clients among themselves.
+    ///
+    /// A read-write lock has the last number in its key. Nodes keep it from when a fenced writer acquired or extended
+    /// the lock, for the longest time that a client asked for.
+    #[must_use]
+    pub fn fence_retention(mut self, time: Duration) -> Builder {
+        self.fence_retention = time;
+        self
+    }
+
+    /// How long a program that is first in the queue of a lock may let the others wait. Default: 1 s. From 1 ms to an
+    /// hour.
+    ///
+    /// A program that has ended costs the others nothing: its entry is removed when it is first. One that is stopped,
+    /// or hangs, cannot be told from one that is about to ask. A call that has seen it in front for so long, while the
+    /// lock was free or changed hands, has all entries in front of its own removed. Those that live store theirs again,
+    /// at the same place, within a round trip.
+    ///
+    /// A call that waits and gets no message asks the nodes once in this time, and later the more are in front of it:
+    /// one millisecond for each.
+    #[must_use]
+    pub fn place_lease(mut self, time: Duration) -> Builder {
+        self.place_lease = time;
+        self
+    }
+
     /// Builds the client. This connects to no node, and does not fail because one is down.
     ///
     /// # Errors
@@ -328,63 +446,6 @@ impl Builder {
     /// memory left.
     pub fn build(self) -> Result<Redlock> {
         self.build_on(Arc::new(SystemClock))
-    }
-
-    /// [`build`](Builder::build), with another clock: a test has its own.
-    pub(crate) fn build_on(self, clock: Arc<dyn Clock>) -> Result<Redlock> {
-        let endpoints = self.endpoints()?;
-        self.check()?;
-        let label = self.checked_label()?;
-        let transports = self.transports(&endpoints)?;
-        let nodes: Vec<String> = endpoints.iter().map(ToString::to_string).collect();
-        let report = Reporter::new(self.observers.clone(), self.counters.clone(), &nodes, &self.prefix);
-        let created_in = ForkEpoch::current().map_err(|error| Error::system("register a fork handler", &error))?;
-        let declared = |endpoint: &Endpoint| endpoint.durable().unwrap_or(self.durable);
-        let durable: Vec<bool> = endpoints.iter().map(declared).collect();
-        let record = |((endpoint, transport), &durable): ((Endpoint, TransportConfig), &bool)| {
-            let quarantine = Quarantine::new(self.restart_policy, self.max_ttl);
-            let endpoint =
-                endpoint.look_at(key_space::node(&self.prefix), self.restart_policy == RestartPolicy::Strict);
-            match durable {
-                true => (endpoint.check_durability(), transport, quarantine.declared_durable()),
-                false => (endpoint, transport, quarantine),
-            }
-        };
-        let records = endpoints.into_iter().zip(transports).zip(&durable).map(record).collect();
-        let ttl = self.default_ttl();
-        let config = EngineConfig {
-            spin: self.spin,
-            release_notifications: self.release_notifications,
-            retention: self.fence_retention.max(self.max_ttl.saturating_add(FENCE_MARGIN)),
-            rules: Rules::new(self.restart_policy, self.max_ttl),
-            node_timeout: self.node_timeout,
-            events: report.event_queue(),
-        };
-        let engine = Engine::new(records, self.node_timeout, clock, config)
-            .map_err(|error| Error::system("open a descriptor", &error))?;
-        let client = Client::new(
-            engine,
-            Settings {
-                nodes,
-                durable,
-                prefix: self.prefix,
-                node_timeout: self.node_timeout,
-                drift_factor: self.drift_factor,
-                backoff: Backoff::new(self.retry_min, self.retry_max),
-                unavailable_after: self.unavailable_after,
-                max_ttl: self.max_ttl,
-                ttl,
-                label,
-                place_lease: self.place_lease,
-            },
-            report,
-            created_in,
-        );
-        if let Some(counters) = self.counters {
-            let weak = client.downgrade();
-            counters.watch_nodes(move || Some(Redlock::new(weak.upgrade()?).samples()));
-        }
-        Ok(Redlock::new(client))
     }
 }
 

@@ -2,6 +2,7 @@
 //! `SCAN`, `TIME`.
 
 use super::Builder;
+use super::transports::transports;
 use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::engine::node_connection::probe::Probe;
 use crate::events::error::Result;
@@ -33,7 +34,7 @@ impl Builder {
     #[doc(hidden)]
     pub fn targets(&self) -> Result<Vec<NodeTarget>> {
         let endpoints = self.endpoints()?;
-        let transports = self.transports(&endpoints)?;
+        let transports = transports(self, &endpoints)?;
         let target = |(endpoint, transport)| NodeTarget { endpoint, transport };
         Ok(endpoints.into_iter().zip(transports).map(target).collect())
     }
