@@ -17,7 +17,7 @@ pub struct Incoming {
     start: usize,
     end: usize,
     decoder: Decoder,
-    /// When the last read began. Replies are as old as it says.
+    /// When the last read began. The age of the replies counts from this time.
     pub read_at: Timestamp,
 }
 

@@ -238,7 +238,7 @@ fn parse_unix(rest: &str) -> Result<Endpoint, EndpointError> {
     Ok(Endpoint { address: Address::Unix(PathBuf::from(path)), is_tls: false, handshake, durable, server_name: None })
 }
 
-/// A character that ends the location although it stands before the last `@`, and so in a user or password. A path may
+/// A character that ends the location although it is before the last `@`, and so in a user or password. A path may
 /// hold slashes; nothing may hold `#`.
 fn unencoded(rest: &str, is_slash_special: bool) -> Option<char> {
     let login = rest.rsplit_once('@').map_or("", |(login, _)| login);
