@@ -136,8 +136,8 @@ impl Engine {
         Readings { steady: now, lease: self.clock.lease_now() }
     }
 
-    /// Makes one attempt on all nodes. `deadline` says how long to wait for votes, given the start of the attempt and
-    /// whether it has to connect to nodes first. With a seat, the call waits in the queue of the lock: the attempt
+    /// Makes one attempt on all nodes. `deadline` returns how long to wait for votes, given the start of the attempt
+    /// and whether it has to connect to nodes first. With a seat, the call waits in the queue of the lock: the attempt
     /// finds out about all that has arrived before, and has time for nodes that may refuse it.
     pub(crate) fn acquire(
         &self,
@@ -314,7 +314,7 @@ impl Engine {
             .run(|nodes, now| (nodes.check(now), now.after(timeout)), |nodes, ticket| nodes.conclude_check(ticket))
     }
 
-    /// Asks every node what stands under the key of a lock, and waits until a quorum of answers decides, for the node
+    /// Asks every node what the key of a lock holds, and waits until a quorum of answers decides, for the node
     /// timeout at most, and once more for connections.
     pub(crate) fn inspect(&self, key: &str, is_fenced: bool) -> RoundResult {
         self.driver.run(

@@ -51,7 +51,7 @@ pub(crate) struct Release {
 pub(crate) enum ReleaseScope {
     /// To every node that can answer: the verdict is wanted.
     Everywhere {
-        /// For how many milliseconds the lock is to stand from now on. None: it is deleted.
+        /// For how many milliseconds the lock is to remain from now on. None: it is deleted.
         stands_for: Option<NonZeroU64>,
     },
     /// To the nodes that the acquire may have reached and that did not refuse it: the undo of a lost attempt.

@@ -101,7 +101,7 @@ impl WatchdogThread {
     /// Starts the thread, unless it runs.
     ///
     /// # Errors
-    /// The system gives no thread.
+    /// The system does not start a thread.
     pub(crate) fn start(&self) -> io::Result<()> {
         let mut schedule = lock(&self.shared.schedule);
         if schedule.thread.is_none() {
@@ -133,7 +133,7 @@ impl WatchdogThread {
         let mut schedule = lock(&self.shared.schedule);
         let next_at = schedule.renewals.next_at();
         let now = self.engine.lease_now();
-        // Of a lease that was attached late, the margin takes half at most.
+        // The margin takes at most half of a lease that was attached late.
         let margin = margin.min(lease.remaining(now) / 2);
         let less_margin = Validity::until(lease.end().before(margin));
         let id = schedule.renewals.insert(config, record.t0.lease, less_margin, now);
@@ -250,7 +250,7 @@ impl WatchdogLoop {
     fn run(mut self) {
         self.work();
         self.report_batch();
-        // Where a callback on this thread has dropped the last handle, no other thread reports what is left.
+        // Where a callback on this thread has dropped the last handle, no other thread reports the remaining events.
         report_last_events(&self.report, &self.engine);
         lock(&self.shared.schedule).has_ended = true;
         self.shared.noted.notify_all();
@@ -400,7 +400,7 @@ impl WatchdogLoop {
         }
     }
 
-    /// Sets the key again on nodes that have lost it, and gives the nodes that may get it.
+    /// Sets the key again on nodes that have lost it, and returns the nodes that may get it.
     fn repair(&self, watched: &WatchedLock, ttl: Ttl, nodes: NodeSet) -> NodeSet {
         if nodes.is_empty() {
             return NodeSet::EMPTY;
