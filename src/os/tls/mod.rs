@@ -342,7 +342,7 @@ fn certificate_error(error: &rustls::CertificateError) -> TlsError {
         // A CA that was made anew often has its old name, and the signature of neither suits the other.
         Error::BadSignature | Error::UnknownIssuer => TlsError::UnknownIssuer,
         Error::NotValidForName | Error::NotValidForNameContext { .. } => TlsError::WrongName,
-        // It has no variant of its own, and its type is that of another crate.
+        // It has no variant of its own, and its type belongs to another crate.
         Error::Other(other) if format!("{other:?}").contains("UnsupportedCertVersion") => TlsError::CertificateVersion1,
         _ => TlsError::BadCertificate,
     }
