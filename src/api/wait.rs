@@ -168,13 +168,13 @@ pub struct CancelHandle(Arc<CancelState>);
 
 #[derive(Debug)]
 struct CancelState {
-    /// None when the system did not say.
+    /// None when the system did not report it.
     created_in: Option<ForkEpoch>,
     is_cancelled: AtomicBool,
     /// Dropped to cancel: a channel without a sender wakes all its receivers.
     sender: Mutex<Option<Sender<Infallible>>>,
     cancelled: Receiver<Infallible>,
-    /// Of the threads that wait for sockets and cannot wait for a channel.
+    /// Belong to the threads that wait for sockets and cannot wait for a channel.
     interrupts: Mutex<Vec<Arc<Interrupt>>>,
 }
 

@@ -7,7 +7,7 @@ impl Builder {
     /// How long nodes keep the key of a [fenced](crate::Mutex::fenced) lock after the lock was last acquired, extended
     /// or released, and the key of a read-write lock after a fenced writer acquired or extended the lock.
     /// Default: 24 h. Never less than [`max_ttl`](Builder::max_ttl) and two minutes more, whatever is set. At most 366
-    /// days. Give all clients the same: the last one that uses a fenced lock says how long its key stays.
+    /// days. Give all clients the same: the last one that uses a fenced lock determines how long its key stays.
     ///
     /// The key holds the last fence. Without it, the next one comes from the wall clocks of client and server, and
     /// grows all the same unless they disagree, or have been set back, by more than the time that the lock was not used

@@ -149,7 +149,7 @@ impl Builder {
 
     /// How long each node has to answer one attempt, and no attempt takes longer, with three exceptions. One that has
     /// to connect to nodes first, because fewer than a quorum are connected, has the same time again for connections
-    /// and handshakes; that of a [fenced](crate::Mutex::fenced) lock may need a second round trip, and that of a
+    /// and handshakes; an attempt on a [fenced](crate::Mutex::fenced) lock may need a second round trip, and one on a
     /// [permit](crate::kind::Slot) two more. Default: 100 ms. At least 1 ms.
     ///
     /// It must be longer than the round trip to the farthest node of the nearest quorum: to a node farther away than
@@ -324,7 +324,7 @@ impl Builder {
     ///
     /// # Errors
     /// [`Config`](ErrorKind::Config): no node, too many, one named twice, a URL that cannot be used, or a setting out
-    /// of range; the message says which. [`Unavailable`](ErrorKind::Unavailable): the process has no descriptors or
+    /// of range; the message names it. [`Unavailable`](ErrorKind::Unavailable): the process has no descriptors or
     /// memory left.
     pub fn build(self) -> Result<Redlock> {
         self.build_on(Arc::new(SystemClock))

@@ -16,7 +16,7 @@ impl Builder {
     /// | Parameter | Meaning | Default |
     /// |---|---|---|
     /// | `db` | The number of the database, also in place of `/database` | 0 |
-    /// | `durable` | `true` or `false`: whether the node is [`durable`](Builder::durable) | that of the builder |
+    /// | `durable` | `true` or `false`: whether the node is [`durable`](Builder::durable) | as the builder |
     /// | `server_name` | For `rediss://`: the host name or IP address that the node's certificate must be for, and that the server is asked for (SNI) | the host |
     ///
     /// ```

@@ -1,5 +1,5 @@
-//! How a call waits for other programs: its entry in the queues of the nodes, and its turn. What it does there is said
-//! by its [`QueuedCall`].
+//! How a call waits for other programs: its entry in the queues of the nodes, and its turn. Its [`QueuedCall`] decides
+//! what it does there.
 
 use super::super::queueing::{self, Queued};
 use super::super::waiter::Waiter;
