@@ -113,7 +113,7 @@ pub(crate) fn take_turns<T: Default + Extend<T>>(
     all
 }
 
-/// Does something so many times, whatever it gives.
+/// Does something so many times, and ignores what it returns.
 pub(crate) fn repeat<R>(times: usize, mut operation: impl FnMut() -> R) {
     for _ in 0..times {
         operation();

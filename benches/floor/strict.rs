@@ -20,7 +20,7 @@ use std::thread::{self, Thread};
 /// Unanswered requests with which a node is left out: a dozen batches of many threads.
 const FAR_BEHIND: u64 = 1024;
 
-// What a slot says to the thread that waits on it.
+// What a slot tells the thread that waits on it.
 const PENDING: u8 = 0;
 const LEAD: u8 = 1;
 const REFUSED: u8 = 2;

@@ -15,7 +15,7 @@ pub(crate) struct Work {
     pub(crate) seconds: f64,
     /// Processor time of this process, in user and kernel mode.
     pub(crate) processor_seconds: f64,
-    /// How often the scheduler took a core from a thread of this process, or a thread gave it up.
+    /// How often the scheduler took a core from a thread of this process, or a thread yielded it.
     pub(crate) switches: f64,
     /// How long each pair took, where pairs were done.
     pub(crate) times: Times,

@@ -62,7 +62,7 @@ impl Report {
         say(format!("  {}  interrupted\n", self.time()));
     }
 
-    /// Compares what was added with what the file says. True when no update was lost.
+    /// Compares what was added with the number in the file. True when no update was lost.
     pub fn verdict(&self, found: u64) -> bool {
         let expected = self.added;
         let lost = if found == expected { "no update was lost".into() } else { "UPDATES WERE LOST".to_owned() };

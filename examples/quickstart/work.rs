@@ -8,7 +8,7 @@ use std::sync::{self, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What a thread does besides, before it wants the counter again.
+/// The other work of a thread, before it wants the counter again.
 const REST: Duration = Duration::from_millis(10);
 /// The pause between two measurements.
 const PAUSE: Duration = Duration::from_millis(2);
