@@ -59,7 +59,7 @@ pub(crate) enum Event {
     Resume {
         client: usize,
     },
-    /// The system gives up a connection whose bytes are not acknowledged.
+    /// The system closes a connection whose bytes are not acknowledged.
     Unacknowledged {
         connection: usize,
     },
