@@ -57,7 +57,7 @@ fn excess(pair: &Counts, budget: &Budget) -> Vec<String> {
     let files = pair.instructions.keys().filter(|file| !file.is_empty()).count();
     let call = |name: &str| pair.calls.get(name).copied().unwrap_or_default();
     println!("{} nodes: {instructions:.0} instructions of {files} files, {:?}", budget.nodes, pair.calls);
-    // Once a second, something is asked besides.
+    // Once a second, something more is asked.
     let two_writes = 2.1 * budget.nodes as f64;
     let mut excess: Vec<String> = [
         ("instructions", instructions, budget.instructions),
@@ -70,7 +70,7 @@ fn excess(pair: &Counts, budget: &Budget) -> Vec<String> {
         // Two for each poll, and these.
         ("clock_gettime", call("clock_gettime") - 2.0 * call("ppoll"), 13.0),
         ("getrandom", call("getrandom"), 1.0),
-        // Of the thread that looks for what releases have come to.
+        // From the thread that looks for the results of releases.
         ("futex", call("futex"), 0.9),
     ]
     .into_iter()

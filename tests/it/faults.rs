@@ -13,7 +13,7 @@ use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Stands in every password here, and must stand in no message.
+/// Is part of every password here, and must be in no message.
 const SECRET: &str = "hunter2";
 
 /// Checks that the node at this URL is named with this fault when it is alone, in the first attempt and in later ones,

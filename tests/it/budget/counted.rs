@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Stdio;
 
-/// Counts, by name. Those of one program less those of another are what the first one did besides.
+/// Counts, by name. Those of one program less those of another are what the first one did in addition.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     /// Instructions, by file: those of the library by their paths below `src`, all others together.
