@@ -72,7 +72,7 @@ struct Node {
     buffer: [u8; 4096],
     answers: Answers,
     sent: u64,
-    /// What had been sent when the batch began: answers up to here are those of earlier batches.
+    /// What had been sent when the batch began: answers up to here belong to earlier batches.
     sent_before: u64,
     asked: bool,
     closed: bool,

@@ -25,7 +25,7 @@ impl Report {
         Report { began: Instant::now(), parts: Vec::new(), added: 0, unsure: 0 }
     }
 
-    /// Says what is worth knowing before it begins.
+    /// Prints what is worth knowing before it begins.
     pub fn fact(&self, name: &str, fact: impl Display) {
         say(format!("  {name:<7}  {fact}\n"));
     }

@@ -70,7 +70,7 @@ pub struct Notes {
 }
 
 impl Record {
-    /// Gives back what was noted, and begins a new page.
+    /// Returns what was noted, and begins a new page.
     pub fn take(&self) -> Notes {
         let mut taken = Notes::default();
         self.note(|notes| mem::swap(notes, &mut taken));

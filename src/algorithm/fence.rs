@@ -153,7 +153,7 @@ impl Fences {
         }
     }
 
-    /// A node's answer does not count after all. Gives it, if there was one.
+    /// A node's answer does not count after all. Returns the answer, if there was one.
     pub fn forget(&mut self, node: NodeId) -> Option<FencingToken> {
         let index = self.answered.iter().position(|&(other, _)| other == node)?;
         Some(self.answered.remove(index).1)

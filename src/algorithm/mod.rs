@@ -8,7 +8,7 @@
 //!
 //! # The algorithm, step by step
 //!
-//! N independent nodes each hold one vote. Rule numbers are those of `src/docs/rules.md`.
+//! N independent nodes each hold one vote. Rule numbers refer to `src/docs/rules.md`.
 //!
 //! 1. **Quorum.** A decision needs `N / 2 + 1` nodes: [`Tally::quorum`](vote::Tally::quorum).
 //! 2. **Start.** An attempt draws a fresh [`OwnerToken`](lease::OwnerToken) and reads both clocks as `t0` before its

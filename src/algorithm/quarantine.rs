@@ -140,7 +140,7 @@ impl Quarantine {
         self.is_declared_durable && process.aof_enabled == Some(false)
     }
 
-    /// The node is met on a new connection, as a master. Gives for how long it is in quarantine if that begins now.
+    /// The node is met on a new connection, as a master. Returns for how long it is in quarantine if that begins now.
     pub fn meet(&mut self, process: &ServerProcess, now: Timestamp) -> Option<Duration> {
         let id = process.run_id;
         let was_replica = self.was_replica(process);
@@ -265,7 +265,7 @@ mod tests {
     }
 
     /// What happens to a node, a word each: how often the clock has moved on by ten seconds, and as what it is met then
-    /// (`r` a replica, any other letter a master). Gives how many seconds of quarantine are left after each.
+    /// (`r` a replica, any other letter a master). Returns how many seconds of quarantine are left after each.
     fn left(policy: RestartPolicy, story: &str) -> Vec<u64> {
         let mut quarantine = Quarantine::new(policy, TERM);
         let meet = |word: &str| {

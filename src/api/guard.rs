@@ -217,7 +217,7 @@ impl<K: Kind> MutexGuard<K> {
         self.held.unlock()
     }
 
-    /// Gives up the guard and keeps the lock, for another thread, process or program. Asks no node. The lock stays
+    /// Ends the guard and keeps the lock, for another thread, process or program. Asks no node. The lock stays
     /// held until the lease is [attached](crate::Redlock::attach) and released, or its time has passed.
     ///
     /// ```

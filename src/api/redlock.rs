@@ -44,7 +44,7 @@ impl Redlock {
     }
 
     /// The reading side of the read-write lock of a name: many readers, or one [writer](Redlock::write_mutex). The
-    /// rules are those of [`Write`].
+    /// rules are the same as for [`Write`].
     #[doc(alias = "RwLock")]
     pub fn read_mutex(&self, name: impl AsRef<str>) -> Mutex<Read> {
         Mutex::new(Lock::read_write(&self.client, &self.reads, name.as_ref(), algorithm::kind::Kind::Read))
@@ -174,9 +174,9 @@ impl Redlock {
         Ok(status)
     }
 
-    /// Waits until every node has run the releases that this client owes it, for `timeout` at most: those of dropped
-    /// guards and lost attempts that are not sent or not answered yet, and those that are sent again because a node was
-    /// down or answered with an error. Closes nothing: the client can be used on.
+    /// Waits until every node has run the pending releases of this client, for `timeout` at most: the releases of
+    /// dropped guards and lost attempts that are not sent or not answered yet, and those that are sent again because a
+    /// node was down or answered with an error. Closes nothing: the client can be used on.
     ///
     /// Call it before a program ends by `exit`, which runs no destructors: what is not sent by then is lost, and those
     /// locks stay held for their time to live. Dropping the last handle waits by itself, but only while answers arrive,

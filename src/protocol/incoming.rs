@@ -49,7 +49,7 @@ impl Incoming {
         &mut self.bytes[self.end..]
     }
 
-    /// Says that `count` bytes were read into [`space`](Incoming::space).
+    /// Records that `count` bytes were read into [`space`](Incoming::space).
     pub fn received(&mut self, count: usize) {
         self.end += count;
         debug_assert!(self.end <= self.bytes.len());

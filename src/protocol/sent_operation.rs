@@ -30,7 +30,7 @@ pub struct Command<'c> {
     pub ticket: Ticket,
     /// What is asked.
     pub operation: &'c Operation,
-    /// The key, or those of a set.
+    /// The key, or the keys of a set.
     pub key: &'c LockKey,
     /// The owner's token.
     pub token: &'c OwnerToken,

@@ -232,7 +232,7 @@ fn a_server_with_too_many_clients() {
     assert!(eventually(SOON, || mutex.try_lock().is_ok_and(|guard| guard.is_some())));
 }
 
-/// Gives a user with the secret as password these rights and no others.
+/// Creates a user with the secret as password, these rights and no others.
 fn allow(server: &Server, user: &str, rights: &[&str]) {
     let password = format!(">{SECRET}");
     let mut words = vec!["ACL", "SETUSER", user, "reset", "on", &password];

@@ -130,7 +130,7 @@ struct Watch {
     lines: [usize; NODES],
     is_writable: bool,
     is_woken: bool,
-    /// That of the nodes: a wait in vain takes it on.
+    /// The nodes' deadline: a wait in vain takes it on.
     time: Arc<AtomicUsize>,
 }
 

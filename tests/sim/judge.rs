@@ -36,7 +36,7 @@
 //! | founding | no node is noted as a founder while one that replies has kept a lock |
 //! | fresh look | a node stores a note a second after the look at most |
 //!
-//! Besides: nothing panics, waits for ever, or sends what is no command.
+//! Also: nothing panics, waits for ever, or sends what is no command.
 
 use crate::holds::{Extending, Hold};
 use crate::keys;

@@ -58,7 +58,7 @@ impl Mutant {
     }
 }
 
-/// Runs seeds against the copy. Gives how many it took, and the rule that was broken.
+/// Runs seeds against the copy. Returns how many it took, and the rule that was broken.
 fn hunt(copy: &Path) -> (String, String) {
     let cargo = std::env::var("CARGO").unwrap_or("cargo".to_owned());
     let output = Command::new(cargo)

@@ -231,7 +231,7 @@ fn forgetful_nodes(plan: &mut Plan, random: &mut Random) {
             plan.clients[0].trusts_all = true;
             &Way::ALL
         }
-        // Clocks of nodes are set forward when they have restarted; those of programs are right.
+        // Clocks of nodes are set forward when they have restarted; the programs' clocks are right.
         2 | 3 => {
             plan.clients.iter_mut().for_each(|client| client.rate = 0);
             &[Way::Restart]

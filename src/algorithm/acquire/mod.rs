@@ -24,8 +24,8 @@
 //!    (its commands: [`fenced`](crate::protocol::kinds::fenced)), call
 //!    [`attempted_fenced`](Acquire::attempted_fenced) with the agreement of the fences, if any node granted.
 //! 3. [`Output::Raise`]: only for a fenced lock. Send the raise to the nodes that are behind, and collect votes, with
-//!    those of the nodes that have the fence counted already, until [`raise_deadline`](Acquire::raise_deadline). Then
-//!    read the clock and call [`raised`](Acquire::raised).
+//!    the replies of the nodes that have the fence counted already, until [`raise_deadline`](Acquire::raise_deadline).
+//!    Then read the clock and call [`raised`](Acquire::raised).
 //! 4. [`Output::Undo`]: queue the release of that token on these nodes, behind the `SET`, and wait for nothing. A call
 //!    that waits in the queue has its ticket stored there by the same command.
 //! 5. [`Output::Store`]: have these nodes store the call's ticket, and wait for nothing.

@@ -120,7 +120,7 @@ pub struct QueuedCall {
     /// The nodes that sent a turn since the last round began, and when the first of them did.
     pub turns: NodeSet,
     turned: Timestamp,
-    /// Those of them that found the call to be the first one, and the lock to be free.
+    /// The nodes among them that found the call to be the first one, and the lock to be free.
     pub found_first: NodeSet,
     /// Since when it is the next one.
     pub next: Option<Timestamp>,

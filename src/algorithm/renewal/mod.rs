@@ -221,7 +221,7 @@ impl Renewals {
         true
     }
 
-    /// The extension in flight was won, at the start that is passed, read before its first byte was written. Gives back
+    /// The extension in flight was won, at the start that is passed, read before its first byte was written. Returns
     /// the lease that counts now; none when the old one had ended or is not there any more.
     pub fn renewed(&mut self, id: LeaseId, start: LeaseTime, lease: Validity, now: LeaseTime) -> Option<Validity> {
         let present = self.valid(id, now)?;
@@ -247,7 +247,7 @@ impl Renewals {
     }
 
     /// The lease was extended by hand. That uses up none of the automatic extensions, and if one is in flight, it stays
-    /// so. Gives back the lease that counts now; none when the old one had ended or is not there any more.
+    /// so. Returns the lease that counts now; none when the old one had ended or is not there any more.
     pub fn extended(&mut self, id: LeaseId, start: LeaseTime, lease: Validity, now: LeaseTime) -> Option<Validity> {
         let present = self.valid(id, now)?;
         let old_end = present.validity.end();

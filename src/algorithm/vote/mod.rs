@@ -76,11 +76,11 @@ pub struct Tally {
     nodes: u8,
     granted: NodeSet,
     refused: NodeSet,
-    /// Those of them that have set some of several keys.
+    /// The nodes among them that have set some of several keys.
     partial: NodeSet,
     absent: NodeSet,
     faulted: NodeSet,
-    /// Those of them whose faults time does not cure.
+    /// The nodes among them whose faults time does not cure.
     permanent: NodeSet,
 }
 

@@ -305,7 +305,7 @@ impl Builder {
         self
     }
 
-    /// Says more of what is set by [`tls`](Builder::tls).
+    /// Adds to what is set by [`tls`](Builder::tls).
     #[cfg(feature = "tls")]
     pub(crate) fn change_tls(mut self, change: impl FnOnce(crate::Tls) -> crate::Tls) -> Builder {
         self.tls = change(std::mem::take(&mut self.tls));

@@ -60,7 +60,7 @@ impl DetachedLease {
         self.content.to_text()
     }
 
-    /// The key, or those of a set.
+    /// The key, or the keys of a set.
     pub(crate) fn key(&self) -> &LockKey {
         &self.content.key
     }

@@ -81,7 +81,7 @@ impl Mutex<Plain> {
     /// for [`Builder::place_lease`](crate::Builder::place_lease), once.
     ///
     /// The key of the lock is the key of a plain lock, and so is its queue. So fair and plain clients of any library
-    /// exclude each other, and those of this library take turns. [`try_lock`](Mutex::try_lock) stores no entry, and
+    /// exclude each other, and clients of this library take turns. [`try_lock`](Mutex::try_lock) stores no entry, and
     /// fails while others wait. The same holds for a lock that is [fenced](Mutex::fenced) as well, and its key is that
     /// of a fenced lock. A call takes one round trip when the lock is free and none waits.
     ///
@@ -91,7 +91,7 @@ impl Mutex<Plain> {
     /// [`release_notifications(false)`](crate::Builder::release_notifications), by
     /// [`Config`](crate::ErrorKind::Config).
     ///
-    /// The rules are those of section 15 of the [rules](crate::docs::rules); what the order rests on is in
+    /// The rules are in section 15 of the [rules](crate::docs::rules); what the order rests on is in
     /// `src/algorithm/queue/mod.rs`.
     #[must_use]
     pub fn fair(self) -> Self {
@@ -163,8 +163,8 @@ impl Mutex<Fenced> {
 }
 
 impl Mutex<Write> {
-    /// The same lock, with a number for each writer: [`MutexGuard::fence`]. It is greater than those of all writers
-    /// before that had one, as [`fenced`](Mutex::fenced) of a plain lock has it.
+    /// The same lock, with a number for each writer: [`MutexGuard::fence`]. It is greater than the numbers of all
+    /// writers before that had one, as [`fenced`](Mutex::fenced) of a plain lock has it.
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;

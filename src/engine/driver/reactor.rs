@@ -36,7 +36,7 @@ pub(crate) trait Reactor {
     fn next_decided(&mut self) -> Option<WaitSlot>;
     /// Sends what was begun.
     fn flush(&mut self);
-    /// Says what to wait for. `alone`: no other thread is here.
+    /// Returns what to wait for. `alone`: no other thread is here.
     fn watch(&mut self, alone: bool, now: Timestamp) -> Self::Watch;
     /// Waits, with the mutex free, until something is ready or the time is up.
     fn poll(watch: &mut Self::Watch, timeout: Duration);

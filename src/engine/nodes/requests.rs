@@ -259,8 +259,8 @@ impl Nodes {
                 continue;
             };
             self.filter(node).note_failure(fault, now);
-            // A grant by a duplicate counts as the voter's. That of a fenced lock does not: the fence would have to be
-            // raised on the connection that answered it.
+            // A grant by a duplicate counts as the voter's. A grant of a fenced lock does not: the fence would have to
+            // be raised on the connection that answered it.
             let is_fenced = |command: Command<'_>| command.operation.kind.fence().is_some();
             let counts = matches!(self.rounds.purpose(ticket), Some(Purpose::Acquire(_) | Purpose::Extend))
                 && !self.rounds.command(ticket).is_some_and(is_fenced);

@@ -20,7 +20,7 @@ pub(in crate::engine) enum Submission {
     Release(Release),
 }
 
-/// What an attempt asks for: the key, or those of a set, the value, for how long, and how it asks in its turn.
+/// What an attempt asks for: the key, or the keys of a set, the value, for how long, and how it asks in its turn.
 pub(crate) struct AttemptRequest {
     pub(crate) key: LockKey,
     pub(crate) token: OwnerToken,
@@ -61,7 +61,7 @@ pub(crate) enum ReleaseScope {
     },
 }
 
-/// A lease that is to last longer: the key, or those of a set, the value, and for how long.
+/// A lease that is to last longer: the key, or the keys of a set, the value, and for how long.
 #[derive(Clone, Copy)]
 pub(crate) struct LeaseRequest<'o> {
     pub(crate) key: &'o LockKey,

@@ -239,7 +239,7 @@ impl Rounds {
         }
     }
 
-    /// Says what the owner of a round sleeps on, if it does.
+    /// Sets what the owner of a round sleeps on, if it does.
     pub(crate) fn assign(&mut self, ticket: Ticket, slot: Option<WaitSlot>) {
         if let Some(round) = self.round_mut(ticket) {
             round.owner = slot.map_or(Owner::Awake, Owner::Asleep);
@@ -351,7 +351,7 @@ impl Rounds {
         }
     }
 
-    /// Says whether the owner's next deadline leaves the nodes without a vote.
+    /// Sets whether the owner's next deadline leaves the nodes without a vote.
     pub(crate) fn set_soft_deadline(&mut self, ticket: Ticket, is_soft: bool) {
         if let Some(round) = self.round_mut(ticket) {
             round.awaited = if is_soft { Awaited::Glance } else { Awaited::Verdict };

@@ -166,7 +166,7 @@ impl WatchdogThread {
         is_there
     }
 
-    /// To be called before the lock is released: from now on nothing is sent for it. Gives what is held.
+    /// To be called before the lock is released: from now on nothing is sent for it. Returns what is held.
     pub(crate) fn unregister(&self, watched: &WatchedLock) -> Unregistered {
         let was_there = lock(&self.shared.schedule).remove(watched.id);
         let mut held = lock(&watched.held);
@@ -175,7 +175,7 @@ impl WatchdogThread {
     }
 
     /// To be called before the lock is let go without being released. Nothing is sent for it any more, and a quorum has
-    /// answered what was sent, or the time for that is over. Gives the lease, ended if the loss of the lock was
+    /// answered what was sent, or the time for that is over. Returns the lease, ended if the loss of the lock was
     /// signalled.
     pub(crate) fn unregister_and_wait(&self, watched: &WatchedLock) -> Validity {
         let mut schedule = lock(&self.shared.schedule);
@@ -309,7 +309,7 @@ impl WatchdogLoop {
     }
 
     /// Once a second: connects again to nodes whose connections have ended. Where one has come back without its data,
-    /// all locks are extended now, and repaired there: a third of a time to live may be long. Gives the time until it
+    /// all locks are extended now, and repaired there: a third of a time to live may be long. Returns the time until it
     /// is to look again, [`CLOCK_CHECK_INTERVAL`] at most.
     fn reconnect(&mut self, schedule: &mut Schedule) -> Duration {
         if !schedule.locks.values().any(|watched| watched.is_extended()) {

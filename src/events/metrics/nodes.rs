@@ -1,4 +1,4 @@
-//! The nodes that are shown: those of the clients that count, asked for when the text is written.
+//! The nodes that are shown: the nodes of the clients that count, asked for when the text is written.
 
 use super::families::{Family, MISMATCHES, NODE_MISMATCH, NODE_QUARANTINE, NODE_UP, NODE_VOTES};
 use crate::algorithm::fault_counts::FaultCounts;

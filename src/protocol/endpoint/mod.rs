@@ -331,7 +331,7 @@ fn parse_location(location: &str) -> Result<(String, u16), EndpointError> {
     Ok((host.to_owned(), port))
 }
 
-/// Whether all characters are those of a host name or an IP address.
+/// Whether all characters are allowed in a host name or an IP address.
 pub fn is_host(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_:".contains(&byte))
 }

@@ -50,7 +50,7 @@
 //!
 //! # Why the numbers of writers grow
 //!
-//! As those of fenced locks, by the same exchange and the same proof: [`fence`](crate::algorithm::fence). That asks for
+//! As for fenced locks, by the same exchange and the same proof: [`fence`](crate::algorithm::fence). That asks for
 //! two things of a node.
 //!
 //! 1. Its number never falls while the key lasts: readers, writers without a number, releases and downgrades write it

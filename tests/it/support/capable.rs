@@ -9,7 +9,7 @@ pub(crate) fn knows_users(server: &Server) -> bool {
     !matches!(server.command(&["ACL", "WHOAMI"]).unwrap(), Answer::Error(_))
 }
 
-/// Those of these servers that have users. The others are reported as left out.
+/// The servers of these that have users. The others are reported as left out.
 pub(crate) fn with_users(servers: Vec<Server>) -> impl Iterator<Item = Server> {
     servers.into_iter().filter(|server| {
         let knows = knows_users(server);

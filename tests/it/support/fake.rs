@@ -87,7 +87,7 @@ impl Fake {
         Fake::healthy_but("SET", vec![Act::Wait(delay), say(answer)])
     }
 
-    /// Says that another client holds each lock, after this delay, and answers everything else well and at once.
+    /// Replies that another client holds each lock, after this delay, and answers everything else well and at once.
     pub(crate) fn refusing(delay: Duration) -> Fake {
         Fake::on_command(move |command| match refusal(command) {
             Some(refusal) => vec![Act::Wait(delay), Act::Say(refusal)],
@@ -123,7 +123,7 @@ impl Fake {
         Fake::on_command(|_| vec![Act::Flood(b":", b"1111111111111111")])
     }
 
-    /// Gives the right answers at one byte a second.
+    /// Sends the right answers at one byte a second.
     pub(crate) fn trickling() -> Fake {
         Fake::on_command(|command| vec![Act::Trickle(healthy(command), Duration::from_secs(1))])
     }

@@ -117,7 +117,7 @@ pub(crate) enum Step {
     Begin(usize),
     /// It takes the key, and the fence grows by so much.
     Acquire(usize, usize, u8),
-    /// Those of the replies that are there which are counted, as a bit each.
+    /// Which of the replies that are there are counted, as a bit each.
     Fix(usize, u8),
     LateReplyJoins(usize, usize),
     Raise(usize, usize),

@@ -137,7 +137,7 @@ impl search::World for World {
         for c in scope.clients() {
             let client = self.clients[c];
             match client.phase {
-                // Those of one kind are all alike, so they begin in order.
+                // Entries of one kind are all alike, so they begin in order.
                 Phase::Unborn if c % FIRST_WRITER == 0 || self.clients[c - 1].phase != Phase::Unborn => {
                     steps.push(Step::Begin(c));
                 }

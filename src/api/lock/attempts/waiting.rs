@@ -71,7 +71,7 @@ impl<'a> Attempts<'a, '_> {
         (&self.call.awaited_keys(Some(self.key_index))[0], self.call.kind())
     }
 
-    /// Gives the call an entry.
+    /// Creates an entry for the call.
     pub(super) fn enqueue(&mut self) {
         let setup = self.setup();
         let now = self.call.lock.client.engine().now();
