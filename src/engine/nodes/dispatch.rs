@@ -256,7 +256,7 @@ impl Nodes {
         }
         rounds.vote(ticket, node, &cast.vote);
         let purpose = rounds.purpose(ticket);
-        // A user who may not ask for the holder of a lock may still use locks.
+        // A user without the right to ask for the holder of a lock may still use locks.
         let is_about_locks = !matches!(purpose, Some(Purpose::Inspect(_)));
         let votes = is_about_locks && filter.note_vote(purpose, &cast.vote, now);
         let is_usable = match purpose {
