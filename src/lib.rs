@@ -20,7 +20,7 @@
 //!         assert!(guard.remaining() > Duration::from_secs(4));
 //!         // No other guard is given out meanwhile, in this program or another.
 //!         assert!(order.try_lock()?.is_none());
-//!         // Dropping the guard releases too. This also says whether the lease lasted until then.
+//!         // Dropping the guard releases too. This also returns whether the lease lasted until then.
 //!         assert_eq!(guard.unlock()?, ReleaseOutcome::Released);
 //!     }
 //!     None => println!("another client held the lock for the whole second"),
@@ -49,13 +49,13 @@
 //! eviction, `FLUSHALL` or fail-over, nor by a [restart](docs::operations#restarted-nodes) that the client cannot
 //! detect. For a lock that went to another process as text: the text was attached once, and the wall clocks agree.
 //!
-//! The [rules](docs::rules) say all of this by number, with the tests that show each.
+//! The [rules](docs::rules) state all of this by number, with the tests that show each.
 //!
 //! # What it does not promise
 //!
 //! * **The lease may end during the work.** No client can stop a thread when its time is over. If two holders at once
 //!   would lose data, do not rely on a lease, this or another: let the resource itself refuse late writes, by the
-//!   number that a [`fenced`](Mutex::fenced) lock gives. A lock alone saves work, not data.
+//!   number of a [`fenced`](Mutex::fenced) lock. A lock alone saves work, not data.
 //! * Order among programs. Threads that share a client queue in the order of their calls. Programs that wait for a lock
 //!   are [notified](Builder::release_notifications) of its release and take turns as a rule. Only a
 //!   [`fair`](Mutex::fair) lock enforces it.

@@ -67,7 +67,7 @@ impl Times {
     }
 }
 
-/// Lets the contenders take turns. Gives the samples of each contender, by round.
+/// Lets the contenders take turns. Returns the samples of each contender, by round.
 pub(crate) fn interleave(plan: Plan, contenders: &mut [&mut dyn FnMut() -> Pair]) -> Vec<Vec<Samples>> {
     let mut all: Vec<Vec<Samples>> = contenders.iter().map(|_| Vec::new()).collect();
     // Connections are made, buffers grow, caches warm up.
@@ -91,8 +91,8 @@ pub(crate) fn interleave(plan: Plan, contenders: &mut [&mut dyn FnMut() -> Pair]
     all
 }
 
-/// Lets the contenders take turns in rounds of so many turns, after one to warm up. Gives what each of them did in each
-/// round, all turns of a round in one.
+/// Lets the contenders take turns in rounds of so many turns, after one to warm up. Returns what each of them did in
+/// each round, all turns of a round in one.
 pub(crate) fn take_turns<T: Default + Extend<T>>(
     (rounds, turns): (usize, usize),
     contenders: &mut [&mut dyn FnMut() -> T],
@@ -113,7 +113,7 @@ pub(crate) fn take_turns<T: Default + Extend<T>>(
     all
 }
 
-/// Does something so many times, whatever it gives.
+/// Does something so many times, and ignores what it returns.
 pub(crate) fn repeat<R>(times: usize, mut operation: impl FnMut() -> R) {
     for _ in 0..times {
         operation();

@@ -17,7 +17,7 @@ pub(crate) const MARK: &str = "--competitor";
 
 /// What all of them want.
 const RESOURCE: &str = "contention";
-/// What those that want a set want besides.
+/// The second key of those that want a set.
 const SECOND: &str = "contention/second";
 /// How many competitors have a permit at once.
 pub(crate) const PERMITS: usize = 3;
@@ -68,7 +68,7 @@ impl Means {
     }
 }
 
-/// Does what the rest of the command line says.
+/// Runs the order in the rest of the command line.
 pub(crate) fn run(order: &[&str]) {
     let [kind, length, competitors, index, means, held, ttl, threads, addresses @ ..] = order else {
         panic!("--competitor kind length competitors index means held ttl threads …")

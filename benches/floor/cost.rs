@@ -53,7 +53,7 @@ fn allocations(addresses: &[SocketAddr], pairs: usize, is_fresh: bool) -> Row {
         let made = ALLOCATOR.stats() - before;
         (made.allocations + made.reallocations) as f64 / pairs as f64
     };
-    // In several runs: buffers grow to their size at first, and an operation that fails on a busy machine says why.
+    // In several runs: buffers grow to their size at first, and an operation that fails on a busy machine reports why.
     let runs = Spread::of((0..9).map(|_| count()));
     let (what, most) = if is_fresh { (", with a fresh Mutex", 1.0) } else { ("", 0.0) };
     let row = Row::value(format!("heap allocations a pair{what}"), "", runs.median).against("floor", 0.0);
@@ -74,7 +74,7 @@ fn held_bytes(addresses: &[SocketAddr], number: usize) -> Row {
         .note(format!("{inline} in the guard, {heap:.0} on the heap"))
 }
 
-/// What it takes to wait for so many locks at once, besides the threads that wait.
+/// What it takes to wait for so many locks at once, not counting the threads that wait.
 fn waited_bytes(servers: &Servers, addresses: &[SocketAddr], number: usize) -> Row {
     let (mine, theirs) = (library::client(addresses), library::client(addresses));
     library::pair(&library::mutex(&mine, "cost/warm"));

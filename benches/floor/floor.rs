@@ -39,7 +39,7 @@ struct Node {
 }
 
 impl Floor {
-    /// Connects. `owner` makes a token that differs from those of other floors.
+    /// Connects. `owner` makes a token that differs from other floors' tokens.
     pub(crate) fn connect(addresses: &[SocketAddr], resource: &str, owner: u8) -> Floor {
         let (take, release) = requests(resource, owner);
         Floor::with(addresses, take, release)

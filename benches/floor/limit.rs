@@ -39,7 +39,7 @@ impl Limit {
         Limit { nodes, requests: (0..locks).map(both).collect(), decided: 0 }
     }
 
-    /// Runs for so long, and then until nothing is in flight. Gives the number of pairs.
+    /// Runs for so long, and then until nothing is in flight. Returns the number of pairs.
     pub(crate) fn run(&mut self, time: Duration) -> u64 {
         let deadline = Instant::now() + time;
         let mut in_flight = VecDeque::new();

@@ -32,7 +32,7 @@ impl Cores {
         Some(cores)
     }
 
-    /// Starts servers, or threads that stand for the network: what is started inside runs on the servers' cores.
+    /// Starts servers, or threads that simulate the network: what is started inside runs on the servers' cores.
     pub(crate) fn for_servers<R>(&self, start: impl FnOnce() -> R) -> R {
         // A child inherits the cores of the thread that starts it.
         run_on(&self.servers);

@@ -11,8 +11,8 @@
 //! ```
 //!
 //! The *floor* is the least that the same work takes: a bare program with prebuilt bytes, one non-blocking socket per
-//! node, that sends, polls and receives until a quorum has answered ([`floor`]). Absolute times say more about the
-//! machine than about the library. So nothing here is judged by them: the library and its floor run in turns, chunk by
+//! node, that sends, polls and receives until a quorum has answered ([`floor`]). Absolute times depend more on the
+//! machine than on the library. So nothing here is judged by them: the library and its floor run in turns, chunk by
 //! chunk, in one run; a figure is the ratio of the two within a round, and its median over the rounds with the least
 //! and the most ([`comparison`]). The floor also runs against itself: what that ratio is away from 1 is noise.
 //!

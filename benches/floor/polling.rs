@@ -33,7 +33,7 @@ impl Polling {
         Polling { nodes, resource, token: String::new() }
     }
 
-    /// Takes the lock. Gives the number of attempts; none when `end` came first.
+    /// Takes the lock. Returns the number of attempts; none when `end` came first.
     pub(crate) fn take(&mut self, end: u64) -> u32 {
         let mut attempts = 0;
         while now() < end {
@@ -57,7 +57,7 @@ impl Polling {
         self.ask(&request);
     }
 
-    /// Asks all nodes, and waits for all of them. Gives how many consent.
+    /// Asks all nodes, and waits for all of them. Returns how many consent.
     fn ask(&mut self, request: &[u8]) -> usize {
         for node in &mut self.nodes {
             node.write_all(request).expect("a server that reads");

@@ -35,7 +35,7 @@ pub(crate) fn command(
     command
 }
 
-/// Does what the rest of the command line says.
+/// Runs the order in the rest of the command line.
 pub(crate) fn run(order: &[&str]) {
     let [subject, threads, pairs, addresses @ ..] = order else { panic!("--probe subject threads pairs address…") };
     let subject = Subject::named(subject).expect("library or floor");

@@ -1,6 +1,6 @@
 //! Waiting at scale: what it costs that many programs want one lock, of each kind, beside those that fail or poll.
 //!
-//! The [programs](crate::competition) are those of the contention section. Settings that are compared take turns. With
+//! The [programs](crate::competition) are the contention section's. Settings that are compared take turns. With
 //! `n` programs in turn, each waits for all others: the longest wait is compared with `n` turns of that run.
 
 use crate::Setting;

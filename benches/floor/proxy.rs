@@ -100,7 +100,7 @@ impl Network {
         }
     }
 
-    /// Waits until there is something to accept, to receive or to pass on. Gives what can be accepted and received:
+    /// Waits until there is something to accept, to receive or to pass on. Returns what can be accepted and received:
     /// each listener, then both ends of each passage.
     fn poll(&self, now: Instant) -> Vec<bool> {
         let mut descriptors: Vec<PollFd<'_>> =

@@ -48,7 +48,7 @@ impl Servers {
         }
     }
 
-    /// How many commands the servers have run so far, those of scripts included, and how many of them clients sent.
+    /// How many commands the servers have run so far, commands of scripts included, and how many of them clients sent.
     pub(crate) fn commands(&self) -> (f64, f64) {
         let (mut run, mut sent) = (0.0, 0.0);
         self.each_command(|name, calls| match name {
@@ -86,7 +86,7 @@ impl Servers {
         self.processes.iter().filter_map(used).sum()
     }
 
-    /// Gives each server's commands with how often it has run them.
+    /// Returns each server's commands with how often it has run them.
     fn each_command(&self, mut take: impl FnMut(&str, f64)) {
         for server in &self.processes {
             let Ok(Answer::Text(statistics)) = server.command(&["INFO", "commandstats"]) else { continue };

@@ -20,7 +20,7 @@ use std::thread::{self, Thread};
 /// Unanswered requests with which a node is left out: a dozen batches of many threads.
 const FAR_BEHIND: u64 = 1024;
 
-// What a slot says to the thread that waits on it.
+// What a slot tells the thread that waits on it.
 const PENDING: u8 = 0;
 const LEAD: u8 = 1;
 const REFUSED: u8 = 2;
@@ -72,7 +72,7 @@ struct Node {
     buffer: [u8; 4096],
     answers: Answers,
     sent: u64,
-    /// What had been sent when the batch began: answers up to here are those of earlier batches.
+    /// What had been sent when the batch began: answers up to here belong to earlier batches.
     sent_before: u64,
     asked: bool,
     closed: bool,

@@ -29,7 +29,7 @@ impl Row {
         Row { what: what.into(), unit, value: Some(value), against: None, ratio: None, goal: None, note: None }
     }
 
-    /// A figure as a ratio, round by round, to that of another contender.
+    /// A figure as a ratio, round by round, to the figure of another contender.
     pub(crate) fn ratio<T>(
         what: impl Into<String>,
         unit: &'static str,

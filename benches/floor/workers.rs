@@ -15,7 +15,7 @@ pub(crate) struct Work {
     pub(crate) seconds: f64,
     /// Processor time of this process, in user and kernel mode.
     pub(crate) processor_seconds: f64,
-    /// How often the scheduler took a core from a thread of this process, or a thread gave it up.
+    /// How often the scheduler took a core from a thread of this process, or a thread yielded it.
     pub(crate) switches: f64,
     /// How long each pair took, where pairs were done.
     pub(crate) times: Times,
@@ -66,7 +66,7 @@ pub(crate) fn measured(call: impl FnOnce() -> u64) -> Work {
     Work { done, seconds, processor_seconds, switches: after.switches - before.switches, times: Times::default() }
 }
 
-/// Gives each worker a thread, and lets all repeat the task until the time is up.
+/// Starts a thread for each worker, and lets all repeat the task until the time is up.
 pub(crate) fn together<W: Send, R>(workers: &mut [W], time: Duration, task: impl Fn(&mut W) -> R + Sync) -> Work {
     let start = Barrier::new(workers.len() + 1);
     let is_over = AtomicBool::new(false);
@@ -101,7 +101,7 @@ pub(crate) fn workers<L>(threads: usize, lock: impl FnMut(usize) -> L) -> Vec<Wo
     (0..threads).map(lock).map(|lock| Worker { lock, times: Times::default() }).collect()
 }
 
-/// Gives each worker a thread, and lets all repeat the pair until the time is up.
+/// Starts a thread for each worker, and lets all repeat the pair until the time is up.
 pub(crate) fn pairs<L: Send>(workers: &mut [Worker<L>], time: Duration, pair: impl Fn(&mut L) -> Pair + Sync) -> Work {
     let mut work = together(workers, time, |worker| {
         let pair = pair(&mut worker.lock);

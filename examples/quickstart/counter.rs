@@ -11,7 +11,7 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// A new file that says 0.
+    /// A new file that contains 0.
     pub fn create() -> io::Result<Counter> {
         let directory = std::env::temp_dir().join(format!("quorumlock-quickstart-{}", std::process::id()));
         // What is there already was left by a process that is no more: its number is ours now.
@@ -22,7 +22,7 @@ impl Counter {
         Ok(counter)
     }
 
-    /// What the file says.
+    /// The number in the file.
     pub fn read(&self) -> io::Result<u64> {
         let text = fs::read_to_string(&self.file)?;
         text.trim().parse().map_err(|_| io::Error::other(format!("the counter's file says {text:?}")))

@@ -9,7 +9,7 @@
 //! one overwrites what another has written, and the sum is wrong in the end. While they work, one node hangs, another
 //! one dies, and both come back.
 //!
-//! How to use the lock is in [`work`]. [`nodes`] has something to lock on, [`counter`] the file, and [`report`] says
+//! How to use the lock is in [`work`]. [`nodes`] has something to lock on, [`counter`] the file, and [`report`] shows
 //! how it went. The exit code is 0 when no update was lost, 1 when one was, 2 when it could not be tried, and 130 after
 //! Ctrl-C. Nothing stays behind in any case.
 
@@ -33,7 +33,7 @@ use work::Record;
 
 /// Threads that want the counter.
 const THREADS: usize = 8;
-/// Clients that they share. Each is like a program of its own: only the servers stand between them.
+/// Clients that they share. Each is like a program of its own: only the servers are between them.
 const CLIENTS: usize = 4;
 /// How long each part of the story lasts.
 const PART: Duration = Duration::from_millis(1600);

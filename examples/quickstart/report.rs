@@ -25,7 +25,7 @@ impl Report {
         Report { began: Instant::now(), parts: Vec::new(), added: 0, unsure: 0 }
     }
 
-    /// Says what is worth knowing before it begins.
+    /// Prints what is worth knowing before it begins.
     pub fn fact(&self, name: &str, fact: impl Display) {
         say(format!("  {name:<7}  {fact}\n"));
     }
@@ -62,7 +62,7 @@ impl Report {
         say(format!("  {}  interrupted\n", self.time()));
     }
 
-    /// Compares what was added with what the file says. True when no update was lost.
+    /// Compares what was added with the number in the file. True when no update was lost.
     pub fn verdict(&self, found: u64) -> bool {
         let expected = self.added;
         let lost = if found == expected { "no update was lost".into() } else { "UPDATES WERE LOST".to_owned() };

@@ -8,7 +8,7 @@ use std::sync::{self, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What a thread does besides, before it wants the counter again.
+/// The other work of a thread, before it wants the counter again.
 const REST: Duration = Duration::from_millis(10);
 /// The pause between two measurements.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -70,7 +70,7 @@ pub struct Notes {
 }
 
 impl Record {
-    /// Gives back what was noted, and begins a new page.
+    /// Returns what was noted, and begins a new page.
     pub fn take(&self) -> Notes {
         let mut taken = Notes::default();
         self.note(|notes| mem::swap(notes, &mut taken));

@@ -58,7 +58,7 @@ struct Run {
     has_ended: bool,
 }
 
-/// What the rules say.
+/// What the rules require.
 struct Model {
     nodes: usize,
     validity: u64,
@@ -131,7 +131,7 @@ impl Run {
         Some(Run { machine: Acquire::new(config, time(now)), model, now, ahead: 0, has_ended: false })
     }
 
-    /// Does what the machine says, or cancels it.
+    /// Does what the machine returns, or cancels it.
     fn step(&mut self, input: &mut Input<'_>) {
         let choice = input.byte();
         if choice >= 248 {
@@ -193,7 +193,7 @@ impl Run {
                 continue;
             }
             let (index, vote) = (usize::from(choice / 8) % self.model.nodes, vote(choice % 8));
-            // A node may answer once more; what it said first is what it said.
+            // A node may answer once more; its first answer counts.
             assert_eq!(tally.record(NodeId::new(index), vote), votes[index].is_none());
             votes[index] = votes[index].or(Some(vote));
             // A node that answers was reached. A node that does not may have been.

@@ -1,9 +1,10 @@
-//! Bytes from a server that may say anything, cut by a network that may cut anywhere.
+//! Bytes from a server that may send anything, cut by a network that may cut anywhere.
 //!
 //! Input: [`Cuts`], then the bytes. Rules:
 //! 1. Fed in pieces, the bytes mean what they mean in one piece: the same replies, then the same error or the same
 //!    rest.
-//! 2. A reply consumes what it is made of: no byte beyond the buffer, and no byte less or more decides what it says.
+//! 2. A reply consumes what it is made of: no byte beyond the buffer, and no byte less or more decides what it
+//!    contains.
 //! 3. Every reply can be read to its leaves, and written again it is the very bytes that it was read from. Strict
 //!    parsing has one spelling for everything.
 //! 4. What waits for more bytes does not wait for ever: no buffer outgrows the limits.
@@ -28,7 +29,7 @@ pub(crate) fn run(input: &[u8]) {
     check(input.rest(), &mut cuts);
 }
 
-/// Decodes all of `bytes`, checks the rules, and says what the bytes amount to.
+/// Decodes all of `bytes`, checks the rules, and returns what the bytes amount to.
 pub(crate) fn check(bytes: &[u8], cuts: &mut Cuts) -> Decoded {
     let whole = feed(bytes, |left| left);
     let pieces = feed(bytes, |left| cuts.piece(left));

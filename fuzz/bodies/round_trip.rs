@@ -1,10 +1,10 @@
 //! What is encoded is what is decoded.
 //!
 //! Input: [`Cuts`], whether there is anything long, then commands and replies until the bytes are used up. A command is
-//! encoded by the library, a reply by [`Tree`]; all of them stand in one buffer, one behind the other. Rules:
-//! 1. The decoder gives back exactly these, in this order.
+//! encoded by the library, a reply by [`Tree`]; all of them are in one buffer, one behind the other. Rules:
+//! 1. The decoder returns exactly these, in this order.
 //! 2. Where one of them breaks a limit, it is the first error, and the error of that limit: the limits are neither
-//!    stricter nor laxer than they say. What to expect is reckoned here from the limits alone.
+//!    stricter nor laxer than their numbers. What to expect is reckoned here from the limits alone.
 
 use super::decoder::{self, Decoded};
 use super::{Cuts, Input, Tree};

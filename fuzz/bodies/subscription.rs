@@ -1,4 +1,4 @@
-//! What arrives on the channel of a client: from a server that may say anything, and from programs that may publish
+//! What arrives on the channel of a client: from a server that may send anything, and from programs that may publish
 //! anything there.
 //!
 //! Input: whether there is a password, [`Cuts`], then what arrives until the bytes are used up. Rules:
@@ -16,7 +16,7 @@ use quorumlock::protocol::subscription::{Notice, Subscription, SubscriptionEvent
 
 const CLIENT: u64 = 0xab;
 const CONFIRMED: &str = "*3\r\n$9\r\nsubscribe\r\n$27\r\nquorumlock:00000000000000ab\r\n:1\r\n";
-/// What servers say besides messages.
+/// What servers send in addition to messages.
 const REPLIES: [&str; 6] = [
     "+OK\r\n",
     "-NOPERM this user has no permissions to run the 'subscribe' command\r\n",

@@ -1,4 +1,4 @@
-//! A whole conversation with a server that may say anything: see the body.
+//! A whole conversation with a server that may send anything: see the body.
 #![no_main]
 
 #[path = "../bodies/mod.rs"]

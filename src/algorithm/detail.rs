@@ -1,4 +1,5 @@
-//! What the message of a fault says beyond its cause: numbers of ours, and words of ours, never text from a server.
+//! What the message of a fault contains in addition to its cause: numbers of ours, and words of ours, never text from a
+//! server.
 //!
 //! Error replies are distinguished by beginnings that servers are known to use. Some of them echo a user's name, so
 //! nothing is looked for behind the beginning.
@@ -6,7 +7,7 @@
 use super::protocol_error::ProtocolError;
 use std::time::Duration;
 
-/// What an operator needs to know besides the phase and the cause.
+/// What an operator needs to know in addition to the phase and the cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Detail {
     /// The user may not run this command of ours, or not like this; or the server does not know it.

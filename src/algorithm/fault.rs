@@ -1,4 +1,4 @@
-//! Why a node gave no usable answer.
+//! Why a node returned no usable answer.
 //!
 //! A fault is where it happened ([`Phase`]) and what it was ([`Cause`]). Neither ever carries text from a server: error
 //! replies echo what they were sent, owner tokens and passwords included, so they are classified by their first word
@@ -17,7 +17,7 @@ pub struct Fault {
     pub phase: Phase,
     /// What went wrong there.
     pub cause: Cause,
-    /// What its message says beyond that.
+    /// What its message contains in addition.
     pub detail: Detail,
 }
 
@@ -40,7 +40,7 @@ impl Fault {
         Fault::new(phase, Cause::Protocol).with(Detail::Protocol(error))
     }
 
-    /// The same fault, with something more to say.
+    /// The same fault, with a detail.
     #[must_use]
     pub const fn with(self, detail: Detail) -> Fault {
         Fault { detail, ..self }
@@ -95,12 +95,12 @@ pub enum Cause {
     /// This URL leads to the same server as another one, which already has its vote: the node with this index.
     Duplicate(usize),
     /// The number that this node keeps of a lock is more than a day ahead of the node's clock or of this machine's
-    /// clock. The node does not count for this lock. If one node says so, its value is damaged, or was written with a
-    /// wrong clock: set the clocks right, and delete the key on this node only where no writer uses its fence. If all
-    /// nodes say so, check the clock of this machine.
+    /// clock. The node does not count for this lock. If one node reports this, its value is damaged, or was written
+    /// with a wrong clock: set the clocks right, and delete the key on this node only where no writer uses its fence.
+    /// If all nodes report it, check the clock of this machine.
     FenceAhead,
-    /// What stands under the key was not written by a lock of its kind: a fenced or read-write one, or the queue of a
-    /// fair one. It is left as it is.
+    /// The value of the key was not written by a lock of its kind: a fenced or read-write one, or the queue of a
+    /// fair one. The value is not changed.
     UnexpectedValue,
     /// The node is loading its data set.
     Loading,
@@ -114,7 +114,7 @@ pub enum Cause {
     NoScripts,
     /// The node is a replica.
     NotMaster,
-    /// The URL says `rediss://`, and what listens there does not speak TLS.
+    /// The URL begins with `rediss://`, and what listens there does not speak TLS.
     NotTls,
     /// The node is out of memory and evicts nothing.
     OutOfMemory,

@@ -16,14 +16,14 @@
 //!    exactly `m` at some time while the key held A's token: it was at most `m`, because `m` is the greatest of R, and
 //!    was raised to `m` if it was less. This is why a node *outside* R does not count: its fence may have been greater,
 //!    and another client may have won with it.
-//! 2. Let B have won too. Two quorums have a node in common. There one of them came first; say A. Before the node was
-//!    B's, A's token had to go, and A's raise is done only while its token is there. So the fence was `m` before B took
-//!    the node, and B was answered `m + 1` at least. This is why the raise must compare the token.
+//! 2. Let B have won too. Two quorums have a node in common. There one of them came first; let it be A. Before the node
+//!    was B's, A's token had to go, and A's raise is done only while its token is there. So the fence was `m` before B
+//!    took the node, and B was answered `m + 1` at least. This is why the raise must compare the token.
 //! 3. B counted that answer, because the node is one of B's R. So B's fence is greater than A's: no two are the same.
 //! 4. If A had won before B began, A came first on every common node. So fences grow in the order of holding.
 //!
 //! Nothing here is about time: neither the lease nor the clocks matter to the fence, and a lease that ended too early
-//! or too late, by whatever clock, gives no client a fence that another one has. A key that is set again on a node that
+//! or too late, by any clock, never lets two clients have the same fence. A key that is set again on a node that
 //! had lost it (rule 4.6) changes nothing in this: the winner's fence is known by then, and the node's does not fall by
 //! it. The test `tests/models/fences` searches all states of three nodes and up to three attempts, with this very code
 //! as the rule, and with readers in between for a read-write lock.
@@ -47,7 +47,7 @@ use std::num::TryFromIntError;
 /// How far a fence may be beyond the floor, in microseconds: a day. Less than that is a clock that is set wrong.
 pub const LEAD_LIMIT: u64 = 24 * 60 * 60 * 1_000_000;
 
-/// A number that was given to one acquisition of a fenced lock, or to a fenced writer: greater than that of every
+/// A number that was given to one acquisition of a fenced lock, or to a fenced writer: greater than the number of every
 /// acquisition before it, and given out once.
 ///
 /// Send it along with everything that is written under the lock, and let the storage refuse a smaller one than
@@ -153,7 +153,7 @@ impl Fences {
         }
     }
 
-    /// A node's answer does not count after all. Gives it, if there was one.
+    /// A node's answer does not count after all. Returns the answer, if there was one.
     pub fn forget(&mut self, node: NodeId) -> Option<FencingToken> {
         let index = self.answered.iter().position(|&(other, _)| other == node)?;
         Some(self.answered.remove(index).1)
@@ -202,7 +202,7 @@ impl Agreement {
         self.behind = self.behind.without(raised);
     }
 
-    /// Whether the fence stands: a quorum has it.
+    /// Whether the fence is valid: a quorum has it.
     pub fn stands(&self, quorum: usize) -> bool {
         self.settled.len() >= quorum
     }

@@ -17,12 +17,12 @@ use super::vote::Tally;
 use std::cmp::Reverse;
 use std::time::Duration;
 
-/// What stands under the key of a lock on one node.
+/// What the key of a lock holds on one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Occupant {
-    /// Of the value that signs the key.
+    /// The tag of the value that signs the key.
     pub tag: HolderTag,
-    /// What the value says beside the token.
+    /// What the value contains beside the token.
     pub label: HolderLabel,
     /// How long the key or the lock lasts there; none, if it has no expiry.
     pub left: Option<Duration>,

@@ -1,4 +1,4 @@
-//! The label of a holder: what the value of a key says, beside the token, for a reader of the key.
+//! The label of a holder: what the value of a key contains, beside the token, for a reader of the key.
 
 use std::fmt;
 use std::sync::Arc;

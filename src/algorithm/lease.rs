@@ -204,7 +204,7 @@ impl OwnerToken {
     }
 }
 
-/// What stands under the key of a plain lock, as [`OwnerToken::value`] writes it.
+/// The value of the key of a plain lock, as [`OwnerToken::value`] writes it.
 pub struct OwnerValue {
     bytes: [u8; OwnerValue::LONGEST],
     length: usize,

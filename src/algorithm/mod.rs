@@ -8,7 +8,7 @@
 //!
 //! # The algorithm, step by step
 //!
-//! N independent nodes each hold one vote. Rule numbers are those of `src/docs/rules.md`.
+//! N independent nodes each hold one vote. Rule numbers refer to `src/docs/rules.md`.
 //!
 //! 1. **Quorum.** A decision needs `N / 2 + 1` nodes: [`Tally::quorum`](vote::Tally::quorum).
 //! 2. **Start.** An attempt draws a fresh [`OwnerToken`](lease::OwnerToken) and reads both clocks as `t0` before its
@@ -16,10 +16,10 @@
 //! 3. **Ask.** `SET key token NX PX ttl` goes to all nodes at once. They may answer until
 //!    [`Acquire::attempt_deadline`](acquire::Acquire::attempt_deadline) (rule 2.6).
 //! 4. **Votes.** Each reply, or its absence, is a [`Vote`](vote::Vote): granted, refused, absent or a
-//!    [`Fault`](fault::Fault). A node that may have forgotten locks gives no usable vote:
+//!    [`Fault`](fault::Fault). A node that may have forgotten locks has no usable vote:
 //!    [`quarantine::of_attempt`].
 //! 5. **Tally.** [`Tally::record`](vote::Tally::record) counts the first vote of each node, and
-//!    [`Tally::acquisition`](vote::Tally::acquisition) gives the outcome as soon as it is certain (rule 2.5).
+//!    [`Tally::acquisition`](vote::Tally::acquisition) returns the outcome as soon as it is certain (rule 2.5).
 //! 6. **Drift.** [`Ttl::new`](lease::Ttl::new) subtracts from the time to live what clocks may disagree by:
 //!    `ttl × drift_factor + 2 ms`.
 //! 7. **Validity.** The lease ends at [`Ttl::lease_from`](lease::Ttl::lease_from)`(t0)`: one addition.
@@ -35,7 +35,7 @@
 //!     (rule 3.3), or when the nodes have told the call that the lock may be free,
 //!     [`Acquire::on_message`](acquire::Acquire::on_message): [`queue`] has the order among programs.
 //!     [`EarlyEnd`](early_end::EarlyEnd) ends waits that cannot succeed (rule 3.1).
-//! 11. **Extension.** [`Renewals`](renewal::Renewals) says when to extend which lease.
+//! 11. **Extension.** [`Renewals`](renewal::Renewals) determines when to extend which lease.
 //!     [`Tally::extension`](vote::Tally::extension) decides, and only within the old validity (rule 4.5).
 //! 12. **Release.** Compare-and-delete on all nodes; [`Tally::release`](vote::Tally::release) decides (rule 4.3).
 //! 13. **Quarantine.** [`Quarantine::meet`](quarantine::Quarantine::meet) recognises a restarted node. Its votes do not

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Why bytes are not RESP2. Says what rule was broken and never quotes the bytes.
+/// Why bytes are not RESP2. Names the rule that was broken and never quotes the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ProtocolError {

@@ -8,19 +8,19 @@
 //!    └──── by what it remembers of itself ──────────────────► quarantine, for what is missing
 //! ```
 //!
-//! Why it is sound. Two holders at once need a node that said yes to both. It did not forget the first one without a
+//! Why it is sound. Two holders at once need a node that granted both. It did not forget the first one without a
 //! restart in between. If the restart came before this client met the new process, everything that was promised before
 //! has ended when `max_ttl` has passed since; and a connection does not outlive its process, so the client meets the
-//! new one before it hears a yes from it. That holds for every yes on which a lock rests, that of an extension too: a
-//! node may have granted the lock to another client, forgotten it, and been given our key again by a repair, or by an
+//! new one before it receives a grant from it. That holds for every grant on which a lock rests, an extension's too:
+//! a node may have granted the lock to another client, forgotten it, and been given our key again by a repair, or by an
 //! old snapshot. So:
 //!
 //! 1. In quarantine a node's answer to an attempt is the fault [`Cause::Quarantined`], be it yes or no. Were "held" an
 //!    answer, clients that try in vain would take each other for holders, and wait for ever instead of failing.
 //! 2. Its yes to an extension is that fault too. Its no counts: our key is not there, whatever else it has forgotten.
-//!    What it says of a release counts as well: a key that was deleted is deleted.
+//!    Its reply to a release counts as well: a key that was deleted is deleted.
 //! 3. It is asked everything, so that it knows all locks when the quarantine ends; releases above all.
-//! 4. The time is that of the steady clock ([`Clock::now`](super::time::Clock::now)). A wall clock set forward would
+//! 4. The time is read from the steady clock ([`Clock::now`](super::time::Clock::now)). A wall clock set forward would
 //!    end the quarantine, and not the lock of the holder on another machine. For the same reason nothing is taken off
 //!    for the uptime that a restarted node tells: a server reckons it by its wall clock, and many a machine finds the
 //!    right time a while after its start. Only for a node that is met for the first time there is nothing better.
@@ -34,13 +34,13 @@
 //! shows.
 //!
 //! What a node remembers of itself shows more: a flush, and what happened before this client has met the node at all
-//! ([`incarnation`](super::incarnation)). The stricter of the two decides. Of a node that does not tell, these cannot
+//! ([`incarnation`](super::incarnation)). The stricter of the two decides. If a node does not tell, these cannot
 //! be seen; nor can eviction and `DEBUG RELOAD`, which keep the process, and restarts of a node that withholds its run
 //! id. Once it has shown one, to withhold it counts as another process. In strict mode, every connection of such a node
-//! does. Of a time as a replica: one before this client has met the node; one that begins and ends within a second of
-//! use, until the next comparison; and one whose trace is gone before the comparison, because the node has freed its
-//! backlog (`repl-backlog-ttl`, an hour by default, and no harm where it is longer than `max_ttl`), or got its first
-//! replica after a synchronisation that did not finish, or has run `DEBUG CHANGE-REPL-ID`.
+//! does. Nor can these times as a replica be seen: one before this client has met the node; one that begins and ends
+//! within a second of use, until the next comparison; and one whose trace is gone before the comparison, because the
+//! node has freed its backlog (`repl-backlog-ttl`, an hour by default, and no harm where it is longer than `max_ttl`),
+//! or got its first replica after a synchronisation that did not finish, or has run `DEBUG CHANGE-REPL-ID`.
 
 use super::fault::{Cause, Fault, Phase};
 use super::run_id::{ReplicationIds, RunId};
@@ -74,7 +74,7 @@ pub enum RestartPolicy {
     Strict,
 }
 
-/// What a server says of its own process.
+/// What a server reports about its own process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerProcess {
     /// Its name, unless withheld.
@@ -140,7 +140,7 @@ impl Quarantine {
         self.is_declared_durable && process.aof_enabled == Some(false)
     }
 
-    /// The node is met on a new connection, as a master. Gives for how long it is in quarantine if that begins now.
+    /// The node is met on a new connection, as a master. Returns for how long it is in quarantine if that begins now.
     pub fn meet(&mut self, process: &ServerProcess, now: Timestamp) -> Option<Duration> {
         let id = process.run_id;
         let was_replica = self.was_replica(process);
@@ -160,7 +160,7 @@ impl Quarantine {
         self.begin(wait, now)
     }
 
-    /// The node has said once more what it is, on a connection on which it was met. Gives for how long it is in
+    /// The node has reported again what it is, on a connection on which it was met. Returns for how long it is in
     /// quarantine if that begins now.
     pub fn recheck(&mut self, process: &ServerProcess, now: Timestamp) -> Option<Duration> {
         let is_durable = matches!(self.met, Met::Process(_, true));
@@ -203,7 +203,8 @@ impl Quarantine {
         }
     }
 
-    /// The node turns out to be a replica. What it says when it is a master again is what that one had let it know.
+    /// The node turns out to be a replica. What it reports when it is a master again is what its own master had sent to
+    /// it.
     pub fn turn_replica(&mut self) {
         self.met = Met::Replica;
     }
@@ -257,14 +258,14 @@ mod tests {
         Timestamp::ORIGIN.after(Duration::from_secs(seconds))
     }
 
-    /// A letter stands for a process, `-` for a server that withholds its name. Uptime in seconds.
+    /// A letter means a process, `-` a server that withholds its name. Uptime in seconds.
     fn process(name: char, uptime: u64) -> ServerProcess {
         let run_id = RunId::new(name.to_string().repeat(40).as_bytes()).filter(|_| name != '-');
         ServerProcess { run_id, uptime: Duration::from_secs(uptime), ..ServerProcess::default() }
     }
 
     /// What happens to a node, a word each: how often the clock has moved on by ten seconds, and as what it is met then
-    /// (`r` a replica, any other letter a master). Gives how many seconds of quarantine are left after each.
+    /// (`r` a replica, any other letter a master). Returns how many seconds of quarantine are left after each.
     fn left(policy: RestartPolicy, story: &str) -> Vec<u64> {
         let mut quarantine = Quarantine::new(policy, TERM);
         let meet = |word: &str| {
@@ -355,7 +356,7 @@ mod tests {
             assert_eq!(meet(RestartPolicy::Strict), (wait > 0).then(|| Duration::from_secs(wait)), "{uptime:?}");
             assert_eq!((meet(RestartPolicy::Observed), meet(RestartPolicy::Off)), (None, None));
         }
-        // Of what a restarted node says of its uptime, nothing is taken off.
+        // The uptime that a restarted node reports does not shorten the quarantine.
         let mut quarantine = Quarantine::new(RestartPolicy::Strict, TERM);
         assert_eq!(quarantine.meet(&process('a', 60), at(0)), None);
         assert_eq!(quarantine.meet(&process('b', u64::MAX), at(9)), Some(TERM));

@@ -7,12 +7,12 @@ use std::fmt;
 pub struct RunId([u8; 40]);
 
 impl RunId {
-    /// The name as a server gives it; none unless it has forty characters.
+    /// The name as a server reports it; none unless it has forty characters.
     pub fn new(name: &[u8]) -> Option<RunId> {
         name.try_into().ok().map(RunId)
     }
 
-    /// The name as the server gave it.
+    /// The name as the server reported it.
     pub fn as_text(&self) -> &[u8] {
         &self.0
     }
@@ -35,17 +35,17 @@ pub struct ReplicationIds {
 }
 
 impl ReplicationIds {
-    /// The present name and the former one, as a server gives them; none unless both have forty characters.
+    /// The present name and the former one, as a server reports them; none unless both have forty characters.
     pub fn new(current: &[u8], former: &[u8]) -> Option<ReplicationIds> {
         Some(ReplicationIds { current: current.try_into().ok()?, former: former.try_into().ok()? })
     }
 
-    /// The present name and the former one, as the server gave them.
+    /// The present name and the former one, as the server reported them.
     pub fn as_text(&self) -> (&[u8], &[u8]) {
         (&self.current, &self.former)
     }
 
-    /// Whether the process that said `earlier` was a replica between then and now.
+    /// Whether the process that reported `earlier` was a replica between then and now.
     ///
     /// A promotion draws a new name and keeps the former one. A new name without a former one is no sign: a master
     /// draws one when its first replica comes or its backlog is freed, and a process that has loaded its data keeps the

@@ -112,7 +112,7 @@ impl Readings {
 }
 
 /// A duration as an operator reads it: `250 µs`, `1.5 ms`, `58.3 s`, `5 min 10 s`, `1 h 30 min`, `3 d`. It is rounded
-/// up, so that what is left is never shown as nothing, and a limit that is raised to what is shown is high enough.
+/// up, so that a remaining time is never shown as nothing, and a limit that is raised to what is shown is high enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Human(pub Duration);
 

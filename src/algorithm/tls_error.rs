@@ -57,7 +57,7 @@ impl TlsError {
     }
 }
 
-/// What an alert says, and whether it says it again until client or node are configured anew.
+/// What an alert means, and whether it is repeated until client or node are configured anew.
 fn alert(number: u8) -> Option<(&'static str, bool)> {
     Some(match number {
         40 => ("the server accepts none of the versions, ciphers or certificates offered", true),

@@ -49,7 +49,7 @@ pub(crate) struct Settings {
     pub(crate) backoff: Backoff,
     pub(crate) unavailable_after: Duration,
     pub(crate) max_ttl: Duration,
-    /// That of a lock that names none.
+    /// For a lock that names none.
     pub(crate) ttl: Duration,
     pub(crate) label: HolderLabel,
     /// How long an entry in front of a queue may let others wait.

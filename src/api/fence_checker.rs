@@ -8,8 +8,8 @@ use std::fmt;
 /// Refuses writes that come too late, within one process: remembers for each resource the greatest [`FencingToken`]
 /// that it has seen.
 ///
-/// It stands where the resource is, not where the lock is taken: in the server that owns the files, in front of the
-/// device, in the test's stand-in for them. **Check and write must be one step**: if another write can come between,
+/// It belongs where the resource is, not where the lock is taken: in the server that owns the files, in front of the
+/// device, in the test's substitute for them. **Check and write must be one step**: if another write can come between,
 /// hold a mutex of your own over both, or let the storage compare.
 ///
 /// ```

@@ -123,7 +123,7 @@ impl<K: Kind> MutexGuard<K> {
     /// [`remaining`](MutexGuard::remaining) returns the time that is left.
     ///
     /// A failed extension destroys nothing: the rest of the lease still counts, and another try may help. But a
-    /// lease that has ended is never revived. Nodes that have lost the key, because they were restarted, say, get it
+    /// lease that has ended is never revived. Nodes that have lost the key, for example by a restart, get it
     /// again.
     ///
     /// # Errors
@@ -217,7 +217,7 @@ impl<K: Kind> MutexGuard<K> {
         self.held.unlock()
     }
 
-    /// Gives up the guard and keeps the lock, for another thread, process or program. Asks no node. The lock stays
+    /// Ends the guard and keeps the lock, for another thread, process or program. Asks no node. The lock stays
     /// held until the lease is [attached](crate::Redlock::attach) and released, or its time has passed.
     ///
     /// ```
@@ -258,7 +258,7 @@ impl<K: Kind + Send> MutexGuard<K> {
 }
 
 impl MutexGuard<Fenced> {
-    /// The number of this acquisition, greater than that of every acquisition before it: send it with everything
+    /// The number of this acquisition, greater than the number of every acquisition before it: send it with everything
     /// that is written under the lock, see [`FencingToken`].
     ///
     /// It does not change while the lock is held, and stays true when the lease has ended.
@@ -312,7 +312,7 @@ impl MutexGuard<Write> {
 }
 
 impl MutexGuard<Fenced<Write>> {
-    /// The number of this writer, greater than that of every writer before it.
+    /// The number of this writer, greater than the number of every writer before it.
     pub fn fence(&self) -> FencingToken {
         self.number
     }

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Weak};
 
 /// An owner of [reentrant](crate::Mutex::reentrant) locks that is no thread: a unit of work that moves between threads,
-/// a request, say. [`Mutex::lock_as`](crate::Mutex::lock_as) takes a lock for it.
+/// for example a request. [`Mutex::lock_as`](crate::Mutex::lock_as) takes a lock for it.
 ///
 /// It may be sent to another thread, and is used by one at a time. Its guards may go wherever they like. Dropping it
 /// releases nothing: its guards do.

@@ -23,7 +23,7 @@ use std::time::Duration;
 /// [`connect`](Redlock::connect), made again when lost, and closed with the last clone, guard and mutex. Dropping the
 /// last of these waits for the answers to releases: until no node has sent anything for a node timeout, and for 5 s at
 /// most, or one node timeout if that is longer; and a node timeout at most for a callback that runs on the watchdog's
-/// thread: what is left then ends with the callback. There is no background thread, unless a lock has a
+/// thread: what still runs then ends with the callback. There is no background thread, unless a lock has a
 /// [`Watchdog`](crate::Watchdog); that one ends with them. A short-lived thread looks up a host name. Another one
 /// exists while releases are unanswered and no thread is in a call: it sends what a connection did not take at once,
 /// what a node could not run, and what was lost with a connection.
@@ -44,7 +44,7 @@ impl Redlock {
     }
 
     /// The reading side of the read-write lock of a name: many readers, or one [writer](Redlock::write_mutex). The
-    /// rules are those of [`Write`].
+    /// rules are the same as for [`Write`].
     #[doc(alias = "RwLock")]
     pub fn read_mutex(&self, name: impl AsRef<str>) -> Mutex<Read> {
         Mutex::new(Lock::read_write(&self.client, &self.reads, name.as_ref(), algorithm::kind::Kind::Read))
@@ -76,7 +76,7 @@ impl Redlock {
     }
 
     /// Makes a guard of the lease of a lock that is held, in whatever thread, process or program it was taken. Sends
-    /// nothing and does not wait. The guard has no watchdog; [`Mutex::attach`] gives it one, and describes the rest.
+    /// nothing and does not wait. The guard has no watchdog; [`Mutex::attach`] adds one, and describes the rest.
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
@@ -103,7 +103,7 @@ impl Redlock {
         Mutex::new(lock).attach(lease)
     }
 
-    /// Makes all connections, and says what each node is. Optional: without it, the first lock makes them.
+    /// Makes all connections, and returns what each node is. Optional: without it, the first lock makes them.
     ///
     /// A program calls it when it starts, so that a wrong password, a replica or a node named twice shows at once and
     /// the first lock is as quick as any; and as a health check as often as it likes. Nodes that there is a connection
@@ -127,7 +127,7 @@ impl Redlock {
     ///
     /// # Errors
     /// [`Unavailable`](crate::ErrorKind::Unavailable) when fewer than a quorum of nodes can vote now, with the cause at
-    /// each of the others; [`nodes`](Redlock::nodes) gives the statuses all the same.
+    /// each of the others; [`nodes`](Redlock::nodes) returns the statuses all the same.
     /// [`Forked`](crate::ErrorKind::Forked) in a child of the process that built the client.
     pub fn connect(&self, timeout: Duration) -> Result<Vec<NodeStatus>> {
         self.client.check_process()?;
@@ -174,9 +174,9 @@ impl Redlock {
         Ok(status)
     }
 
-    /// Waits until every node has run the releases that this client owes it, for `timeout` at most: those of dropped
-    /// guards and lost attempts that are not sent or not answered yet, and those that are sent again because a node was
-    /// down or answered with an error. Closes nothing: the client can be used on.
+    /// Waits until every node has run the pending releases of this client, for `timeout` at most: the releases of
+    /// dropped guards and lost attempts that are not sent or not answered yet, and those that are sent again because a
+    /// node was down or answered with an error. Closes nothing: the client can be used on.
     ///
     /// Call it before a program ends by `exit`, which runs no destructors: what is not sent by then is lost, and those
     /// locks stay held for their time to live. Dropping the last handle waits by itself, but only while answers arrive,

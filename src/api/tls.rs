@@ -10,9 +10,9 @@ use std::{fmt, fs};
 ///
 /// Certificates are always checked: the chain, the time, and that they are for the host name or IP address of the URL
 /// or of its parameter [`server_name`](crate::Builder::node). Nothing switches that off. The [page about
-/// TLS](crate::docs::tls) says how to issue certificates and set servers up.
+/// TLS](crate::docs::tls) describes how to issue certificates and set servers up.
 ///
-/// Without roots, those of the system are used if the feature `tls-native-roots` is on; otherwise building the client
+/// Without roots, the system's roots are used if the feature `tls-native-roots` is on; otherwise building the client
 /// fails. Nothing is read or checked before that, nor if no URL begins with `rediss://`.
 ///
 /// ```no_run

@@ -19,7 +19,7 @@ const CHANNEL_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// How long [`Mutex::lock_with`](crate::Mutex::lock_with) waits, and what may end the wait early.
 ///
-/// Waits, like all other limits but those of leases, go by a steady clock: setting the machine's wall clock changes
+/// Waits, like all other limits except leases, go by a steady clock: setting the machine's wall clock changes
 /// none of them. On Linux that clock (`CLOCK_BOOTTIME`) goes on while the machine sleeps.
 ///
 /// ```
@@ -136,7 +136,7 @@ pub(crate) enum InterruptRegistration<'w> {
 }
 
 impl InterruptRegistration<'_> {
-    /// Before each sleep. Gives how long to sleep at most before checking whether the wait is
+    /// Before each sleep. Returns how long to sleep at most before checking whether the wait is
     /// [cancelled](Wait::is_cancelled).
     pub(crate) fn before_sleep(&self) -> Duration {
         let InterruptRegistration::Channel(registration) = self else { return Duration::MAX };
@@ -168,13 +168,13 @@ pub struct CancelHandle(Arc<CancelState>);
 
 #[derive(Debug)]
 struct CancelState {
-    /// None when the system did not say.
+    /// None when the system did not report it.
     created_in: Option<ForkEpoch>,
     is_cancelled: AtomicBool,
     /// Dropped to cancel: a channel without a sender wakes all its receivers.
     sender: Mutex<Option<Sender<Infallible>>>,
     cancelled: Receiver<Infallible>,
-    /// Of the threads that wait for sockets and cannot wait for a channel.
+    /// Belong to the threads that wait for sockets and cannot wait for a channel.
     interrupts: Mutex<Vec<Arc<Interrupt>>>,
 }
 

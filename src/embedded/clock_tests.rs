@@ -191,7 +191,7 @@ fn a_wall_clock_set_back_neither_prolongs_a_lease_nor_stops_it() {
         assert!((0..10).any(|_| goes_on()), "it stands still at {after:?}");
     }
     assert!(guard.remaining() > TTL / 2);
-    // Set right again, it is ahead: that counts, because nothing says otherwise.
+    // Set right again, it is ahead: that counts, because nothing contradicts it.
     scene.clock.jump(Jump::WallForward, TTL);
     scene.is_over(guard, Jump::WallForward);
 }
@@ -316,7 +316,7 @@ fn a_quarantine_ends_by_the_clock_that_nobody_can_set() {
     }
 }
 
-/// A lock of another client, whose clock nothing is done to, is waited for as long as was said: by the first of this
+/// A lock of another client, whose clock nothing is done to, is waited for as long as was set: by the first of this
 /// process's queue, which asks the nodes, and by those behind it. The nodes have their time to answer too.
 #[test]
 fn a_wall_clock_set_forward_ends_no_wait() {
@@ -349,7 +349,7 @@ fn a_wall_clock_set_forward_ends_no_wait() {
 #[test]
 fn a_connection_that_is_silent_for_too_long_is_reset() {
     let nodes: Vec<_> = (0..2).map(|_| EmbeddedNode::start().unwrap()).collect();
-    // It accepts, and says nothing.
+    // It accepts, and sends nothing.
     let hung = TcpListener::bind("127.0.0.1:0").unwrap();
     let urls = nodes.iter().map(EmbeddedNode::url).chain([format!("redis://{}", hung.local_addr().unwrap())]);
     let clock = Simulated::new();

@@ -9,7 +9,7 @@ const BAD_EXPIRE: &str = "ERR invalid expire time in 'pexpire' command";
 /// Does what `PEXPIRE` does; false without a key. An end that is not in the future deletes it.
 ///
 /// # Errors
-/// What a server says to a number that it cannot use.
+/// What a server replies to a number that it cannot use.
 pub(super) fn expire(
     database: &mut Keyspace,
     key: &[u8],

@@ -1,7 +1,7 @@
-//! What the embedded node says about itself: `INFO` and `ROLE`, as far as the library reads them.
+//! What the embedded node reports about itself: `INFO` and `ROLE`, as far as the library reads them.
 //!
-//! Each kind reports what the real server reports, oddities included: Valkey gives the Redis version that it is
-//! compatible with as `redis_version`, and calls its mode `server_mode` where Redis says `redis_mode`.
+//! Each kind reports what the real server reports, oddities included: Valkey reports the Redis version that it is
+//! compatible with as `redis_version`, and calls its mode `server_mode` where Redis calls it `redis_mode`.
 
 use std::fmt::Write;
 
@@ -57,7 +57,7 @@ pub(super) fn role(out: &mut Vec<u8>, condition: Condition) {
     }
 }
 
-/// What a server that was never promoted gives as the former name of its data's history.
+/// What a server that was never promoted reports as the former name of its data's history.
 pub(super) const NO_REPLICATION_ID: &str = "0000000000000000000000000000000000000000";
 
 /// The master that a pretended replica pretends to have: one that cannot be reached.

@@ -4,12 +4,12 @@
 //! in the words of a real server, and nothing else. It keeps no data across its own death, knows no other process's
 //! locks, and locks that live in the process they are to protect protect nothing.
 //!
-//! What it is good for besides answering: a test can make it hang, die, come back empty, run out of memory or turn
+//! It serves for faults, too: a test can make it hang, die, come back empty, run out of memory or turn
 //! into a replica, which takes a process and some patience with a real server.
 //!
 //! One thread per node, ended and joined when the node is dropped. Its parts: `store` is the node without sockets,
 //! `keyspace` its databases, `command` what it knows by name, `scripts` what it knows by text, `calls` the commands
-//! inside a script and how they fail, `queue` what all scripts have in common, `info` what it says about itself,
+//! inside a script and how they fail, `queue` what all scripts have in common, `info` what it reports about itself,
 //! `pubsub` the subscriptions, `reply` how it writes; `server` is the thread,
 //! `connection` one client of it, `wire` its bytes, `certificate` what it shows by TLS.
 //!
@@ -74,7 +74,7 @@ pub use config::{Condition, ServerKind};
 
 /// A node in this process. Dropping it closes its connections, ends its thread and forgets its keys.
 ///
-/// A child made by `fork` has no node, only what stands for its parent's. Dropping that does nothing.
+/// A child made by `fork` has no node, only a copy of its parent's handle. Dropping that does nothing.
 pub struct EmbeddedNode {
     address: SocketAddr,
     protection: Protection,

@@ -25,7 +25,7 @@ pub(super) fn is_ahead(fence: u64, clock: u64) -> bool {
 }
 
 /// A time, or a number of milliseconds, as servers calculate with it and as scripts return it. The greatest one that
-/// fits stands for all that are greater.
+/// fits represents all that are greater.
 pub(super) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -109,7 +109,7 @@ fn semaphore(key: &[u8]) -> &[u8] {
     kinds::permit::slot(key).map_or(key, |(semaphore, _)| semaphore)
 }
 
-/// A number of any length; the greatest that fits stands for all that are greater.
+/// A number of any length; the greatest that fits represents all that are greater.
 fn digits(text: &[u8]) -> Option<u64> {
     let is_number = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
     let add = |number: u64, digit: &u8| number.saturating_mul(10).saturating_add(u64::from(digit - b'0'));

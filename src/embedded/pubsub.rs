@@ -31,7 +31,7 @@ pub(super) struct Subscriptions {
 }
 
 impl Exchange {
-    /// Publishes, and gives how many will hear of it.
+    /// Publishes, and returns how many clients will receive it.
     pub(super) fn publish(&mut self, channel: Vec<u8>, payload: &[u8]) -> usize {
         let Some(&listeners) = self.listeners.get(&channel) else { return 0 };
         self.published += 1;

@@ -27,7 +27,7 @@ const MOST_CHALLENGED: usize = 128;
 /// The kind of an entry of a writer.
 pub(super) const WRITER: u64 = 1;
 
-/// What a queue has to know about the lock that it is for, besides [`LockKind`].
+/// What a queue has to know about the lock that it is for, in addition to [`LockKind`].
 pub(super) struct Lock {
     /// The key of the queue.
     pub(super) queue: Vec<u8>,

@@ -6,7 +6,7 @@ use super::reply::NOT_AN_INTEGER;
 /// The part from the first index to the last one. A last one before the beginning counts as `least_end`.
 ///
 /// # Errors
-/// What a server says to an index that is no number, or the one that there is instead of a value.
+/// What a server replies to an index that is no number, or the one that there is instead of a value.
 pub(super) fn part<'v, T>(
     all: Result<&'v [T], &'static str>,
     bounds: [&[u8]; 2],

@@ -103,7 +103,7 @@ impl ReadWrite {
         }
     }
 
-    /// Grants the lock or lets the hold last longer. `ARGV[retention]` and the one after it are those of the number.
+    /// Grants the lock or lets the hold last longer. `ARGV[retention]` and the one after it belong to the number.
     fn hold(&mut self, calls: &mut Calls<'_>, is_write: bool, retention: usize) -> Answer {
         let (now, clock, stored) = (calls.now, calls.clock(), &mut self.stored);
         let (is_extension, keeps) = (matches!(calls.text(1), b"extend" | b"keep"), calls.text(1) == b"keep");

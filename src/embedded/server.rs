@@ -4,7 +4,7 @@
 //! test does next happens after them. This is the only part of the node that touches a socket; the clock it reads
 //! is [`NodeClock`], the only one there is.
 //!
-//! A killed node gives up its listener but keeps its port, on a socket that is bound and does not listen: connecting
+//! A killed node closes its listener but keeps its port, on a socket that is bound and does not listen: connecting
 //! is refused, as on a machine without the server, and no other program can take the port until the node is revived.
 
 use std::io;
@@ -174,7 +174,7 @@ impl Server {
                 Order::Revive(run_id) => self.revive(run_id),
                 Order::Stop => return false,
             };
-            // The caller that gave the order may have gone away.
+            // The caller that sent the order may have gone away.
             let _ = done.send(result);
         }
         true

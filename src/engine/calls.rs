@@ -136,8 +136,8 @@ impl Engine {
         Readings { steady: now, lease: self.clock.lease_now() }
     }
 
-    /// Makes one attempt on all nodes. `deadline` says how long to wait for votes, given the start of the attempt and
-    /// whether it has to connect to nodes first. With a seat, the call waits in the queue of the lock: the attempt
+    /// Makes one attempt on all nodes. `deadline` returns how long to wait for votes, given the start of the attempt
+    /// and whether it has to connect to nodes first. With a seat, the call waits in the queue of the lock: the attempt
     /// finds out about all that has arrived before, and has time for nodes that may refuse it.
     pub(crate) fn acquire(
         &self,
@@ -239,7 +239,7 @@ impl Engine {
         self.driver.submit(Submission::Release(release), now, |_| now.after(self.node_timeout), queued)
     }
 
-    /// Extends one lock, and waits for the verdict, for the node timeout at most. Gives the time that was read before
+    /// Extends one lock, and waits for the verdict, for the node timeout at most. Returns the time that was read before
     /// the first byte was written.
     pub(crate) fn extend(&self, request: &LeaseRequest<'_>, awaits_stragglers: bool) -> (LeaseTime, RoundResult) {
         let begin = |nodes: &mut Nodes, now| (self.readings_at(now), nodes.extend(request, now));
@@ -248,7 +248,7 @@ impl Engine {
         (lease, self.extended(ticket, &mut stragglers, || steady.after(self.node_timeout)))
     }
 
-    /// Begins to extend many locks, all in one write to each node. Gives the time, read before the first byte was
+    /// Begins to extend many locks, all in one write to each node. Returns the time, read before the first byte was
     /// written, and appends a ticket for each, to be waited for by [`extended`](Engine::extended).
     pub(crate) fn begin_to_extend<'o>(
         &self,
@@ -295,13 +295,13 @@ impl Engine {
             .run(|_, now| (ticket, stragglers.until(now).min(deadline)), |nodes, ticket| nodes.rounds.conclude(ticket))
     }
 
-    /// Sets the key of a held lock again on nodes that have lost it, and does not wait for that. Gives the nodes that
+    /// Sets the key of a held lock again on nodes that have lost it, and does not wait for that. Returns the nodes that
     /// it may reach.
     pub(crate) fn repair(&self, request: &LeaseRequest<'_>, nodes: NodeSet) -> NodeSet {
         self.driver.enter(|all, now| all.repair(request, nodes, now))
     }
 
-    /// Makes connections again that have ended, and does not wait for that. Gives the nodes that have lost their data
+    /// Makes connections again that have ended, and does not wait for that. Returns the nodes that have lost their data
     /// since this was asked last, and whether a node is being connected to.
     pub(crate) fn reconnect(&self) -> (NodeSet, bool) {
         self.driver.enter(Nodes::reconnect)
@@ -314,7 +314,7 @@ impl Engine {
             .run(|nodes, now| (nodes.check(now), now.after(timeout)), |nodes, ticket| nodes.conclude_check(ticket))
     }
 
-    /// Asks every node what stands under the key of a lock, and waits until a quorum of answers decides, for the node
+    /// Asks every node what the key of a lock holds, and waits until a quorum of answers decides, for the node
     /// timeout at most, and once more for connections.
     pub(crate) fn inspect(&self, key: &str, is_fenced: bool) -> RoundResult {
         self.driver.run(
@@ -369,8 +369,8 @@ impl Engine {
         self.driver.post(Posting { release, report: None });
     }
 
-    /// Waits until the nodes have run all releases, for so long at most. Gives the nodes that have not, each with what
-    /// keeps it from that.
+    /// Waits until the nodes have run all releases, for so long at most. Returns the nodes that have not, each with
+    /// what keeps it from that.
     pub(crate) fn settle(&self, timeout: Duration) -> Vec<(NodeId, Fault)> {
         self.driver.run(
             |nodes, now| (nodes.await_settled(Settled::Run, now), now.after(timeout)),

@@ -3,14 +3,14 @@
 //!
 //! # The path of one attempt
 //!
-//! From `Mutex::try_lock` to the sockets and back. A test checks that each function stands in its file, and that the
+//! From `Mutex::try_lock` to the sockets and back. A test checks that each function is in its file, and that the
 //! path leads through fewer than twenty files; another one, that a lock and unlock execute code of each.
 //!
 //! | | What happens | Function | File |
 //! |---|---|---|---|
 //! | 1 | The caller asks for a lock, and waits for no other holder | `Lock::take` | `api/lock/taking.rs` |
-//! | 2 | A loop does what the state machine says | `Attempts::run` | `api/lock/attempts.rs` |
-//! | 3 | The state machine says: make an attempt | `Acquire::poll` | `algorithm/acquire/mod.rs` |
+//! | 2 | A loop does what the state machine returns | `Attempts::run` | `api/lock/attempts.rs` |
+//! | 3 | The state machine asks for an attempt | `Acquire::poll` | `algorithm/acquire/mod.rs` |
 //! | 4 | The attempt draws a token, and for a fenced lock the floor of its fence | `Attempts::attempt` | `api/lock/attempts.rs` |
 //! | 5 | The lease counts from a time that is read before the first byte is written | [`Engine::acquire`](calls::Engine::acquire) | `engine/calls.rs` |
 //! | 6 | The thread begins the attempt, and drives or sleeps until it is decided; or leaves it in the queue of a thread that begins it with others | [`Driver::submit`](driver::Driver::submit) | `engine/driver/mod.rs` |
@@ -43,12 +43,12 @@
 //! |---|---|---|---|
 //! | 1 | A refused call that may wait gets an entry, and its client subscribes to its channel | [`Engine::sit`](calls::Engine::sit) | `engine/calls.rs` |
 //! | 2 | The call is registered by its number | [`WaitRegistry::enter`](wait_registry::WaitRegistry::enter) | `engine/wait_registry.rs` |
-//! | 3 | It asks in its turn, as the state machine says: the nodes store the entry, or grant | `Attempts::in_turn` | `api/lock/attempts/waiting.rs` |
+//! | 3 | It asks in its turn, when the state machine asks for it: the nodes store the entry, or grant | `Attempts::in_turn` | `api/lock/attempts/waiting.rs` |
 //! | 4 | What the nodes reply about the queue is collected with the votes | [`Rounds::record_queue_reply`](rounds::Rounds::record_queue_reply) | `engine/rounds/mod.rs` |
 //! | 5 | The ticket is fixed, and the time to ask without a message | `QueuedCall::lost` | `algorithm/queue/mod.rs` |
 //! | 6 | The thread sleeps, or drives | [`Seat::wait`](seat::Seat::wait) | `engine/seat.rs` |
 //! | 7 | A message is read from a subscriber connection, and wakes the call | `Subscribers::read` | `engine/nodes/subscribers.rs` |
-//! | 8 | The state machine says when to ask because of it | `QueuedCall::due` | `algorithm/queue/mod.rs` |
+//! | 8 | The state machine determines when to ask because of it | `QueuedCall::due` | `algorithm/queue/mod.rs` |
 //! | 9 | The release removes the entry, or the call does when it ends without the lock | [`Nodes::update_queue`](nodes::Nodes::update_queue) | `engine/nodes/requests.rs` |
 //!
 //! # The path of a release that a node has not run

@@ -18,7 +18,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why an operation failed.
 ///
-/// `Display` gives one line that names every node that failed:
+/// `Display` writes one line that names every node that failed:
 ///
 /// ```text
 /// cannot lock "orders/42": 2 of 3 nodes failed, 2 must answer [10.0.0.1:6379: connection refused; 10.0.0.2:6379: …]
@@ -36,7 +36,7 @@ struct Content {
     others: Vec<String>,
 }
 
-/// What a caller can do about an error. `Display` gives one phrase for a log.
+/// What a caller can do about an error. `Display` writes one phrase for a log.
 ///
 /// ```
 /// assert_eq!(quorumlock::ErrorKind::Cancelled.to_string(), "wait cancelled");
@@ -49,7 +49,7 @@ pub enum ErrorKind {
     /// A setting, a node's URL, a resource name or a time to live cannot be used. Correct the program or its
     /// configuration.
     Config,
-    /// The operating system gave no random bytes, so no owner token could be drawn. Nothing was sent.
+    /// The operating system returned no random bytes, so no owner token could be drawn. Nothing was sent.
     Entropy,
     /// The client, guard or cancel handle was made before a `fork`, and this process is the child. They belong to the
     /// parent, and nothing was changed. Build a client in the child; the parent still holds its locks.
@@ -75,7 +75,7 @@ pub struct NodeFault {
 }
 
 impl Error {
-    /// The kind, which says what a caller can do.
+    /// The kind, which shows what a caller can do.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
@@ -142,7 +142,7 @@ impl Error {
         Error::new(ErrorKind::Unavailable, format!("cannot {what}: {error}"))
     }
 
-    /// The operating system gave no random bytes.
+    /// The operating system returned no random bytes.
     pub(crate) fn entropy() -> Error {
         Error::new(ErrorKind::Entropy, "the operating system gave no random bytes for an owner token")
     }

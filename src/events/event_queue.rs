@@ -29,7 +29,7 @@ use std::time::Duration;
 /// Most events that wait for delivery before those of releases are dropped: the observer is too slow for all.
 const LIMIT: usize = 65_536;
 
-/// What the events of a release need besides its outcome.
+/// What the events of a release need in addition to its outcome.
 #[derive(Debug)]
 pub(crate) struct ReleaseContext {
     pub(crate) key: Arc<str>,

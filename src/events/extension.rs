@@ -5,7 +5,7 @@ use std::fmt;
 
 /// The outcome of [`MutexGuard::extend`](crate::MutexGuard::extend). None of these is an error: the call determined it.
 ///
-/// `Display` gives one line for a log, with the cause at each node where there are any.
+/// `Display` writes one line for a log, with the cause at each node where there are any.
 ///
 /// ```
 /// assert_eq!(quorumlock::ExtendOutcome::Lost.to_string(), "lock lost");
@@ -15,7 +15,7 @@ use std::fmt;
 #[non_exhaustive]
 pub enum ExtendOutcome {
     /// The lock lasts for the new time, less the allowance for clock drift. [`remaining`](crate::MutexGuard::remaining)
-    /// says how long that is.
+    /// returns how long that is.
     Extended,
     /// Too few nodes answered in time, for these reasons. The lock is still held until its old lease ends.
     Failed(Vec<NodeFault>),

@@ -3,7 +3,7 @@
 use crate::algorithm::vote::ReleaseVerdict;
 use std::fmt;
 
-/// How a release ended. Neither is a failure. `Display` gives one phrase for a log.
+/// How a release ended. Neither is a failure. `Display` writes one phrase for a log.
 ///
 /// ```
 /// assert_eq!(quorumlock::ReleaseOutcome::Released.to_string(), "released");
@@ -19,7 +19,7 @@ pub enum ReleaseOutcome {
     /// Fewer refusals prove nothing, because a node that was down at the acquire never had the key. With nodes that do
     /// not answer, `unlock` then fails as [`Unavailable`](crate::ErrorKind::Unavailable).
     Expired,
-    /// The lock was held until the release, and a quorum of nodes has deleted it; or, if it was to stand
+    /// The lock was held until the release, and a quorum of nodes has deleted it; or, if it was to remain
     /// [for longer](crate::Mutex::min_hold), has set its end to that time.
     Released,
     /// Nothing was sent: so many other guards of this client share the lock. They are the other levels of a

@@ -26,8 +26,8 @@ use std::time::Duration;
 /// A function of the program that receives each event.
 pub(crate) type Observer = Arc<dyn Fn(&Event) + Send + Sync>;
 
-/// Most queued events that one call delivers besides its own. The observer's time for each is lost to the call. With 32
-/// and an observer that takes 1 ms, the slowest call of a busy program takes less than 0.1 s.
+/// Most queued events that one call delivers in addition to its own. The observer's time for each is lost to the call.
+/// With 32 and an observer that takes 1 ms, the slowest call of a busy program takes less than 0.1 s.
 const MOST_QUEUED: usize = 32;
 
 /// Reports the events of one client. Cloning is cheap.

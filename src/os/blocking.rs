@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// How often is asked whether a handshake is hopeless.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// A connection that is made, and protected as the node's URL says.
+/// A connection that is made, and protected as the node's URL requires.
 pub(crate) struct BlockingStream {
     transport: Transport,
     timeout: Duration,

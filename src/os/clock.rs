@@ -1,7 +1,7 @@
 //! The clocks of a machine: one for leases, which goes on while the machine sleeps, and a steady one, which cannot be
 //! set, for waits and everything else ([`time`](crate::algorithm::time)). Fencing tokens begin with the wall clock.
 //!
-//! `std::time::Instant` stands still while a machine is suspended, and Redis does not: a holder that relies on it keeps
+//! `std::time::Instant` stops while a machine is suspended, and Redis does not: a holder that relies on it keeps
 //! a lock that ended long ago. This clock counts every advance of `CLOCK_BOOTTIME`, which goes on during suspend, and
 //! on top of it whatever the wall clock advances *more* (rule 4.1). A wall clock set forward therefore only ends leases
 //! early; one set back changes nothing, and a later step forward counts again. It never runs backwards.
@@ -159,7 +159,7 @@ mod tests {
 
     const SECOND: i64 = 1_000_000_000;
 
-    /// Feeds readings in seconds and gives the lease time in seconds.
+    /// Feeds readings in seconds and returns the lease time in seconds.
     fn lease_times(readings: &[(i64, i64)]) -> Vec<u64> {
         let clock = LeaseClock::new();
         readings

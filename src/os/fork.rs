@@ -26,7 +26,7 @@ static FORKS: AtomicUsize = AtomicUsize::new(0);
 pub(crate) struct ForkEpoch(usize);
 
 impl ForkEpoch {
-    /// That of this process. From now on, forks are counted.
+    /// The epoch of this process. From now on, forks are counted.
     ///
     /// # Errors
     /// The C library has no memory left to remember the handler.

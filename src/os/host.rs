@@ -1,6 +1,6 @@
 //! What this machine is called.
 
-/// The name of this machine in its network; empty where the system does not say.
+/// The name of this machine in its network; empty where the system does not report it.
 #[cfg(unix)]
 pub(crate) fn name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()

@@ -9,7 +9,7 @@
 //! | [`channel`] | a sleep that several channels can end |
 //! | [`clock`] | the lease clock, the steady clock, the wall clock |
 //! | [`entropy`] | owner tokens and jitter |
-//! | [`fork`] | whether the process was forked. The one file of unsafe code, so that a socket option stands there, too |
+//! | [`fork`] | whether the process was forked. The one file of unsafe code, so that it contains a socket option, too |
 //! | [`host`] | what this machine is called |
 //! | [`poll`] | waiting for sockets |
 //! | [`resolve`] | host names to addresses |

@@ -19,7 +19,7 @@ impl Watch {
         }
     }
 
-    /// Polls the waker and up to `SIZE - 1` streams. The list of descriptors stands on the stack.
+    /// Polls the waker and up to `SIZE - 1` streams. The list of descriptors is on the stack.
     fn poll_some<const SIZE: usize>(&mut self, timeout: Duration) {
         (self.readable, self.writable, self.woken) = (NodeSet::EMPTY, NodeSet::EMPTY, false);
         self.readable_subscribers = NodeSet::EMPTY;
@@ -84,7 +84,7 @@ impl Watch {
     }
 }
 
-/// Polls without sleeping, for this long at most; true when something is ready, and what is left of the timeout.
+/// Polls without sleeping, for this long at most; true when something is ready, and the rest of the timeout.
 fn spin(descriptors: &mut [PollFd<'_>], time: Duration, timeout: Duration) -> (bool, Duration) {
     if time.is_zero() {
         return (false, timeout);

@@ -165,13 +165,13 @@ pub(crate) fn cause_of(error: &io::Error) -> Cause {
     }
 }
 
-/// Whether an error says that nothing can be read or written right now.
+/// Whether an error means that nothing can be read or written right now.
 pub(crate) fn would_block(error: &io::Error) -> bool {
     error.kind() == ErrorKind::WouldBlock
 }
 
-/// A TCP connection is in progress; Windows says "would block" instead. A Unix domain socket says "would block" when
-/// the server's backlog is full, and then nothing is in progress.
+/// A TCP connection is in progress; Windows reports "would block" instead. A Unix domain socket reports "would block"
+/// when the server's backlog is full, and then nothing is in progress.
 fn is_in_progress(error: &io::Error, address: &SockAddr) -> bool {
     rustix::io::Errno::from_io_error(error) == Some(rustix::io::Errno::INPROGRESS)
         || (would_block(error) && address.as_socket().is_some())

@@ -37,7 +37,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// business.
 ///
 /// # Errors
-/// The system gives no thread.
+/// The system does not start a thread.
 pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
     let thread = std::thread::Builder::new().name(name.to_owned());
     #[cfg(unix)]

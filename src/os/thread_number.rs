@@ -3,8 +3,8 @@
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The number of a thread. The system gives the identity of a thread that has ended to a new one; this number is never
-/// given again.
+/// The number of a thread. The system reuses the identity of a thread that has ended for a new one; this number is
+/// never given again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ThreadNumber(NonZeroU64);
 

@@ -1,7 +1,7 @@
 //! The bytes of a connection that is made: as they are, or through TLS.
 //!
 //! TLS takes bytes that the socket does not take yet, and reads bytes that were not asked for yet. So a connection is
-//! polled for what its [`Transport`] says, and read until that has nothing left to give. Through a plain connection
+//! polled for what its [`Transport`] wants, and read until the transport has nothing left. Through a plain connection
 //! every byte goes as it is, and nothing is held back.
 
 use crate::os::stream::Stream;

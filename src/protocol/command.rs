@@ -16,7 +16,7 @@ pub fn remaining(out: &mut Vec<u8>, key: &[u8]) {
 /// How long a key lives at most, counted from now, as [`remaining`] has brought it; none if it has no expiry.
 ///
 /// # Errors
-/// A reply that `PTTL` never gives; an error reply is for the caller.
+/// A reply that `PTTL` never returns; an error reply is for the caller.
 pub fn remaining_reply(reply: Reply<'_>) -> Result<Option<Duration>, ProtocolError> {
     match reply {
         Reply::Integer(-2) => Ok(Some(Duration::ZERO)),
@@ -44,7 +44,7 @@ pub fn select(out: &mut Vec<u8>, database: u32) {
 /// Checks the reply to [`auth`] or [`select`]: `+OK`, or an error reply.
 ///
 /// # Errors
-/// A reply that neither command gives.
+/// A reply that neither command returns.
 pub fn handshake_reply(reply: Reply<'_>) -> Result<Option<ErrorReply>, ProtocolError> {
     match reply {
         Reply::Simple(b"OK") => Ok(None),
@@ -61,7 +61,7 @@ pub(super) fn time(out: &mut Vec<u8>) {
 /// The node's clock in microseconds, from the reply to [`time`]: seconds, and microseconds of the second.
 ///
 /// # Errors
-/// A reply that `TIME` never gives; an error reply is for the caller.
+/// A reply that `TIME` never returns; an error reply is for the caller.
 pub(super) fn time_reply(reply: Reply<'_>) -> Result<u64, ProtocolError> {
     let parts = || {
         let Reply::Array(Some(mut elements)) = reply else { return None };

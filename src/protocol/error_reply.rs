@@ -103,7 +103,7 @@ fn cause(text: &[u8]) -> Cause {
         _ if text.starts_with(b"ERR max number of clients reached") => Cause::TooManyClients,
         _ if script_error::is_denied(text) => Cause::NoPermission,
         _ => {
-            // Inside a script, older servers leave out the word that says no more than that it is an error.
+            // Inside a script, older servers leave out the word that only marks it as an error.
             let unknown = if error.len() < text.len() { ServerError::Err } else { ServerError::Unrecognised };
             Cause::Server(ServerError::of(word).unwrap_or(unknown))
         }
@@ -116,8 +116,8 @@ fn subject(text: &[u8], cause: Cause) -> Subject {
     } else if cause == Cause::NoPermission {
         Subject::DeniedInside(denied(script_error::cause(text)))
     } else if text.starts_with(b"ERR unknown ") || text.starts_with(b"ERR Could not find scripting engine") {
-        // Servers have said `unknown command` and `unknown or unsupported command`, with and without quotes around the
-        // name. A Valkey that was built without Lua has an `EVAL` that can run nothing.
+        // Servers have replied `unknown command` and `unknown or unsupported command`, with and without quotes around
+        // the name. A Valkey that was built without Lua has an `EVAL` that can run nothing.
         Subject::UnknownCommand
     } else if script_error::is_unknown_inside(text) {
         Subject::UnknownInside
@@ -163,7 +163,7 @@ fn denied(text: &[u8]) -> Denied {
 mod tests {
     use super::*;
 
-    /// As the servers say it: 5.0.14, 6.2.16, 7.0.15, 7.2.6, 7.4.1, 8.0.6, 8.6.2 and Valkey 9.1.2.
+    /// As these servers reply: 5.0.14, 6.2.16, 7.0.15, 7.2.6, 7.4.1, 8.0.6, 8.6.2 and Valkey 9.1.2.
     #[test]
     fn logins_and_denials_are_told_apart_by_what_servers_say() {
         let logins = [

@@ -34,7 +34,7 @@ pub enum Answer {
     Fence(FencingToken),
     /// Another token holds the key, for this long at most, counted from now.
     Held(Duration),
-    /// Of a set: these of its keys have other tokens, a bit for each.
+    /// For a set: these of its keys have other tokens, a bit for each.
     RefusedFor(Vote, u64),
     /// It is not granted, and the call's entry in the queue is this. Apart, because it is wide and the others are not.
     Queued(Box<QueueReply>),

@@ -1,6 +1,6 @@
-//! How a connection introduces itself: the user, the database, and what the server says about itself.
+//! How a connection introduces itself: the user, the database, and what the server reports about itself.
 //!
-//! Its parts go out in one flight and are answered in the same order. Each may be refused; what `INFO` says about
+//! Its parts go out in one flight and are answered in the same order. Each may be refused; what `INFO` reports about
 //! persistence rejects no connection, and neither does its refusal. The same holds for `INFO memory`, which no vote
 //! depends on: it is asked for later, because a server takes more time for it than for all the rest.
 
@@ -83,7 +83,7 @@ impl Part {
     /// Takes in the reply, and returns why the server refuses us, if it does.
     ///
     /// # Errors
-    /// A reply that the command never gives.
+    /// A reply that the command never returns.
     pub(super) fn learn(self, reply: Reply<'_>, identity: &mut ServerInfo) -> Result<Option<Fault>, ProtocolError> {
         let error = match (self, reply) {
             (Part::Auth | Part::Select, _) => command::handshake_reply(reply)?,

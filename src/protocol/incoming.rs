@@ -17,7 +17,7 @@ pub struct Incoming {
     start: usize,
     end: usize,
     decoder: Decoder,
-    /// When the last read began. Replies are as old as it says.
+    /// When the last read began. The age of the replies counts from this time.
     pub read_at: Timestamp,
 }
 
@@ -49,7 +49,7 @@ impl Incoming {
         &mut self.bytes[self.end..]
     }
 
-    /// Says that `count` bytes were read into [`space`](Incoming::space).
+    /// Records that `count` bytes were read into [`space`](Incoming::space).
     pub fn received(&mut self, count: usize) {
         self.end += count;
         debug_assert!(self.end <= self.bytes.len());

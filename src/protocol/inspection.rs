@@ -5,7 +5,7 @@
 //!    a fenced lock   GET key, ZCARD queue, TIME        "fence deadline token", or "fence deadline token label"
 //! ```
 //!
-//! The expiry of a fenced lock's key is that of its fence: the lock ends at the deadline, by the node's clock. Nothing
+//! A fenced lock's key expires when its fence does: the lock ends at the deadline, by the node's clock. Nothing
 //! of a token leaves this file but its hash.
 
 use super::command;
@@ -56,7 +56,7 @@ impl Inquiry {
     /// Takes the reply to `GET`.
     ///
     /// # Errors
-    /// A reply that it never gives.
+    /// A reply that it never returns.
     pub(super) fn learn_value(&mut self, reply: Reply<'_>, is_fenced: bool) -> Result<(), ProtocolError> {
         self.stored = match reply {
             Reply::Bulk(None) => Stored::Nothing,
@@ -74,7 +74,7 @@ impl Inquiry {
     /// Takes the reply to `ZCARD`. A user may have no right to it, and a server may not know it: then no call counts.
     ///
     /// # Errors
-    /// A reply that it never gives.
+    /// A reply that it never returns.
     pub(super) fn learn_waiting(&mut self, reply: Reply<'_>) -> Result<(), ProtocolError> {
         self.waiting = match reply {
             Reply::Integer(count) => u64::try_from(count).map_err(|_| ProtocolError::UnexpectedReply)?,

@@ -1,4 +1,4 @@
-//! The key of a lock: one, or those of a set, which nodes set, extend and delete together.
+//! The key of a lock: one, or the keys of a set, which nodes set, extend and delete together.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,9 +9,9 @@ pub const MOST_KEYS: usize = 64;
 /// The key of a lock, or the keys of a set. Cloning is cheap.
 #[derive(Clone, PartialEq, Eq)]
 pub enum LockKey {
-    /// That of a lock of one resource.
+    /// The key of a lock of one resource.
     One(Arc<str>),
-    /// Those of a lock of several.
+    /// The keys of a lock of several.
     Set(Arc<KeySet>),
 }
 

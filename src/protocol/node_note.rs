@@ -49,7 +49,7 @@ impl NodeLook {
     /// Takes in the reply to a note that was to be stored: the value that is there now.
     ///
     /// # Errors
-    /// A reply that it never gives.
+    /// A reply that it never returns.
     pub(super) fn learn_stored(&mut self, reply: Reply<'_>) -> Result<(), ProtocolError> {
         self.learn_value(reply)?;
         self.is_refused = !self.is_told;
@@ -64,7 +64,7 @@ impl NodeLook {
     /// Takes in the reply to the `GET` of a [`look`].
     ///
     /// # Errors
-    /// A reply that it never gives.
+    /// A reply that it never returns.
     pub(super) fn learn_value(&mut self, reply: Reply<'_>) -> Result<(), ProtocolError> {
         (self.found, self.refusal, self.is_told) = (None, None, !self.is_refused);
         self.value.clear();
@@ -87,7 +87,7 @@ impl NodeLook {
     /// Takes in the reply to the `TIME` of a [`look`].
     ///
     /// # Errors
-    /// A reply that it never gives.
+    /// A reply that it never returns.
     pub(super) fn learn_time(&mut self, reply: Reply<'_>) -> Result<(), ProtocolError> {
         self.time = match reply {
             Reply::Error(text) => {

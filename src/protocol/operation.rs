@@ -35,7 +35,7 @@ pub enum Verb {
     },
     /// Removes the entry of a call that neither holds the lock nor asks for it. Without one, those that wait are told.
     Leave(Option<Entry>),
-    /// Raises the number to that of the kind, if the hold is ours.
+    /// Raises the number to the one that the kind contains, if the hold is ours.
     Raise,
     /// Ends the hold, if it is ours.
     Release(Option<Departure>),
@@ -55,7 +55,7 @@ pub struct Departure {
     pub entry: Entry,
     /// It is stored with this ticket; none: it is removed.
     pub ticket: Option<u64>,
-    /// Of a set: in the queue of which of its keys it is.
+    /// For a set: in the queue of which of its keys it is.
     pub key: u8,
 }
 

@@ -1,4 +1,4 @@
-//! Errors raised inside scripts: what the command inside the script said, without what the server put around it.
+//! Errors raised inside scripts: the error of the command inside the script, without what the server put around it.
 //!
 //! Since 7.0, Redis passes the error of a command inside a script on with its own code in front, and Valkey does too.
 //! Older servers put a place in front of most of them, and one more around what a script raises and does not catch:
@@ -26,20 +26,20 @@ pub(super) fn raised(text: &[u8]) -> &[u8] {
     error.strip_prefix(b"-").unwrap_or(error)
 }
 
-/// The same without the word that says no more than that it is an error.
+/// The same without the word that only marks it as an error.
 pub(super) fn cause(text: &[u8]) -> &[u8] {
     let error = raised(text);
     error.strip_prefix(b"ERR ").unwrap_or(error)
 }
 
-/// Whether an error says that the user may not run a command inside the script, or touch its key.
+/// Whether an error means that the user may not run a command inside the script, or touch its key.
 pub(super) fn is_denied(text: &[u8]) -> bool {
     let error = cause(text);
     // Redis 6.2 and 7.0; Redis 7.2 and later, and Valkey.
     error.starts_with(b"The user executing the script can't ") || error.starts_with(b"ACL failure in script: ")
 }
 
-/// Whether an error reply says that the server does not have a command inside the script.
+/// Whether an error reply means that the server does not have a command inside the script.
 pub(super) fn is_unknown_inside(text: &[u8]) -> bool {
     let error = cause(text);
     error.starts_with(b"Unknown Redis command called from ") || error.starts_with(b"Unknown command called from script")

@@ -1,5 +1,5 @@
-//! An operation that was sent, and what a session says of its requests: the round that each belongs to, its kind, and
-//! whether votes count.
+//! An operation that was sent, and what a session reports about its requests: the round that each belongs to, its kind,
+//! and whether votes count.
 
 use super::asked::Asked;
 use super::form::{Answer, Form};
@@ -30,7 +30,7 @@ pub struct Command<'c> {
     pub ticket: Ticket,
     /// What is asked.
     pub operation: &'c Operation,
-    /// The key, or those of a set.
+    /// The key, or the keys of a set.
     pub key: &'c LockKey,
     /// The owner's token.
     pub token: &'c OwnerToken,
@@ -43,7 +43,7 @@ pub(super) struct SentOperation {
     pub(super) asked: Asked,
     /// The form that it was sent in.
     pub(super) form: Form,
-    /// Of a set: which of its keys the next reply is about.
+    /// For a set: which of its keys the next reply is about.
     pub(super) part: u8,
 }
 

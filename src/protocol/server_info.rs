@@ -1,4 +1,4 @@
-//! What a server is: what `INFO` says about its process, version, mode, role, memory and persistence.
+//! What a server is: what `INFO` reports about its process, version, mode, role, memory and persistence.
 //!
 //! A server may withhold it (an ACL without `INFO`): then everything here is unknown, and nothing is assumed. What is
 //! shown of it is made of numbers, and of words that are known here: never text as the server sent it.
@@ -11,7 +11,7 @@ use crate::algorithm::quarantine::ServerProcess;
 use crate::algorithm::run_id::{ReplicationIds, RunId};
 use std::time::Duration;
 
-/// What a node has said about itself on one connection.
+/// What a node has reported about itself on one connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerInfo {
     run_id: Option<RunId>,
@@ -46,7 +46,7 @@ const EVICTIONS: [&str; 10] = [
 ];
 
 impl ServerInfo {
-    /// Takes what a section of `INFO` says and ignores the rest.
+    /// Takes the known fields of a section of `INFO` and ignores the rest.
     pub fn learn(&mut self, section: &[u8]) {
         for line in section.split(|&byte| byte == b'\n') {
             let line = line.strip_suffix(b"\r").unwrap_or(line);
@@ -86,8 +86,8 @@ impl ServerInfo {
         self.run_id
     }
 
-    /// For how long the process has been up at least, by its own account; zero if it does not say. Two readings of a
-    /// wall clock lie behind it, each cut off to a whole second.
+    /// For how long the process has been up at least, by its own account; zero if it does not report it. Two readings
+    /// of a wall clock lie behind it, each cut off to a whole second.
     pub fn uptime(&self) -> Duration {
         Duration::from_secs(self.uptime_seconds.saturating_sub(1))
     }

@@ -1,8 +1,8 @@
 //! A subscriber connection's conversation: the channel of the client, and the messages that arrive on it.
 //!
-//! In RESP2 a connection that is subscribed can do nothing else, so each node has one besides its ordered one. A client
-//! has one channel there, for all of its calls. A message names a call and a key: the lock may be free for that call.
-//! It is no vote, and a lost one costs time only.
+//! In RESP2 a connection that is subscribed can do nothing else, so each node has one in addition to its ordered one. A
+//! client has one channel there, for all of its calls. A message names a call and a key: the lock may be free for that
+//! call. It is no vote, and a lost one costs time only.
 //!
 //! Parsing is strict about what the server sends, and not about what programs publish: what names no call is ignored.
 //! A reply without a request, or one that names another channel, is a protocol error, after which the connection is
@@ -36,7 +36,7 @@ pub struct Notice {
     pub entry: Entry,
     /// What it is told.
     pub message: Message,
-    /// The lock's key on that node; of a semaphore, that of a slot.
+    /// The lock's key on that node; for a semaphore, the key of a slot.
     pub key: Arc<str>,
 }
 

@@ -1,4 +1,4 @@
-//! Addresses that lead astray: two to one server, which gives it no second vote, and a name that leads nowhere.
+//! Addresses that lead astray: two to one server, which then still has one vote, and a name that leads nowhere.
 
 use crate::clients::{
     NODE_TIMEOUT, SLACK, SOON, causes, client_of, failure, long_lock, promptly, short_timeout_client_of, take, value,
@@ -78,7 +78,7 @@ fn two_databases_of_one_server_have_one_vote_whichever_answers_first() {
         proxies[stalled].stall(Direction::ToClient);
         std::thread::scope(|scope| {
             let attempt = scope.spawn(|| long_lock(&client, "k").try_lock());
-            // The other one has said everything by now.
+            // The other one has replied everything by now.
             assert!(eventually(SOON, || proxies[1 - stalled].bytes(Direction::ToClient) > 0));
             std::thread::sleep(Duration::from_millis(50));
             proxies[stalled].flow(Direction::ToClient);
@@ -113,7 +113,7 @@ fn a_name_that_leads_nowhere_delays_no_call() {
         last = Some(*cause);
         *cause == Cause::UnknownHost
     };
-    // A resolver may take its time to say no, but it is not this test that waits for it.
+    // A resolver may take its time to refuse, but this test does not wait for it.
     assert!(eventually(SOON, told) || last == Some(Cause::TimedOut));
 
     let servers = [Server::start().unwrap(), server];
@@ -131,7 +131,7 @@ fn a_second_way_to_one_server_has_no_vote_in_a_release() {
     let guard = take(&long_lock(&Redlock::builder().nodes(urls).node_timeout(SOON).build().unwrap(), "k"));
     assert!(eventually(SOON, || servers.iter().all(|server| value(server, "k").is_some())));
     servers[1].kill();
-    // One of three nodes answers, over two connections: too few to say how the lock has ended.
+    // One of three nodes answers, over two connections: too few to tell how the lock has ended.
     assert_eq!(guard.unlock().unwrap_err().kind(), ErrorKind::Unavailable);
 }
 

@@ -82,7 +82,7 @@ fn excess(pair: &Counts, budget: &Budget) -> Vec<String> {
         "{} {} nodes: {instructions:.0} instructions of {files} files, {} allocations, {:?}",
         budget.kind, budget.nodes, pair.allocations, pair.calls
     );
-    // Once a second, something is asked besides.
+    // Once a second, something more is asked.
     let two_writes = 2.1 * budget.nodes as f64;
     let mut excess: Vec<String> = [
         ("instructions", instructions, budget.instructions),
@@ -94,7 +94,7 @@ fn excess(pair: &Counts, budget: &Budget) -> Vec<String> {
         ("ppoll", call("ppoll"), budget.polls),
         ("clock_gettime", call("clock_gettime") - 2.0 * call("ppoll"), budget.clock_reads),
         ("getrandom", call("getrandom"), budget.entropy),
-        // Of the thread that looks for what releases have come to.
+        // From the thread that looks for the results of releases.
         ("futex", call("futex"), 0.9),
     ]
     .into_iter()

@@ -22,12 +22,12 @@ pub(crate) const SLACK: Duration = Duration::from_millis(20);
 /// Time for a node to answer in tests that are not about time: a busy machine is no reason to fail.
 const LONG_NODE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A client of these servers that gives them time.
+/// A client of these servers with a long node timeout.
 pub(crate) fn client<'s>(servers: impl IntoIterator<Item = &'s Server>) -> Redlock {
     builder(servers).build().unwrap()
 }
 
-/// A client of these URLs that gives them time.
+/// A client of these URLs with a long node timeout.
 pub(crate) fn client_of<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> Redlock {
     Redlock::builder().nodes(urls).max_ttl(LONG_TTL * 2).node_timeout(LONG_NODE_TIMEOUT).build().unwrap()
 }
@@ -77,7 +77,7 @@ pub(crate) fn value(server: &Server, key: &str) -> Option<String> {
 }
 
 /// Pauses a server with a backlog of 1 and fills its queue of connections: others are neither made nor refused until
-/// what this gives is dropped and the server goes on.
+/// what this returns is dropped and the server goes on.
 #[track_caller]
 pub(crate) fn hang_and_fill(server: &Server) -> Vec<TcpStream> {
     server.pause().unwrap();

@@ -13,7 +13,7 @@ use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Stands in every password here, and must stand in no message.
+/// Is part of every password here, and must be in no message.
 const SECRET: &str = "hunter2";
 
 /// Checks that the node at this URL is named with this fault when it is alone, in the first attempt and in later ones,
@@ -232,7 +232,7 @@ fn a_server_with_too_many_clients() {
     assert!(eventually(SOON, || mutex.try_lock().is_ok_and(|guard| guard.is_some())));
 }
 
-/// Gives a user with the secret as password these rights and no others.
+/// Creates a user with the secret as password, these rights and no others.
 fn allow(server: &Server, user: &str, rights: &[&str]) {
     let password = format!(">{SECRET}");
     let mut words = vec!["ACL", "SETUSER", user, "reset", "on", &password];

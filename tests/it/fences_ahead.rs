@@ -1,4 +1,5 @@
-//! A fence that no clock explains, on some of the nodes: they are left out, say so, and spoil no number of the others.
+//! A fence that no clock explains, on some of the nodes: they are left out, report it, and spoil no number of the
+//! others.
 
 use crate::clients::{SOON, address_of, causes, client, client_of, failure, long_lock, take, value};
 use crate::embedded_vs_real::say_once;

@@ -214,7 +214,7 @@ fn children_do_not_hang_that_are_forked_while_the_client_is_busy() {
                     let wait = Wait::timeout(SOON).cancelled_by(cancel);
                     while !stop.load(Ordering::Relaxed) {
                         let guard = long_lock(client, &own).watchdog(Watchdog::new()).lock().unwrap();
-                        // A wrong reply would say something else to one of them.
+                        // A wrong reply would change the result of one of them.
                         assert!(client.mutex(&own).try_lock().unwrap().is_none());
                         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
                         let guard = long_lock(client, "shared").lock_with(&wait).unwrap();

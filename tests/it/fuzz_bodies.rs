@@ -12,7 +12,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::panic;
 use std::path::Path;
 
-/// Inputs per body, besides the seeds themselves.
+/// Inputs per body, in addition to the seeds themselves.
 const INPUTS: usize = 4_000;
 /// No input that chance makes is longer.
 const LONGEST: usize = 1024;

@@ -113,7 +113,7 @@ fn a_reply_without_a_request_is_not_taken_for_a_grant() {
     assert!(!matches!(attempt, Ok(Some(_))), "{attempt:?}");
 }
 
-/// To every program that stores its `max_ttl`, it says that another one was quicker, with a shorter one.
+/// To every program that stores its `max_ttl`, it replies that another one was quicker, with a shorter one.
 #[test]
 fn a_node_that_changes_what_it_remembers_with_each_note_takes_no_votes_from_the_others() {
     let (names, mut max_ttl) = ("a".repeat(40), 1000);
@@ -171,7 +171,7 @@ fn a_talkative_node_is_given_up() {
 fn a_connection_that_is_given_up_is_reset() {
     let table = [("%1\r\n", "not a RESP2 reply"), (":1\r\n", "unexpected type of reply")];
     for (answer, expected) in table {
-        // The connection says nothing after that answer: bytes that are not read would make any close a reset.
+        // The connection sends nothing after that answer: bytes that are not read would make any close a reset.
         let mut is_strange = false;
         let fake = Fake::scripted(move |connection, event| match event {
             Event::Received(_) if connection == 0 && is_strange => Vec::new(),

@@ -74,7 +74,7 @@ fn flushed_nodes_do_not_help_a_fresh_program_to_a_lock_that_is_held() {
     no_two_hold(&held, &servers);
 }
 
-/// One managed endpoint: the address of the promoted replica is that of the node from then on.
+/// One managed endpoint: the node has the address of the promoted replica from then on.
 #[test]
 fn a_replica_that_lags_and_is_promoted_gives_nothing_away() {
     let mut servers = known(1);

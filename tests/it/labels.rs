@@ -1,4 +1,4 @@
-//! Labels of holders: what stands on the nodes, which locks it keeps out, and what reads it.
+//! Labels of holders: what is stored on the nodes, which locks it keeps out, and what reads it.
 
 mod fenced_values;
 mod holders;

@@ -1,4 +1,4 @@
-//! A `SET` that a hung master runs long after its client gave up: the release behind it takes the key away again.
+//! A `SET` that a hung master runs long after its client has given up: the release behind it takes the key away again.
 //!
 //! A timeout is never a "no": the bytes are in the server's socket, and neither waiting nor closing takes them back.
 //! Each test sees by the server's own count that the `SET` did run late, so that a missing key proves something.

@@ -1,4 +1,4 @@
-//! What a lease says and does not say, and which ones are refused: ended, of something else, or made up.
+//! What a lease shows and does not show, and which ones are refused: ended, of something else, or made up.
 
 use crate::clients::{LONG_TTL, SOON, builder, calls, client, long_lock, take, value};
 use crate::handing_over::{KEY, TTL, copied, take_everywhere, take_when_free};
@@ -56,7 +56,7 @@ fn a_lease_of_something_else_is_refused() {
     assert_eq!(mine.mutex("same").attach(guard.detach().unwrap()).unwrap().unlock().unwrap(), ReleaseOutcome::Released);
 }
 
-/// A text that was put together wrongly: its version is that of one kind, and its key that of another.
+/// A text that was put together wrongly: it has the version of one kind, and the key of another.
 #[test]
 fn a_lease_whose_key_is_that_of_another_kind_is_refused() {
     let servers = Server::several(1).unwrap();
@@ -123,7 +123,7 @@ fn millis_of(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH).unwrap().as_millis() as u64
 }
 
-/// What to say for a lease in a text that no library wrote: of any time to live, and with any end.
+/// A lease from a text that no library wrote: of any time to live, and with any end.
 fn forged(ttl_millis: u64, end_millis: u64) -> Lease {
     let token = "a7".repeat(20);
     format!("quorumlock-lease:1:{KEY}:{ttl_millis}:{end_millis}:{token}").parse().unwrap()

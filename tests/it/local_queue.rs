@@ -13,12 +13,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const THREADS: usize = 6;
-/// Long enough for a thread that says that it is about to queue to have queued.
+/// Long enough for a thread that has announced that it will queue to have queued.
 const ARRIVAL: Duration = Duration::from_millis(30);
 
 type Lock = fn(&Mutex) -> MutexGuard;
 
-/// Lets threads arrive one after the other while another thread holds the lock, and gives the order in which they get
+/// Lets threads arrive one after the other while another thread holds the lock, and returns the order in which they get
 /// it.
 fn order_of_service(mutex: &Mutex, held: MutexGuard) -> Vec<usize> {
     let ways: [Lock; 2] =

@@ -1,4 +1,4 @@
-//! The lock on real servers: which client gets it, and what is left behind.
+//! The lock on real servers: which client gets it, and what remains on the servers.
 
 use crate::clients::client;
 use crate::support::server::{Answer, Server};

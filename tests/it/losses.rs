@@ -215,8 +215,8 @@ fn a_lock_that_is_taken_while_a_hung_node_is_waited_for_is_reported_lost_in_time
     });
 }
 
-/// Lets something happen to a client that gives its nodes a second, on three servers: what was left of a lock when its
-/// loss was reported must be something, in one of [`TRIES`].
+/// Lets something happen to a client with a node timeout of a second, on three servers: what was left of a lock when
+/// its loss was reported must be something, in one of [`TRIES`].
 #[track_caller]
 fn once_in_time(mut scene: impl FnMut(&Redlock, &[Server]) -> Duration) {
     let servers = Server::several(3).unwrap();

@@ -11,10 +11,10 @@ use crate::support::server::{Answer, Server, free_port};
 use quorumlock::Redlock;
 use std::time::Duration;
 
-/// Stands in every password here, and must stand in no message.
+/// Is part of every password here, and must be in no message.
 const SECRET: &str = "hunter2";
 
-/// That this is all that is said of the only node, also when it is tried again.
+/// That this is the whole message about the only node, also when it is tried again.
 #[track_caller]
 fn alone_it_says(url: &str, address: &str, words: &str) {
     let client = client_of([url]);

@@ -72,7 +72,7 @@ fn words(expression: &str) -> impl Iterator<Item = &str> {
     expression.split(move |letter: char| !is_letter(letter)).filter(|word| !word.is_empty())
 }
 
-/// The names of labels in an expression: what stands before a comparison in braces, and behind `by` in parentheses.
+/// The names of labels in an expression: what precedes a comparison in braces, and behind `by` in parentheses.
 fn labels(expression: &str) -> BTreeSet<&str> {
     let matchers = expression.split('{').skip(1).filter_map(|rest| rest.split_once('}'));
     let compared = matchers.flat_map(|(inside, _)| inside.split(',')).filter_map(|one| one.split(['=', '!']).next());

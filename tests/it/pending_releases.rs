@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What servers say when they cannot run a release now, and may later.
+/// What servers reply when they cannot run a release now, and may later.
 const REFUSALS_OF_RELEASES: [&str; 12] = [
     "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
     "LOADING Redis is loading the dataset in memory",
@@ -78,7 +78,7 @@ fn a_release_that_is_never_run_is_sent_at_a_bounded_rate_and_holds_up_no_other()
     let begun = Instant::now();
     let (mut pairs, mut others) = (0, 0);
     while begun.elapsed() < Duration::from_secs(2) {
-        // Each release that is run says nothing of the one that is not.
+        // A release that is run is no information about the one that is not.
         if let Ok(Some(guard)) = long_lock(&client, "other").try_lock() {
             pairs += u32::from(guard.unlock().is_ok());
         }
@@ -161,7 +161,7 @@ fn a_release_whose_connection_is_closed_before_the_answer_is_sent_once_more() {
     assert_eq!((releases(&fake, "k"), fake.connections()), (2, 2));
 }
 
-/// The first release may have deleted the key: that the second one finds none says nothing about the lock.
+/// The first release may have deleted the key: that the second one finds none is no information about the lock.
 #[test]
 fn a_release_that_may_have_run_before_its_connection_was_closed_is_no_proof_of_a_loss() {
     let fake = closing_at_the_first_release(b":0\r\n");
@@ -230,7 +230,7 @@ fn a_release_is_pending_no_longer_than_its_key_can_live() {
     assert_eq!(releases(&fake, "short"), short);
 }
 
-/// A node may run the extension whose answer never came, and then the key lives for as long as that says.
+/// A node may run the extension whose answer never came, and then the key lives for as long as the extension requires.
 #[test]
 fn after_an_extension_that_failed_the_release_is_pending_for_as_long_as_that_may_last() {
     let is_down = Arc::new(AtomicBool::new(false));

@@ -136,7 +136,7 @@ fn a_longer_max_ttl_is_known_to_a_node_that_was_cut_off() {
         site.run(&raise);
         site.hold(THREE, &[0, 1], "held", LONGER)
     });
-    // No program is left that knows the longer one. Of the nodes that do, one hangs, and the other one loses it.
+    // No program is left that knows the longer one. One of the nodes that do hangs, and the other one loses it.
     programs.stop();
     site.servers[1].pause().unwrap();
     site.servers[0].restart().unwrap();

@@ -65,7 +65,7 @@ fn version(server: &Server) -> ((u32, u32), bool) {
     }
 }
 
-/// The line of the manual that makes a user, run on a server. Gives the URL of the user.
+/// The line of the manual that makes a user, run on a server. Returns the URL of the user.
 fn user_of(server: &Server) -> String {
     let line = blocks("src/docs/operations.md", "## Access control", "text").remove(0);
     let words: Vec<&str> = line.split_whitespace().collect();

@@ -55,7 +55,7 @@ fn an_owner_is_a_thread_or_an_object_and_excludes_all_others() {
     assert!(client.mutex("k").try_lock().unwrap().is_none());
     assert!(mutex.lock_as(&request, &Wait::timeout(Duration::ZERO)).unwrap().is_none());
     assert!(take_elsewhere(&servers).is_none());
-    // The system gives the identity of a thread that has ended to the next.
+    // The system reuses the identity of a thread that has ended for the next.
     for _ in 0..20 {
         let mutex = mutex.clone();
         assert!(thread::spawn(move || mutex.try_lock().unwrap().is_none()).join().unwrap());

@@ -72,7 +72,7 @@ fn a_node_that_forgot_a_lock_does_not_give_it_away_a_second_time() {
     let (servers, held, theirs) = classic(RestartPolicy::default());
     let mut tries = 0;
     while held.remaining() > Duration::from_millis(100) {
-        // Two say that it is held, two grant it, and the fifth would make it three.
+        // Two reply that it is held, two grant it, and the fifth would make it three.
         let attempt = theirs.try_lock();
         assert!(matches!(attempt, Ok(None)), "two at once: {attempt:?} and {held:?}");
         tries += 1;
@@ -167,7 +167,7 @@ fn a_durable_node_counts_at_once_and_has_its_keys() {
     assert_eq!(take(&theirs.mutex(KEY)).unlock().unwrap(), ReleaseOutcome::Released);
 }
 
-/// While a server loads its append-only file, its `INFO` says `aof_enabled:0`.
+/// While a server loads its append-only file, its `INFO` contains `aof_enabled:0`.
 #[test]
 fn a_durable_node_that_is_met_while_it_loads_its_data_is_durable() {
     if !has_slow_loading() {

@@ -110,7 +110,7 @@ fn a_node_that_shows_in_a_script_that_it_became_a_replica_is_sent_away_and_in_qu
     for server in servers(&[]) {
         let client = builder([&server]).ttl(max_ttl).max_ttl(max_ttl).build().unwrap();
         let guard = take(&client.mutex(KEY).ttl(max_ttl));
-        // Of a master that is not there: the key stays.
+        // A replica of a master that is not there: the key stays.
         ok(&server, &["REPLICAOF", "127.0.0.1", "1"]);
         let ExtendOutcome::Failed(faults) = guard.extend(max_ttl).unwrap() else { panic!("{}", shown(&server)) };
         assert_eq!(faults[0].cause(), Cause::ReadOnly, "{}", shown(&server));

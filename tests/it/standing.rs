@@ -1,4 +1,4 @@
-//! Locks that stand for some time at least, however early they are released.
+//! Locks that are held for some time at least, however early they are released.
 
 use crate::clients::{LONG_TTL, SOON, builder, client, left, long_lock, take, value};
 use crate::support::process::eventually;

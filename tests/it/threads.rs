@@ -68,7 +68,7 @@ fn sixty_four_threads_lose_nothing_and_leave_nothing() {
     });
 }
 
-/// Lets the threads run, and gives the most connections that were seen meanwhile.
+/// Lets the threads run, and returns the most connections that were seen meanwhile.
 fn run(client: &Redlock, counters: &[Counter], pairs: usize, ports: &[u16]) -> usize {
     let done = AtomicBool::new(false);
     thread::scope(|scope| {

@@ -1,5 +1,5 @@
 //! The house rules of src/docs/architecture.md and .github/CONTRIBUTING.md, executed: these tests read the source tree
-//! and say where it breaks a rule.
+//! and report where it breaks a rule.
 //!
 //! Each rule is a function from text to findings, sentences that name the file. Each is tried on made-up text that
 //! breaks it before it is trusted with the tree. [`source`] tells code from comments and strings; [`layers`] knows the
@@ -39,8 +39,8 @@ const IMPURE: [&str; 11] = [
     "std::thread",
 ];
 
-/// Where unsafe code may stand besides `ffi/`: files below `src/`, or beside it. The compiler denies it wherever it is
-/// not allowed by name; this list names the files that may allow it.
+/// Where unsafe code may exist apart from `ffi/`: files below `src/`, or beside it. The compiler denies it wherever it
+/// is not allowed by name; this list names the files that may allow it.
 const UNSAFE: [&str; 4] =
     ["../tests/it/support/child.rs", "../tests/it/support/handler.rs", "bin/quorumlock/run/signals.rs", "os/fork.rs"];
 

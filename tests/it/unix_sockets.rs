@@ -56,7 +56,7 @@ fn a_database_and_a_password_reach_a_socket_too() {
     let path = server.socket().unwrap();
     let client = client_of([format!("unix://:hunter2@{}?db=3", path.display())]);
     let guard = take(&long_lock(&client, "k"));
-    // That of the lock, and the node's note.
+    // The key of the lock, and the node's note.
     assert!(server.info("db3").unwrap().starts_with("keys=2"));
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     let error = failure(&long_lock(&client_of([server.url()]), "k"));

@@ -1,5 +1,5 @@
-//! What `unlock` and a dropped guard say of the lock: `Expired`, and that it is lost, only where no quorum can have
-//! held it.
+//! What `unlock` and a dropped guard report about the lock: `Expired`, and that it is lost, only where no quorum can
+//! have held it.
 
 use crate::clients::calling;
 use crate::support::fake::{Act, Event, Fake, healthy, is, say};
@@ -114,7 +114,7 @@ fn what_a_duplicate_url_deletes_counts_for_the_node_that_votes() {
         })
     };
     let late = Duration::from_millis(30);
-    // What the voter, its duplicate and another node say of the release, and what it comes to.
+    // What the voter, its duplicate and another node reply to the release, and the result.
     let table = [
         (":0\r\n", ":1\r\n", ":1\r\n", Some(ReleaseOutcome::Released)),
         (":1\r\n", ":0\r\n", ":1\r\n", Some(ReleaseOutcome::Released)),

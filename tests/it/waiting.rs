@@ -77,7 +77,7 @@ fn a_lock_that_a_slow_node_says_is_held_is_held() {
     }
 }
 
-/// Delays are drawn between the shortest and three times the one before. If chance always gave the least, each would be
+/// Delays are drawn between the shortest and three times the one before. If chance always were the least, each would be
 /// the shortest, and there would be hundreds of attempts.
 #[test]
 fn a_lock_that_stays_held_is_asked_for_less_and_less_often() {

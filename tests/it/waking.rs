@@ -27,7 +27,7 @@ fn patient<'s>(servers: impl IntoIterator<Item = &'s Server>) -> Builder {
     builder(servers).retry_delay(LONG, LONG).place_lease(LONG)
 }
 
-/// Waits for a lock that is held, in another thread; `during` happens while it waits. Gives how long it took from the
+/// Waits for a lock that is held, in another thread; `during` happens while it waits. Returns how long it took from the
 /// end of that until it had the lock.
 fn time_to_wake(mine: &Redlock, key: &str, during: impl FnOnce()) -> Duration {
     thread::scope(|scope| {

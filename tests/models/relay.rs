@@ -3,7 +3,7 @@
 //! The two files are compiled here a second time, with shuttle's locks in place of the standard library's, and driven
 //! by threads whose every interleaving the scheduler may choose. Waits have no time limit here: a hand-over that is
 //! lost leaves all threads parked, which the scheduler reports as a deadlock. A reply that decides the wrong round
-//! shows as a wrong verdict, because each key says what its verdict must be. Only where a thread does not come back
+//! shows as a wrong verdict, because each key determines its verdict. Only where a thread does not come back
 //! from its poll, or threads look for replies beside it, does time pass, and ends all sleeps again and again: what is
 //! not found out then is never.
 //!
@@ -130,7 +130,7 @@ struct Watch {
     lines: [usize; NODES],
     is_writable: bool,
     is_woken: bool,
-    /// That of the nodes: a wait in vain takes it on.
+    /// The nodes' deadline: a wait in vain takes it on.
     time: Arc<AtomicUsize>,
 }
 
@@ -351,7 +351,7 @@ fn serve(wire: &Wire) {
     }
 }
 
-/// One round, whose key says what its verdict must be, in all the ways in which the library makes one.
+/// One round, whose key determines its verdict, in all the ways in which the library makes one.
 fn round(relay: &Driver<Nodes>, key: u8, manner: Manner) {
     let collect = |nodes: &mut Nodes, ticket| nodes.rounds.conclude(ticket);
     let count = match manner {

@@ -17,7 +17,7 @@ pub(crate) trait World: Copy + Eq + Hash + Display {
     /// How much there is to search.
     type Scope: Copy + Display;
     type Step: Copy;
-    /// What stands for a state among those that were seen.
+    /// What identifies a state among those that were seen.
     type Key: Copy + Eq + Hash;
     /// What some wins are, of which there must be some.
     const SPECIAL: Option<&'static str>;
@@ -31,7 +31,7 @@ pub(crate) trait World: Copy + Eq + Hash + Display {
     /// What it is like afterwards.
     fn after(self, step: Self::Step, rule: Self::Rule, scope: Self::Scope) -> Result<After<Self>, Wrong>;
 
-    /// What must hold here, besides what must hold of steps.
+    /// What must hold here, in addition to what must hold of steps.
     fn check(&self, _rule: Self::Rule, _scope: Self::Scope) -> Result<(), Wrong> {
         Ok(())
     }

@@ -49,7 +49,7 @@ const NODES: usize = 3;
 const LOCKS: usize = 3;
 const QUORUM: usize = 2;
 
-/// The nodes, what they have been asked, what they have said, and the driver's wake-up.
+/// The nodes, what they have been asked, what they have replied, and the driver's wake-up.
 #[derive(Default)]
 pub(crate) struct Wire {
     pub(crate) state: Mutex<WireState>,

@@ -57,7 +57,8 @@ fn value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// All that a decoder says of bytes that arrive in pieces: each reply with its length, and why it stopped, if it did.
+/// All that a decoder returns for bytes that arrive in pieces: each reply with its length, and why it stopped, if it
+/// did.
 fn told(bytes: &[u8], ends: &[usize]) -> (Vec<(Value, usize)>, Option<ProtocolError>) {
     let (mut decoder, mut start, mut replies) = (Decoder::default(), 0, Vec::new());
     for &end in ends.iter().filter(|end| **end < bytes.len()).chain([&bytes.len()]) {
@@ -146,7 +147,7 @@ proptest! {
     // Megabytes each.
     #![proptest_config(ProptestConfig::with_cases(16))]
 
-    /// Each limit allows what it says and nothing more, for lines, strings and arrays near it.
+    /// Each limit allows its number and nothing more, for lines, strings and arrays near it.
     #[test]
     fn limits_are_where_they_say(more in 0..4_usize, cut in any::<prop::sample::Index>()) {
         let near = |limit: usize| limit - 2 + more;

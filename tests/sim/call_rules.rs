@@ -15,7 +15,7 @@ pub(crate) struct Ended {
     /// call has waited.
     pub(crate) joined: u64,
     pub(crate) others: u64,
-    /// Of a client without an observer: with the error that the lease ended before the call returned. It may have been
+    /// For a client without an observer: with the error that the lease ended before the call returned. It may have been
     /// the lease of another thread.
     pub(crate) unclear: u64,
 }

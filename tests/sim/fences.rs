@@ -34,7 +34,7 @@ pub(crate) fn given(hold: usize, fence: Option<FencingToken>) {
 
 impl World {
     fn judge_fence(&mut self, hold: usize, fence: u64) {
-        // Also where a strict guard stands between: what is forgotten are the fences, and only clocks are left to go
+        // Also if a strict guard is between: what is forgotten are the fences, and only clocks are left to go
         // by.
         if self.judge.memory.has_losses() || self.plan.bounds == Bounds::Eviction {
             return;

@@ -81,7 +81,7 @@ impl World {
         }
     }
 
-    /// Delivers one message to one subscriber, as the plan says.
+    /// Delivers one message to one subscriber, as the plan requires.
     fn deliver(&mut self, index: usize, message: &Message) {
         let HintPlan { loss, repetition, delay, disorder, .. } = self.plan.hints;
         if self.heard(index, message).is_empty() {

@@ -1,7 +1,7 @@
-//! The rules about guards: what each guard says that it holds, for how long, and whether that is possible.
+//! The rules about guards: what each guard reports that it holds, for how long, and whether that is possible.
 //!
-//! What a guard says counts for the moment at which it says it. Two guards of one resource must never be valid at the
-//! same moment of true time. The other rules stand in [`judge`](crate::judge).
+//! What a guard reports counts for the moment of its report. Two guards of one resource must never be valid at the
+//! same moment of true time. The other rules are in [`judge`](crate::judge).
 
 use crate::algorithm::kind::Access;
 use crate::algorithm::time::LeaseTime;
@@ -33,7 +33,8 @@ pub(crate) struct Hold {
     pub(crate) fence: Option<u64>,
     /// When it was last seen to be valid; never, when it came too late.
     pub(crate) valid_at: Option<u64>,
-    /// The end of its validity by its client's clock, as it was said last; none when it may have been shortened since.
+    /// The end of its validity by its client's clock, as it was reported last; none when it may have been shortened
+    /// since.
     pub(crate) ends: Option<LeaseTime>,
     pub(crate) is_over: bool,
     /// Whether it also has the [`SHARED_KEY`](crate::plan::SHARED_KEY).
@@ -99,7 +100,7 @@ impl Taken {
     }
 }
 
-/// A call has returned a guard that says it is valid for so long. Gives the hold.
+/// A call has returned a guard that reports that it is valid for so long. Returns the hold.
 pub(crate) fn took(taken: Taken, remaining: Duration, (begun, pauses): (u64, u64)) -> usize {
     let Taken { resource, is_set, access, reads_by } = taken;
     let clock = machine::lease_time(kernel::current_client());
@@ -157,7 +158,7 @@ pub(crate) fn took(taken: Taken, remaining: Duration, (begun, pauses): (u64, u64
     hold
 }
 
-/// A guard says that it is valid for so long. `may_shrink`: that may become less by itself.
+/// A guard reports that it is valid for so long. `may_shrink`: that may become less by itself.
 pub(crate) fn still(hold: usize, remaining: Duration, may_shrink: bool) {
     if remaining.is_zero() {
         return;
@@ -179,12 +180,12 @@ pub(crate) fn will_change(hold: usize) {
     kernel::with(|world| world.judge.holds[hold].ends = None);
 }
 
-/// By the running client's clock, when a guard ends that says now that it is valid for so long.
+/// By the running client's clock, when a guard ends that reports now that it is valid for so long.
 pub(crate) fn end_of(remaining: Duration) -> LeaseTime {
     machine::lease_time(kernel::current_client()).after(remaining)
 }
 
-/// `extend` said that the lock was extended whose lease ended then.
+/// `extend` returned that the lock was extended whose lease ended then.
 pub(crate) fn was_extended(hold: usize, old_end: LeaseTime, (begun, pauses): (u64, u64)) {
     let now = machine::lease_time(kernel::current_client());
     kernel::with(|world| {
@@ -248,7 +249,7 @@ impl World {
         (0..self.judge.holds.len()).filter(|&other| other != hold && matters(&self.judge.holds[other])).collect()
     }
 
-    /// A guard says that it is valid for so long: then a quorum of nodes keeps its key for that long, in true time.
+    /// A guard reports that it is valid for so long: then a quorum of nodes keeps its key for that long, in true time.
     fn check_cover(&mut self, hold: usize, remaining: Duration) {
         let Hold { resource, client, token, access, .. } = self.judge.holds[hold];
         let is_promised =
@@ -322,7 +323,7 @@ impl World {
         }
     }
 
-    /// `unlock` said that the lock was released.
+    /// `unlock` returned that the lock was released.
     pub(crate) fn said_released(&mut self, hold: usize, since: u64) {
         let token = self.judge.holds[hold].token;
         let deleted = count(&self.judge.tokens[token].deleted_at, since);
@@ -341,7 +342,7 @@ impl World {
         }
     }
 
-    /// `extend` said that the lock was extended.
+    /// `extend` returned that the lock was extended.
     pub(crate) fn said_extended(&mut self, hold: usize, since: u64) {
         self.judge.extended += 1;
         let token = self.judge.holds[hold].token;

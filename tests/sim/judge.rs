@@ -1,15 +1,15 @@
 //! The rules that a run is judged by. They know the specification and what really happened at the nodes, and nothing of
 //! how the library works.
 //!
-//! | rule | what it says |
+//! | rule | what it requires |
 //! |---|---|
 //! | exclusion | at most one guard of a resource is valid at any moment of true time; or any number of readers' |
 //! | own entry | a command changes no entry of another attempt before its end, makes no reader a writer, and extends nothing that has ended |
 //! | kept number | no command makes the last number of a read-write lock smaller, or keeps it for less time |
-//! | covered lease | while a guard says that it is valid, a quorum of nodes keeps its key for that long |
+//! | covered lease | while a guard reports that it is valid, a quorum of nodes keeps its key for that long |
 //! | true quorum | a guard rests on a quorum of nodes that really set its key; so does an extension; so does a release |
 //! | true loss | while its lease lasts, a lock is called lost or expired only if so many nodes really denied it that no quorum holds it |
-//! | true refusal | "held by another client" is said only when a node really refused |
+//! | true refusal | "held by another client" is returned only when a node really refused |
 //! | fresh token | a token that was not won with is not sent to a node twice |
 //! | ended for good | a lease that has ended is not extended, and its key is not set again |
 //! | reported in time | the loss of a watched lock that has ended was reported, unless its client stood still |
@@ -36,7 +36,7 @@
 //! | founding | no node is noted as a founder while one that replies has kept a lock |
 //! | fresh look | a node stores a note a second after the look at most |
 //!
-//! Besides: nothing panics, waits for ever, or sends what is no command.
+//! Also: nothing panics, waits for ever, or sends what is no command.
 
 use crate::holds::{Extending, Hold};
 use crate::keys;
@@ -66,9 +66,9 @@ pub(crate) struct Token {
     pub(crate) set_at: [Option<u64>; NODES],
     pub(crate) deleted_at: [Option<u64>; NODES],
     pub(crate) extended_at: [Option<u64>; NODES],
-    /// By node: when it last said of an extension or a release that it has not the key.
+    /// By node: when it last replied to an extension or a release that it does not have the key.
     pub(crate) denied_at: [Option<u64>; NODES],
-    /// Of a set, by node: when its second key was deleted last.
+    /// For a set, by node: when its second key was deleted last.
     pub(crate) shared_deleted_at: [Option<u64>; NODES],
     pub(crate) refused: bool,
     /// Whether it was asked for in turn: with an entry.
@@ -110,7 +110,7 @@ pub(crate) struct Judge {
     pub(crate) acquired: u64,
     pub(crate) extended: u64,
     pub(crate) attempts: u64,
-    /// Of read-write locks: what each key said after the last command.
+    /// For read-write locks: what each key held after the last command.
     pub(crate) entries: Entries,
     pub(crate) queues: Queues,
     pub(crate) memory: Memory,
@@ -376,7 +376,7 @@ impl World {
         for (index, node) in self.nodes.iter().enumerate() {
             let millis = node.millis(self.now);
             for key in node.store.keys(millis) {
-                // An entry whose time is over is as good as a plain key that is gone. Of a fenced lock, the value stays
+                // An entry whose time is over is as good as a plain key that is gone. The value of a fenced lock stays
                 // for the fence.
                 for entry in node.content(key, self.now).live(millis) {
                     let token = &self.judge.tokens[entry.attempt];
@@ -408,12 +408,12 @@ fn about(words: &[&[u8]]) -> String {
     }
 }
 
-/// Whether a node says that the key is not ours.
+/// Whether a node replies that the key is not ours.
 fn is_denial(reply: &[u8]) -> bool {
     matches!(reply, b":0\r\n" | [b':', b'-', b'1'..=b'4', b'\r', ..] | b"$-1\r\n") || reply.starts_with(b"-WRONGTYPE")
 }
 
-/// Whether a node says that it grants: a plain yes, or a number.
+/// Whether a node replies that it grants: a plain yes, or a number.
 pub(crate) fn is_granted(reply: &[u8]) -> bool {
     let is_number = || {
         let line = reply.split(|byte| *byte == b'\n').nth(1).and_then(|line| line.strip_suffix(b"\r"));

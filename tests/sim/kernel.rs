@@ -1,4 +1,4 @@
-//! Simulated time and the coroutines that live in it: one of them runs at a time, and which one, the seed says.
+//! Simulated time and the coroutines that live in it: one of them runs at a time, and the seed determines which one.
 //!
 //! A task is a thread of a simulated client. It runs until it waits: for a lock, a notification, a poll, a channel, or
 //! time. When no task can run, time moves on to the next event. Coroutines are shuttle's, which has safe ones; none of
@@ -21,7 +21,7 @@ thread_local! {
 /// Switches after which a run that is over counts as one that does not end.
 const ENDLESS: u64 = 5_000_000;
 
-/// What a task waits for, besides time.
+/// What a task waits for, in addition to time.
 #[derive(Clone, Debug)]
 pub(crate) enum Reason {
     Channel { wake: Receiver<()>, cancelled: Receiver<Infallible> },
@@ -66,7 +66,7 @@ pub(crate) fn with<R>(act: impl FnOnce(&mut World) -> R) -> R {
     WORLD.with_borrow_mut(|world| act(world.as_mut().expect("a simulation runs")))
 }
 
-/// Runs a world to its end, and gives it back. `begin` is called inside it.
+/// Runs a world to its end, and returns it. `begin` is called inside it.
 pub(crate) fn run(world: World, begin: fn()) -> Box<World> {
     let mut config = shuttle::Config::new();
     config.stack_size = 128 * 1024;

@@ -1,12 +1,12 @@
-//! What keys and their values say: which lock a key is of, which attempts have an entry there, and until when. All of
-//! it is read here and not by the library.
+//! What keys and their values contain: which lock a key is of, which attempts have an entry there, and until when. All
+//! of it is read here and not by the library.
 
 use crate::algorithm::kind::Access;
 use crate::machine::Node;
 use crate::plan::SHARED_KEY;
 use crate::waits::SHARED;
 
-/// What the numbers of locks begin with: one name has a lock of each kind. Of a semaphore, each slot is a lock.
+/// What the numbers of locks begin with: one name has a lock of each kind. Each slot of a semaphore is a lock.
 pub(crate) const FENCED: usize = 100;
 pub(crate) const READ_WRITE: usize = 200;
 pub(crate) const SLOT: usize = 300;
@@ -53,7 +53,7 @@ impl Content {
                 };
                 readers.iter().filter_map(reader).collect()
             }
-            // Of a writer, and of a fenced lock.
+            // A writer's, and a fenced lock's.
             [_, until, token] => Vec::from_iter(entry(token, Some(until), Access::Write)),
             [token] => Vec::from_iter(entry(token, None, Access::Write)),
             _ => Vec::new(),
@@ -120,7 +120,7 @@ pub(crate) fn is_read_write(resource: usize) -> bool {
 }
 
 impl Node {
-    /// What a key says; nothing when it is not there.
+    /// What a key contains; nothing when it is not there.
     pub(crate) fn content(&self, key: &[u8], now: u64) -> Content {
         self.store.value(key, self.millis(now)).map(Content::of).unwrap_or_default()
     }

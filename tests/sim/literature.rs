@@ -1,4 +1,4 @@
-//! Beyond the bounds: what the literature says must go wrong does go wrong here, and is found.
+//! Beyond the bounds: what must go wrong according to the literature does go wrong here, and is found.
 //!
 //! A simulator that finds nothing shows nothing. These are the known ways to make Redlock fail, each outside of what
 //! the library promises; each is found within a number of seeds, and made small enough to be read. Run them with `cargo
@@ -77,7 +77,7 @@ fn a_machine_that_sleeps_relies_on_a_lock_that_is_gone() {
     cured_by(&plan, "exclusion", |plan| plan.reckoning = Reckoning::LeaseClock);
 }
 
-/// A restarted node that has lost its data gives the lock away a second time: A, B and C held; C forgets; C, D and E
+/// A restarted node that has lost its data grants the lock a second time: A, B and C held; C forgets; C, D and E
 /// taken.
 #[test]
 fn a_node_that_forgets_gives_a_lock_away_twice() {
@@ -126,7 +126,7 @@ fn fences_grow_beyond_every_bound_of_time() {
     }
 }
 
-/// Kleppmann again: a client checks its lease, stands still for too long, and writes when another client holds the
+/// Kleppmann again: a client checks its lease, stops for too long, and writes when another client holds the
 /// lock. No lease, however it is kept, can prevent that; only the resource itself can, by refusing writes that come too
 /// late.
 #[test]

@@ -49,7 +49,7 @@ impl Sort {
         matches!(self, Sort::Fenced | Sort::FencedFair | Sort::FencedWrite)
     }
 
-    /// The number of its lock, by that of the name. Of a permit, of its first slot.
+    /// The number of its lock, by the number of the name. For a permit, the number of its first slot.
     pub(crate) fn resource(self, name: usize) -> usize {
         match self {
             Sort::Plain | Sort::Fair | Sort::Set => name,
@@ -190,7 +190,7 @@ impl From<MutexGuard<Slot>> for Guard {
 }
 
 impl Guard {
-    /// Of a lock to read: the attempt that it belongs to.
+    /// For a lock to read: the attempt that it belongs to.
     pub(crate) fn reads_by(&self) -> Option<usize> {
         let Guard::Read(guard) = self else { return None };
         let Held::Shared(share) = guard.held() else { return None };
@@ -203,7 +203,7 @@ impl Guard {
         with(|world| (0..world.judge.tokens.len()).rev().find(is_it))
     }
 
-    /// Of a permit: its slot.
+    /// For a permit: its slot.
     pub(crate) fn slot(&self) -> usize {
         if let Guard::Permit(permit) = self { permit.slot() } else { 0 }
     }

@@ -65,7 +65,7 @@ pub(crate) fn lose(plan: &mut Plan, random: &mut Random, (way, node): (Way, usiz
 }
 
 impl Plan {
-    /// Whether a loss of data is part of what the library promises to stand: nodes are noted, and clients wait.
+    /// Whether a loss of data is part of what the library promises to survive: nodes are noted, and clients wait.
     pub(crate) fn is_protected(&self) -> bool {
         self.bounds == Bounds::Kept && self.restart_policy != RestartPolicy::Off
     }
@@ -115,8 +115,8 @@ fn a_longer_time_to_live_is_known_everywhere_before_a_lock_is_taken() {
     }
 }
 
-/// Two of three nodes are flushed, and say so first. The call that they end leaves, and no thread reads what the third
-/// one replies: it has kept its locks, and the next call finds that out before it judges the others.
+/// Two of three nodes are flushed, and report it first. The call that they end leaves, and no thread reads what the
+/// third one replies: it has kept its locks, and the next call finds that out before it judges the others.
 #[test]
 fn a_reply_that_no_thread_has_read_is_no_late_one() {
     for seed in 0..20 {

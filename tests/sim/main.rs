@@ -4,7 +4,7 @@
 //! # What is real
 //! The library itself, from `Mutex::lock` down to the bytes: its queues, guards, watchdog thread, engine, driver,
 //! nodes, connections, rounds, all of `protocol/`. Its files are compiled here a second time, as modules of this crate,
-//! and only what touches the operating system has a stand-in (`os/`): locks and threads, the byte stream, poll, the
+//! and only what touches the operating system has a substitute (`os/`): locks and threads, the byte stream, poll, the
 //! wake-up, waits, entropy. The lease clock is real as well, and reads simulated clocks. A thread of a client is a
 //! coroutine. The nodes are the library's own embedded store, which answers as real servers do
 //! (`tests/it/embedded_vs_real.rs`).
@@ -26,7 +26,7 @@
 //!    system calls, mutexes.
 //! 3. Then all faults end. Every client must get the lock once more, and nothing may be left behind.
 //! 4. [`judge`] and [`holds`] know the specification and what really happened at the nodes, and nothing of how the
-//!    library works. The table of their rules stands in [`judge`].
+//!    library works. The table of their rules is in [`judge`].
 //!
 //! # Within the bounds, and beyond
 //! Within: all kinds of locks on one name, messages lost, late, repeated and forged, queues deleted, and those stopped
@@ -51,7 +51,7 @@
 //!
 //! # When the library changes
 //! The layers above `os/` are included as folders: a new file there is found by itself. A new call to the system goes
-//! into the library's `os/`, and its stand-in here into `os/`, with the names that the layers above use and no more.
+//! into the library's `os/`, and its substitute here into `os/`, with the names that the layers above use and no more.
 //! New arguments of `Engine`, `Client` and `Settings` are filled in by [`clients`]. [`judge`] is given new
 //! commands in `executed`. Unit tests of the files that are included run here as well, without a simulation.
 
@@ -68,7 +68,7 @@ mod engine;
 #[path = "../../src/events/mod.rs"]
 mod events;
 
-// What stands in for the operating system.
+// The substitute for the operating system.
 mod os;
 
 mod call_rules;

@@ -1,7 +1,7 @@
 //! Plants each fault of [`mutants`] in a copy of the library, to see the simulator find it.
 //!
 //! `cargo test --release -p sim planted -- --ignored --nocapture` prints the table. The tree itself is not touched.
-//! `QUORUMLOCK_SIM_MUTANT` picks those whose names contain it, and `QUORUMLOCK_SIM_SEEDS` says how many seeds to try.
+//! `QUORUMLOCK_SIM_MUTANT` picks those whose names contain it, and `QUORUMLOCK_SIM_SEEDS` is how many seeds to try.
 
 use crate::mutants::{self, Mutant};
 use std::fs;
@@ -58,7 +58,7 @@ impl Mutant {
     }
 }
 
-/// Runs seeds against the copy. Gives how many it took, and the rule that was broken.
+/// Runs seeds against the copy. Returns how many it took, and the rule that was broken.
 fn hunt(copy: &Path) -> (String, String) {
     let cargo = std::env::var("CARGO").unwrap_or("cargo".to_owned());
     let output = Command::new(cargo)

@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | absent nodes | releases for nodes without a connection, of keys that live long; scripts that are forgotten | pending releases, releases by an unknown hash |
 //! | slow answers | answers that come after a short lease has ended | a quorum that comes too late |
-//! | unequal clocks | leases used to their end by slow clocks and fast nodes; sleep | drift, a clock that stands still |
+//! | unequal clocks | leases used to their end by slow clocks and fast nodes; sleep | drift, a clock that stops |
 //! | partitions | watched locks that end because one client reaches no node | a renewal from its answer |
 //! | two extenders | extensions by hand, with another time to live, while a renewal is due | a renewal that overtakes |
 //! | lost keys | extensions that find a key gone, near the end of the lease or of the hold | repairs |
@@ -72,7 +72,7 @@ fn paused_writers(plan: &mut Plan, random: &mut Random) {
     (plan.pause_rarity, plan.longest_pause) = (100, 2 * SECOND);
 }
 
-/// Keys live for longer than the run takes to look for what is left.
+/// Keys live for longer than the run takes to look for remaining keys.
 fn absent_nodes(plan: &mut Plan, random: &mut Random) {
     reset(plan, random, &[3, 3, 5], &[1, 2]);
     plan.ttls = vec![random.between(30_000, 60_000)];
@@ -231,7 +231,7 @@ fn forgetful_nodes(plan: &mut Plan, random: &mut Random) {
             plan.clients[0].trusts_all = true;
             &Way::ALL
         }
-        // Clocks of nodes are set forward when they have restarted; those of programs are right.
+        // Clocks of nodes are set forward when they have restarted; the programs' clocks are right.
         2 | 3 => {
             plan.clients.iter_mut().for_each(|client| client.rate = 0);
             &[Way::Restart]

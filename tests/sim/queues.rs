@@ -212,7 +212,7 @@ impl World {
     }
 }
 
-/// The judge's reading, and that of the library.
+/// The judge's reading, and the library's.
 #[test]
 fn entries_and_keys_are_read_as_they_are_written() {
     use crate::protocol::key_space::{self, KeyKind};

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 /// The words of an extension, with the time to keep the number. A raise has the number as one more.
 const RAISE: usize = 9;
 
-/// By node and key: what it said after the last command.
+/// By node and key: what it held after the last command.
 #[derive(Default)]
 pub(crate) struct Entries(BTreeMap<(usize, Vec<u8>), Content>);
 

@@ -2,7 +2,7 @@
 //!
 //! A client that asks failing nodes less often must ask them normally again in the end. Machines that are switched off
 //! in the middle of a request and come back are the worst case: their old connections are gone, nothing on the wire
-//! says so, and only a node that is asked once more answers with a reset.
+//! shows it, and only a node that is asked once more answers with a reset.
 
 use crate::campaign::run;
 use crate::hints::HintPlan;

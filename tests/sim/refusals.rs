@@ -16,7 +16,7 @@ pub(crate) enum Refusal {
     NoReplicas,
 }
 
-/// What a replica says to a write. The store puts it where a server puts each error of a write, in a script as well.
+/// What a replica replies to a write. The store puts it where a server puts each error of a write, in a script as well.
 const READ_ONLY: &str = "READONLY You can't write against a read only replica.";
 
 impl Refusal {
@@ -62,7 +62,7 @@ impl Refusal {
     }
 }
 
-/// What the simulated nodes say is what real servers say.
+/// The simulated nodes reply what real servers reply.
 #[test]
 fn refusals_have_the_texts_of_real_servers() {
     use crate::protocol::kinds;

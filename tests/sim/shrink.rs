@@ -1,7 +1,7 @@
 //! Makes a plan that breaks a rule smaller, for as long as the rule is still broken.
 //!
 //! Everything random in a run comes from one generator, so whatever is left out shuffles the rest. Each smaller plan is
-//! therefore tried with several seeds. What is left in the end is what it takes: the faults, clients and nodes without
+//! therefore tried with several seeds. The final plan has only what it takes: the faults, clients and nodes without
 //! which the rule holds, and of all seeds that were tried the one with the shortest trace.
 
 use crate::campaign;

@@ -1,5 +1,5 @@
 //! Rules about waiting: a waiter asks in time when a lock is free, seldom while it is held, has its turn, and keeps its
-//! connections. They hold whatever becomes of published releases. The table of all rules stands in
+//! connections. They hold whatever becomes of published releases. The table of all rules is in
 //! [`judge`](crate::judge).
 
 use crate::algorithm::kind::Access;

@@ -1,4 +1,4 @@
-//! Connections as TCP gives them: bytes in order, in pieces, late, or never; refused, reset, or dead without notice.
+//! Connections as TCP provides them: bytes in order, in pieces, late, or never; refused, reset, or dead without notice.
 //!
 //! What was written and has not arrived is in a queue per direction; nothing overtakes anything in it. A path that is
 //! blocked delivers nothing until it is free, and a connection whose bytes are not acknowledged for long is given up by
@@ -19,7 +19,7 @@ use std::io::{self, ErrorKind};
 const MICROSECOND: u64 = 1_000;
 /// After about how many messages one way the lag of a connection changes.
 const LASTING_LAG: u64 = 16;
-/// How long a system waits for its bytes to be acknowledged before it gives the connection up.
+/// How long a system waits for its bytes to be acknowledged before it closes the connection.
 const UNACKNOWLEDGED_LIMIT: u64 = 10_000_000_000;
 
 /// The way from one client to one node.
@@ -207,7 +207,7 @@ impl World {
         Ok(())
     }
 
-    /// Whether a poll would say that it can be read, and written.
+    /// Whether a poll would report that it can be read, and written.
     pub(crate) fn readiness(&self, index: usize) -> (bool, bool) {
         let connection = &self.connections[index];
         match connection.making {

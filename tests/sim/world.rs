@@ -59,7 +59,7 @@ pub(crate) enum Event {
     Resume {
         client: usize,
     },
-    /// The system gives up a connection whose bytes are not acknowledged.
+    /// The system closes a connection whose bytes are not acknowledged.
     Unacknowledged {
         connection: usize,
     },
@@ -154,7 +154,7 @@ impl World {
         world
     }
 
-    /// Says whose clock runs how.
+    /// Records whose clock runs how.
     fn introduce(&mut self) {
         let clients = self.plan.clients.iter().enumerate().map(|(index, client)| ("client", index, client.rate));
         let nodes = self.plan.nodes.iter().enumerate().map(|(index, node)| ("node", index, node.rate));

@@ -91,7 +91,7 @@ fn hold(path: &Path, is_fenced: bool, urls: &[&str]) {
     announce(&format!("changed {changed}"));
 }
 
-/// Writes to the row, with the fence or without, and gives how many rows were changed.
+/// Writes to the row, with the fence or without, and returns how many rows were changed.
 fn write(database: &Connection, state: &str, fence: Option<i64>) -> usize {
     match fence {
         Some(fence) => database
@@ -101,7 +101,7 @@ fn write(database: &Connection, state: &str, fence: Option<i64>) -> usize {
     .unwrap()
 }
 
-/// A client that gives nodes time: a busy machine is no reason to fail.
+/// A client with a long node timeout: a busy machine is no reason to fail.
 fn client<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> Redlock {
     Redlock::builder().nodes(urls).node_timeout(Duration::from_secs(1)).build().unwrap()
 }

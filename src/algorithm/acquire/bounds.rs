@@ -2,7 +2,7 @@
 
 use crate::algorithm::time::Timestamp;
 
-/// What the next wait goes by, besides the tally of an attempt.
+/// What determines the next wait, in addition to the tally of an attempt.
 #[derive(Clone, Copy, Debug)]
 pub struct WaitBounds {
     /// When so many keys have expired that a quorum may be free; never, if that is not known.

@@ -17,21 +17,22 @@
 //! [`Acquire`] is a value on the stack of the thread that wants the lock. It knows no socket, no clock and no entropy.
 //! How to drive it:
 //!
-//! 1. Call [`poll`](Acquire::poll) and do what it says.
+//! 1. Call [`poll`](Acquire::poll) and do what it returns.
 //! 2. [`Output::Attempt`]: draw a fresh owner token, read both clocks as `t0`, send the `SET`s, and collect votes until
 //!    the tally is decided or [`attempt_deadline`](Acquire::attempt_deadline) has come, at which the undecided nodes
 //!    are timed out. Then read both clocks and call [`attempted`](Acquire::attempted); for a fenced lock
 //!    (its commands: [`fenced`](crate::protocol::kinds::fenced)), call
 //!    [`attempted_fenced`](Acquire::attempted_fenced) with the agreement of the fences, if any node granted.
 //! 3. [`Output::Raise`]: only for a fenced lock. Send the raise to the nodes that are behind, and collect votes, with
-//!    those of the nodes that have the fence counted already, until [`raise_deadline`](Acquire::raise_deadline). Then
-//!    read the clock and call [`raised`](Acquire::raised).
+//!    the replies of the nodes that have the fence counted already, until [`raise_deadline`](Acquire::raise_deadline).
+//!    Then read the clock and call [`raised`](Acquire::raised).
 //! 4. [`Output::Undo`]: queue the release of that token on these nodes, behind the `SET`, and wait for nothing. A call
 //!    that waits in the queue has its ticket stored there by the same command.
 //! 5. [`Output::Store`]: have these nodes store the call's ticket, and wait for nothing.
 //! 6. [`Output::Enqueue`]: the call is to wait in the queues of the lock: give it an entry by
-//!    [`enter`](Acquire::enter), and subscribe. The next attempt asks as [`queue`](Acquire::queue) says, and what the
-//!    nodes reply is handed over with [`answered_in_turn`](Acquire::answered_in_turn) before the attempt is counted.
+//!    [`enter`](Acquire::enter), and subscribe. The next attempt asks as [`queue`](Acquire::queue) requires, and what
+//!    the nodes reply is handed over with [`answered_in_turn`](Acquire::answered_in_turn) before the attempt is
+//!    counted.
 //! 7. [`Output::Wait`]: sleep until then, or until something ends the wait early; then call [`woken`](Acquire::woken),
 //!    [`retry_now`](Acquire::retry_now), [`on_message`](Acquire::on_message), or [`cancelled`](Acquire::cancelled),
 //!    which may also be called at any other time but during an attempt.
@@ -226,7 +227,7 @@ impl Acquire {
         agreement.acknowledged(tally.granted());
         let outcome = match agreement.stands(tally.quorum()) {
             true => Outcome::Won,
-            // A node that does not have this attempt's token any more has or had that of another.
+            // A node that does not have this attempt's token any more has or had the token of another.
             false if !tally.refused().is_empty() => Outcome::Held,
             false => Outcome::Unavailable,
         };

@@ -13,17 +13,17 @@ pub enum Mismatch {
     /// A program has noted another `max_ttl`. The nodes keep the longest that any program has, and every program waits
     /// for that one after a loss of keys.
     MaxTtl {
-        /// That of the other program.
+        /// The other program's.
         noted: Duration,
-        /// That of this client.
+        /// This client's.
         own: Duration,
     },
     /// A program has noted that its deployment has another number of nodes. Programs whose nodes differ may hold a lock
     /// at the same time.
     Nodes {
-        /// That of the other program.
+        /// The other program's.
         noted: usize,
-        /// That of this client.
+        /// This client's.
         own: usize,
     },
     /// The user may not read or write the key of the node, `quorumlock-node:` and the prefix: its rights may be those

@@ -120,7 +120,7 @@ pub struct QueuedCall {
     /// The nodes that sent a turn since the last round began, and when the first of them did.
     pub turns: NodeSet,
     turned: Timestamp,
-    /// Those of them that found the call to be the first one, and the lock to be free.
+    /// The nodes among them that found the call to be the first one, and the lock to be free.
     pub found_first: NodeSet,
     /// Since when it is the next one.
     pub next: Option<Timestamp>,
@@ -152,7 +152,7 @@ pub struct QueuedCall {
     because: AskedBecause,
     /// Whether the last round began without a message, and before the holder's time had ended.
     is_unasked: bool,
-    /// When the holder's key ends, as far as nodes have said.
+    /// When the holder's key ends, as far as nodes have replied.
     free_at: Timestamp,
     /// By node: how many were in front there, and which holder had the lock.
     seen: Vec<(NodeId, u32, Option<HolderTag>)>,
@@ -285,7 +285,7 @@ impl QueuedCall {
     }
 
     /// A round is lost that these nodes granted. Those that neither granted nor refused are silent. `free_at`: when the
-    /// holder's key ends, as far as nodes have said.
+    /// holder's key ends, as far as nodes have replied.
     pub fn lost(&mut self, granted: NodeSet, round: &QueueRound, free_at: Timestamp, now: Timestamp) -> Aftermath {
         if round.is_by_command() {
             // Another call was granted meanwhile. By the script, the nodes reply what the call is to wait for.
@@ -398,7 +398,7 @@ impl QueuedCall {
             };
             let has_changed = self.seen.iter().any(is_new);
             self.is_passed_on |= reply.is_other_library && has_changed;
-            // An entry that is gone, though no message said so, was removed: messages to it count no receiver.
+            // An entry that is gone, without a message about it, was removed: messages to it count no receiver.
             let is_gone = self.stored.contains(node) && reply.storage == Storage::Now;
             self.suspects |= self.is_unasked && (has_changed || is_gone);
             if let Some(head) = reply.head.filter(|head| *head != own) {

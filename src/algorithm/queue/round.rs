@@ -42,7 +42,7 @@ impl QueueRound {
         self.is_by_command
     }
 
-    /// These nodes refused in all. Those of them that have said nothing about a queue have none.
+    /// These nodes refused in all. If they have replied nothing about a queue, they have none.
     pub fn on_refusals(&mut self, refused: NodeSet) {
         self.without_queue = refused.without(self.nodes());
     }

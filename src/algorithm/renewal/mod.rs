@@ -12,8 +12,8 @@
 //! ```
 //!
 //! A lease is extended when its period is over, by default a third of the time to live. A try that fails is followed by
-//! another, after a quarter of what is left: soon enough for several tries, and the closer together the nearer the end.
-//! [`Renewals`] knows no lock and no node, only identifiers that it gave out itself. How to drive it:
+//! another, after a quarter of the remaining time: soon enough for several tries, and the closer together the nearer
+//! the end. [`Renewals`] knows no lock and no node, only identifiers that it assigned itself. How to drive it:
 //!
 //! 1. [`insert`](Renewals::insert) a lease that was won. [`remove`](Renewals::remove) it before its release is sent:
 //!    lock state first, then the wire. True means that its loss was not reported and will not be.
@@ -23,8 +23,8 @@
 //! 4. Take those that are [`due`](Renewals::due), and send their extensions in one batch. The time that was read before
 //!    the first byte was written is the start of the new leases.
 //! 5. When such an extension is decided, read the clock and report it as [`renewed`](Renewals::renewed) or
-//!    [`failed`](Renewals::failed). `renewed` gives back the lease that counts from now on. Nothing given back means
-//!    that it came too late or was not wanted any more: there is no new lease to rely on.
+//!    [`failed`](Renewals::failed). `renewed` returns the lease that counts from now on. If it returns nothing, the
+//!    extension came too late or was not wanted any more: there is no new lease to rely on.
 //! 6. An owner that extended a lease by hand reports that by [`extended`](Renewals::extended), and the schedule goes by
 //!    it.
 //!
@@ -221,7 +221,7 @@ impl Renewals {
         true
     }
 
-    /// The extension in flight was won, at the start that is passed, read before its first byte was written. Gives back
+    /// The extension in flight was won, at the start that is passed, read before its first byte was written. Returns
     /// the lease that counts now; none when the old one had ended or is not there any more.
     pub fn renewed(&mut self, id: LeaseId, start: LeaseTime, lease: Validity, now: LeaseTime) -> Option<Validity> {
         let present = self.valid(id, now)?;
@@ -247,7 +247,7 @@ impl Renewals {
     }
 
     /// The lease was extended by hand. That uses up none of the automatic extensions, and if one is in flight, it stays
-    /// so. Gives back the lease that counts now; none when the old one had ended or is not there any more.
+    /// so. Returns the lease that counts now; none when the old one had ended or is not there any more.
     pub fn extended(&mut self, id: LeaseId, start: LeaseTime, lease: Validity, now: LeaseTime) -> Option<Validity> {
         let present = self.valid(id, now)?;
         let old_end = present.validity.end();

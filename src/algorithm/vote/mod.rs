@@ -16,7 +16,7 @@
 use super::fault::Fault;
 use super::node::{MAX_NODES, NodeId, NodeSet};
 
-/// What one node said in one round, when it said something usable or failed to.
+/// What one node replied in one round, if the reply was usable, or its failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vote {
     /// Yes: our key was set (acquire), deleted (release) or lives on (extension).
@@ -76,11 +76,11 @@ pub struct Tally {
     nodes: u8,
     granted: NodeSet,
     refused: NodeSet,
-    /// Those of them that have set some of several keys.
+    /// The nodes among them that have set some of several keys.
     partial: NodeSet,
     absent: NodeSet,
     faulted: NodeSet,
-    /// Those of them whose faults time does not cure.
+    /// The nodes among them whose faults time does not cure.
     permanent: NodeSet,
 }
 
@@ -169,7 +169,7 @@ impl Tally {
         self.absent
     }
 
-    /// The nodes that gave no usable answer.
+    /// The nodes without a usable answer.
     pub fn faulted(&self) -> NodeSet {
         self.faulted
     }
@@ -225,7 +225,7 @@ impl Tally {
         }
     }
 
-    /// The nodes that gave a definite no.
+    /// The nodes that definitely refused.
     fn denied(&self) -> NodeSet {
         self.refused.union(self.absent)
     }

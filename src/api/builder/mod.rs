@@ -135,7 +135,7 @@ impl Builder {
     /// | Parameter | Meaning | Default |
     /// |---|---|---|
     /// | `db` | The number of the database, also in place of `/database` | 0 |
-    /// | `durable` | `true` or `false`: whether the node is [`durable`](Builder::durable) | that of the builder |
+    /// | `durable` | `true` or `false`: whether the node is [`durable`](Builder::durable) | as the builder |
     /// | `server_name` | For `rediss://`: the host name or IP address that the node's certificate must be for, and that the server is asked for (SNI) | the host |
     ///
     /// ```
@@ -204,7 +204,7 @@ impl Builder {
 
     /// How long each node has to answer one attempt, and no attempt takes longer, with three exceptions. One that has
     /// to connect to nodes first, because fewer than a quorum are connected, has the same time again for connections
-    /// and handshakes; that of a [fenced](crate::Mutex::fenced) lock may need a second round trip, and that of a
+    /// and handshakes; an attempt on a [fenced](crate::Mutex::fenced) lock may need a second round trip, and one on a
     /// [permit](crate::kind::Slot) two more. Default: 100 ms. At least 1 ms.
     ///
     /// It must be longer than the round trip to the farthest node of the nearest quorum: to a node farther away than
@@ -360,7 +360,7 @@ impl Builder {
         self
     }
 
-    /// Says more of what is set by [`tls`](Builder::tls).
+    /// Adds to what is set by [`tls`](Builder::tls).
     #[cfg(feature = "tls")]
     pub(crate) fn change_tls(mut self, change: impl FnOnce(crate::Tls) -> crate::Tls) -> Builder {
         self.tls = change(std::mem::take(&mut self.tls));
@@ -407,7 +407,7 @@ impl Builder {
     /// How long nodes keep the key of a [fenced](crate::Mutex::fenced) lock after the lock was last acquired, extended
     /// or released, and the key of a read-write lock after a fenced writer acquired or extended the lock.
     /// Default: 24 h. Never less than [`max_ttl`](Builder::max_ttl) and two minutes more, whatever is set. At most 366
-    /// days. Give all clients the same: the last one that uses a fenced lock says how long its key stays.
+    /// days. Give all clients the same: the last one that uses a fenced lock determines how long its key stays.
     ///
     /// The key holds the last fence. Without it, the next one comes from the wall clocks of client and server, and
     /// grows all the same unless they disagree, or have been set back, by more than the time that the lock was not used
@@ -442,7 +442,7 @@ impl Builder {
     ///
     /// # Errors
     /// [`Config`](ErrorKind::Config): no node, too many, one named twice, a URL that cannot be used, or a setting out
-    /// of range; the message says which. [`Unavailable`](ErrorKind::Unavailable): the process has no descriptors or
+    /// of range; the message names it. [`Unavailable`](ErrorKind::Unavailable): the process has no descriptors or
     /// memory left.
     pub fn build(self) -> Result<Redlock> {
         self.build_on(Arc::new(SystemClock))

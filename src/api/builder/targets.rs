@@ -46,8 +46,8 @@ impl NodeTarget {
         &self.endpoint
     }
 
-    /// Connects, with TLS where the URL says so. The limit counts for each address of the node, and for each call of
-    /// the connection.
+    /// Connects, with TLS where the URL requires it. The limit counts for each address of the node, and for each call
+    /// of the connection.
     ///
     /// # Errors
     /// How far it came, and why no farther.

@@ -1,4 +1,4 @@
-//! How the connections to each node are protected: by TLS where its URL says so.
+//! How the connections to each node are protected: by TLS where its URL requires it.
 
 use super::Builder;
 use crate::events::error::Result;

@@ -1,4 +1,4 @@
-//! Settings from variables: those of the environment, or of a file of the same form.
+//! Settings from variables of the environment, or of a file of the same form.
 //!
 //! One table names each variable, what its value may be, and the setting that it makes. An error names the variable
 //! and never the value, because a value may hold a password.

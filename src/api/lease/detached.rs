@@ -9,7 +9,7 @@
 //!
 //! It has no client, no thread and no connection; its keys stay on the nodes and expire there. Invariants:
 //! 1. There is one of it: `attach` and `into_text` consume it. The library does not know of copies of the text.
-//! 2. It never lasts longer than the lock did when it was detached. Within the process, its own clock says so.
+//! 2. It never lasts longer than the lock did when it was detached. Within the process, its own clock ensures this.
 //!    Elsewhere only the wall clock can; and as that may be wrong, a lease never lasts longer than its whole time to
 //!    live from when it is attached.
 //! 3. The owner token leaves it in its text alone.
@@ -60,7 +60,7 @@ impl DetachedLease {
         self.content.to_text()
     }
 
-    /// The key, or those of a set.
+    /// The key, or the keys of a set.
     pub(crate) fn key(&self) -> &LockKey {
         &self.content.key
     }

@@ -30,7 +30,7 @@ use std::time::{Duration, SystemTime};
 /// let lease: Lease = redlock.mutex("orders/42").lock()?.detach()?;
 /// let text = lease.into_text();
 ///
-/// // In another process, which has read `line` from a pipe, say.
+/// // In another process, which has read `line` from a pipe, for example.
 /// # let line = text.expose();
 /// let lease: Lease = line.parse()?;
 /// let guard = redlock.attach(lease)?;

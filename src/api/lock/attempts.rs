@@ -36,7 +36,7 @@ const HEAD_START: Duration = Duration::from_micros(200);
 /// A lock that was won.
 pub(super) struct Won<'a> {
     pub(super) lock: HeldLock,
-    /// Of a reader, its place in the queue: threads behind it look for the lease when it leaves.
+    /// For a reader, its place in the queue: threads behind it look for the lease when it leaves.
     pub(super) ticket: Option<QueueTicket<'a>>,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Attempts<'a, 'm> {
     pub(super) account: &'a mut CallAccount<'m>,
     pub(super) wait: &'a Wait,
     pub(super) machine: Acquire,
-    /// Of a call for a permit: where to try next.
+    /// For a call for a permit: where to try next.
     pub(super) search: Search,
     /// The last attempt, with the result of its last round.
     last: Option<(AttemptRecord, RoundResult)>,
@@ -63,12 +63,12 @@ pub(super) struct Attempts<'a, 'm> {
     // Fields are dropped in this order: a waiter is unregistered before its thread leaves the queue.
     pub(super) waiter: Option<Box<Waiter<'a>>>,
     pub(super) ticket: Option<QueueTicket<'a>>,
-    /// Of a set: which of its keys the ticket and the waiter are for.
+    /// For a set: which of its keys the ticket and the waiter are for.
     pub(super) key_index: usize,
 }
 
 impl<'a, 'm> Attempts<'a, 'm> {
-    /// Begins with a first attempt. A call without a ticket does not wait; that of a set is for one of its keys.
+    /// Begins with a first attempt. A call without a ticket does not wait; the ticket of a set is for one of its keys.
     pub(super) fn new(
         call: LockCall<'a>,
         queued: Option<(QueueTicket<'a>, usize)>,

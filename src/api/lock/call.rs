@@ -18,8 +18,8 @@ use std::sync::Arc;
 #[derive(Clone, Copy)]
 pub(super) struct LockCall<'m> {
     pub(super) lock: &'m Lock,
-    /// The key that is asked for, and the queues of threads that want it: those of the lock, or of the slot that is
-    /// tried.
+    /// The key that is asked for, and the queues of threads that want it: the queues of the lock, or of the slot that
+    /// is tried.
     pub(super) local: &'m LocalLock,
     pub(super) ttl: Ttl,
     pub(super) limit: WaitLimit,

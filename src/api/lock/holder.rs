@@ -1,4 +1,4 @@
-//! Which holder has a lock: a question of an operator or of a program that gave up. Taking a lock never asks it.
+//! Which holder has a lock: a question of an operator or of a program that has given up. Taking a lock never asks it.
 
 use super::Lock;
 use crate::algorithm::inspection::{Holding, InspectionVerdict};
@@ -45,7 +45,7 @@ impl Holder {
     }
 
     /// What the holder's client calls itself: [`Builder::label`](crate::Builder::label). None if it has no label, or
-    /// is of another library. It is what that program says, and no proof.
+    /// is of another library. The program sets it itself, so it proves nothing.
     pub fn label(&self) -> Option<&str> {
         self.label.as_str()
     }

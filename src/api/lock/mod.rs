@@ -40,9 +40,9 @@ pub struct Lock {
     /// Its key, and the queues of threads that want it.
     local: LocalLock,
     kind: Kind,
-    /// Of a semaphore. The key is only its name then, and is never set.
+    /// Set for a semaphore. The key is only its name then, and is never set.
     permits: Option<PermitSlots>,
-    /// Of a read-write lock: the leases to read that threads of the client share.
+    /// For a read-write lock: the leases to read that threads of the client share.
     reads: Option<Arc<SharedLocks>>,
     is_fair: bool,
     is_reentrant: bool,
@@ -198,7 +198,7 @@ impl Lock {
         }
     }
 
-    /// The beginning of a name whose key would be that of another kind, and what such keys are.
+    /// The beginning of a name whose key would belong to another kind, and what such keys are.
     fn reserved_beginning(&self) -> Option<(&'static str, &'static str)> {
         let marker = KeyKind::of_lock(self.kind).marker();
         self.key().each().iter().find_map(|key| key_space::reserved(&key[marker.len()..]))

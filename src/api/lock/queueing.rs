@@ -18,7 +18,7 @@ pub(super) enum Queued {
 }
 
 /// Waits to become the head of this client's queue, with no guard of this client in front. Permanent faults that
-/// leave no quorum end this wait as they end that of the head.
+/// leave no quorum end this wait as they end the head's wait.
 pub(super) fn wait_in_queue(
     call: &mut LockCall<'_>,
     ticket: &QueueTicket<'_>,

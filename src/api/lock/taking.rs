@@ -16,7 +16,7 @@ use crate::events::event::GaveUpReason;
 use std::time::Instant;
 
 impl Lock {
-    /// Takes the lock, waiting as `wait` says; without it, by one attempt. None: the lock is held.
+    /// Takes the lock, waiting as `wait` allows; without it, by one attempt. None: the lock is held.
     pub(in crate::api) fn take(&self, wait: Option<&Wait>) -> Result<Option<Held>> {
         match self.kind.access() {
             _ if self.is_reentrant => owner::of_thread().take(self, wait),
@@ -25,7 +25,7 @@ impl Lock {
         }
     }
 
-    /// Takes the lock, waiting as `wait` says. None: the limit has passed; never without a limit.
+    /// Takes the lock, waiting as `wait` allows. None: the limit has passed; never without a limit.
     pub(in crate::api) fn take_with(&self, wait: &Wait) -> Result<Option<Held>> {
         persist(Some(wait), || self.take(Some(wait)))
     }

@@ -10,7 +10,7 @@ use crate::engine::calls::Engine;
 use crate::engine::seat::Seat;
 use crate::engine::wait_registry::Wakening;
 
-/// A registered wait. Dropping it gives the call's entry up.
+/// A registered wait. Dropping it removes the call's entry.
 pub(super) struct Waiter<'w> {
     engine: &'w Engine,
     wait: &'w Wait,

@@ -9,7 +9,7 @@ use crate::api::wait::Wait;
 use crate::events::error::Result;
 
 impl Mutex<Plain> {
-    /// Gives every acquisition a number, greater than that of every acquisition before it:
+    /// Numbers every acquisition. Each number is greater than all numbers before it:
     /// [`MutexGuard::fence`]. Default: no number, and a lock that other libraries understand.
     ///
     /// A lease can end while its holder is stopped and does not know. When it continues it still writes, and no lock
@@ -36,7 +36,7 @@ impl Mutex<Plain> {
     ///
     /// The numbers grow whatever clocks, networks and clients do, as long as no node forgets what it has written. If
     /// nodes do forget, the numbers continue from the wall clocks: they are microseconds since 1970, or more. One
-    /// acquisition takes one round trip, as that of a plain lock, unless clients compete for it in that very moment, or
+    /// acquisition takes one round trip, as for a plain lock, unless clients compete for it in that very moment, or
     /// this machine's wall clock is more than a minute ahead: then it may take two, each with the node timeout.
     ///
     /// A number that is more than a day ahead of the wall clock of its node or of this machine is damage, or was
@@ -74,14 +74,14 @@ impl Mutex<Plain> {
     ///
     /// Programs that wait for any lock are in its queue, in the order in which they came; but a call of a plain mutex
     /// tries once before it waits, and may find the lock free just then. A call of a fair mutex does not come in
-    /// between so. Among the threads of a program, the order is that of any mutex; the head of their queue has the
-    /// program's entry, and a new one for each lock that it takes.
+    /// between so. Among the threads of a program, the order is the same as for any mutex; the head of their queue has
+    /// the program's entry, and a new one for each lock that it takes.
     ///
     /// A program that ends, or is cut off, leaves the queue. One that is stopped while it is first lets the others wait
     /// for [`Builder::place_lease`](crate::Builder::place_lease), once.
     ///
-    /// The key of the lock is that of a plain lock, and so is its queue. So fair and plain clients of any library
-    /// exclude each other, and those of this library take turns. [`try_lock`](Mutex::try_lock) stores no entry, and
+    /// The key of the lock is the key of a plain lock, and so is its queue. So fair and plain clients of any library
+    /// exclude each other, and clients of this library take turns. [`try_lock`](Mutex::try_lock) stores no entry, and
     /// fails while others wait. The same holds for a lock that is [fenced](Mutex::fenced) as well, and its key is that
     /// of a fenced lock. A call takes one round trip when the lock is free and none waits.
     ///
@@ -91,7 +91,7 @@ impl Mutex<Plain> {
     /// [`release_notifications(false)`](crate::Builder::release_notifications), by
     /// [`Config`](crate::ErrorKind::Config).
     ///
-    /// The rules are those of section 15 of the [rules](crate::docs::rules); what the order rests on is in
+    /// The rules are in section 15 of the [rules](crate::docs::rules); what the order rests on is in
     /// `src/algorithm/queue/mod.rs`.
     #[must_use]
     pub fn fair(self) -> Self {
@@ -131,7 +131,7 @@ impl Mutex<Plain> {
     /// [`Holder::waiting`] also `+zcard` and the key of the queue.
     ///
     /// # Errors
-    /// [`Unavailable`](crate::ErrorKind::Unavailable) when too few nodes answered to tell; its causes say where the
+    /// [`Unavailable`](crate::ErrorKind::Unavailable) when too few nodes answered to tell; its causes show where the
     /// user may not ask ([`Cause::NoPermission`](crate::Cause::NoPermission)). [`Config`](crate::ErrorKind::Config) for
     /// an unusable name; [`Forked`](crate::ErrorKind::Forked).
     pub fn holder(&self) -> Result<Option<Holder>> {
@@ -163,8 +163,8 @@ impl Mutex<Fenced> {
 }
 
 impl Mutex<Write> {
-    /// The same lock, with a number for each writer: [`MutexGuard::fence`]. It is greater than those of all writers
-    /// before that had one, as [`fenced`](Mutex::fenced) of a plain lock has it.
+    /// The same lock, with a number for each writer: [`MutexGuard::fence`]. It is greater than the numbers of all
+    /// writers before that had one, as [`fenced`](Mutex::fenced) of a plain lock has it.
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
@@ -202,7 +202,7 @@ impl<K: Kind> Mutex<Reentrant<K>>
 where
     Reentrant<K>: Kind,
 {
-    /// Takes the lock, or takes it again, for an owner that is not a thread, waiting as `wait` says. The guard may be
+    /// Takes the lock, or takes it again, for an owner that is not a thread, waiting as `wait` allows. The guard may be
     /// sent to another thread.
     ///
     /// # Errors

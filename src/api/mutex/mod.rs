@@ -42,7 +42,7 @@ impl<K: Kind> Mutex<K> {
     }
 
     /// Sets how long the lock lasts unless it is released or extended: the servers free it then, also when its holder
-    /// has crashed. Default: that of the [client](crate::Builder::ttl), 10 s (rule 4.2).
+    /// has crashed. Default: the ttl of the [client](crate::Builder::ttl), 10 s (rule 4.2).
     ///
     /// Choose it longer than the work takes, with room for a slow day, or let a [`watchdog`](Mutex::watchdog) extend
     /// it. At least 1 ms and more than the allowance for clock drift, at most
@@ -187,7 +187,7 @@ impl<K: Kind> Mutex<K> {
         self.lock_with(&Wait::timeout(timeout))
     }
 
-    /// Takes the lock, waiting as `wait` says: with a limit, with a [`CancelHandle`](crate::CancelHandle), or both.
+    /// Takes the lock, waiting as `wait` allows: with a limit, with a [`CancelHandle`](crate::CancelHandle), or both.
     /// `None`: the limit has passed; never without a limit.
     ///
     /// ```

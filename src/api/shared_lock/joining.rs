@@ -3,7 +3,7 @@
 //! 1. For a moment after the nodes were asked, a thread that wants to read shares the lease, and sends nothing. If it
 //!    came before they were asked, that is for a moment after they have answered, however long that took.
 //! 2. After that, the nodes are asked again with the token that they know: as for a new reader, so that a writer that
-//!    waits keeps this one out, too. The lease is then as long as that of a new reader; no entry is made.
+//!    waits keeps this one out, too. The lease is then as long as a new reader's; no entry is made.
 //! 3. If they refuse, the lease is as before, for those that share it already.
 //!
 //! So a program has one entry, however many of its threads read, and its threads do not keep a writer out for longer
@@ -17,8 +17,8 @@ use crate::events::error::Result;
 use crate::os::sync::lock;
 use std::time::Duration;
 
-/// For how long a lease is shared without asking again. A writer that waits gives new readers of other programs no more
-/// than a round trip; this is some of them.
+/// For how long a lease is shared without asking again. A writer that waits leaves new readers of other programs no
+/// more than a round trip; this is some of them.
 const WINDOW: Duration = Duration::from_millis(10);
 
 impl SharedLock {

@@ -29,7 +29,7 @@ pub(crate) struct SharedLock {
     held: HeldLock,
     /// When the nodes were last asked for it as for a new lock.
     asked: sync::Mutex<Asked>,
-    /// Of a lock whose guards have callbacks for its loss.
+    /// Set if guards of the lock have callbacks for its loss.
     losses: OnceLock<Arc<LossTable>>,
 }
 
@@ -124,7 +124,7 @@ impl SharedLock {
             let table = Arc::new(LossTable::new());
             let all = Arc::clone(&table);
             self.held.on_lost(Box::new(move || all.run_all()))?;
-            // Of a table that another thread has set meanwhile, nothing is called twice.
+            // If another thread has set a table meanwhile, nothing is called twice.
             self.losses.get_or_init(|| table);
         }
         self.losses.get().into_iter().for_each(|table| table.add(callback));

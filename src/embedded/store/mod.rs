@@ -2,8 +2,8 @@
 //!
 //! Pure: no clock, socket or thread, so that a simulator can run many of these on time of its own. Replies are those
 //! of a real server byte for byte, error texts included; only strings and sorted sets exist, and only the commands and
-//! options that the library uses. Scripts are not interpreted: those of [`script`](crate::protocol::script) are known
-//! by their text and written out in Rust in `scripts`, all others are refused.
+//! options that the library uses. Scripts are not interpreted: the scripts of [`script`](crate::protocol::script) are
+//! known by their text and written out in Rust in `scripts`, all others are refused.
 //!
 //! Left out, and refused as a server refuses what it does not know: `SET` with GET, KEEPTTL, EXAT, PXAT or a condition
 //! on the value, `PEXPIRE` with a condition, subscription by pattern, RESP3.

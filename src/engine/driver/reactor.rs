@@ -23,7 +23,7 @@ pub(crate) trait Reactor {
     fn begin(&mut self, submission: &Self::Submission, now: Timestamp) -> (Self::Ticket, bool);
     /// Begins what was posted.
     fn begin_posted(&mut self, posting: Self::Posting, now: Timestamp);
-    /// Ends the wait for a submission, and gives what it has come to.
+    /// Ends the wait for a submission, and returns its result.
     fn conclude(&mut self, ticket: Self::Ticket) -> Self::Verdict;
     /// Whether there is nothing left to wait for.
     fn is_decided(&self, ticket: Self::Ticket) -> bool;
@@ -36,7 +36,7 @@ pub(crate) trait Reactor {
     fn next_decided(&mut self) -> Option<WaitSlot>;
     /// Sends what was begun.
     fn flush(&mut self);
-    /// Says what to wait for. `alone`: no other thread is here.
+    /// Returns what to wait for. `alone`: no other thread is here.
     fn watch(&mut self, alone: bool, now: Timestamp) -> Self::Watch;
     /// Waits, with the mutex free, until something is ready or the time is up.
     fn poll(watch: &mut Self::Watch, timeout: Duration);

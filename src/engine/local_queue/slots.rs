@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long the head waits at most before it asks anew how a slot stands that another thread tries.
+/// How long the head waits at most before it asks again for the state of a slot that another thread tries.
 const TRIED_CHECK: Duration = Duration::from_millis(100);
 
 /// All semaphores of one client.
@@ -126,8 +126,8 @@ impl Slots {
         Some(TakenSlot { slots: Arc::clone(self), slot, id })
     }
 
-    /// Takes which slots have keys without expiry, as a quorum has said at `now`. Gives those that are to be reported:
-    /// each once, when two answers in a row, so much `apart`, say so.
+    /// Takes which slots have keys without expiry, as a quorum has replied at `now`. Returns those that are to be
+    /// reported: each once, when two answers in a row, so much `apart`, show it.
     pub(crate) fn record_endless(&self, endless: &[usize], now: Timestamp, apart: Duration) -> Vec<usize> {
         let mut state = lock(&self.state);
         state.endless.retain(|slot, _| endless.contains(slot));

@@ -1,4 +1,4 @@
-//! Why a node gives no answer, in terms that an operator can act on.
+//! Why a node does not answer, in terms that an operator can act on.
 
 use super::probe::ALERT;
 use super::{CONNECT_LIMIT, NodeConnection};
@@ -45,7 +45,7 @@ impl NodeConnection {
     }
 
     /// The node has not come further in its time. When it had less than the node timeout, because the attempt was begun
-    /// with less time left, the message says how long it was.
+    /// with less time left, the message contains that time.
     pub(in crate::engine) fn timed_out(&self, now: Timestamp) -> Fault {
         if let Some((fault, _)) = self.probing.ended {
             return self.most_specific(fault);

@@ -116,7 +116,7 @@ impl NodeConnection {
         self.link.is_open()
     }
 
-    /// Whether it stands, and the node may vote on it.
+    /// Whether it is established, and the node may vote on it.
     #[inline]
     pub(super) fn is_in_use(&self) -> bool {
         self.is_open() && self.session.standing() == HandshakeState::Accepted

@@ -1,7 +1,7 @@
 //! The releases that a node has not run and is to be sent again.
 //!
 //! A release is kept no longer than its key can live. A node that answers that it cannot run one at present gets
-//! none for a pause that grows, and then a single one to find out. An error that may concern a single key says nothing
+//! none for a pause that grows, and then a single one to find out. An error that may concern a single key tells nothing
 //! of other releases: those that were answered so have a pause of their own, and hold up no other one.
 
 use crate::algorithm::fault::Fault;

@@ -8,7 +8,7 @@
 //! A server with TLS takes the first bytes without it for a damaged record, and closes the connection, most often
 //! without a byte. So when a connection without TLS has ended like that, a second one asks by a `ClientHello`, once
 //! until the node answers. Only TLS answers with a record of TLS. The first connection ends when that is known, or half
-//! of the node timeout later: so the attempt that it was made for can say it.
+//! of the node timeout later: so the attempt that it was made for can report it.
 
 use crate::os::stream::{self, Stream};
 use std::time::Duration;

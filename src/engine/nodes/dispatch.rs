@@ -102,7 +102,7 @@ impl Nodes {
         Ok(())
     }
 
-    /// Hands out one event. True when it says whether a lock may be acquired or kept.
+    /// Hands out one event. True when it shows whether a lock may be acquired or kept.
     fn handle(&mut self, event: &mut SessionEvent, node: NodeId, now: Timestamp) -> bool {
         match event {
             SessionEvent::Answered(ticket, answer) => return self.on_answer(*ticket, node, answer, now),
@@ -256,7 +256,7 @@ impl Nodes {
         }
         rounds.vote(ticket, node, &cast.vote);
         let purpose = rounds.purpose(ticket);
-        // That a user may not ask which holder has a lock says nothing of locks.
+        // A user without the right to ask for the holder of a lock may still use locks.
         let is_about_locks = !matches!(purpose, Some(Purpose::Inspect(_)));
         let votes = is_about_locks && filter.note_vote(purpose, &cast.vote, now);
         let is_usable = match purpose {

@@ -20,7 +20,7 @@ use std::time::Duration;
 pub(super) struct Following {
     pub(super) log: Log,
     followers: NodeSet,
-    /// Those of them whose votes count as they are. Whatever may change that takes the node out.
+    /// The nodes among them whose votes count as they are. Whatever may change that takes the node out.
     pub(super) counting: NodeSet,
 }
 

@@ -108,7 +108,7 @@ impl Incarnations {
     }
 
     /// What is known of the nodes by looks that are not older. A node that hangs has not replied: what it showed long
-    /// ago says nothing of a new deployment.
+    /// ago is no information about a new deployment.
     pub(super) fn seen_since(&self, limit: Timestamp) -> Vec<Seen> {
         let is_old = |(seen, times): &(&Seen, &LookTimes)| matches!(seen, Seen::Look(_)) && times.asked_at < limit;
         let seen = self.seen.iter().zip(&self.times);

@@ -45,7 +45,7 @@ impl Nodes {
         self.judge(now);
     }
 
-    /// The node has answered a note. Its age is still that of the look before.
+    /// The node has answered a note. Its age is still the one from the look before.
     pub(super) fn on_noted(&mut self, node: NodeId, now: Timestamp) {
         let identity = self.connections[node.index()].session.identity();
         let judged = self.incarnations.seen[node.index()];

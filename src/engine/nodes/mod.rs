@@ -74,7 +74,7 @@ struct UnsettledReleases {
     heard_at: Timestamp,
 }
 
-/// What an engine is made with, besides its nodes.
+/// The configuration of an engine, without its nodes.
 pub(crate) struct EngineConfig {
     /// For how long the driver may poll without sleeping.
     pub(crate) spin: Duration,
@@ -205,7 +205,7 @@ impl Nodes {
         if self.node_mut(node).asks_for_tls(fault, now) {
             return self.poll.note_change(true);
         }
-        // A server that rejects the client may close next; the rejection says more.
+        // A server that rejects the client may close next; the rejection is more specific.
         let fault = match self.node(node).session.standing() {
             HandshakeState::Rejected(rejection) => rejection,
             HandshakeState::Pending | HandshakeState::Accepted => self.node(node).most_specific(fault),
@@ -241,7 +241,7 @@ impl Nodes {
     /// Writes what a connection's socket takes.
     fn write(&mut self, node: NodeId, now: Timestamp) {
         if let Err(fault) = self.flush_node(node, now) {
-            // The server may have said why before it closed.
+            // The server may have sent the reason before it closed.
             if self.read(node, now) {
                 self.lose(node, fault, now);
             }

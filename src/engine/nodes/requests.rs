@@ -113,7 +113,7 @@ impl Nodes {
     }
 
     /// Notices connections that have ended, and begins to make them again. Returns the nodes that have lost their data
-    /// since this was asked last, and whether a node is being connected to. Nothing is sent on connections that stand.
+    /// since this was asked last, and whether a node is being connected to. Nothing is sent on connections that exist.
     pub(in crate::engine) fn reconnect(&mut self, now: Timestamp) -> (NodeSet, bool) {
         self.leave_late(now);
         for node in self.nodes() {
@@ -125,8 +125,8 @@ impl Nodes {
     }
 
     /// Queues a compare-and-delete for what an attempt may have set. For a node without a connection it is kept, if the
-    /// key can have reached the node at all. A lock that is to stand gets an end, by compare and expire. Nothing is
-    /// kept for it, because its key ends by itself.
+    /// key can have reached the node at all. A lock with a minimum hold time gets a new expiry, by compare and expire.
+    /// Nothing is kept for it, because its key ends by itself.
     pub(super) fn release(&mut self, release: &Release, now: Timestamp) -> Ticket {
         let Release { key, attempt: AttemptRecord { token, reached, kind, departure, .. }, scope, .. } = release;
         let (kind, conditions) = (*kind, release.conditions(now));
@@ -328,8 +328,8 @@ impl Nodes {
                 continue;
             };
             self.filter(node).note_failure(fault, now);
-            // A grant by a duplicate counts as the voter's. That of a fenced lock does not: the fence would have to be
-            // raised on the connection that answered it.
+            // A grant by a duplicate counts as the voter's. A grant of a fenced lock does not: the fence would have to
+            // be raised on the connection that answered it.
             let is_fenced = |command: Command<'_>| command.operation.kind.fence().is_some();
             let counts = matches!(self.rounds.purpose(ticket), Some(Purpose::Acquire(_) | Purpose::Extend))
                 && !self.rounds.command(ticket).is_some_and(is_fenced);
@@ -354,7 +354,7 @@ impl Nodes {
         self.node_mut(node).admit(now)
     }
 
-    /// Sees whether the connection still stands, and begins to make another one if not.
+    /// Sees whether the connection still exists, and begins to make another one if not.
     ///
     /// # Errors
     /// Why not.

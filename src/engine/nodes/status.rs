@@ -104,7 +104,7 @@ impl NodeStatusSnapshot {
     }
 }
 
-/// Whether a fault says that the node answers, does not serve as one, and that this does not pass by itself. That a
+/// Whether a fault means that the node answers, does not serve as one, and that this does not pass by itself. That a
 /// server is out of memory, or lacks replicas, does not pass by itself either, as a rule.
 fn is_rejection(fault: Fault) -> bool {
     match fault.cause {

@@ -20,7 +20,7 @@ pub(in crate::engine) enum Submission {
     Release(Release),
 }
 
-/// What an attempt asks for: the key, or those of a set, the value, for how long, and how it asks in its turn.
+/// What an attempt asks for: the key, or the keys of a set, the value, for how long, and how it asks in its turn.
 pub(crate) struct AttemptRequest {
     pub(crate) key: LockKey,
     pub(crate) token: OwnerToken,
@@ -51,7 +51,7 @@ pub(crate) struct Release {
 pub(crate) enum ReleaseScope {
     /// To every node that can answer: the verdict is wanted.
     Everywhere {
-        /// For how many milliseconds the lock is to stand from now on. None: it is deleted.
+        /// For how many milliseconds the lock is to remain from now on. None: it is deleted.
         stands_for: Option<NonZeroU64>,
     },
     /// To the nodes that the acquire may have reached and that did not refuse it: the undo of a lost attempt.
@@ -61,7 +61,7 @@ pub(crate) enum ReleaseScope {
     },
 }
 
-/// A lease that is to last longer: the key, or those of a set, the value, and for how long.
+/// A lease that is to last longer: the key, or the keys of a set, the value, and for how long.
 #[derive(Clone, Copy)]
 pub(crate) struct LeaseRequest<'o> {
     pub(crate) key: &'o LockKey,

@@ -94,7 +94,8 @@ impl Subscribers {
         self.registry.note_removed(entry.number, nodes.without(self.left));
     }
 
-    /// Whether a script that has not removed all dead entries is run again: not for ever, where a node always says so.
+    /// Whether a script that has not removed all dead entries is run again: not for ever, where a node always reports
+    /// that.
     pub(super) fn may_repeat(&mut self, now: Timestamp) -> bool {
         let (count, since) = &mut self.repeats;
         if now.since(*since) >= REPEATS_WITHIN {

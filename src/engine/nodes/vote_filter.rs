@@ -1,9 +1,9 @@
-//! Whose votes count, and what each vote says of its node.
+//! Whose votes count, and what each vote shows about its node.
 //!
 //! A restarted node is in quarantine, and a replica is rejected. The handshake is answered before every vote on its
-//! connection, and a node says again what it is before a vote that comes much later. So a restart is known before the
-//! first vote. A node that was judged by an older reading of the clock is judged too strictly, never too mildly: a vote
-//! that came in quarantine may be thrown away needlessly, and none counts too early.
+//! connection, and a node reports again what it is before a vote that comes much later. So a restart is known before
+//! the first vote. A node that was judged by an older reading of the clock is judged too strictly, never too mildly: a
+//! vote that came in quarantine may be thrown away needlessly, and none counts too early.
 //!
 //! A node is up when it votes, and down when it fails, and neither in quarantine. A handshake alone does not make it
 //! up: a node that can do no more would go up and down with every attempt. The end of an idle connection is not a
@@ -65,7 +65,7 @@ impl VoteFilter<'_> {
         }
     }
 
-    /// The node has said how much memory it may use.
+    /// The node has reported how much memory it may use.
     pub(super) fn on_memory_known(&mut self) {
         self.connection.learn_server_info();
         if let Some(policy) = self.connection.server_info.eviction() {
@@ -73,7 +73,7 @@ impl VoteFilter<'_> {
         }
     }
 
-    /// The node has said once more what it is: finds out whether it was a replica meanwhile.
+    /// The node has reported again what it is: finds out whether it was a replica meanwhile.
     pub(super) fn on_recheck(&mut self) {
         self.connection.learn_server_info();
         let process = self.connection.server_info.process();
@@ -157,8 +157,8 @@ impl VoteFilter<'_> {
         }
     }
 
-    /// Notes in the node's state what its vote says of the node. False when the node refuses every lock: then only a
-    /// better answer to an attempt shows that it votes. A full server still extends locks.
+    /// Records in the node's state what its vote shows about the node. False when the node refuses every lock: then
+    /// only a better answer to an attempt shows that it votes. A full server still extends locks.
     #[inline]
     pub(super) fn note_vote(&mut self, purpose: Option<&Purpose>, vote: &Vote, now: Timestamp) -> bool {
         let is_attempt = matches!(purpose, Some(Purpose::Acquire(_)));

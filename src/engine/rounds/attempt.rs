@@ -11,7 +11,7 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 pub(crate) struct Attempt {
     pub(super) refusals: Refusals,
-    /// Of a fenced attempt.
+    /// Empty unless the attempt is fenced.
     pub(super) fences: Fences,
     /// About the queue, if the attempt is made in turn.
     pub(super) queue: Option<Box<QueueRound>>,

@@ -173,7 +173,7 @@ impl Rounds {
         }
     }
 
-    /// Records what a node has said about the key that it has refused for.
+    /// Records what a node has replied about the key that it has refused for.
     pub(crate) fn record_refusal(&mut self, ticket: Ticket, node: NodeId, refusal: Refusal) {
         if let Some(attempt) = self.attempt(ticket, |tally| tally.refused().contains(node)) {
             attempt.refusals.record(node, refusal);
@@ -192,7 +192,7 @@ impl Rounds {
         }
     }
 
-    /// No thread waits for the round: nothing is asked again for it. The caller gives its reference away.
+    /// No thread waits for the round: nothing is asked again for it. The caller transfers its reference.
     pub(crate) fn disown(&mut self, ticket: Ticket) {
         if let Some(round) = self.round_mut(ticket) {
             round.is_decided = true;
@@ -231,7 +231,7 @@ impl Rounds {
         self.round(ticket).map(|round| &round.purpose)
     }
 
-    /// Of a release: what decides whether, and for how long, it is kept for a node.
+    /// For a release: what decides whether, and for how long, it is kept for a node.
     pub(crate) fn conditions(&self, ticket: Ticket) -> Option<&ReleaseConditions> {
         match self.purpose(ticket)? {
             Purpose::Release { conditions, .. } => Some(conditions),
@@ -239,7 +239,7 @@ impl Rounds {
         }
     }
 
-    /// Says what the owner of a round sleeps on, if it does.
+    /// Sets what the owner of a round sleeps on, if it does.
     pub(crate) fn assign(&mut self, ticket: Ticket, slot: Option<WaitSlot>) {
         if let Some(round) = self.round_mut(ticket) {
             round.owner = slot.map_or(Owner::Awake, Owner::Asleep);
@@ -332,7 +332,7 @@ impl Rounds {
         }
     }
 
-    /// Reports the verdict on a release, now or when there is one. The caller gives its reference away. True when the
+    /// Reports the verdict on a release, now or when there is one. The caller transfers its reference. True when the
     /// verdict was there.
     pub(crate) fn report_verdict(&mut self, ticket: Ticket, reported: ReleaseContext) -> bool {
         let is_decided = self.is_decided(ticket);
@@ -351,7 +351,7 @@ impl Rounds {
         }
     }
 
-    /// Says whether the owner's next deadline leaves the nodes without a vote.
+    /// Sets whether the owner's next deadline leaves the nodes without a vote.
     pub(crate) fn set_soft_deadline(&mut self, ticket: Ticket, is_soft: bool) {
         if let Some(round) = self.round_mut(ticket) {
             round.awaited = if is_soft { Awaited::Glance } else { Awaited::Verdict };

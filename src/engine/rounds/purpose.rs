@@ -23,7 +23,7 @@ pub(crate) enum Purpose {
     Release {
         /// What decides whether, and for how long, it is kept for a node.
         conditions: ReleaseConditions,
-        /// Of a background release whose outcome is to be reported.
+        /// Set for a background release whose outcome is to be reported.
         context: Option<ReleaseContext>,
     },
     /// Nothing: a thread waits until its wait is ended.

@@ -5,18 +5,18 @@ use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Tally;
 use crate::protocol::lock_key::MOST_KEYS;
 
-/// What a node has said about the key that it refused for.
+/// What a node has replied about the key that it refused for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// The key has no expiry.
     Endless,
-    /// Of a set: a bit for each of its keys.
+    /// For a set: a bit for each of its keys.
     Keys(u64),
     /// The key ends then.
     Until(Timestamp),
 }
 
-/// The refusals of a round, as far as the nodes have said more than that.
+/// The refusals of a round, as far as the nodes have replied with details.
 #[derive(Debug, Default)]
 pub(super) struct Refusals(Vec<(NodeId, Refusal)>);
 
@@ -26,7 +26,7 @@ impl Refusals {
     }
 
     /// A quorum may be acquired when that many nodes have no other client's key. A verdict may be there before so many
-    /// have said: the keys of one lock end together, so that what is known stands for the rest.
+    /// have replied: the keys of one lock end together, so that what is known holds for the rest.
     pub(super) fn free_at(&self, tally: &Tally) -> Timestamp {
         let end = |&(_, refusal): &_| if let Refusal::Until(end) = refusal { Some(end) } else { None };
         let mut ends: Vec<Timestamp> = self.0.iter().filter_map(end).collect();

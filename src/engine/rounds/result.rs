@@ -17,12 +17,12 @@ pub(crate) struct RoundResult {
     pub(crate) reached: NodeSet,
     /// Each failed node's fault. None if a quorum granted, but for a check: then they are of no interest.
     pub(crate) faults: Vec<(NodeId, Fault)>,
-    /// When so many keys have ended by themselves that a quorum may be acquired, as far as nodes have said; otherwise
-    /// never.
+    /// When so many keys have ended by themselves that a quorum may be acquired, as far as nodes have replied;
+    /// otherwise never.
     pub(crate) free_at: Timestamp,
-    /// Of a set: the first of its keys that a quorum cannot be had of, or else the one that most nodes refused for.
+    /// For a set: the first key for which no quorum granted, or else the one that most nodes refused for.
     pub(crate) refused_key: Option<usize>,
-    /// The nodes that refused for a key without expiry, as far as they have said.
+    /// The nodes that refused for a key without expiry, as far as they have replied.
     pub(crate) endless: NodeSet,
     /// What the fences of a fenced attempt come to. None without a grant.
     pub(crate) agreement: Option<Agreement>,

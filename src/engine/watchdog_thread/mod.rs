@@ -101,7 +101,7 @@ impl WatchdogThread {
     /// Starts the thread, unless it runs.
     ///
     /// # Errors
-    /// The system gives no thread.
+    /// The system does not start a thread.
     pub(crate) fn start(&self) -> io::Result<()> {
         let mut schedule = lock(&self.shared.schedule);
         if schedule.thread.is_none() {
@@ -133,7 +133,7 @@ impl WatchdogThread {
         let mut schedule = lock(&self.shared.schedule);
         let next_at = schedule.renewals.next_at();
         let now = self.engine.lease_now();
-        // Of a lease that was attached late, the margin takes half at most.
+        // The margin takes at most half of a lease that was attached late.
         let margin = margin.min(lease.remaining(now) / 2);
         let less_margin = Validity::until(lease.end().before(margin));
         let id = schedule.renewals.insert(config, record.t0.lease, less_margin, now);
@@ -166,7 +166,7 @@ impl WatchdogThread {
         is_there
     }
 
-    /// To be called before the lock is released: from now on nothing is sent for it. Gives what is held.
+    /// To be called before the lock is released: from now on nothing is sent for it. Returns what is held.
     pub(crate) fn unregister(&self, watched: &WatchedLock) -> Unregistered {
         let was_there = lock(&self.shared.schedule).remove(watched.id);
         let mut held = lock(&watched.held);
@@ -175,7 +175,7 @@ impl WatchdogThread {
     }
 
     /// To be called before the lock is let go without being released. Nothing is sent for it any more, and a quorum has
-    /// answered what was sent, or the time for that is over. Gives the lease, ended if the loss of the lock was
+    /// answered what was sent, or the time for that is over. Returns the lease, ended if the loss of the lock was
     /// signalled.
     pub(crate) fn unregister_and_wait(&self, watched: &WatchedLock) -> Validity {
         let mut schedule = lock(&self.shared.schedule);
@@ -250,7 +250,7 @@ impl WatchdogLoop {
     fn run(mut self) {
         self.work();
         self.report_batch();
-        // Where a callback on this thread has dropped the last handle, no other thread reports what is left.
+        // Where a callback on this thread has dropped the last handle, no other thread reports the remaining events.
         report_last_events(&self.report, &self.engine);
         lock(&self.shared.schedule).has_ended = true;
         self.shared.noted.notify_all();
@@ -309,7 +309,7 @@ impl WatchdogLoop {
     }
 
     /// Once a second: connects again to nodes whose connections have ended. Where one has come back without its data,
-    /// all locks are extended now, and repaired there: a third of a time to live may be long. Gives the time until it
+    /// all locks are extended now, and repaired there: a third of a time to live may be long. Returns the time until it
     /// is to look again, [`CLOCK_CHECK_INTERVAL`] at most.
     fn reconnect(&mut self, schedule: &mut Schedule) -> Duration {
         if !schedule.locks.values().any(|watched| watched.is_extended()) {
@@ -400,7 +400,7 @@ impl WatchdogLoop {
         }
     }
 
-    /// Sets the key again on nodes that have lost it, and gives the nodes that may get it.
+    /// Sets the key again on nodes that have lost it, and returns the nodes that may get it.
     fn repair(&self, watched: &WatchedLock, ttl: Ttl, nodes: NodeSet) -> NodeSet {
         if nodes.is_empty() {
             return NodeSet::EMPTY;

@@ -122,7 +122,7 @@ pub enum Event {
         attempts: u32,
         /// Whether [`Waiting`](Event::Waiting) was reported for the call.
         has_waited: bool,
-        /// Nodes without a usable reply to the last attempt; for an error, those of
+        /// Nodes without a usable reply to the last attempt; for an error, the nodes of
         /// [`Error::causes`](crate::Error::causes).
         causes: Vec<NodeFault>,
     },

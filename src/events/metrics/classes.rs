@@ -7,7 +7,7 @@ use super::class::Class;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::OnceLock;
 
-/// Most classes besides `other`.
+/// Most classes, not counting `other`.
 const MOST: usize = 256;
 /// Longest name of a class, in bytes. A longer one is counted as `other`.
 const LONGEST: usize = 128;

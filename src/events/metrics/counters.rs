@@ -139,7 +139,7 @@ impl Counters {
     /// The series have the same names, but for buckets, which the recorder has of its own. Each [event](crate::event)
     /// of a lock updates its class, and each event of a node updates the nodes.
     /// [`update_recorder`](Counters::update_recorder) updates all of them; for a recorder that is read seldom, call it
-    /// before. Times are recorded with their events, so those of events that are not reported are missing
+    /// before. Times are recorded with their events, so times of events that are not reported are missing
     /// ([`EventsDropped`](Event::EventsDropped)).
     ///
     /// The recorder must be installed before this is called: it receives nothing of what was registered before.

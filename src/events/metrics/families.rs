@@ -5,7 +5,7 @@ pub(crate) struct Family {
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
     pub(crate) help: &'static str,
-    /// The labels behind that of the class or the node, each with all of its values.
+    /// The labels after the label `class` or `node`, each with all of its values.
     labels: &'static [(&'static str, &'static [&'static str])],
 }
 

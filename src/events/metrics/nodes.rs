@@ -1,4 +1,4 @@
-//! The nodes that are shown: those of the clients that count, asked for when the text is written.
+//! The nodes that are shown: the nodes of the clients that count, asked for when the text is written.
 
 use super::families::{Family, MISMATCHES, NODE_MISMATCH, NODE_QUARANTINE, NODE_UP, NODE_VOTES};
 use crate::algorithm::fault_counts::FaultCounts;
@@ -61,7 +61,7 @@ fn flag(is_set: bool) -> Duration {
 type NodeSource = Arc<dyn Fn() -> Option<Vec<NodeSample>> + Send + Sync>;
 
 pub(super) struct NodeSources {
-    /// None when the system did not say.
+    /// None when the system did not report it.
     created_in: Option<ForkEpoch>,
     sources: Mutex<Vec<NodeSource>>,
 }
@@ -77,7 +77,7 @@ impl NodeSources {
         }
     }
 
-    /// All nodes by address. Of a node of several clients, what the least of them sees, and what all have counted.
+    /// All nodes by address. For a node of several clients: what the least of them sees, and what all have counted.
     pub(super) fn samples(&self) -> Vec<NodeSample> {
         // In a child, a thread that it does not have may hold the mutex.
         if self.is_inherited() {

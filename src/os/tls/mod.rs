@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use verifier::Verifier;
 
-/// How often one call reads from the stream. What is left stays in the kernel, where poll sees it.
+/// How often one call reads from the stream. The rest stays in the kernel, where poll sees it.
 const MAX_READS: usize = 16;
 /// Sessions that are kept of a node. A server issues one or two tickets, and each resumes one connection.
 const SESSIONS: usize = 8;
@@ -34,7 +34,7 @@ const SESSIONS: usize = 8;
 /// Why TLS cannot be set up with what was given. Never shows a key, nor the text of a certificate.
 type Unusable = Cow<'static, str>;
 
-/// The certificates that may have issued those of nodes.
+/// The certificates that may have issued the nodes' certificates.
 pub(crate) struct Roots(RootCertStore);
 
 impl Roots {
@@ -61,7 +61,7 @@ impl Roots {
     #[cfg(feature = "tls-native-roots")]
     pub(crate) fn native() -> Result<Roots, Unusable> {
         let mut roots = RootCertStore::empty();
-        // Among those of a system there may be some that nothing supports any more.
+        // Among a system's certificates there may be some that nothing supports any more.
         let (usable, _) = roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         match usable {
             0 => {
@@ -113,7 +113,7 @@ impl TlsSettings {
         Ok(TlsSettings { config, verifier, identity })
     }
 
-    /// Those of one node, whose certificate must be for this name or address.
+    /// The settings for one node, whose certificate must be for this name or address.
     ///
     /// # Errors
     /// It is neither.
@@ -342,7 +342,7 @@ fn certificate_error(error: &rustls::CertificateError) -> TlsError {
         // A CA that was made anew often has its old name, and the signature of neither suits the other.
         Error::BadSignature | Error::UnknownIssuer => TlsError::UnknownIssuer,
         Error::NotValidForName | Error::NotValidForNameContext { .. } => TlsError::WrongName,
-        // It has no variant of its own, and its type is that of another crate.
+        // It has no variant of its own, and its type belongs to another crate.
         Error::Other(other) if format!("{other:?}").contains("UnsupportedCertVersion") => TlsError::CertificateVersion1,
         _ => TlsError::BadCertificate,
     }

@@ -76,7 +76,7 @@ impl Ends {
         Node::new().connect()
     }
 
-    /// Lets both sides do what they can at once. Gives what the server has read.
+    /// Lets both sides do what they can at once. Returns what the server has read.
     fn exchange(&mut self) -> Vec<u8> {
         let mut received = Vec::new();
         for _ in 0..100 {

@@ -1,7 +1,7 @@
 //! How the certificate of a node is verified: by webpki, and once more for a session that is resumed.
 //!
-//! A resumed session shows no certificate: rustls keeps that of the first handshake, and does not look at it again. So
-//! it is verified here, at the time of the connection.
+//! A resumed session shows no certificate: rustls keeps the certificate of the first handshake, and does not look at it
+//! again. So it is verified here, at the time of the connection.
 
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -53,7 +53,7 @@ impl ServerCertVerifier for Verifier {
     ) -> Result<ServerCertVerified, Error> {
         let verified = self.webpki.verify_server_cert(certificate, intermediates, name, ocsp, now);
         verified.map_err(|error| match &error {
-            // It has no variant of its own, and its type is that of another crate.
+            // It has no variant of its own, and its type belongs to another crate.
             Error::InvalidCertificate(CertificateError::Other(other))
                 if format!("{other:?}").contains("CaUsedAsEndEntity") && self.is_unknown_root(certificate) =>
             {

@@ -238,7 +238,7 @@ fn parse_unix(rest: &str) -> Result<Endpoint, EndpointError> {
     Ok(Endpoint { address: Address::Unix(PathBuf::from(path)), is_tls: false, handshake, durable, server_name: None })
 }
 
-/// A character that ends the location although it stands before the last `@`, and so in a user or password. A path may
+/// A character that ends the location although it is before the last `@`, and so in a user or password. A path may
 /// hold slashes; nothing may hold `#`.
 fn unencoded(rest: &str, is_slash_special: bool) -> Option<char> {
     let login = rest.rsplit_once('@').map_or("", |(login, _)| login);
@@ -331,7 +331,7 @@ fn parse_location(location: &str) -> Result<(String, u16), EndpointError> {
     Ok((host.to_owned(), port))
 }
 
-/// Whether all characters are those of a host name or an IP address.
+/// Whether all characters are allowed in a host name or an IP address.
 pub fn is_host(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_:".contains(&byte))
 }

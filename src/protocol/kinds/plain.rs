@@ -71,7 +71,7 @@ pub fn acquire(out: &mut Vec<u8>, key: &[u8], token: &OwnerToken, ttl_millis: u6
 /// The vote in a reply to [`acquire`]. Only `+OK` is a grant, only the null string a refusal (rule 2.3).
 ///
 /// # Errors
-/// A reply that `SET` never gives.
+/// A reply that `SET` never returns.
 #[inline]
 pub fn acquire_vote(reply: Reply<'_>) -> Result<Vote, ProtocolError> {
     match reply {

@@ -50,15 +50,15 @@
 //!
 //! # Why the numbers of writers grow
 //!
-//! As those of fenced locks, by the same exchange and the same proof: [`fence`](crate::algorithm::fence). That asks for
+//! As for fenced locks, by the same exchange and the same proof: [`fence`](crate::algorithm::fence). That asks for
 //! two things of a node.
 //!
 //! 1. Its number never falls while the key lasts: readers, writers without a number, releases and downgrades write it
-//!    as it stands. What is not kept any more, or was lost, the floor makes up for.
+//!    unchanged. What is not kept any more, or was lost, the floor makes up for.
 //! 2. While it has a writer's entry of ours, no other client changes the number. A number is given out together with an
-//!    entry, which no node grants beside ours. A raise asks for its own writer's entry. So before a node gives a number
-//!    to the next writer, our entry has gone, or is a reader's that will have gone by then: from there on no raise of
-//!    ours is run. Readers in between change nothing in that.
+//!    entry, which no node grants beside ours. A raise asks for its own writer's entry. So before a node returns a
+//!    number to the next writer, our entry has gone, or is a reader's that will have gone by then: from there on no
+//!    raise of ours is run. Readers in between change nothing in that.
 
 use super::fenced;
 use super::number::{number, positive};

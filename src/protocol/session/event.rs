@@ -16,11 +16,11 @@ pub enum SessionEvent {
     /// A node's answer to the question which holder has a lock.
     Inspected(Ticket, Box<Inspected>),
     /// The handshake was accepted: the server's [`identity`](super::Session::identity) is known as far as the server
-    /// says it.
+    /// reports it.
     Accepted,
-    /// The server has said once more what it is: its [`identity`](super::Session::identity) is up to date.
+    /// The server has reported again what it is: its [`identity`](super::Session::identity) is up to date.
     Rechecked,
-    /// The server has said how much memory it may use: the [`identity`](super::Session::identity) is up to date.
+    /// The server has reported how much memory it may use: the [`identity`](super::Session::identity) is up to date.
     MemoryKnown,
     /// The node was to store a note: the [`identity`](super::Session::identity) has what it remembers now.
     Noted,

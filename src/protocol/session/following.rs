@@ -15,7 +15,7 @@ impl Session {
         self.pipeline.backlog() == Backlog::default() && !self.has_event() && self.is_alike(log)
     }
 
-    /// Whether the server is sent what all others are, as far as what it has said of itself decides that.
+    /// Whether the server is sent what all others are, as far as what it has reported about itself decides that.
     pub fn is_alike(&self, log: &Log) -> bool {
         self.looks.checked_at > Timestamp::ORIGIN
             && !self.looks.are_behind_votes

@@ -60,7 +60,7 @@ impl Forms {
                 let had_run = std::mem::take(&mut record.has_run);
                 record.refusals = record.refusals.saturating_add(u8::from(had_run));
             }
-            // An error does not say whether the script was run.
+            // An error does not show whether the script was run.
             (
                 Form::Text,
                 Answer::Fence(_)

@@ -3,8 +3,8 @@
 //! A session that follows the log has a cursor in it, and no requests of its own: up to which byte its node was sent
 //! the log, and which request the node answers next.
 //!
-//! A node that needs other bytes, or answers late, leaves the log: its session takes what is left for it, in the same
-//! order, and follows again from the end of the log when it has answered all of that.
+//! A node that needs other bytes, or answers late, leaves the log: its session takes the rest of its requests, in the
+//! same order, and follows again from the end of the log when it has answered all of that.
 
 use super::backlog::Backlog;
 use super::request::Request;
@@ -14,8 +14,8 @@ use crate::protocol::asked::Asked;
 use crate::protocol::sent_operation::Command;
 use std::time::Duration;
 
-/// For how long the server counts as what it last said it is. Short against any time to live that is worth a failover,
-/// and long against a command: one `INFO` a second costs nothing.
+/// For how long the last report of the server about what it is remains valid. Short against any time to live that is
+/// worth a failover, and long against a command: one `INFO` a second costs nothing.
 pub(super) const RECHECK_AFTER: Duration = Duration::from_secs(1);
 
 /// The commands that all sessions which follow are to send.

@@ -1,7 +1,7 @@
 //! When the server is asked whether it is still the master that it was.
 //!
 //! A master that is made a replica and a master again keeps its connections, and has lost its keys. So a vote that
-//! comes long after the server last said what it is goes out behind `INFO replication`, in the same write, and the
+//! comes long after the server last reported what it is goes out behind `INFO replication`, in the same write, and the
 //! reply to that is understood first. With [`Strict`](crate::algorithm::quarantine::RestartPolicy::Strict), the
 //! question goes out behind each vote instead, and the vote counts when that is answered. A server that withheld it in
 //! the handshake is not asked again.
@@ -35,7 +35,7 @@ pub(super) struct Looks {
 }
 
 impl Looks {
-    /// Asks the server, if it has not said so lately. To be called before a request is asked that brings a vote.
+    /// Asks the server, if it has not reported that lately. To be called before a request is asked that brings a vote.
     pub(super) fn before_vote(&mut self, peer: &Peer, pipeline: &mut Pipeline, now: Timestamp) {
         let is_due = now.since(self.checked_at) > RECHECK_AFTER && !self.are_behind_votes;
         if is_due && peer.is_known_master() {
@@ -130,7 +130,7 @@ mod tests {
         session
     }
 
-    /// A session that was accepted at the origin of time, by a server that said this of its replication.
+    /// A session that was accepted at the origin of time, by a server that reported this about its replication.
     fn member(replication: &str) -> Session {
         let mut session = open(&Handshake::default());
         assert_eq!(events(&mut session, &format!("$0\r\n\r\n{replication}")), [SessionEvent::Accepted]);

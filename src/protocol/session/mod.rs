@@ -16,8 +16,8 @@
 //!
 //! How to drive it:
 //! 1. [`Session::open`] queues the handshake; [`queue`](Session::queue) queues an operation on a lock's key.
-//! 2. Write what its pipeline has unsent, then say how much went out.
-//! 3. Read into the space of its incoming bytes, then say how much was received.
+//! 2. Write what its pipeline has unsent, then report how much was sent.
+//! 3. Read into the space of its incoming bytes, then report how much was received.
 //! 4. Call [`next_event`](Session::next_event) until it returns `None`. After
 //!    [`Answer::WrongForm`], call [`ask_again`](Session::ask_again), or drop it.
 //! 5. After an error, or when the connection is lost, hand out the faults with [`abandon`](Session::abandon).
@@ -99,8 +99,8 @@ impl Session {
         }
     }
 
-    /// Queues the question whether the server may still vote, which also shows that it answers. What it says of its
-    /// memory is known before that.
+    /// Queues the question whether the server may still vote, which also shows that it answers. What it reports about
+    /// its memory is known before that.
     pub fn check(&mut self, ticket: Ticket, now: Timestamp) {
         self.looks.ask_for_memory(&mut self.pipeline, now);
         self.pipeline.own.ask(now, |out| {
@@ -173,7 +173,7 @@ impl Session {
         self.peer.standing
     }
 
-    /// What the server has said about itself so far.
+    /// What the server has reported about itself so far.
     pub fn identity(&self) -> &ServerInfo {
         &self.peer.identity
     }

@@ -6,8 +6,8 @@
 //!    worth another form  >  not run  >  another fault  >  refused  >  absent  >  granted
 //! ```
 //!
-//! Where a node has refused a key, it may have set the ones before it or behind it. Its vote says so, and the attempt
-//! is undone there.
+//! Where a node has refused a key, it may have set the ones before it or behind it. Its vote shows that, and the
+//! attempt is undone there.
 
 use crate::algorithm::vote::Vote;
 use crate::protocol::form::Answer;

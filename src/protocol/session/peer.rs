@@ -1,4 +1,4 @@
-//! The server at the other end: what it has said of itself, and whether its votes count.
+//! The server at the other end: what it has reported about itself, and whether its votes count.
 
 use super::event::SessionEvent;
 use crate::algorithm::fault::{Fault, Phase};
@@ -20,14 +20,14 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    /// Whether its votes count, and it has said that it is a master.
+    /// Whether its votes count, and it has reported that it is a master.
     pub(super) fn is_known_master(&self) -> bool {
         self.standing == HandshakeState::Accepted && self.identity.replication().is_some()
     }
 
     /// A part of the handshake or of a later look is answered, and refused if so. Only the first refusal is reported.
-    /// When all of a handshake is answered: is this a node that may vote? A master that has become a replica says so
-    /// first.
+    /// When all of a handshake is answered: is this a node that may vote? A master that has become a replica reports
+    /// that first.
     pub(super) fn on_answer(&mut self, part: Part, refused: Option<Fault>) -> Option<SessionEvent> {
         let is_last = part == if self.node_key.is_some() { Part::NodeTime } else { Part::InfoReplication };
         let (phase, event) = match self.standing {
@@ -57,7 +57,7 @@ impl Peer {
         Ok(())
     }
 
-    /// The vote of a server that was asked whether it may vote, and has refused to say it if so.
+    /// The vote of a server that was asked whether it may vote, and has refused to answer if so.
     pub(super) fn checked(&self, refused: Option<Fault>) -> Vote {
         // What a handshake would have found is a fault of the handshake, whenever it is found.
         let objection = self.identity.objection().map(|cause| Fault::new(Phase::Handshake, cause));

@@ -46,7 +46,7 @@ impl Pipeline {
         self.requests(log).unsent(&self.cursor)
     }
 
-    /// Says that the first `count` of those went out.
+    /// Records that the first `count` of those were sent.
     pub fn sent(&mut self, count: usize) {
         self.cursor.sent += count as u64;
         if !self.follows {

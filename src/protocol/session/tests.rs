@@ -49,7 +49,7 @@ fn bulk(text: &str) -> String {
     format!("${}\r\n{text}\r\n", text.len())
 }
 
-/// What it says of itself, in two parts.
+/// What it reports about itself, in two parts.
 fn introduction(server: &str, replication: &str) -> String {
     bulk(server) + &bulk(replication)
 }
@@ -73,7 +73,7 @@ fn events(session: &mut Session, text: &str) -> Vec<Event> {
     events
 }
 
-/// A session whose handshake was accepted by a server that says this of itself.
+/// A session whose handshake was accepted by a server that reports this about itself.
 fn member(info: &str) -> Session {
     let mut session = Session::open(&Handshake::default(), Timestamp::ORIGIN);
     let accepted = events(&mut session, &introduction(info, "role:master"));

@@ -7,10 +7,10 @@ use std::fs;
 use std::path::Path;
 use std::process::Stdio;
 
-/// Counts, by name. Those of one program less those of another are what the first one did besides.
+/// Counts, by name. The counts of one program less another's are what the first one did in addition.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
-    /// Instructions, by file: those of the library by their paths below `src`, all others together.
+    /// Instructions, by file: files of the library by their paths below `src`, all others together.
     pub(super) instructions: BTreeMap<String, f64>,
     /// System calls. A read of a clock is one here.
     pub(super) calls: BTreeMap<String, f64>,
@@ -34,7 +34,7 @@ impl Counts {
         counts
     }
 
-    /// What each of so many more pairs has cost than those of `before`.
+    /// What each of so many more pairs has cost than the pairs of `before`.
     pub(super) fn a_pair(mut self, before: &Counts, pairs: f64) -> Counts {
         for (counts, before) in [(&mut self.instructions, &before.instructions), (&mut self.calls, &before.calls)] {
             for (name, count) in &mut *counts {

@@ -1,4 +1,4 @@
-//! Which holder has a lock: what a quorum of real servers says.
+//! Which holder has a lock: what a quorum of real servers replies.
 
 use crate::clients::{LONG_TTL, SOON, builder, calls, client, client_of, long_lock, take, value};
 use crate::support::capable::has_users;

@@ -28,7 +28,7 @@ fn counted<R>(call: impl FnOnce() -> R) -> (R, usize) {
 }
 
 /// Many threads drop guards, and each event takes a millisecond: more happens than one thread can deliver. No call
-/// delivers more than its share, watched locks stay held, and when all calls have returned, what is left is delivered
+/// delivers more than its share, watched locks stay held, and when all calls have returned, the rest is delivered
 /// all the same.
 #[test]
 fn a_slow_observer_captures_no_thread() {
@@ -140,7 +140,7 @@ fn the_end_of_a_client_delivers_what_is_left() {
     assert!(!recorder.events().iter().any(|event| matches!(event, Event::EventsDropped { .. })));
 }
 
-/// There is one node timeout for what is left when a client ends. What does not get its turn is counted.
+/// There is one node timeout for the remaining events when a client ends. What does not get its turn is counted.
 #[test]
 fn the_end_of_a_client_does_not_wait_for_ever_for_its_observer() {
     let servers = Server::several(1).unwrap();

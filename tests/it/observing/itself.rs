@@ -188,7 +188,7 @@ fn a_wait_for_another_holder_is_not_reported_as_one_for_the_same_thread() {
     assert_eq!(own(&setting.recorder), NOTHING);
 }
 
-/// The thread that took a lock is known, and not where its guard is: the documentation says so.
+/// The thread that took a lock is known, and not where its guard is: the documentation states that.
 #[test]
 fn a_guard_that_was_sent_to_another_thread_is_reported_and_ends_the_wait() {
     let setting = Setting::new();

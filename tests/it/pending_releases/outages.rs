@@ -29,8 +29,8 @@ fn releases_on_connections_that_are_reset_are_run_after_the_outage_without_a_cal
     assert!(eventually(SOON, || key_counts(&servers) == [0; 3]), "{:?} keys stay", key_counts(&servers));
 }
 
-/// Whatever is sent is lost. Then the wire says that there is no such connection, as a firewall does that has forgotten
-/// it.
+/// Whatever is sent is lost. Then the wire reports that there is no such connection, as a firewall does that has
+/// forgotten it.
 #[test]
 fn releases_that_were_lost_are_run_when_their_connections_turn_out_to_be_gone() {
     let (servers, proxies) = nodes();

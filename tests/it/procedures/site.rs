@@ -191,7 +191,7 @@ impl Machine {
     }
 }
 
-/// Programs that take one lock in turns, by what the file said when they were started.
+/// Programs that take one lock in turns, by what the file contained when they were started.
 pub(super) struct Programs {
     machine: Machine,
     running: Vec<Child>,

@@ -1,4 +1,4 @@
-//! What the server under test can do. A test that needs more does nothing, and says so in the output of the run.
+//! What the server under test can do. A test that needs more does nothing, and reports that in the output of the run.
 
 use super::server::{Answer, Server};
 use std::io::Write;
@@ -9,7 +9,7 @@ pub(crate) fn knows_users(server: &Server) -> bool {
     !matches!(server.command(&["ACL", "WHOAMI"]).unwrap(), Answer::Error(_))
 }
 
-/// Those of these servers that have users. The others are said to be left out.
+/// The servers of these that have users. The others are reported as left out.
 pub(crate) fn with_users(servers: Vec<Server>) -> impl Iterator<Item = Server> {
     servers.into_iter().filter(|server| {
         let knows = knows_users(server);
@@ -20,7 +20,7 @@ pub(crate) fn with_users(servers: Vec<Server>) -> impl Iterator<Item = Server> {
     })
 }
 
-/// Whether the server has users. If not, the test that asks is said to be skipped.
+/// Whether the server has users. If not, the test that asks is reported as skipped.
 pub(crate) fn has_users() -> bool {
     static HAS: OnceLock<bool> = OnceLock::new();
     can(&HAS, "users (ACL)", || knows_users(&Server::start().unwrap()))

@@ -1,4 +1,4 @@
-//! A child of this process, made by `fork`: what it does, what it says, and that it ends.
+//! A child of this process, made by `fork`: what it does, what it writes, and that it ends.
 //!
 //! A test that forks does so [`alone`](super::process::alone) in a process, so that
 //! no thread of another test is in the middle of something. A child never returns into the test: it ends when its body

@@ -169,7 +169,7 @@ fn sample(line: &str) -> Result<Sample, String> {
     Ok(Sample { name: name.to_owned(), labels, value })
 }
 
-/// The value of a label, and what stands behind its closing quote.
+/// The value of a label, and what follows its closing quote.
 fn value(text: &str) -> Option<(String, &str)> {
     let (mut value, mut letters) = (String::new(), text.char_indices());
     loop {

@@ -1,9 +1,9 @@
-//! A fake node on loopback that answers what its script says, when its script says so.
+//! A fake node on loopback that answers what its script returns, when its script requires it.
 //!
 //! A script gets what happens on a connection ([`Event`]) and returns what to do about it (a list of [`Act`]s). One
 //! thread per connection reads a command, asks the script, does the acts, and only then reads on: like a real server,
 //! a fake that takes its time over one command keeps those behind it waiting. Scripts for the usual misdeeds have
-//! names: [`Fake::http`], [`Fake::flooding`], and so on. [`healthy`] is what a well-behaved, empty master would say,
+//! names: [`Fake::http`], [`Fake::flooding`], and so on. [`healthy`] is what a well-behaved, empty master would reply,
 //! for scripts that misbehave at one command only.
 //!
 //! Every command is recorded with the connection that it came on. Dropping the fake closes its connections and joins
@@ -56,7 +56,7 @@ pub(crate) struct Fake {
 }
 
 impl Fake {
-    /// Behaves as the script says. `connection` counts from 0 in the order of accepting.
+    /// Behaves as the script requires. `connection` counts from 0 in the order of accepting.
     pub(crate) fn scripted(script: impl FnMut(usize, Event<'_>) -> Vec<Act> + Send + 'static) -> Fake {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port of 127.0.0.1");
         let port = listener.local_addr().expect("the port that was bound").port();
@@ -87,7 +87,7 @@ impl Fake {
         Fake::healthy_but("SET", vec![Act::Wait(delay), say(answer)])
     }
 
-    /// Says that another client holds each lock, after this delay, and answers everything else well and at once.
+    /// Replies that another client holds each lock, after this delay, and answers everything else well and at once.
     pub(crate) fn refusing(delay: Duration) -> Fake {
         Fake::on_command(move |command| match refusal(command) {
             Some(refusal) => vec![Act::Wait(delay), Act::Say(refusal)],
@@ -95,7 +95,7 @@ impl Fake {
         })
     }
 
-    /// Accepts and says nothing, ever.
+    /// Accepts and never sends anything.
     pub(crate) fn silent() -> Fake {
         Fake::on_command(|_| Vec::new())
     }
@@ -123,7 +123,7 @@ impl Fake {
         Fake::on_command(|_| vec![Act::Flood(b":", b"1111111111111111")])
     }
 
-    /// Gives the right answers at one byte a second.
+    /// Sends the right answers at one byte a second.
     pub(crate) fn trickling() -> Fake {
         Fake::on_command(|command| vec![Act::Trickle(healthy(command), Duration::from_secs(1))])
     }
@@ -134,7 +134,7 @@ impl Fake {
         Fake::on_command(move |_| vec![say(page), Act::Close])
     }
 
-    /// Gives every right answer, and after that of a SET another `+OK` that no request asked for.
+    /// Sends every right answer, and after the answer to a SET another `+OK` that no request asked for.
     pub(crate) fn talkative() -> Fake {
         Fake::on_command(|command| {
             let mut acts = vec![Act::Say(healthy(command))];
@@ -212,7 +212,7 @@ impl Fake {
         self.shared.state().open.len()
     }
 
-    /// Waits for the end of the connection with this number, and says how the other side ended it: a close is
+    /// Waits for the end of the connection with this number, and returns how the other side ended it: a close is
     /// `UnexpectedEof`, a reset `ConnectionReset`. None when it has not ended in time.
     pub(crate) fn wait_for_end(&self, connection: usize, timeout: Duration) -> Option<io::ErrorKind> {
         let end = |state: &State| state.ended.iter().find(|(ended, _)| *ended == connection).map(|&(_, end)| end);
@@ -244,7 +244,7 @@ impl Drop for Fake {
     }
 }
 
-/// What a well-behaved, empty master says to this command.
+/// What a well-behaved, empty master replies to this command.
 pub(crate) fn healthy(command: &Command) -> Vec<u8> {
     const INFO: &str = "# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\n\
         run_id:0123456789abcdef0123456789abcdef01234567\r\nuptime_in_seconds:864000\r\n\
@@ -263,7 +263,7 @@ pub(crate) fn healthy(command: &Command) -> Vec<u8> {
     }
 }
 
-/// What a node says to this command where another client holds each lock; none for a command that asks for none.
+/// What a node replies to this command where another client holds each lock; none for a command that asks for none.
 pub(crate) fn refusal(command: &Command) -> Option<Vec<u8>> {
     let is_script = is(command, "EVAL") || is(command, "EVALSHA");
     match command.get(4).map(String::as_str) {

@@ -1,4 +1,4 @@
-//! What the tests stand on: real servers, fake ones, a wire that can be cut, children, and facts about our own process.
+//! The base of the tests: real servers, fake ones, a wire that can be cut, children, and facts about our own process.
 //!
 //! Nothing here knows the library. Everything that is started ends when its value is dropped, also in a panic.
 

@@ -1,4 +1,4 @@
-//! Small libraries in C that stand before the C library of a process, and change what a call to it gives.
+//! Small libraries in C that are loaded before the C library of a process, and change what a call to it returns.
 
 use std::fs;
 use std::path::{Path, PathBuf};

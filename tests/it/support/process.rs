@@ -1,6 +1,6 @@
-//! Facts about our own process, for tests that count what is left behind. Linux only: it reads `/proc`.
+//! Facts about our own process, for tests that count what remains afterwards. Linux only: it reads `/proc`.
 //!
-//! Tests run side by side in one process, so a bare count of threads or descriptors says nothing about one test.
+//! Tests run side by side in one process, so a bare count of threads or descriptors shows nothing about one test.
 //! There are two ways to a count that means something: ask for what only this test has (the connections to its own
 //! servers, threads of a certain name), or run the test [`alone`] in a process of its own.
 
@@ -60,7 +60,7 @@ pub(crate) enum SocketState {
 
 /// Runs the body in a process of its own, where nothing else runs: `alone("leaks::no_thread_stays", || …)`.
 ///
-/// The name is that of the calling test as `cargo test` prints it. The test binary is started again for this one test
+/// The name is the calling test's as `cargo test` prints it. The test binary is started again for this one test
 /// and there, on the test's thread, the body runs. A failure there is shown and fails the test here.
 pub(crate) fn alone(test: &str, body: impl FnOnce()) {
     alone_with(test, &[], body);

@@ -247,7 +247,7 @@ impl Shared {
         }
     }
 
-    /// Waits while the gate is closed, then says how many of `wanted` bytes may pass and whether that is the end.
+    /// Waits while the gate is closed, then returns how many of `wanted` bytes may pass and whether that is the end.
     /// `None` when the connection ended meanwhile.
     fn pass(&self, wire: &Wire, direction: Direction, wanted: usize) -> Option<(usize, bool)> {
         let mut state = self.state();
@@ -300,7 +300,7 @@ impl Wire {
         };
         for stream in [&self.client, &self.server] {
             let _ = SockRef::from(stream).set_linger(linger);
-            // Wakes the pump that reads here. Closing the reading half says nothing to the other side.
+            // Wakes the pump that reads here. Closing the reading half sends nothing to the other side.
             let _ = stream.shutdown(side);
         }
     }

@@ -120,7 +120,7 @@ impl Stranger {
     }
 
     fn subscribe(server: &Server, request: &str) -> Stranger {
-        // A server that listens by TLS has a socket besides.
+        // A server that listens by TLS has a socket as well.
         let mut stream: Box<dyn ReadWrite> = match server.socket() {
             Some(path) => Box::new(UnixStream::connect(path).unwrap()),
             None => Box::new(TcpStream::connect(server.address()).unwrap()),

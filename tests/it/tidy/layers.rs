@@ -5,7 +5,7 @@
 //! result as imports from file to file. A path to something that is re-exported leads to the file that the re-export
 //! names, so that `crate::Error` counts as `error.rs` and not as `lib.rs`.
 //!
-//! Unit tests are left out: they may use the embedded node wherever they stand. A `mod` line is no import: a parent has
+//! Unit tests are left out: they may use the embedded node wherever they are. A `mod` line is no import: a parent has
 //! its children without needing them. `lib.rs` may name everything, as it is the table of contents.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,7 +31,7 @@ pub(crate) enum Layer {
 }
 
 impl Layer {
-    /// The layer of a file, by its path below `src/`; none for a file that stands in no layer.
+    /// The layer of a file, by its path below `src/`; none for a file that is in no layer.
     pub(crate) fn of(file: &str) -> Option<Layer> {
         let top = file.split_once('/').map_or(file.trim_end_matches(".rs"), |(folder, _)| folder);
         Some(match top {
@@ -50,7 +50,7 @@ impl Layer {
         })
     }
 
-    /// Where the files of this layer may import from, besides the layer itself.
+    /// Where the files of this layer may import from, apart from the layer itself.
     fn below(self) -> &'static [Layer] {
         use Layer::{Algorithm, Api, Docs, Embedded, Engine, Events, Ffi, Os, Protocol};
         match self {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// Folders whose paths a page may name in backticks.
 const TOP: [&str; 6] = [".ci/", "benches/", "examples/", "fuzz/", "src/", "tests/"];
 
-/// How a path in a comment may begin. That of a page below `src/` is named from the top as well.
+/// How a path in a comment may begin. The path of a page below `src/` is named from the top as well.
 const NAMED: [&str; 8] = [".ci/", ".github/", "benches/", "docs/", "examples/", "fuzz/", "src/", "tests/"];
 
 /// How a path in a comment ends.

@@ -1,53 +1,19 @@
 //! The rules of prose, executed: plain technical English, 120 columns, and references that a reader can follow.
 //!
-//! The subject of a sentence is a component: the driver, a waiter, the node, the caller. `.github/CONTRIBUTING.md` says
-//! the rest. What counts as prose: all of a Markdown file or a Python module, the comments and strings of a source
-//! file, and the comments of a script or a manifest.
+//! The subject of a sentence is a component: the driver, a waiter, the node, the caller. `.github/CONTRIBUTING.md`
+//! has the other rules. What counts as prose: all of a Markdown file or a Python module, the comments and strings of a
+//! source file, and the comments of a script or a manifest. Frequencies are counted in comments of Rust and in Markdown.
 
 use super::source::code;
 use super::{name_below, none};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// Files, and folders with all that is below them, that keep the rules. The list grows until it is the whole tree.
-const COVERED: [&str; 34] = [
-    ".ci",
-    ".github",
-    "CHANGELOG.md",
-    "Cargo.toml",
-    "README.md",
-    "benches",
-    "examples",
-    "fuzz/Cargo.toml",
-    "fuzz/bodies",
-    "fuzz/fuzz_targets",
-    "src/algorithm",
-    "src/api",
-    "src/bin",
-    "src/docs",
-    "src/embedded",
-    "src/engine/busy_poll.rs",
-    "src/engine/calls.rs",
-    "src/engine/driver",
-    "src/engine/interrupt.rs",
-    "src/engine/local_queue",
-    "src/engine/mod.rs",
-    "src/engine/node_connection",
-    "src/engine/nodes",
-    "src/engine/rounds",
-    "src/engine/socket_state.rs",
-    "src/engine/subscriber.rs",
-    "src/engine/wait_registry.rs",
-    "src/engine/watchdog_thread",
-    "src/events",
-    "src/ffi",
-    "src/lib.rs",
-    "src/os",
-    "src/protocol",
-    "tests",
-];
+/// Files and folders of the tree that hold no text of the repository: what tools write, and inputs of the fuzzer.
+const OUTSIDE: [&str; 7] =
+    [".git", "fuzz/artifacts", "fuzz/corpus", "fuzz/coverage", "fuzz/seeds", "fuzz/target", "target"];
 
-/// Below those, what may break a rule: this list itself, and the table of planted faults, whose strings are code.
+/// What may break a rule: error replies of servers, this list itself, and planted faults, whose strings are code.
 const EXEMPT: [&str; 3] = ["src/protocol/error_texts.txt", "tests/it/tidy/prose.rs", "tests/sim/mutants"];
 
 fn is_exempt(name: &str) -> bool {
@@ -83,37 +49,134 @@ const BANNED: [&str; 22] = [
 /// Most columns of a line of prose, as of code (`max_width` of rustfmt).
 const COLUMNS: usize = 120;
 
-#[test]
-fn prose_is_plain_and_fits() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut files: Vec<PathBuf> = COVERED.iter().flat_map(|path| all_below(&root.join(path))).collect();
-    files.sort();
-    let names = files.iter().map(|path| (name_below(root, path), path));
-    let names = names.filter(|(name, _)| !is_exempt(name));
-    none(names.flat_map(|(name, path)| findings(&name, &fs::read_to_string(path).unwrap())).collect());
+/// Words that hide which component does what, and how often the tree may use them. A phrase in lower case counts in
+/// either case; one with a capital counts where it begins a sentence. A limit is lowered when the tree has less.
+const LIMITS: [Limit; 10] = [
+    Limit::new(&["gives"], 1.5, "a function returns, a server replies, a node grants"),
+    Limit::new(&["gave"], 0.8, "a function returned, a call ended without the lock"),
+    Limit::new(&["says"], 2.7, "a message contains, a rule requires, a log shows, a node reports"),
+    Limit::new(&["said", "say"], 2.1, "a node has replied, a caller has set"),
+    Limit::new(&["stands"], 1.4, "a key exists or holds, an item is in its file, a value remains"),
+    Limit::new(&["stand"], 0.7, "keys exist or hold, items are in their files; a substitute"),
+    Limit::new(&["that of"], 1.0, "repeat the noun"),
+    Limit::new(&["Of a", "Of the"], 0.7, "the sentence begins with its subject, or with 'for a'"),
+    Limit::new(&["what is left"], 0.4, "the rest, or name what remains"),
+    Limit::new(&["besides"], 0.2, "in addition to, apart from, also"),
+];
+
+struct Limit {
+    phrases: &'static [&'static str],
+    /// Most uses in 10 000 words.
+    frequency: f64,
+    /// The terms to write instead.
+    instead: &'static str,
 }
 
-/// In the whole tree, also where the other rules are not kept yet.
+impl Limit {
+    const fn new(phrases: &'static [&'static str], frequency: f64, instead: &'static str) -> Limit {
+        Limit { phrases, frequency, instead }
+    }
+}
+
 #[test]
-fn no_reference_leads_out_of_the_repository() {
+fn prose_is_plain_and_fits() {
+    let texts = texts().into_iter().filter(|(name, _)| !is_exempt(name));
+    none(texts.flat_map(|(name, text)| findings(&name, &text)).collect());
+}
+
+#[test]
+fn vague_words_are_rare() {
+    none(too_frequent(&texts()));
+}
+
+/// Every text of the tree, by its name below the root. A file that is not UTF-8 has no prose.
+fn texts() -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let folders = ["benches", "examples", "fuzz/bodies", "fuzz/fuzz_targets", "src", "tests"];
-    let files = folders.iter().flat_map(|path| all_below(&root.join(path)));
-    let names = files.map(|path| (name_below(root, &path), path)).filter(|(name, _)| !is_exempt(name));
-    none(names.flat_map(|(name, path)| references(&name, &fs::read_to_string(path).unwrap_or_default())).collect());
+    let (mut found, mut folders) = (Vec::new(), vec![root.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            let name = name_below(root, &path);
+            if OUTSIDE.contains(&name.as_str()) {
+                continue;
+            }
+            if path.is_dir() {
+                folders.push(path);
+            } else if let Ok(text) = fs::read_to_string(path) {
+                found.push((name, text));
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+fn too_frequent(texts: &[(String, String)]) -> Vec<String> {
+    let lines: Vec<(String, &str)> = texts.iter().flat_map(|(name, text)| lines_of_prose(name, text)).collect();
+    let words: usize = lines.iter().map(|(_, line)| number_of_words(line)).sum();
+    let excess = |limit: &Limit| {
+        let uses = |line: &str| limit.phrases.iter().map(|phrase| occurrences(line, phrase)).sum::<usize>();
+        let places: Vec<&str> =
+            lines.iter().flat_map(|(place, line)| std::iter::repeat_n(place.as_str(), uses(line))).collect();
+        let frequency = places.len() as f64 * 10_000.0 / words as f64;
+        (frequency > limit.frequency).then(|| {
+            let Limit { phrases, frequency: most, instead } = limit;
+            let places = places.join(", ");
+            format!("{phrases:?}: {frequency:.2} uses in 10 000 words, more than {most}; write: {instead}. At {places}")
+        })
+    };
+    LIMITS.iter().filter_map(excess).collect()
+}
+
+/// The comments of a Rust file, or a Markdown file without its code, line by line, each with its place.
+fn lines_of_prose<'t>(file: &str, text: &'t str) -> Vec<(String, &'t str)> {
+    let is_markdown = file.ends_with(".md");
+    if !is_markdown && !file.ends_with(".rs") {
+        return Vec::new();
+    }
+    let mut is_verbatim = false;
+    let lines = text.lines().enumerate().filter_map(|(at, line)| {
+        let is_fence = is_markdown && line.trim_start().starts_with("```");
+        is_verbatim ^= is_fence;
+        let prose = match is_markdown {
+            true => (!is_fence && !is_verbatim).then_some(line),
+            false => comment(line),
+        };
+        Some((format!("{file}:{}", at + 1), prose?.trim()))
+    });
+    lines.collect()
+}
+
+fn comment(line: &str) -> Option<&str> {
+    let before = if line.starts_with("//") { 0 } else { line.find(" //")? + 1 };
+    Some(line[before..].trim_start_matches(['/', '!']))
+}
+
+fn number_of_words(line: &str) -> usize {
+    line.split(|letter: char| !(letter == '\'' || letter.is_ascii_alphabetic())).filter(|word| !word.is_empty()).count()
+}
+
+/// How often a line contains a phrase as whole words.
+fn occurrences(line: &str, phrase: &str) -> usize {
+    let is_beginning = phrase.starts_with(|letter: char| letter.is_uppercase());
+    let line = if is_beginning { line.to_owned() } else { line.to_ascii_lowercase() };
+    let is_use = |at: usize| {
+        let (before, after) = (&line[..at], &line[at + phrase.len()..]);
+        let is_whole = !before.ends_with(is_of_word) && !after.starts_with(is_of_word);
+        let sentence = before.trim_end();
+        is_whole && (!is_beginning || sentence.is_empty() || sentence.ends_with(['.', '!', '?', ':']))
+    };
+    line.match_indices(phrase).filter(|&(at, _)| is_use(at)).count()
+}
+
+/// An underscore is part of a word: what a name is made of is no prose.
+fn is_of_word(letter: char) -> bool {
+    letter == '_' || letter.is_alphanumeric()
 }
 
 fn references(file: &str, text: &str) -> Vec<String> {
     let found = text.lines().enumerate().filter(|(_, line)| line.contains('§'));
     let what = "refers by § to a document outside of the repository; name a rule of src/docs/rules.md";
     found.map(|(at, _)| format!("{file}:{}: {what}", at + 1)).collect()
-}
-
-fn all_below(path: &Path) -> Vec<PathBuf> {
-    if !path.is_dir() {
-        return vec![path.to_owned()];
-    }
-    fs::read_dir(path).unwrap().flat_map(|entry| all_below(&entry.unwrap().path())).collect()
 }
 
 fn findings(file: &str, text: &str) -> Vec<String> {
@@ -125,7 +188,7 @@ fn findings(file: &str, text: &str) -> Vec<String> {
         _ => comments_of_script(text, if file.ends_with(".lua") { "--" } else { "#" }),
     };
     let mut is_verbatim = false;
-    let mut findings = references(file, &prose);
+    let mut findings = references(file, text);
     for (at, (line, whole)) in prose.lines().zip(text.lines()).enumerate() {
         let mut found = |what: String| findings.push(format!("{file}:{}: {what}", at + 1));
         for word in banned_words(line) {
@@ -141,8 +204,7 @@ fn findings(file: &str, text: &str) -> Vec<String> {
 }
 
 fn banned_words(line: &str) -> impl Iterator<Item = &str> {
-    // An underscore is part of a word: what a name is made of is no prose.
-    let words = line.split(|letter: char| !(letter == '_' || letter.is_alphanumeric()));
+    let words = line.split(|letter: char| !is_of_word(letter));
     words.filter(|word| BANNED.iter().any(|banned| banned.eq_ignore_ascii_case(word)))
 }
 
@@ -151,7 +213,7 @@ fn is_table(line: &str) -> bool {
     line.trim_start_matches(['/', '!', ' ']).starts_with('|')
 }
 
-/// The text with everything blanked but what stands behind the sign of a comment: scripts and manifests.
+/// The text with everything blanked but what follows the sign of a comment: scripts and manifests.
 fn comments_of_script(text: &str, sign: &str) -> String {
     let comment = |line: &str| {
         let before = if line.starts_with(sign) { Some(0) } else { line.find(&format!(" {sign}")) };
@@ -193,4 +255,27 @@ fn planted_prose_is_found() {
     assert_eq!(findings("a/run", "told=1 # nobody\n#he"), ["a/run:1: says \"nobody\"", "a/run:2: says \"he\""]);
     assert_eq!(findings("src/a.lua", "-- who\nlocal he = #told")[..], ["src/a.lua:1: says \"who\""]);
     assert_eq!(count("docs/a.md", &"ä".repeat(COLUMNS)), 0, "columns are characters");
+}
+
+#[test]
+fn planted_words_are_counted() {
+    for line in ["It says so.", "Says so.", "a rule (says)", "says, in one line"] {
+        assert_eq!(occurrences(line, "says"), 1, "{line}");
+    }
+    assert_eq!(occurrences("essays of it_says", "says"), 0, "whole words");
+    for line in ["Of the keys, one", "Kept. Of the keys, one", "One: Of the keys"] {
+        assert_eq!(occurrences(line, "Of the"), 1, "{line}");
+    }
+    assert_eq!(occurrences("one of the keys, The House Of the Keys", "Of the"), 0, "in a sentence");
+
+    let counted = |file: &str, text: &str| too_frequent(&[(file.to_owned(), text.to_owned())]);
+    let second = ["let gives = 1;", "// that of"].join(" ");
+    let found = counted("src/a.rs", &format!("/// It gives.\n{second}\nlet a = \"says\";\n//! Of a set"));
+    assert_eq!(found.len(), 3, "{found:?}");
+    assert!(found[0].ends_with("At src/a.rs:1") && found[1].ends_with("At src/a.rs:2"), "{found:?}");
+    assert_eq!(counted("docs/a.md", "It stands.\n```text\nIt says.\n```\nand besides").len(), 2);
+    assert_eq!(counted("a.py", "# It says.").len() + counted("src/a.rs", &"// a word\n".repeat(9)).len(), 0);
+    let rare = "word ".repeat(10_000);
+    assert!(counted("docs/a.md", &format!("{rare} gives")).is_empty(), "within its limit");
+    assert_eq!(counted("docs/a.md", &format!("{rare} gives gives")).len(), 1);
 }

@@ -1,7 +1,7 @@
 //! Pages that name things of the tests: each numbered rule of `src/docs/rules.md` names the tests that show it, and
 //! those tests exist; `.github/CONTRIBUTING.md` lists every variable that the tests read.
 //!
-//! A rule is a paragraph that begins with its number, such as `**2.4**`. Behind `*Tests:*` stand test names in
+//! A rule is a paragraph that begins with its number, such as `**2.4**`. Behind `*Tests:*` are test names in
 //! backticks:
 //! - `lib::name` is a test function anywhere below `src/`;
 //! - `it::waiting::name` is a test function in `tests/it/waiting.rs`, and `sim::recovery::name` one in

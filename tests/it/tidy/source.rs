@@ -1,7 +1,7 @@
 //! Reads Rust text just well enough for the house rules: what is code in it, and which modules its paths lead to.
 //!
 //! Three steps. [`code`] blanks comments, strings and characters, so that a rule sees only what the compiler acts on.
-//! [`without_tests`] blanks what stands under `#[cfg(test)]` as well. [`paths`] lists the module paths that the code
+//! [`without_tests`] blanks what is under `#[cfg(test)]` as well. [`paths`] lists the module paths that the code
 //! names, both in `use` and in the middle of an expression. Line breaks survive, so that lines keep their numbers.
 //!
 //! This is no parser: macros are read as they are written, and a path that a macro puts together is not seen.
@@ -24,7 +24,7 @@ pub(crate) fn code(text: &str) -> String {
     out
 }
 
-/// Code with every item under `#[cfg(test)]` blanked, and where those items stand.
+/// Code with every item under `#[cfg(test)]` blanked, and where those items are.
 pub(crate) fn without_tests(code: &str) -> (String, Vec<Range<usize>>) {
     let (mut out, mut items) = (String::with_capacity(code.len()), Vec::new());
     let mut rest = code;
@@ -84,7 +84,7 @@ pub(crate) struct Named {
     /// From the crate's root: `crate::engine::node_connection` in any file, `super::link` in `net/engine.rs`, both as
     /// `net, link`.
     pub(crate) path: Vec<String>,
-    /// The name that a `use` gives to it, for following re-exports. `*` for all that is there.
+    /// The name that a `use` assigns to it, for following re-exports. `*` for all that is there.
     pub(crate) alias: Option<String>,
 }
 
@@ -118,7 +118,7 @@ pub(crate) fn paths(code: &str, module: &[String], children: &[String]) -> Vec<N
                 }
                 at = end;
             }
-            // `pub(in crate::engine)` says where an item may be seen, not what the item needs.
+            // `pub(in crate::engine)` states where an item may be seen, not what the item needs.
             "in" if before == "(" => {
                 while at + 1 < tokens.len() && tokens[at + 1] != ")" {
                     at += 1;

@@ -24,7 +24,7 @@ fn not_one_crate_more() {
         assert!(of_tls.iter().all(|name| !crates.contains(*name)), "{features}: {crates:?}");
     }
     assert!(crates("").len() <= MOST_CRATES, "{:?}", crates(""));
-    // The list is that of the feature; what makes certificates for tests is not in it.
+    // The list belongs to the feature; what makes certificates for tests is not in it.
     let with: Vec<_> = crates("tls-native-roots").into_iter().filter(|name| of_tls.contains(&name.as_str())).collect();
     assert_eq!(with, of_tls[1..]);
 }

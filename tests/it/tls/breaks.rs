@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const NODE_TIMEOUT: Duration = Duration::from_millis(300);
-/// A machine may stand still for a second.
+/// A machine may stop for a second.
 const STALL: Duration = Duration::from_secs(2);
 
 /// A server with TLS, what has issued its certificate, and a proxy before it.

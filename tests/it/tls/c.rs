@@ -8,7 +8,7 @@ use crate::support::server::Server;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// What the program says with these arguments and variables.
+/// What the program prints with these arguments and variables.
 fn says(program: &Path, arguments: &[&str], variables: &[(&str, String)]) -> String {
     let mut command = Command::new(program);
     command.args(arguments).envs(variables.iter().cloned()).stdin(Stdio::null());

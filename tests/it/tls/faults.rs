@@ -119,7 +119,7 @@ fn a_server_that_closes_and_then_hangs_keeps_its_cause() {
     assert!(begun.elapsed() < SECOND * 3 / 2, "{:?}", begun.elapsed());
 }
 
-/// A server that answers with an alert says it at once.
+/// A server that answers with an alert shows at once that it speaks TLS.
 #[test]
 fn an_alert_says_that_the_port_speaks_tls() {
     let fake = Fake::on_command(|_| vec![Act::Say(vec![21, 3, 3, 0, 2, 2, 10]), Act::Close]);

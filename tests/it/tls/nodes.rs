@@ -2,14 +2,14 @@
 //!
 //! They run in a process where all servers that they start listen by TLS, and where the system's root is the one that
 //! has issued their certificates. So the tests are what they are without TLS, and so are their clients. The proxies
-//! stand before the servers, and stall, cut, trickle and reset records.
+//! are in front of the servers, and stall, cut, trickle and reset records.
 
 use super::certificates::{Authority, Particulars};
 use crate::support::capable::has_tls;
 use crate::support::server::TLS_VARIABLE;
 use std::process::Command;
 
-/// Which tests run besides, by the beginnings of their names; all if it is empty.
+/// Which further tests run, by the beginnings of their names; all if it is empty.
 const TESTS_VARIABLE: &str = "QUORUMLOCK_TLS_TESTS";
 
 /// What cannot be the same over TLS, and why.

@@ -1,4 +1,4 @@
-//! A peer that ends TLS before a real server, and cuts what that one answers into records as a test says.
+//! A peer that ends TLS before a real server, and cuts what that one answers into records as a test requires.
 
 use super::certificates::Authority;
 use rustls::pki_types::pem::PemObject;
@@ -37,7 +37,7 @@ const FORGED: [u8; 29] = [23, 3, 3, 0, 24, 1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3, 4
 /// What a peer has seen of its clients.
 #[derive(Default)]
 pub(super) struct Seen {
-    /// What ended a connection, as rustls says it.
+    /// What ended a connection, as rustls reports it.
     pub(super) errors: Mutex<Vec<String>>,
     is_once: AtomicBool,
     /// Records with more than one reply.

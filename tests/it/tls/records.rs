@@ -90,7 +90,7 @@ fn a_long_reply_in_two_records() {
     assert!(begun.elapsed() < NODE_TIMEOUT);
 }
 
-/// Which only TLS says. What is asked next goes over another connection.
+/// Only TLS sends such an end. What is asked next goes over another connection.
 #[test]
 fn an_end_behind_a_reply_is_noticed_at_once() {
     let peer = exchange(Cut::Ends, 1);

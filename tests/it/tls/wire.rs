@@ -51,7 +51,7 @@ impl Recorder {
     }
 }
 
-/// Of the server's first flight.
+/// Whether the server's first flight resumes a session.
 fn is_resumed(answer: &[u8]) -> bool {
     let hello = usize::from(answer[3]) << 8 | usize::from(answer[4]);
     assert_eq!((answer[0], answer[5]), (22, 2), "no ServerHello");

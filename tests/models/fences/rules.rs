@@ -12,7 +12,7 @@ pub(crate) enum Rule {
     AheadCounts,
     /// A raise is done as well where a downgrade has made the entry a reader's.
     DowngradedRaises,
-    /// Every node that has granted when it is looked at counts, whatever fence it gave.
+    /// Every node that has granted when it is looked at counts, whatever fence it returned.
     LateGrantsCount,
     /// As proved, and a reply that comes when the fence is fixed may join those that were counted, unless it is above.
     LateRepliesJoin,

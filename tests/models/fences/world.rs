@@ -4,11 +4,12 @@
 //! 1. A message that is lost is one that never arrives. So is one that is refused, as a refusal changes nothing
 //!    anywhere.
 //! 2. Leases end at any time, by whatever clock. So an acquire that arrives may take the key from any attempt. That an
-//!    attempt gives up, or a holder releases, adds nothing to that: it does nothing more, and its key may be taken.
+//!    attempt ends without the lock, or a holder releases, adds nothing to that: it does nothing more, and its key may
+//!    be taken.
 //! 3. Replies travel with no delay, but whether one is counted is open until the fence is fixed: one that is not was
 //!    late.
 //! 4. An attempt is won as soon as it can be. To win later would only ask less of those that begin after it.
-//! 5. Of a read-write lock, every reader is the same one, and so is every writer without a fence. Where one of them
+//! 5. All readers of a read-write lock are the same one, and so are all writers without a fence. Where one of them
 //!    comes, the entry of the attempt has ended. It is forgotten at once, because it can only refuse others.
 //! 6. What no later step reads is forgotten, and nodes have no names: a state and its mirror image are one.
 
@@ -116,7 +117,7 @@ pub(crate) enum Step {
     Begin(usize),
     /// It takes the key, and the fence grows by so much.
     Acquire(usize, usize, u8),
-    /// Those of the replies that are there which are counted, as a bit each.
+    /// Which of the replies that are there are counted, as a bit each.
     Fix(usize, u8),
     LateReplyJoins(usize, usize),
     Raise(usize, usize),

@@ -146,7 +146,7 @@ impl World {
     /// Whether a deployment is founded, or was a moment ago.
     fn is_founding(&self, scope: Scope) -> bool {
         let is_under_way = |link: &Link| link.phase == Phase::Noting && link.look_age < OLD_LOOK;
-        // A note's time by the wall clock is that of the look.
+        // A note's time by the wall clock is the time of the look.
         let young = scope.patience + u8::from(scope.has(Fault::Step));
         self.nodes[..scope.nodes].iter().any(|node| node.data.memo.is_young_founder(scope.patience, young))
             || self

@@ -235,7 +235,7 @@ impl World {
     }
 }
 
-/// Looks at all nodes, notes what is to be noted, and says how many count.
+/// Looks at all nodes, notes what is to be noted, and returns how many count.
 fn tries(nodes: &mut [Node], case: Case) -> usize {
     let mut world = World::default();
     world.nodes[..nodes.len()].copy_from_slice(nodes);

@@ -39,7 +39,7 @@ pub(crate) struct Memo {
     pub(crate) names: Names,
     /// The longer `max_ttl`.
     pub(crate) is_long: bool,
-    /// By the node's clock, and by those of programs, in ticks.
+    /// By the node's clock, and by the programs' clocks, in ticks.
     pub(crate) age: i8,
     pub(crate) wall: i8,
 }

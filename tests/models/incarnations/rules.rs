@@ -5,7 +5,7 @@
 pub(crate) enum Rule {
     /// A note counts whichever incarnation it is about.
     AnyIncarnation,
-    /// A note is as old as the node's clock says.
+    /// The node's clock determines the age of a note.
     ClockOfNode,
     /// A node counts by its age before all nodes have replied.
     CountsEarly,

@@ -202,7 +202,7 @@ impl Scene {
         }));
     }
 
-    /// Waits for the owners, and checks what is left. Time stands still from then on: all due notifications were made.
+    /// Waits for the owners, and checks what remains. Time stops from then on: all due notifications were made.
     fn end(self) {
         let Scene { stage, client, nodes, observer, owners, .. } = self;
         owners.into_iter().for_each(|owner| owner.join().unwrap());
@@ -291,7 +291,7 @@ fn release(stage: &Stage, lock: &Lock, guard: HeldLock) {
     stage.network.has_left(&lock.name);
 }
 
-/// Runs a scene as often as `QUORUMLOCK_TEST_SCHEDULES` says, in orders that are drawn in two ways.
+/// Runs a scene `QUORUMLOCK_TEST_SCHEDULES` times, in orders that are drawn in two ways.
 fn check(scene: impl Fn() + Send + Sync + 'static) {
     let schedules = std::env::var("QUORUMLOCK_TEST_SCHEDULES").map_or(SCHEDULES, |number| number.parse().unwrap());
     let scene = Arc::new(scene);

@@ -1,4 +1,4 @@
-//! Time as the model has it: it stands still while the watchdog's thread has something to do, and jumps when it sleeps.
+//! Time as the model has it: it stops while the watchdog's thread has something to do, and jumps when it sleeps.
 //!
 //! Threads sleep on the [`Condvar`] below until they are notified or their time comes. The observing thread calls
 //! [`tick`] again and again; time moves on to the first moment for which a thread sleeps. *Punctual* threads, which are

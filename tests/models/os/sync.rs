@@ -97,7 +97,7 @@ pub(crate) fn is_current(thread: &JoinHandle<()>) -> bool {
     thread.thread().id() == shuttle::thread::current().id()
 }
 
-/// The clocks of the models stand still.
+/// The clocks of the models do not advance.
 pub(crate) struct ForkSafeSpinLock;
 
 impl ForkSafeSpinLock {

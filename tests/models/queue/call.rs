@@ -48,7 +48,7 @@ pub(crate) enum Reply {
         rank: u32,
         is_free: bool,
     },
-    /// Refused, and nothing is said about the queue.
+    /// Refused, without any information about the queue.
     Taken,
 }
 
@@ -225,7 +225,7 @@ impl CallState {
         self.phase == Phase::Ended && message != Message::Confirmed
     }
 
-    /// The hold has been released, or the call gives up.
+    /// The hold has been released, or the call ends without the lock.
     pub(crate) fn end(&mut self) {
         *self = CallState { phase: Phase::Ended, ticket: self.ticket, ..CallState::default() };
     }

@@ -98,7 +98,7 @@ struct Walk {
 const MOST: usize = 64;
 
 impl Node {
-    /// Asks for the lock. The head of the queue is that of the refusal.
+    /// Asks for the lock. The head of the queue is returned with a refusal.
     pub(crate) fn take(&mut self, rule: Rule, take: Take) -> (Reply, Option<usize>) {
         let Take { call, stores_only, challenged, .. } = take;
         if self.is_held_by(call) {

@@ -1,6 +1,6 @@
 //! What a client has sent to a node, and the node has not executed: a few requests, in their order.
 
-/// What a client sends. The tickets are those of the call.
+/// What a client sends. The tickets belong to the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Request {
     /// Asks without a ticket.

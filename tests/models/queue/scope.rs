@@ -10,7 +10,7 @@ pub(crate) enum Fault {
     Cut,
     /// A node ends for good.
     Down,
-    /// A call gives up.
+    /// A call ends without the lock.
     GiveUp,
     /// A program stops. Its connections stay.
     Hang,

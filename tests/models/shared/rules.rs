@@ -24,7 +24,7 @@ pub(crate) enum Rule {
 /// The entry of a client on a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Entry {
-    /// Which lease of its client it lasts for: its first, the extended one, or that of the downgrade.
+    /// Which lease of its client it lasts for: its first, the extended one, or the one of the downgrade.
     pub(crate) lease: u8,
     pub(crate) writes: bool,
 }

@@ -6,8 +6,9 @@
 //! 2. A lease ends at any time. Before that, no entry ends that was set or extended for it or for a later one: a node
 //!    counts an entry's time from when it runs the command, after the client has begun to count. An entry of an earlier
 //!    lease may end at any time.
-//! 3. What a client leaves behind when its lease has ended, it has released, or it gives up, can only refuse others. A
-//!    world in which that is gone at once has more steps, and no fewer. With one time to live for all, it stays.
+//! 3. What a client leaves behind when its lease has ended, it has released, or it has given up, can only refuse
+//!    others. A world in which that is gone at once has more steps, and no fewer. With one time to live for all, it
+//!    stays.
 //! 4. A lease is won as soon as it can be. To win later would only be inside for less time.
 //! 5. A downgraded writer counts as a reader from when it has asked for that.
 //! 6. Nodes have no names, nor have readers among readers, and writers among writers.
@@ -136,7 +137,7 @@ impl search::World for World {
         for c in scope.clients() {
             let client = self.clients[c];
             match client.phase {
-                // Those of one kind are all alike, so they begin in order.
+                // Entries of one kind are all alike, so they begin in order.
                 Phase::Unborn if c % FIRST_WRITER == 0 || self.clients[c - 1].phase != Phase::Unborn => {
                     steps.push(Step::Begin(c));
                 }

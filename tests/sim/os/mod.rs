@@ -1,4 +1,4 @@
-//! What stands in for the operating system, under the names of the library's own `os/`. The detection of forks and
+//! The substitute for the operating system, under the names of the library's own `os/`. The detection of forks and
 //! the list of what is polled are the library's: nothing forks, and the list calls nothing.
 
 pub(crate) mod channel;

@@ -119,7 +119,7 @@ impl Condvar {
     }
 }
 
-/// Of the coroutine: the real threads are one.
+/// Whether the coroutine is in a callback: the real threads are one.
 pub(crate) fn is_in_callback() -> bool {
     kernel::is_inside() && kernel::with(|world| world.is_in_callback())
 }

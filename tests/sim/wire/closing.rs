@@ -86,7 +86,7 @@ impl World {
         self.queue_to_client(index, due, Content::End(end));
     }
 
-    /// The client's system closes a connection that the client has no say in any more.
+    /// The client's system closes a connection that the client does not control any more.
     pub(crate) fn cut_by_client(&mut self, index: usize, end: End) {
         self.connections[index].is_closed_by_client = true;
         let due = self.now + self.plan.paths[0].delay;

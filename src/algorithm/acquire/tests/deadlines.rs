@@ -124,7 +124,7 @@ fn an_attempt_that_has_to_connect_has_as_much_time_again() {
     assert_eq!(machine.attempt_deadline(at(0), true), at(100));
     assert_eq!(machine.attempt_deadline(at(0), false), at(50));
     assert_eq!(machine.attempt_deadline(at(950), true), at(1000), "but no longer than its caller waits");
-    // What cuts such an attempt short says nothing against what was found before.
+    // The reason why such an attempt is cut short does not contradict what was found before.
     assert!(matches!(attempt(&mut machine, "rrr", 0, 1), Output::Wait(_)));
     machine.woken(at(920));
     assert_eq!(machine.attempt_deadline(at(920), true), at(1000));

@@ -68,7 +68,7 @@ fn nodes(indices: &[usize]) -> NodeSet {
     indices.iter().copied().map(NodeId::new).collect()
 }
 
-/// Attempts every 100 ms, each with the row of its time, until the machine is done. Gives when, and the verdict.
+/// Attempts every 100 ms, each with the row of its time, until the machine is done. Returns when, and the verdict.
 fn ends(wait_limit: WaitLimit, is_endless: bool, row: impl Fn(u64) -> &'static str) -> (u64, Verdict) {
     let mut machine = acquire(wait_limit);
     for time in (0..100_000).step_by(100) {

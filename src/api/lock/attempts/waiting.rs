@@ -1,5 +1,5 @@
-//! How a call waits for other programs: its entry in the queues of the nodes, and its turn. What it does there is said
-//! by its [`QueuedCall`].
+//! How a call waits for other programs: its entry in the queues of the nodes, and its turn. Its [`QueuedCall`] decides
+//! what it does there.
 
 use super::super::queueing::{self, Queued};
 use super::super::waiter::Waiter;
@@ -71,7 +71,7 @@ impl<'a> Attempts<'a, '_> {
         (&self.call.awaited_keys(Some(self.key_index))[0], self.call.kind())
     }
 
-    /// Gives the call an entry.
+    /// Creates an entry for the call.
     pub(super) fn enqueue(&mut self) {
         let setup = self.setup();
         let now = self.call.lock.client.engine().now();

@@ -21,7 +21,7 @@ pub(crate) enum Disturbance {
     Reorder(Duration),
 }
 
-/// Takes out the messages that do not arrive now, and sees to it that they do later. Gives what is left, if that is
+/// Takes out the messages that do not arrive now, and sees to it that they do later. Returns the rest, if that is
 /// less. A message is short and is read whole.
 pub(super) fn take_out(wire: &Arc<Wire>, direction: Direction, bytes: &[u8], shared: &Shared) -> Option<Vec<u8>> {
     let disturbance = shared.state().disturbance.filter(|_| direction == Direction::ToClient)?;
