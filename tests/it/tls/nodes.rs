@@ -19,7 +19,7 @@ const LEFT_OUT: [&str; 37] = [
     "connecting::nodes_that_will_never_vote",
     "embedded_vs_real::",
     "fences_ahead::a_raise_needs_the_token",
-    "fencing::nodes_without_scripts",
+    "fencing::scripts::nodes_without_scripts",
     "forms::a_user_that",
     "forms::a_user_without",
     "harness::",
