@@ -58,7 +58,7 @@ const LEFT_OUT: [&str; 37] = [
     "reentrant::a_thousand_levels",
     "restarts::a_node_that_forgot",
     "restarts::without_the_guard",
-    "watchdog::a_shorter_time_by_hand",
+    "watchdog::by_hand::a_shorter_time",
     "watchdog::the_thread_is_started",
 ];
 
