@@ -1,25 +1,24 @@
 //! The page of every message of an error or an event: rendered by the code, compared with the manual's page.
 //! `QUORUMLOCK_WRITE_MESSAGES=1 cargo test --all-features --lib messages` writes the page anew.
+//!
+//! Here are the faults of nodes and the page; `errors` has the errors, `statuses` the statuses of nodes.
+
+mod errors;
+mod statuses;
 
 use crate::algorithm::detail::Detail;
 use crate::algorithm::fault::{Cause, Fault, Phase};
-use crate::algorithm::node::NodeId;
 use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::server_error::ServerError;
 use crate::algorithm::tls_error::TlsError;
-use crate::engine::nodes::status::{NodeStateSnapshot, NodeStatusSnapshot};
-use crate::events::error::{Error, NodeFault};
+use crate::events::error::NodeFault;
 use crate::ffi::event_tests;
-use crate::os::fork::ForkEpoch;
-use crate::protocol::endpoint::EndpointError;
-use crate::protocol::server_info::ServerInfo;
-use crate::{CancelHandle, FenceChecker, FencingToken, Lease, Mutex, NodeNote, NodeStatus, Redlock, Wait, Watchdog};
+use crate::{FenceChecker, FencingToken};
+use errors::{TIMEOUT, errors, unavailable, url_errors};
+use statuses::looks;
 use std::fmt::{Display, Write};
 use std::path::Path;
 use std::time::Duration;
-
-const MINUTE: Duration = Duration::from_secs(60);
-const TIMEOUT: Detail = Detail::Limit(Duration::from_millis(100), Some("node_timeout"));
 
 /// What can be wrong with one node, and what to do about it.
 fn node_faults() -> Vec<(Fault, &'static str)> {
@@ -146,168 +145,6 @@ fn node_faults() -> Vec<(Fault, &'static str)> {
         (fault(Reply, Cause::Server(ServerError::NoReplicas)), "Check its replicas, or lower `min-replicas-to-write`"),
         server(ServerError::Err),
         server(ServerError::Unrecognised),
-    ]
-}
-
-fn url_errors() -> [EndpointError; 16] {
-    use EndpointError::*;
-    [
-        BadDatabase,
-        BadDurable,
-        BadEncoding,
-        BadHost,
-        BadPort,
-        Blank,
-        NoHost,
-        NoPassword,
-        NoPath,
-        NoScheme,
-        RepeatedParameter,
-        Tls,
-        Unencoded('#'),
-        UnixUnsupported,
-        UnknownParameter,
-        UnsupportedScheme,
-    ]
-}
-
-fn client() -> Redlock {
-    Redlock::builder().nodes(["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"]).build().unwrap()
-}
-
-/// Errors that no node is asked for.
-fn errors() -> Vec<Error> {
-    let client = client();
-    let order = || client.mutex("orders/42");
-    let of_set = |count: usize| client.mutex_set(["a", "b"].iter().take(count));
-    let refused = |mutex: Mutex| mutex.try_lock().unwrap_err();
-    let built = |builder: crate::Builder| builder.build().unwrap_err();
-    let variable = |name: &str, value: &str| {
-        let variables = [("QUORUMLOCK_NODES", "redis://10.0.0.1"), (&format!("QUORUMLOCK_{name}"), value)];
-        crate::Builder::from_variables("QUORUMLOCK_", variables).unwrap_err()
-    };
-    let one = || Redlock::builder().node("redis://10.0.0.1");
-    let lease = |text: &str| text.parse::<Lease>();
-    let text = |key: &str, end: u64| format!("quorumlock-lease:1:{key}:10000:{end}:{}", "ab".repeat(20));
-    let cancelled = CancelHandle::new();
-    cancelled.cancel();
-    let far = 253_402_300_799_999;
-    let mut errors = vec![
-        built(Redlock::builder()),
-        built(Redlock::builder().nodes((1..=65).map(|port| format!("redis://10.0.0.1:{port}")))),
-        built(one().node("redis://:secret@10.0.0.1:6379/3")),
-        crate::Builder::from_variables("QUORUMLOCK_", [("", "")]).unwrap_err(),
-        variable("NODES", "redis://10.0.0.1,redis://:secret@"),
-        variable("TTL", "secret"),
-        variable("SPIN", "secret"),
-        variable("RETRY_DELAY", "secret"),
-        variable("DRIFT_FACTOR", "secret"),
-        variable("DURABLE", "secret"),
-        variable("RESTART_POLICY", "secret"),
-        built(one().node_timeout(Duration::ZERO)),
-        built(one().drift_factor(1.0)),
-        built(one().retry_delay(Duration::ZERO, MINUTE)),
-        built(one().max_ttl(Duration::ZERO)),
-        built(one().ttl(MINUTE * 2)),
-        built(one().fence_retention(Duration::MAX)),
-        built(one().place_lease(Duration::MAX)),
-        built(one().spin(MINUTE)),
-        refused(client.mutex("")),
-        refused(client.mutex("quorumlock-fence:x")),
-        refused(client.mutex("quorumlock-node")),
-        refused(client.mutex("quorumlock-permits:x")),
-        refused(client.mutex("quorumlock-queue:x")),
-        refused(client.mutex("quorumlock-rw:x")),
-        of_set(0).try_lock().unwrap_err(),
-        client.semaphore("calls", 0).try_lock().unwrap_err(),
-        refused(order().min_hold(MINUTE * 90)),
-        refused(order().ttl(Duration::ZERO)),
-        refused(order().ttl(Duration::from_millis(2))),
-        refused(order().ttl(MINUTE * 90)),
-        refused(order().watchdog(Watchdog::new().period(Duration::ZERO))),
-        refused(order().watchdog(Watchdog::new().notify_before(MINUTE))),
-        lease("nonsense").unwrap_err(),
-    ];
-    if let (Ok(ended), Ok(other)) = (lease(&text("orders/42", 1)), lease(&text("other", far))) {
-        errors.push(client.attach(ended).unwrap_err());
-        let prefixed = Redlock::builder().node("redis://10.0.0.1").prefix("shop:").build().unwrap();
-        errors.push(prefixed.attach(lease(&text("other", far)).unwrap()).unwrap_err());
-        errors.push(order().attach(other).unwrap_err());
-    }
-    errors.push(lease(&text("a,b", far).replacen(":1:", ":5:", 1)).unwrap_err());
-    errors.push(Error::lease_lost("orders/42"));
-    errors.push(Error::lease_too_short("orders/42", Duration::from_millis(1200), Duration::from_secs(2)));
-    errors.push(Error::too_late("orders/42", Duration::from_millis(20)));
-    errors.push(Error::ended_meanwhile("orders/42", Duration::from_millis(20)));
-    errors.push(Error::entropy());
-    let full = std::io::Error::from_raw_os_error(24);
-    let actions = ["open a descriptor", "register a fork handler", "start the watchdog's thread"];
-    errors.extend(actions.map(|action| Error::system(action, &full)));
-    errors.push(order().lock_with(&Wait::unlimited().cancelled_by(&cancelled)).unwrap_err());
-    errors.push(crate::api::forked::check(ForkEpoch::of_a_parent()).unwrap_err());
-    errors
-}
-
-/// Errors that too few nodes answered.
-fn unavailable() -> Vec<Error> {
-    let Redlock { client, .. } = client();
-    let node = |last: u8, fault| NodeFault::new(format!("10.0.0.{last}:6379"), fault);
-    let (refused, slow) =
-        (Fault::new(Phase::Connect, Cause::Refused), Fault::new(Phase::Reply, Cause::TimedOut).with(TIMEOUT));
-    let restarted = Fault::new(Phase::Reply, Cause::Quarantined).with(Detail::Left(Duration::from_millis(58_300)));
-    let other = |word: &str| vec![format!("10.0.0.3:6379: {word}")];
-    let error = |what, causes, others| Error::unavailable(what, 3, MINUTE, causes, others);
-    vec![
-        error("connect", vec![node(1, refused), node(2, slow)], other("answered")),
-        error("lock \"orders/42\"", vec![node(1, refused), node(2, slow)], other("healthy, not asked")),
-        error("lock \"orders/42\"", vec![node(1, refused), node(2, slow)], other("not asked")),
-        error("lock \"orders/42\"", vec![node(1, restarted), node(2, restarted)], other("answered")),
-        error(
-            "confirm the release of \"orders/42\"",
-            vec![node(1, slow), node(2, slow)],
-            other("asked, answer not awaited"),
-        ),
-        error("find the holder of \"orders/42\"", vec![node(1, refused), node(2, slow)], other("answered")),
-        error("lock \"orders/42\"", Vec::new(), other("answered")),
-        client.no_expiry("orders/42", [NodeId::new(0), NodeId::new(2)].into_iter().collect()),
-        client.unsettled(Duration::from_secs(2), vec![(NodeId::new(0), slow)]),
-    ]
-}
-
-fn looks() -> Vec<NodeStatus> {
-    use NodeStateSnapshot::{Down, Quarantined, Rejected, Unknown, Voting};
-    let status = |state, note, is_durable, said: &str| {
-        let mut server_info = ServerInfo::default();
-        server_info.learn(said.as_bytes());
-        let counted_for = if let NodeNote::Founder { age } = note { Some(age) } else { None };
-        let snapshot = NodeStatusSnapshot {
-            state,
-            time: Duration::from_millis(3200),
-            is_connected: true,
-            note,
-            counted_for,
-            mismatches: Vec::new(),
-            server_info,
-            last_fault: None,
-            latency: Default::default(),
-            fault_counts: Default::default(),
-        };
-        NodeStatus::new("10.0.0.1:6379".into(), is_durable, snapshot)
-    };
-    let auth = Fault::new(Phase::Handshake, Cause::Auth).with(Detail::PasswordWrong);
-    let (founder, since) = (NodeNote::Founder { age: MINUTE * 4320 }, NodeNote::Since { age: MINUTE / 20 });
-    let version = "redis_version:7.0.15";
-    let evicts = &format!("{version}\nmaxmemory:1\nmaxmemory_policy:allkeys-lru");
-    vec![
-        status(Voting, founder, false, version),
-        status(Voting, NodeNote::Withheld, false, version),
-        status(Voting, NodeNote::Missing, false, version),
-        status(Voting, founder, false, evicts),
-        status(Voting, founder, true, &format!("{version}\naof_enabled:0")),
-        status(Quarantined(Duration::from_millis(56_800)), since, false, version),
-        status(Down(Fault::new(Phase::Connect, Cause::Refused)), NodeNote::Unknown, false, ""),
-        status(Rejected(auth), NodeNote::Unknown, false, ""),
-        status(Unknown, NodeNote::Unknown, false, ""),
     ]
 }
 

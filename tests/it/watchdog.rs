@@ -1,17 +1,22 @@
 //! Automatic extension: locks that are watched outlive their time to live, whatever happens to a minority of the nodes,
 //! for as long as they are wanted and no longer.
 //!
+//! [`restarts`] is about nodes that come back, [`limits`] about the end of extension, [`by_hand`] about `extend`.
+//!
 //! What a watchdog has sent shows in the servers' own counts: only an extension runs `PEXPIRE`.
+
+mod by_hand;
+mod limits;
+mod restarts;
 
 use crate::clients::{
     LONG_TTL, NODE_TIMEOUT, SLACK, SOON, builder, calls, client, gone_for_good, left, long_lock,
     short_timeout_client_of, take, value,
 };
 use crate::support::process::{alone, eventually, threads_named};
-use crate::support::proxy::{Direction, Proxy};
 use crate::support::server::Server;
-use crossbeam_channel::{RecvTimeoutError, TryRecvError};
-use quorumlock::{ExtendOutcome, Mutex, MutexGuard, Redlock, ReleaseOutcome, RestartPolicy, Watchdog};
+use crossbeam_channel::TryRecvError;
+use quorumlock::{Mutex, MutexGuard, Redlock, ReleaseOutcome, Watchdog};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -105,160 +110,6 @@ fn a_lock_that_is_taken_while_a_hung_node_is_waited_for_is_extended() {
     let guard = is_held_for(TTL * 3, &watched(&client, TTL));
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     assert_eq!(long.unlock().unwrap(), ReleaseOutcome::Released);
-}
-
-#[test]
-fn a_restarted_node_is_repaired_automatically() {
-    let mut servers = Server::several(3).unwrap();
-    // It counts restarted nodes; with restart protection the lock would be lost with the second one.
-    let nodes = servers.iter().map(Server::url);
-    let client = Redlock::builder().nodes(nodes).restart_policy(RestartPolicy::Off).build().unwrap();
-    let guard = take(&client.mutex(KEY).ttl(Duration::from_secs(3)).watchdog(Watchdog::new()));
-    assert!(eventually(SOON, || servers.iter().all(|server| value(server, KEY).is_some())));
-    let token = value(&servers[0], KEY);
-    for server in &mut servers {
-        server.restart().unwrap();
-        assert!(eventually(SOON, || value(server, KEY) == token));
-    }
-    // No node has seen the beginning.
-    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-    gone_for_good(&servers, KEY);
-}
-
-/// Not when the locks are extended next, which here is in 20 s.
-#[test]
-fn a_node_that_comes_back_empty_gets_the_keys_at_once() {
-    let mut servers = Server::several(3).unwrap();
-    let client = client(&servers);
-    let mutexes = [client.mutex("a"), client.mutex("b")];
-    let guards = mutexes.map(|mutex| take(&mutex.ttl(SOON * 6).watchdog(Watchdog::new())));
-    assert!(eventually(SOON, || ["a", "b"].iter().all(|key| value(&servers[0], key).is_some())));
-    let values = ["a", "b"].map(|key| value(&servers[0], key));
-    servers[0].restart().unwrap();
-    assert!(eventually(SOON, || ["a", "b"].map(|key| value(&servers[0], key)) == values));
-    assert_eq!(guards.map(|guard| guard.unlock().unwrap()), [ReleaseOutcome::Released; 2]);
-    gone_for_good(&servers, "a");
-    gone_for_good(&servers, "b");
-}
-
-#[test]
-fn the_loss_of_a_lock_by_nodes_that_come_back_empty_is_reported_at_once() {
-    let mut servers = Server::several(3).unwrap();
-    let client = client(&servers);
-    let guard = take(&client.mutex(KEY).ttl(SOON * 6).watchdog(Watchdog::new()));
-    let lost = guard.lost().unwrap();
-    servers[..2].iter_mut().for_each(|server| server.restart().unwrap());
-    assert!(lost.recv_timeout(SOON).is_ok(), "the lock is extended in 20 s");
-    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Expired);
-}
-
-#[test]
-fn a_limited_number_of_extensions_is_kept_and_then_the_lock_is_lost() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
-    for at_most in [0, 1, 4] {
-        let mutex = client.mutex(KEY).ttl(TTL).watchdog(Watchdog::new().max_extensions(at_most));
-        let (before, start) = (extensions(&servers), Instant::now());
-        let guard = take(&mutex);
-        let taken = runs_out(&guard).duration_since(start);
-        // The last one begins at so many periods, and holds for a whole time to live less drift and margin.
-        let expected = TTL / 3 * at_most + TTL * 9 / 10;
-        assert!(taken + TTL / 20 >= expected && taken < expected + SOON / 10, "{taken:?}, not {expected:?}");
-        assert!(extensions(&servers) - before <= u64::from(at_most) * 3);
-        assert!(extensions(&servers) - before >= u64::from(at_most) * 2);
-        drop(guard);
-        gone_for_good(&servers, KEY);
-    }
-}
-
-#[test]
-fn a_limited_time_of_extension_is_kept_and_then_the_lock_is_lost() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
-    let limit = TTL * 3 / 2;
-    let guard = take(&client.mutex(KEY).ttl(TTL).watchdog(Watchdog::new().max_duration(limit)));
-    let start = Instant::now();
-    let taken = runs_out(&guard).duration_since(start);
-    // No extension begins after the limit, and the last one does not begin long before.
-    assert!(taken < limit + TTL + TTL / 6, "{taken:?}");
-    assert!(taken > limit + TTL / 3, "{taken:?}");
-    drop(guard);
-    gone_for_good(&servers, KEY);
-}
-
-/// When the loss was reported.
-#[track_caller]
-fn runs_out(guard: &MutexGuard) -> Instant {
-    let lost = guard.lost().unwrap();
-    assert_eq!(lost.recv_timeout(SOON), Ok(()));
-    let reported_at = Instant::now();
-    assert_eq!(lost.recv_timeout(TTL), Err(RecvTimeoutError::Timeout), "reported twice");
-    assert!(guard.remaining().is_zero(), "extended after its loss was reported");
-    reported_at
-}
-
-#[test]
-fn extensions_by_hand_and_by_a_watchdog_get_along() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
-    let guard = take(&watched(&client, TTL));
-    // From now on it is extended for this long.
-    assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
-    assert!(guard.remaining() > LONG_TTL / 2);
-    thread::sleep(TTL * 2);
-    assert!(guard.remaining() > LONG_TTL / 2);
-    drop(guard);
-    gone_for_good(&servers, KEY);
-    // And by hand for ever longer. Whenever one looks, it is no longer than asked for last.
-    let guard = take(&watched(&client, TTL));
-    for round in 0..20_u32 {
-        let ttl = TTL * 2 + TTL * round / 5;
-        assert_eq!(guard.extend(ttl).unwrap(), ExtendOutcome::Extended, "round {round}");
-        let until = Instant::now() + Duration::from_millis(u64::from(round) * 13);
-        while Instant::now() < until {
-            let remaining = guard.remaining();
-            assert!(remaining <= ttl && !remaining.is_zero(), "{remaining:?} of {ttl:?}");
-            thread::sleep(Duration::from_millis(1));
-        }
-    }
-    assert_eq!(guard.lost().unwrap().recv_timeout(TTL * 5), Err(RecvTimeoutError::Timeout));
-    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-    gone_for_good(&servers, KEY);
-}
-
-/// A renewal is under way: a majority has agreed, one node is still waited for. A shorter time is asked for by hand,
-/// the nodes go by it, and their answers do not come. When the keys are gone, no node holds the lock any more.
-#[test]
-fn a_shorter_time_by_hand_holds_though_a_renewal_was_under_way() {
-    // Whether the extension fails before the wait for the renewal is over, or after.
-    for breaks in [false, true] {
-        let servers = Server::several(5).unwrap();
-        let proxies: Vec<Proxy> = servers[..4].iter().map(|server| Proxy::before(server.port())).collect();
-        let urls = proxies.iter().map(Proxy::url).chain([servers[4].url()]);
-        let (long, short, node_timeout) = (Duration::from_millis(1500), Duration::from_secs(1), NODE_TIMEOUT * 4);
-        let client = Redlock::builder().nodes(urls).node_timeout(node_timeout).build().unwrap();
-        let guard = take(&client.mutex(KEY).ttl(long).watchdog(Watchdog::new().max_extensions(1)));
-        assert!(eventually(SOON, || servers.iter().all(|server| value(server, KEY).is_some())));
-        servers[4].pause().unwrap();
-        assert!(eventually(SOON, || extensions(&servers[..4]) >= 4), "no renewal");
-        thread::sleep(SLACK);
-        for proxy in &proxies {
-            proxy.stall(Direction::ToClient);
-        }
-        let extension = thread::scope(|scope| {
-            let extension = scope.spawn(|| guard.extend(short).unwrap());
-            assert!(eventually(SOON, || extensions(&servers[..4]) >= 8), "nothing was asked by hand");
-            proxies.iter().filter(|_| breaks).for_each(Proxy::reset_all);
-            extension.join().unwrap()
-        });
-        assert!(matches!(extension, ExtendOutcome::Failed(_)), "{extension:?}");
-        let are_gone = || servers[..4].iter().all(|server| value(server, KEY).is_none());
-        assert!(eventually(SOON, are_gone));
-        let remaining = guard.remaining();
-        assert!(remaining.is_zero(), "any client may lock it, and this guard counts on {remaining:?} more");
-        servers[4].resume().unwrap();
-        proxies.iter().for_each(|proxy| proxy.flow(Direction::ToClient));
-    }
 }
 
 #[test]

@@ -1,7 +1,11 @@
-//! Each clause of the contract, from the replies and messages of nodes.
+//! Each clause of the contract, from the replies and messages of nodes: here which ticket a call has, and what a lost
+//! round leaves to do.
 
 use super::*;
 
+mod due;
+mod heads;
+mod missed;
 mod slots;
 mod told;
 
@@ -191,154 +195,6 @@ fn a_ticket_that_neither_the_clock_nor_another_node_explains_is_not_believed() {
 }
 
 #[test]
-fn the_next_one_asks_in_thirty_milliseconds_unless_it_is_told() {
-    let mut call = waiting(0, 1);
-    call.on_message(NodeId::new(0), Message::Next, at(100));
-    call.on_message(NodeId::new(1), Message::Next, at(120));
-    assert_eq!((call.due(), call.is_told()), (at(130), true), "from the first message on");
-    turn(&mut call, 1, 121);
-    assert_eq!(call.due(), at(123));
-}
-
-#[test]
-fn one_entry_in_front_of_a_free_lock_makes_it_the_next_one() {
-    for (rank, holder, is_next) in [(1, 0, true), (1, 1, false), (2, 0, false), (0, 0, false)] {
-        let mut call = call();
-        lose(&mut call, 100, &[], &[(0, reply(5, rank, holder)), (1, reply(5, 3, 1))]);
-        assert_eq!(call.due() == at(130), is_next, "{rank} {holder}");
-    }
-}
-
-#[test]
-fn without_a_message_it_asks_once_in_the_place_lease_and_its_rank() {
-    for rank in [0, 1, 250] {
-        assert_eq!(waiting(100, rank).due(), at(1100 + u64::from(rank)));
-    }
-    // What counts is the node with the fewest in front.
-    let mut call = call();
-    lose(&mut call, 100, &[], &[(0, reply(5, 7, 1)), (1, reply(5, 4, 1))]);
-    assert_eq!((call.due(), call.first_rank()), (at(1104), Some(4)));
-    lose(&mut call, 200, &[], &[(0, reply(5, 2, 1)), (1, reply(5, 2, 1))]);
-    assert_eq!((call.due(), call.first_rank()), (at(1202), Some(4)), "how many were in front when it came");
-}
-
-#[test]
-fn the_first_one_and_one_behind_the_holder_s_entry_ask_when_the_holder_s_time_ends_as_well() {
-    for (rank, free_at, due) in
-        [(0, 600, 600), (1, 600, 600), (2, 600, 1102), (0, 5000, 1100), (0, 100, 1100), (0, 50, 1100)]
-    {
-        let mut call = call();
-        call.ask(at(100));
-        let mut round = QueueRound::new(None, latest_ticket(CLOCK));
-        [0, 1].into_iter().for_each(|node| round.on_refused(NodeId::new(node), reply(5, rank, 1)));
-        call.lost(NodeSet::EMPTY, &round, at(free_at), at(100));
-        assert_eq!(call.due(), at(due), "{rank} {free_at}");
-    }
-}
-
-#[test]
-fn it_asks_while_nodes_keep_the_queue_however_long_the_place_lease_and_the_rank() {
-    let setup = Setup { place_lease: Duration::from_secs(3600), ..SETUP };
-    let mut call = QueuedCall::new(setup, entry(1), at(0));
-    let replied = reply(5, u32::MAX, 1);
-    lose(&mut call, 0, &[], &[(0, replied), (1, replied)]);
-    assert_eq!(call.due(), at(30_000));
-}
-
-/// The holder that the call's rounds see, each half a second later: which of them challenge.
-fn challenges(holders: &[u8]) -> Vec<bool> {
-    let mut call = call();
-    let times = (0..).map(|round| round * 500);
-    let asked = times.zip(holders).map(|(now, &holder)| {
-        let challenged = call.request(CLOCK, at(now)).challenged;
-        assert!(challenged.is_none_or(|head| head == entry(9).member()));
-        lose(&mut call, now, &[], &[(0, reply(5, 1, holder)), (1, reply(5, 1, holder))]);
-        challenged.is_some()
-    });
-    asked.collect()
-}
-
-#[test]
-fn a_head_is_challenged_after_the_place_lease_if_the_lock_was_free_or_changed_hands() {
-    assert_eq!(challenges(&[1, 1, 1, 1, 1, 1]), [false; 6], "a long hold is no fault of the first one");
-    assert_eq!(challenges(&[0, 0, 0]), [false, false, true]);
-    assert_eq!(challenges(&[1, 2, 2, 2]), [false, false, true, true]);
-    assert_eq!(challenges(&[1, 1, 1, 0, 1]), [false, false, false, false, true], "free for a moment");
-    assert_eq!(challenges(&[1, 1, 1, 2, 2]), [false, false, false, false, true]);
-}
-
-#[test]
-fn a_new_head_has_the_place_lease_anew_and_the_call_itself_is_none() {
-    let head = |number: u64| QueueReply { head: Some(entry(number).member()), ..reply(5, 1, 0) };
-    let mut call = call();
-    for (now, number, challenged) in
-        [(0, 9, None), (900, 8, None), (1800, 8, None), (1900, 8, Some(8)), (3000, 1, Some(8))]
-    {
-        assert_eq!(call.request(CLOCK, at(now)).challenged, challenged.map(|number| entry(number).member()), "{now}");
-        lose(&mut call, now, &[], &[(0, head(number)), (1, head(number))]);
-    }
-    assert_eq!(call.request(CLOCK, at(9000)).challenged, None, "it is the first one itself");
-}
-
-#[test]
-fn heads_are_watched_node_by_node() {
-    let head = |number: u64| QueueReply { head: Some(entry(number).member()), ..reply(5, 1, 0) };
-    let mut call = call();
-    lose(&mut call, 0, &[], &[(0, head(8)), (1, head(9))]);
-    // One node has another head now.
-    lose(&mut call, 600, &[2], &[(0, head(7)), (1, head(9))]);
-    let challenged = |call: &QueuedCall, now| call.request(CLOCK, at(now)).challenged;
-    assert_eq!(challenged(&call, 999), None);
-    assert_eq!(challenged(&call, 1000), Some(entry(9).member()));
-    lose(&mut call, 1000, &[], &[(0, head(7)), (1, head(7))]);
-    assert_eq!([1599, 1600].map(|now| challenged(&call, now)), [None, Some(entry(7).member())]);
-}
-
-#[test]
-fn what_a_node_has_shown_is_forgotten_when_it_refuses_no_more() {
-    let mut call = call();
-    let free = reply(5, 1, 0);
-    lose(&mut call, 0, &[], &[(0, free), (1, free), (2, free)]);
-    let other = QueueReply { head: Some(entry(8).member()), ..free };
-    // The third node is down from here on.
-    lose(&mut call, 900, &[], &[(0, other), (1, other)]);
-    assert_eq!(call.request(CLOCK, at(1500)).challenged, None, "it was first there for 0.6 s");
-    lose(&mut call, 1500, &[], &[(0, other), (1, other)]);
-    assert_eq!(call.request(CLOCK, at(1900)).challenged, other.head);
-}
-
-#[test]
-fn an_entry_that_is_gone_without_a_message_shows_that_messages_do_not_arrive() {
-    let (kept, gone) = (reply(5, 1, 1), QueueReply { storage: Storage::Now, ..reply(5, 1, 1) });
-    for (first, second, told, has_missed) in
-        [(kept, gone, false, true), (kept, kept, false, false), (kept, gone, true, false)]
-    {
-        let mut call = call();
-        lose(&mut call, 0, &[], &[(0, first), (1, first)]);
-        if told {
-            turn(&mut call, 0, 1000);
-        }
-        lose(&mut call, 1001, &[], &[(0, second), (1, second)]);
-        assert!(!call.has_missed(false), "the message may be on its way");
-        call.ask(at(1011));
-        assert_eq!(call.has_missed(false), has_missed, "{told}");
-    }
-}
-
-#[test]
-fn after_a_challenge_it_asks_again_in_ten_milliseconds() {
-    let mut call = call();
-    let free = reply(5, 2, 0);
-    lose(&mut call, 0, &[], &[(0, free), (1, free)]);
-    assert_eq!(call.due(), at(1002));
-    lose(&mut call, 1002, &[], &[(0, reply(5, 0, 0)), (1, reply(5, 0, 0))]);
-    assert_eq!(call.due(), at(1012));
-    assert_eq!(call.because(), AskedBecause { told: 0, unasked: 0, challenges: 1 });
-    lose(&mut call, 1012, &[], &[(0, reply(5, 0, 1)), (1, reply(5, 0, 1))]);
-    assert_eq!(call.due(), at(2012), "the next round is no challenge");
-}
-
-#[test]
 fn rounds_are_counted_by_why_they_began() {
     let mut call = waiting(0, 1);
     turn(&mut call, 0, 100);
@@ -349,38 +205,6 @@ fn rounds_are_counted_by_why_they_began() {
     assert_eq!(call.because(), AskedBecause { told: 2, unasked: 1, challenges: 0 });
     call.ask_on(at(1142));
     assert_eq!(call.because(), AskedBecause { told: 2, unasked: 1, challenges: 0 }, "it is the same round");
-}
-
-#[test]
-fn a_lock_that_changes_hands_without_a_message_is_noticed() {
-    let changes = |rank, begin: fn(&mut QueuedCall), holder, then: fn(&mut QueuedCall)| {
-        let mut call = waiting(0, rank);
-        begin(&mut call);
-        lose(&mut call, 1001, &[], &[(0, reply(5, rank, holder)), (1, reply(5, rank, holder))]);
-        let due = call.due();
-        then(&mut call);
-        call.ask(due);
-        (call.has_missed(false), due == at(1011))
-    };
-    assert_eq!(changes(0, |_| {}, 2, |call| turn(call, 0, 1005)), (false, true), "the message was on its way");
-    let changes = |rank, begin, holder| changes(rank, begin, holder, |_| {});
-    assert_eq!((changes(0, |_| {}, 2), changes(1, |_| {}, 2)), ((true, true), (true, true)));
-    assert_eq!(changes(2, |_| {}, 2), (false, false), "others were told");
-    assert_eq!(changes(0, |_| {}, 1), (false, false), "the same holder");
-    assert_eq!(changes(0, |_| {}, 0), (false, false), "that it is free may have been said a moment later");
-    assert_eq!(changes(1, |call| turn(call, 0, 1000), 2), (false, false), "it was told");
-    // A call that wins without a message has missed one, unless the holder's time had ended.
-    let wins = |free_at, now| {
-        let mut call = call();
-        call.ask(at(0));
-        let mut round = QueueRound::new(None, latest_ticket(CLOCK));
-        [0, 1].into_iter().for_each(|node| round.on_refused(NodeId::new(node), reply(5, 0, 1)));
-        call.lost(NodeSet::EMPTY, &round, at(free_at), at(0));
-        assert!(!call.has_missed(true), "the first round has nothing to miss");
-        call.ask(at(now));
-        call.has_missed(true)
-    };
-    assert!(wins(500, 499) && !wins(500, 500));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Users without the right to a queue, to a channel or to a command, and servers without memory for one.
 
-use super::{Held, KINDS, Kind, LATE, PLACE_LEASE};
+use super::kinds::{Held, KINDS, Kind};
+use super::{LATE, PLACE_LEASE};
 use crate::clients::{LONG_TTL, SOON, builder, client, long_lock, take};
 use crate::support::capable::has_users;
 use crate::support::process::eventually;

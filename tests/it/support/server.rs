@@ -10,28 +10,38 @@
 //! keeper then kills the server and removes its directory. Server and keeper run in process groups of their own, so
 //! that a Ctrl-C in the terminal reaches neither: it ends the program, and the keepers do the rest.
 //!
-//! Only what this file started is signalled, by its process id, and only while that id cannot have been given to
-//! another process: until this process has waited for it, it is the server's, running or ended.
+//! Only what it started is signalled, by its process id, and only while that id cannot have been given to another
+//! process: until this process has waited for it, it is the server's, running or ended.
 //!
-//! This file needs nothing but `std` and `nix`, so that an example can include it as it is.
+//! This file and its folder need nothing but `std` and `nix`, so that an example can include them as they are.
 
 // Each program that includes this file uses a part of it.
 #![allow(dead_code, unreachable_pub)]
 
-use std::ffi::OsString;
-use std::fs;
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
+// By paths, so that they are found wherever this file is included from.
+#[path = "server/answer.rs"]
+mod answer;
+#[path = "server/binary.rs"]
+mod binary;
+#[path = "server/process.rs"]
+mod process;
 
+pub use answer::Answer;
+#[allow(unused_imports)]
+pub use binary::{binaries, choose_binary, find_binary, free_port};
+
+use answer::{ask, malformed};
 use nix::sys::signal::{self, Signal};
 use nix::unistd::Pid;
+use process::{Directory, Process};
+use std::ffi::OsString;
+use std::io::{self, BufReader, Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 /// How long a server may take to say that it is ready. Far more than it needs, for machines that are busy.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
@@ -39,12 +49,6 @@ const START_TIMEOUT: Duration = Duration::from_secs(60);
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 /// How many ports are tried before giving up. Another process takes a port between our look and the bind, rarely.
 const PORT_TRIES: usize = 10;
-/// Ports above are not chosen: a server in cluster mode also binds its port plus 10 000.
-const HIGHEST_PORT: u16 = 55_535;
-/// Names the server to use, instead of what the PATH has.
-const BINARY_VARIABLE: &str = "QUORUMLOCK_REDIS_SERVER";
-/// Names further servers, separated by colons, for tests that compare versions.
-const BINARIES_VARIABLE: &str = "QUORUMLOCK_SERVERS";
 /// Names a directory with `node.crt`, `node.key` and `ca.crt`. Then servers listen by TLS, if nothing else was said.
 pub const TLS_VARIABLE: &str = "QUORUMLOCK_TEST_TLS";
 
@@ -116,7 +120,7 @@ impl Server {
 
     /// The process id, or `None` after [`kill`](Server::kill).
     pub fn pid(&self) -> Option<u32> {
-        self.process.as_ref().map(|process| process.server.id())
+        self.process.as_ref().map(|process| process.id())
     }
 
     /// Stops the process where it is. The kernel still accepts connections and bytes for it; nothing is answered.
@@ -158,7 +162,7 @@ impl Server {
                 return Ok(());
             }
             let process = self.process.as_mut().ok_or_else(not_running)?;
-            if let Some(status) = process.server.try_wait()? {
+            if let Some(status) = process.try_wait()? {
                 let log = self.log();
                 let kind = if log.contains("Address already in use") {
                     io::ErrorKind::AddrInUse
@@ -234,7 +238,8 @@ impl Server {
     fn launch(&mut self) -> io::Result<()> {
         // An old log says that an old server was ready.
         remove_if_present(&self.log_path())?;
-        self.process = Some(Process::start(&self.plan, &self.directory.0)?);
+        let command = self.plan.command(&self.directory.0)?;
+        self.process = Some(Process::start(command, &self.directory.0)?);
         self.wait_ready()
     }
 }
@@ -324,188 +329,30 @@ impl Plan {
         }
     }
 
-    fn password(&self) -> Option<&str> {
-        let at = self.arguments.iter().rposition(|argument| argument == "--requirepass")?;
-        self.arguments.get(at + 1).map(String::as_str)
-    }
-}
-
-/// What a server answered.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
-    Error(String),
-    List(Vec<Answer>),
-    Nil,
-    Number(i64),
-    /// A status such as `OK`, or a bulk string.
-    Text(String),
-}
-
-/// The server to test with: `QUORUMLOCK_REDIS_SERVER`, else `redis-server` or `valkey-server` on the PATH.
-pub fn find_binary() -> io::Result<PathBuf> {
-    choose_binary(std::env::var_os(BINARY_VARIABLE), std::env::var_os("PATH"))
-}
-
-/// Every server to test with: the usual one, then those of `QUORUMLOCK_SERVERS`.
-pub fn binaries() -> io::Result<Vec<PathBuf>> {
-    let further = std::env::var_os(BINARIES_VARIABLE).unwrap_or_default();
-    let mut all = vec![find_binary()?];
-    for path in std::env::split_paths(&further).filter(|path| !path.as_os_str().is_empty()) {
-        if !path.is_file() {
-            return Err(missing(format!("{BINARIES_VARIABLE} names {}, which is not a file", path.display())));
-        }
-        all.push(path);
-    }
-    Ok(all)
-}
-
-/// [`find_binary`] for a given environment.
-pub fn choose_binary(named: Option<OsString>, path: Option<OsString>) -> io::Result<PathBuf> {
-    if let Some(binary) = named.map(PathBuf::from) {
-        let problem = || missing(format!("{BINARY_VARIABLE} names {}, which is not a file", binary.display()));
-        return if binary.is_file() { Ok(binary) } else { Err(problem()) };
-    }
-    let path = path.unwrap_or_default();
-    for name in ["redis-server", "valkey-server"] {
-        if let Some(binary) = std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file()) {
-            return Ok(binary);
-        }
-    }
-    Err(missing(format!(
-        "neither redis-server nor valkey-server is on the PATH: install one (Debian, Ubuntu: `apt-get install \
-         redis-server`; macOS: `brew install redis`), or set {BINARY_VARIABLE} to the path of one"
-    )))
-}
-
-/// A port of 127.0.0.1 that no program uses at this moment.
-pub fn free_port() -> io::Result<u16> {
-    loop {
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
-        if port <= HIGHEST_PORT {
-            return Ok(port);
-        }
-    }
-}
-
-/// A server process and its keeper. Both end when this is dropped.
-#[derive(Debug)]
-struct Process {
-    server: Child,
-    /// Ends the server when this process is no more. Its input is a pipe to which nothing is ever written.
-    keeper: Option<Child>,
-}
-
-impl Process {
-    fn start(plan: &Plan, directory: &Path) -> io::Result<Process> {
-        let binary = plan.binary.as_ref().ok_or_else(not_running)?;
+    /// The command that starts it in its directory.
+    fn command(&self, directory: &Path) -> io::Result<Command> {
+        let binary = self.binary.as_ref().ok_or_else(not_running)?;
         let mut command = Command::new(binary);
-        let (port, none) = (plan.port.unwrap_or(0).to_string(), "0".to_owned());
-        let (plain, tls) = if plan.has_tls { (none, port) } else { (port, none) };
+        let (port, none) = (self.port.unwrap_or(0).to_string(), "0".to_owned());
+        let (plain, tls) = if self.has_tls { (none, port) } else { (port, none) };
         command.args(["--bind", "127.0.0.1", "--port", &plain]);
-        if plan.has_tls {
+        if self.has_tls {
             command.args(["--tls-port", &tls]);
         }
         command.args(["--save", "", "--appendonly", "no", "--daemonize", "no", "--protected-mode", "no"]);
         command.arg("--dir").arg(directory).arg("--logfile").arg(directory.join("server.log"));
-        if let Some(path) = &plan.socket {
+        if let Some(path) = &self.socket {
             command.arg("--unixsocket").arg(directory.join(path));
         }
-        command.args(&plan.arguments).current_dir(directory);
-        command.envs(plan.variables.iter().map(|(name, value)| (name, value)));
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
-        // From here on an early return drops `process`, and with it the server.
-        let mut process = Process { server: command.spawn()?, keeper: None };
-        process.keeper = Some(keeper(process.server.id(), directory)?);
-        Ok(process)
+        command.args(&self.arguments).current_dir(directory);
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        Ok(command)
     }
 
-    fn pid(&self) -> io::Result<Pid> {
-        i32::try_from(self.server.id()).map(Pid::from_raw).map_err(io::Error::other)
+    fn password(&self) -> Option<&str> {
+        let at = self.arguments.iter().rposition(|argument| argument == "--requirepass")?;
+        self.arguments.get(at + 1).map(String::as_str)
     }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // The keeper first: once the server has been waited for, its process id may belong to another process.
-        if let Some(keeper) = &mut self.keeper {
-            end(keeper);
-        }
-        end(&mut self.server);
-    }
-}
-
-/// SIGKILL also ends a paused process, so that there is no need to resume it first.
-fn end(child: &mut Child) {
-    let _ = child.kill();
-    let _ = child.wait();
-}
-
-/// A shell that waits until its input ends, then ends the server and removes the directory.
-fn keeper(server: u32, directory: &Path) -> io::Result<Child> {
-    let mut command = Command::new("sh");
-    command.args(["-c", r#"read -r _; kill -9 "$1"; rm -rf -- "$2""#, "keeper", &server.to_string()]);
-    command.arg(directory).current_dir("/");
-    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0).spawn()
-}
-
-/// A new directory, removed with everything in it when dropped.
-#[derive(Debug)]
-struct Directory(PathBuf);
-
-impl Directory {
-    fn create() -> io::Result<Directory> {
-        static COUNT: AtomicUsize = AtomicUsize::new(0);
-        loop {
-            let number = COUNT.fetch_add(1, Ordering::Relaxed);
-            let path = std::env::temp_dir().join(format!("quorumlock-{}-{number}", std::process::id()));
-            match fs::create_dir(&path) {
-                Ok(()) => return Ok(Directory(path)),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
-            }
-        }
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-/// One command and its answer. Trusts the server's lengths: it is one that we started.
-fn ask<S: Read + Write>(stream: &mut BufReader<S>, words: &[&str]) -> io::Result<Answer> {
-    let mut request = format!("*{}\r\n", words.len());
-    for word in words {
-        request += &format!("${}\r\n{word}\r\n", word.len());
-    }
-    stream.get_mut().write_all(request.as_bytes())?;
-    read_answer(stream).map_err(|error| match error.kind() {
-        io::ErrorKind::WouldBlock => io::Error::new(io::ErrorKind::TimedOut, "the server did not answer"),
-        _ => error,
-    })
-}
-
-fn read_answer(stream: &mut impl BufRead) -> io::Result<Answer> {
-    let mut line = String::new();
-    stream.read_line(&mut line)?;
-    let Some(line) = line.strip_suffix("\r\n") else { return Err(io::ErrorKind::UnexpectedEof.into()) };
-    let (kind, rest) = line.split_at_checked(1).ok_or_else(malformed)?;
-    let number = || rest.parse::<i64>().map_err(|_| malformed());
-    Ok(match kind {
-        "+" => Answer::Text(rest.to_owned()),
-        "-" => Answer::Error(rest.to_owned()),
-        ":" => Answer::Number(number()?),
-        "$" | "*" if rest == "-1" => Answer::Nil,
-        "$" => {
-            let length = usize::try_from(number()?).map_err(|_| malformed())?;
-            let mut bytes = vec![0; length + 2];
-            stream.read_exact(&mut bytes)?;
-            Answer::Text(String::from_utf8_lossy(&bytes[..length]).into_owned())
-        }
-        "*" => Answer::List((0..number()?).map(|_| read_answer(stream)).collect::<io::Result<_>>()?),
-        _ => return Err(malformed()),
-    })
 }
 
 fn remove_if_present(path: &Path) -> io::Result<()> {
@@ -513,14 +360,6 @@ fn remove_if_present(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
-}
-
-fn malformed() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "not an answer in RESP2")
-}
-
-fn missing(message: String) -> io::Error {
-    io::Error::new(io::ErrorKind::NotFound, message)
 }
 
 fn not_running() -> io::Error {

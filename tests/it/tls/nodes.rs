@@ -19,7 +19,7 @@ const LEFT_OUT: [&str; 37] = [
     "connecting::nodes_that_will_never_vote",
     "embedded_vs_real::",
     "fences_ahead::a_raise_needs_the_token",
-    "fencing::nodes_without_scripts",
+    "fencing::scripts::nodes_without_scripts",
     "forms::a_user_that",
     "forms::a_user_without",
     "harness::",
@@ -58,7 +58,7 @@ const LEFT_OUT: [&str; 37] = [
     "reentrant::a_thousand_levels",
     "restarts::a_node_that_forgot",
     "restarts::without_the_guard",
-    "watchdog::a_shorter_time_by_hand",
+    "watchdog::by_hand::a_shorter_time",
     "watchdog::the_thread_is_started",
 ];
 

@@ -1,0 +1,46 @@
+//! A status of a node of each message.
+
+use super::errors::MINUTE;
+use crate::algorithm::detail::Detail;
+use crate::algorithm::fault::{Cause, Fault, Phase};
+use crate::engine::nodes::status::{NodeStateSnapshot, NodeStatusSnapshot};
+use crate::protocol::server_info::ServerInfo;
+use crate::{NodeNote, NodeStatus};
+use std::time::Duration;
+
+pub(super) fn looks() -> Vec<NodeStatus> {
+    use NodeStateSnapshot::{Down, Quarantined, Rejected, Unknown, Voting};
+    let status = |state, note, is_durable, said: &str| {
+        let mut server_info = ServerInfo::default();
+        server_info.learn(said.as_bytes());
+        let counted_for = if let NodeNote::Founder { age } = note { Some(age) } else { None };
+        let snapshot = NodeStatusSnapshot {
+            state,
+            time: Duration::from_millis(3200),
+            is_connected: true,
+            note,
+            counted_for,
+            mismatches: Vec::new(),
+            server_info,
+            last_fault: None,
+            latency: Default::default(),
+            fault_counts: Default::default(),
+        };
+        NodeStatus::new("10.0.0.1:6379".into(), is_durable, snapshot)
+    };
+    let auth = Fault::new(Phase::Handshake, Cause::Auth).with(Detail::PasswordWrong);
+    let (founder, since) = (NodeNote::Founder { age: MINUTE * 4320 }, NodeNote::Since { age: MINUTE / 20 });
+    let version = "redis_version:7.0.15";
+    let evicts = &format!("{version}\nmaxmemory:1\nmaxmemory_policy:allkeys-lru");
+    vec![
+        status(Voting, founder, false, version),
+        status(Voting, NodeNote::Withheld, false, version),
+        status(Voting, NodeNote::Missing, false, version),
+        status(Voting, founder, false, evicts),
+        status(Voting, founder, true, &format!("{version}\naof_enabled:0")),
+        status(Quarantined(Duration::from_millis(56_800)), since, false, version),
+        status(Down(Fault::new(Phase::Connect, Cause::Refused)), NodeNote::Unknown, false, ""),
+        status(Rejected(auth), NodeNote::Unknown, false, ""),
+        status(Unknown, NodeNote::Unknown, false, ""),
+    ]
+}

@@ -1,0 +1,70 @@
+//! A writer becomes a reader, and no late request makes it a writer again.
+
+use super::{KEY, ask, can_write, entries, long, read, write};
+use crate::clients::{LONG_TTL, NODE_TIMEOUT, SOON, builder, client, left};
+use crate::support::process::eventually;
+use crate::support::server::{Answer, Server};
+use crate::support::sides::Sides;
+use quorumlock::{ErrorKind, ExtendOutcome, ReleaseOutcome};
+use std::thread;
+use std::time::Duration;
+
+#[test]
+fn a_writer_becomes_a_reader_without_another_writer_in_between() {
+    let servers = Server::several(3).unwrap();
+    let [one, other] = [client(&servers), client(&servers)].map(|client| long(&client));
+    let guard = write(&one);
+    let lost = guard.lost().unwrap();
+    let guard = guard.downgrade().unwrap();
+    assert!(lost.recv().is_err(), "the channel of the lock to write is disconnected");
+    assert!(eventually(SOON, || servers.iter().all(|server| entries(server) == ('r', 1))));
+    assert!(!can_write(&other));
+    let second = read(&other);
+    assert_eq!(guard.extend(LONG_TTL * 2).unwrap(), ExtendOutcome::Extended);
+    assert!(guard.remaining() > LONG_TTL);
+    drop(guard);
+    assert!(!can_write(&one));
+    assert_eq!(second.unlock().unwrap(), ReleaseOutcome::Released);
+    assert!(eventually(SOON, || can_write(&one)));
+}
+
+#[test]
+fn a_downgrade_holds_while_a_node_hangs_and_reaches_it_with_the_next_extension() {
+    let servers = Server::several(3).unwrap();
+    let [one, other] = [(); 2].map(|()| long(&builder(&servers).node_timeout(NODE_TIMEOUT).build().unwrap()));
+    let guard = write(&one);
+    assert!(eventually(SOON, || servers.iter().all(|server| entries(server) == ('w', 1))));
+    servers[0].pause().unwrap();
+    servers[1].pause().unwrap();
+    let guard = guard.downgrade().expect("its lease lasts");
+    assert!(guard.remaining() > LONG_TTL / 2);
+    for server in &servers[..2] {
+        server.resume().unwrap();
+    }
+    assert!(eventually(SOON, || servers.iter().all(|server| entries(server) == ('r', 1))), "they run it now");
+    assert!(eventually(SOON, || other.read.try_lock().is_ok_and(|guard| guard.is_some())));
+    drop(guard);
+    // A lock that has ended is none.
+    let mutex = Sides::of(&client(&servers), "other").ttl(Duration::from_millis(30));
+    let guard = mutex.write.lock().unwrap();
+    thread::sleep(Duration::from_millis(40));
+    assert_eq!(guard.downgrade().unwrap_err().kind(), ErrorKind::LeaseLost);
+}
+
+#[test]
+fn a_late_extension_of_the_writer_does_not_undo_a_downgrade() {
+    let server = Server::start().unwrap();
+    let [ours, theirs] = ["a".repeat(40), "b".repeat(40)];
+    assert_eq!(ask(&server, &["acquire", &ours, "60000", "w"]), Answer::Number(1));
+    assert_eq!(ask(&server, &["extend", &ours, "60000", "r"]), Answer::Number(1));
+    assert_eq!(ask(&server, &["acquire", &theirs, "60000", "r"]), Answer::Number(1));
+    assert_eq!(ask(&server, &["extend", &ours, "60000", "w"]), Answer::Number(-1));
+    assert_eq!(entries(&server), ('r', 2));
+    // Nor does one that is late make an entry shorter, or set one that has gone.
+    assert_eq!(ask(&server, &["extend", &ours, "1", "r"]), Answer::Number(1));
+    assert!(left(&server, KEY).unwrap() > LONG_TTL / 2);
+    assert_eq!(ask(&server, &["release", &ours]), Answer::Number(1));
+    assert_eq!(ask(&server, &["extend", &ours, "60000", "r"]), Answer::Number(0));
+    assert_eq!(ask(&server, &["release", &ours]), Answer::Number(0));
+    assert_eq!(entries(&server), ('r', 1));
+}

@@ -1,0 +1,99 @@
+//! A writer that waits keeps new readers out, and waits for those alone that were there.
+
+use super::{AT_ONCE, KEY, TTL, can_read, can_write, is_marked, long, read};
+use crate::clients::{LONG_TTL, SOON, client, gone_for_good};
+use crate::support::process::eventually;
+use crate::support::queues;
+use crate::support::server::Server;
+use crate::support::sides::Sides;
+use quorumlock::ExtendOutcome;
+use std::thread;
+use std::time::{Duration, Instant};
+
+#[test]
+fn a_writer_that_waits_keeps_new_readers_out_and_gets_its_turn() {
+    let servers = Server::several(3).unwrap();
+    let [reader, other, writer] = [(); 3].map(|()| client(&servers));
+    let guard = read(&long(&reader));
+    assert!(!can_write(&long(&writer)));
+    assert!(can_read(&long(&other)), "an attempt that does not wait keeps no reader out");
+    thread::scope(|scope| {
+        let writes = scope.spawn(|| long(&writer).write.lock().unwrap());
+        assert!(eventually(SOON, || servers.iter().all(is_marked)));
+        let until = Instant::now() + AT_ONCE;
+        while Instant::now() < until {
+            assert!(!can_read(&long(&other)));
+            thread::sleep(Duration::from_millis(20));
+        }
+        assert!(!can_read(&long(&reader)), "nor does a thread of a program that reads get in");
+        assert_eq!(guard.extend(LONG_TTL * 2).unwrap(), ExtendOutcome::Extended, "it refuses new readers only");
+        drop(guard);
+        let released = Instant::now();
+        let guard = writes.join().unwrap();
+        assert!(released.elapsed() < AT_ONCE, "{:?}", released.elapsed());
+        drop(guard);
+    });
+    queues::no_entry_stays(&servers);
+    assert!(eventually(SOON, || can_read(&long(&other))));
+}
+
+#[test]
+fn a_writer_that_gives_up_lets_readers_in() {
+    let servers = Server::several(3).unwrap();
+    let [reader, other, writer] = [(); 3].map(|()| client(&servers));
+    let guard = read(&long(&reader));
+    let second = thread::scope(|scope| {
+        let writes = scope.spawn(|| long(&writer).write.lock_timeout(Duration::from_millis(500)).unwrap().is_none());
+        assert!(eventually(SOON, || servers.iter().all(is_marked)));
+        let reads =
+            scope.spawn(|| (long(&other).read.lock_timeout(SOON).unwrap().expect("no writer waits"), Instant::now()));
+        assert!(writes.join().unwrap());
+        let given_up = Instant::now();
+        let (second, had) = reads.join().unwrap();
+        let took = had.saturating_duration_since(given_up);
+        assert!(took < AT_ONCE, "{took:?}");
+        second
+    });
+    drop((guard, second));
+    queues::no_entry_stays(&servers);
+    gone_for_good(&servers, KEY);
+}
+
+#[test]
+fn a_writer_waits_no_longer_than_for_the_readers_that_were_there() {
+    let servers = Server::several(3).unwrap();
+    let readers = [(); 3].map(|()| client(&servers));
+    let writer = Sides::of(&client(&servers), "k").ttl(TTL);
+    let until = Instant::now() + Duration::from_secs(2);
+    let mut longest = Duration::ZERO;
+    thread::scope(|scope| {
+        for client in &readers {
+            for _ in 0..2 {
+                // There is always a reader, and some crash.
+                scope.spawn(|| {
+                    let mutex = Sides::of(client, "k").ttl(TTL);
+                    for round in 0.. {
+                        if Instant::now() >= until {
+                            break;
+                        }
+                        let Some(guard) = mutex.read.lock_timeout(SOON).unwrap() else { continue };
+                        thread::sleep(Duration::from_millis(20));
+                        if round % 20 == 7 {
+                            // Unless the other thread reads as well.
+                            drop(guard.detach());
+                        }
+                    }
+                });
+            }
+        }
+        while Instant::now() < until {
+            let begun = Instant::now();
+            let guard = writer.write.lock().unwrap();
+            longest = longest.max(begun.elapsed());
+            drop(guard);
+            thread::sleep(Duration::from_millis(10));
+        }
+    });
+    // A machine that stands still does so for a second.
+    assert!(longest < TTL + AT_ONCE, "{longest:?}");
+}
