@@ -2,8 +2,8 @@
 //! protects.
 //!
 //! A thread looks at the time that is left to it, writes the number, and logs what it did. Now and then it takes longer
-//! than the lock's time to live: some threads rely on a watchdog for that or on an extension by hand, the others on what
-//! the guard says is left. Now and then the lock changes hands between two clients.
+//! than the lock's time to live: some threads rely on a watchdog for that or on an extension by hand, the others on
+//! what the guard says is left. Now and then the lock changes hands between two clients.
 //!
 //! A process can be paused at any time for less than what a thread wants to be left ([`NEEDED`]): that is what it is
 //! there for. It can be paused for longer than a lease at any time but between the look and the write, because no lock
