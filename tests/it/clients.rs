@@ -1,5 +1,6 @@
 //! What the tests of the lock have in common: clients, keys on servers, and errors taken apart.
 
+use crate::support::child::{Child, End};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
 use quorumlock::embedded::EmbeddedNode;
@@ -7,7 +8,7 @@ use quorumlock::event::Event;
 use quorumlock::kind::Kind;
 use quorumlock::{Builder, Cause, Error, Mutex, MutexGuard, Phase, Redlock};
 use std::net::TcpStream;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex as Guarded};
 use std::time::{Duration, Instant};
 
 /// Long enough for anything that is to happen on a busy machine.
@@ -48,6 +49,29 @@ pub(crate) fn calling<T: Send + Sync + 'static>(
 ) -> impl Fn(&Event) + Send + Sync + 'static + use<T> {
     let value = Arc::clone(value);
     move |reported| event(&value, reported)
+}
+
+/// What observers pick from events.
+pub(crate) struct Seen<T>(Arc<Guarded<Vec<T>>>);
+
+impl<T: Clone + Send + 'static> Seen<T> {
+    pub(crate) fn nothing() -> Seen<T> {
+        Seen(Arc::default())
+    }
+
+    /// An observer that keeps what this function picks.
+    pub(crate) fn by(&self, pick: fn(&Event) -> Option<T>) -> impl Fn(&Event) + Send + Sync + 'static + use<T> {
+        let seen = Arc::clone(&self.0);
+        move |event| seen.lock().unwrap().extend(pick(event))
+    }
+
+    pub(crate) fn all(&self) -> Vec<T> {
+        self.0.lock().unwrap().clone()
+    }
+
+    pub(crate) fn forget(&self) {
+        self.0.lock().unwrap().clear();
+    }
 }
 
 /// The lock of a resource, with a time to live that outlives the test.
@@ -130,6 +154,34 @@ pub(crate) fn address_of(node: &EmbeddedNode) -> String {
 /// Each failed node's address, and how far it came and what was wrong, in words for a reader of the test.
 pub(crate) fn causes(error: &Error) -> Vec<(String, Phase, Cause)> {
     error.causes().iter().map(|node| (node.address().to_owned(), node.phase(), node.cause())).collect()
+}
+
+/// How much later than its time to live a lock is acquired whose holder is killed. It is not acquired before. The
+/// holder is a child of this process, and prepares before it acquires.
+pub(crate) fn lateness<Held, Next, Acquire: FnOnce() -> Held>(
+    ttl: Duration,
+    holder: impl FnOnce() -> Acquire,
+    next: impl FnOnce() -> Next,
+) -> Duration {
+    let mut holder = Child::fork(End::Vanish, |parent| {
+        let acquire = holder();
+        parent.send("r");
+        parent.wait();
+        let _held = acquire();
+        parent.send("h");
+        parent.wait();
+    });
+    assert_eq!(holder.receive(), 'r');
+    let begun = Instant::now();
+    holder.let_continue();
+    assert_eq!(holder.receive(), 'h');
+    let taken = Instant::now();
+    holder.kill();
+    let next = next();
+    let acquired = Instant::now();
+    assert!(acquired >= begun + ttl, "{:?} too early", begun + ttl - acquired);
+    drop(next);
+    acquired.saturating_duration_since(taken + ttl)
 }
 
 /// How often something is tried that must be done in time. A busy machine holds threads up, so that one try in time is

@@ -8,7 +8,7 @@ mod game;
 mod hand_offs;
 mod storms;
 
-use crate::clients::{SOON, builder, calling, calls, client, failure, long_lock, take};
+use crate::clients::{SOON, Seen, builder, calls, client, failure, long_lock, take};
 use crate::support::process::{alone, eventually};
 use crate::support::queues::{Stranger, count, entries, forge, has_channels, has_entries, no_entry_stays};
 use crate::support::server::Server;
@@ -17,8 +17,8 @@ use quorumlock::embedded::EmbeddedNode;
 use quorumlock::event::Event;
 use quorumlock::kind::{Any, Kind};
 use quorumlock::{CancelHandle, Cause, ErrorKind, Mutex, MutexGuard, Redlock, Wait};
+use std::sync::Mutex as Guarded;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex as Guarded};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -339,29 +339,21 @@ fn waits_that_end_without_the_lock_leave_no_entry() {
     }
 }
 
-/// The positions of acquisitions.
-#[derive(Default)]
-struct Positions(Guarded<Vec<Option<u32>>>);
-
-impl Positions {
-    fn event(&self, event: &Event) {
-        if let Event::Acquired { position, .. } = event {
-            self.0.lock().unwrap().push(*position);
-        }
-    }
+fn position(event: &Event) -> Option<Option<u32>> {
+    if let Event::Acquired { position, .. } = event { Some(*position) } else { None }
 }
 
 #[test]
 fn the_event_of_an_acquisition_has_the_position() {
     let servers = Server::several(3).unwrap();
-    let seen = Arc::new(Positions::default());
-    let build = |_| builder(&servers).observer(calling(&seen, Positions::event)).build().unwrap();
+    let seen = Seen::nothing();
+    let build = |_| builder(&servers).observer(seen.by(position)).build().unwrap();
     let clients: Vec<Redlock> = (0..2).map(build).collect();
     let held = take(&fair(&client(&servers)));
     let all: Vec<&Server> = servers.iter().collect();
     order(&clients, &all, || drop(held.unlock()));
     assert!(take(&fair(&clients[0])).unlock().is_ok());
-    assert_eq!(*seen.0.lock().unwrap(), [Some(1), Some(2), None]);
+    assert_eq!(seen.all(), [Some(1), Some(2), None]);
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! Fenced acquisitions by threads of several processes, while servers hang and are killed, and clients too.
 //!
-//! Servers keep what they have granted: each write is on disk before it is answered. Every thread writes down each of
-//! its acquisitions as one line, at once. Then, for each resource:
+//! Servers keep what they have granted: each write is on disk before it is answered. For each resource:
 //! 1. no number was given out twice, and none was given out after a greater one, in the order of holding by the
 //!    monotonic clock of the one machine that all run on;
 //! 2. nearly all were won in one round trip.
@@ -10,18 +9,13 @@
 //! `QUORUMLOCK_FENCE_SEED` repeats its choices, if not their timing. It prints a report.
 
 use crate::clients::calling;
-use crate::nemesis::Random;
-use crate::support::server::Server;
-use crate::support::workers::{STOP, Workers};
+use crate::storm::log::bytes;
+use crate::storm::{Stay, Storm, Story, Worker, durable, judge, now, number, seed};
 use quorumlock::event::Event;
 use quorumlock::{ErrorKind, Redlock};
-use rustix::time::{ClockId, clock_gettime};
-use std::collections::{BTreeMap, HashSet};
-use std::fs::{self, File, OpenOptions};
-use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
 
 const TEST: &str = "fences_under_faults::fences_grow_while_everything_breaks";
@@ -32,167 +26,46 @@ const RESOURCES: [&str; 2] = ["a", "b"];
 const TTL: Duration = Duration::from_secs(1);
 /// A holder with less time left does not count in the order of holding.
 const NEEDED: Duration = Duration::from_millis(300);
-/// Set in worker processes: a number, the directory and the nodes, separated by spaces.
-const VARIABLE: &str = "QUORUMLOCK_FENCE_WORKER";
-/// Each write is on disk before it is answered; and what a server must read when it is back stays short.
-const DURABLE: [&str; 6] = ["--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-min-size", "4mb"];
+/// Most lines of a log are shorter.
+const LINE_BYTES: u64 = 70;
 
 #[test]
 #[allow(clippy::print_stdout)]
 fn fences_grow_while_everything_breaks() {
-    if let Ok(order) = std::env::var(VARIABLE) {
-        return work_all(&order);
+    if let Some(worker) = Worker::this() {
+        return worker.threads(THREADS, |thread| work(&worker, thread));
     }
-    let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
-    let wanted = number("QUORUMLOCK_FENCE_ACQUISITIONS").unwrap_or(600) as usize;
-    let seed = number("QUORUMLOCK_FENCE_SEED").unwrap_or_else(|| u64::from(std::process::id()));
+    let wanted = number("QUORUMLOCK_FENCE_ACQUISITIONS").unwrap_or(600);
+    let seed = seed("QUORUMLOCK_FENCE_SEED");
+    let servers = (0..SERVERS).map(|_| durable().start().unwrap()).collect();
     let begun = Instant::now();
-    let mut storm = Storm::begin(Random::from_seed(seed));
+    let mut storm = Storm::begin(TEST, servers, PROCESSES, seed);
+    let directory = storm.workers.directory().to_owned();
     let longest = Duration::from_secs(60) + Duration::from_millis(10) * wanted as u32;
-    while storm.acquisitions() < wanted {
-        assert!(begun.elapsed() < longest, "only {} of {wanted} in {longest:?}", storm.acquisitions());
+    // A count of the lines would take longer each time.
+    let acquisitions = || RESOURCES.iter().map(|resource| bytes(&directory.join(resource))).sum::<u64>() / LINE_BYTES;
+    while acquisitions() < wanted {
+        assert!(begun.elapsed() < longest, "only {} of {wanted} in {longest:?}", acquisitions());
         (0..4).for_each(|_| storm.strike());
     }
     storm.workers.end();
-    let report = judge(storm.workers.directory());
-    println!("fences: seed {seed}, {:?}, {:?}\n{report}", begun.elapsed(), storm.injected);
+    println!("fences: seed {seed}, {:?}, {:?}\n{}", begun.elapsed(), storm.injected, judge(&directory));
 }
 
-/// Judges what all threads wrote down.
+/// Judges what all threads logged.
 fn judge(directory: &Path) -> String {
-    let mut report = String::new();
-    let (mut all, mut raised, mut retried) = (0, 0, 0);
-    for resource in RESOURCES {
-        let mut holds = holds(directory, resource);
-        let distinct: HashSet<u64> = holds.iter().map(|hold| hold.fence).collect();
-        assert_eq!(distinct.len(), holds.len(), "{resource}: a fence was given out twice");
-        holds.sort_by_key(|hold| hold.since);
-        for pair in holds.windows(2) {
-            assert!(pair[0].fence < pair[1].fence, "{resource}: the later one has the smaller fence: {pair:?}");
-            assert!(pair[0].until <= pair[1].since, "{resource}: two held it at once: {pair:?}");
-        }
-        all += holds.len();
-        raised += holds.iter().filter(|hold| hold.round_trips > 1).count();
-        retried += holds.iter().filter(|hold| hold.attempts > 1).count();
-    }
+    let stories = RESOURCES.map(|resource| Story::read(&directory.join(resource)));
+    stories.iter().for_each(judge::no_two_overlap);
+    let all: usize = stories.iter().map(|story| story.done.len()).sum();
+    let count = |what| stories.iter().map(|story| story.count(what)).sum::<usize>();
+    let (raised, retried) = (count("raised"), count("retried"));
     let share = 100.0 * (all - raised) as f64 / all as f64;
-    report += &format!("{all} acquisitions, {share:.3} % won in one round trip, {raised} by a raise");
-    report += &format!(", {retried} after more than one attempt");
+    let report = format!(
+        "{all} acquisitions, {share:.3} % won in one round trip, {raised} by a raise, {retried} after more than one \
+         attempt"
+    );
     assert!(share > 90.0, "{report}");
     report
-}
-
-/// What one thread wrote down of one acquisition.
-#[derive(Debug)]
-struct Hold {
-    since: u64,
-    until: u64,
-    fence: u64,
-    attempts: u32,
-    round_trips: u32,
-}
-
-fn holds(directory: &Path, resource: &str) -> Vec<Hold> {
-    let mut holds = Vec::new();
-    for path in logs(directory) {
-        for line in BufReader::new(File::open(path).unwrap()).lines() {
-            let line = line.unwrap();
-            let fields: Vec<&str> = line.split(' ').collect();
-            // The last line of a killed process may be half a line.
-            if let [name, since, until, fence, attempts, round_trips, "."] = fields[..]
-                && name == resource
-            {
-                let number = |text: &str| text.parse::<u64>().unwrap();
-                holds.push(Hold {
-                    since: number(since),
-                    until: number(until),
-                    fence: number(fence),
-                    attempts: number(attempts) as u32,
-                    round_trips: number(round_trips) as u32,
-                });
-            }
-        }
-    }
-    holds
-}
-
-fn logs(directory: &Path) -> impl Iterator<Item = PathBuf> {
-    let paths = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
-    paths.filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("log.")))
-}
-
-/// Servers and clients, and the faults that are injected into them.
-struct Storm {
-    // Dropped before the servers.
-    workers: Workers,
-    servers: Vec<Server>,
-    random: Random,
-    injected: BTreeMap<&'static str, usize>,
-}
-
-impl Storm {
-    fn begin(random: Random) -> Storm {
-        let servers: Vec<_> = (0..SERVERS).map(|_| Server::with(&DURABLE).unwrap()).collect();
-        let directory = servers[0].directory().join("fences");
-        fs::create_dir(&directory).unwrap();
-        let workers = Workers::start((TEST, VARIABLE), directory, &servers, PROCESSES);
-        Storm { workers, servers, random, injected: BTreeMap::new() }
-    }
-
-    fn acquisitions(&self) -> usize {
-        // A line has some fifty bytes; counting them all would take longer with every look.
-        logs(self.workers.directory()).map(|path| fs::metadata(path).unwrap().len() as usize / 60).sum()
-    }
-
-    fn strike(&mut self) {
-        let victim = self.random.below(SERVERS as u64) as usize;
-        let name = match self.random.below(6) {
-            0 => {
-                self.hang(&[victim], 400);
-                "a server hung"
-            }
-            1 => {
-                self.hang(&[victim, (victim + 1) % SERVERS], 300);
-                "two servers hung"
-            }
-            2 => {
-                self.hang(&[victim, (victim + 1) % SERVERS, (victim + 2) % SERVERS], 200);
-                "a majority hung"
-            }
-            3 => {
-                self.servers[victim].kill();
-                self.rest(300);
-                // On a busy machine it may take its time.
-                self.servers[victim].restart().or_else(|_| self.servers[victim].wait_ready()).unwrap();
-                "a server killed and restarted"
-            }
-            4 => {
-                let victim = self.random.below(PROCESSES as u64) as usize;
-                self.workers.replace(victim);
-                "a client killed and replaced"
-            }
-            _ => {
-                let _ = self.servers[victim].command(&["SCRIPT", "FLUSH"]);
-                "scripts forgotten"
-            }
-        };
-        *self.injected.entry(name).or_default() += 1;
-        self.rest(400);
-    }
-
-    fn hang(&mut self, victims: &[usize], longest: u64) {
-        for &victim in victims {
-            self.servers[victim].pause().unwrap();
-        }
-        self.rest(longest);
-        for &victim in victims {
-            self.servers[victim].resume().unwrap();
-        }
-    }
-
-    fn rest(&mut self, longest: u64) {
-        thread::sleep(Duration::from_millis(self.random.below(longest)));
-    }
 }
 
 /// How the thread's last acquisition went. A callback runs on the thread that acquires.
@@ -211,30 +84,17 @@ impl Note {
     }
 }
 
-/// What a worker process does. Each thread has a client of its own, so that all compete.
-fn work_all(order: &str) {
-    let mut words = order.split(' ');
-    let (number, directory) = (words.next().unwrap(), PathBuf::from(words.next().unwrap()));
-    let urls: Vec<&str> = words.collect();
-    thread::scope(|scope| {
-        for index in 0..THREADS {
-            let (urls, directory) = (&urls, &directory);
-            let random = Random::from_seed(number.parse::<u64>().unwrap() * 1000 + index as u64);
-            let log = directory.join(format!("log.{number}.{index}"));
-            scope.spawn(move || work(urls, directory, &log, random));
-        }
+/// What a thread of a worker does. Each has a client of its own, so that all compete.
+fn work(worker: &Worker, thread: usize) {
+    let (note, mut random) = (Arc::new(Note::default()), worker.random(thread));
+    let client = Redlock::builder().nodes(worker.durable_urls()).observer(calling(&note, Note::event)).build().unwrap();
+    let locks = RESOURCES.map(|resource| {
+        let log = worker.log_in(&worker.directory.join(resource), thread);
+        (client.mutex(resource).ttl(TTL).fenced(), log)
     });
-}
-
-fn work(urls: &[&str], directory: &Path, log: &Path, mut random: Random) {
-    let mut log = OpenOptions::new().create(true).append(true).open(log).unwrap();
-    let note = std::sync::Arc::new(Note::default());
-    let nodes = urls.iter().map(|url| format!("{url}?durable=true"));
-    let client = Redlock::builder().nodes(nodes).observer(calling(&note, Note::event)).build().unwrap();
-    let mutexes = RESOURCES.map(|resource| client.mutex(resource).ttl(TTL).fenced());
-    // The directory goes with the test that started this process, however that ends.
-    while directory.exists() && !directory.join(STOP).exists() {
-        let mutex = &mutexes[random.below(RESOURCES.len() as u64) as usize];
+    while !worker.is_over() {
+        let (mutex, log) = &locks[random.below(RESOURCES.len() as u64) as usize];
+        let wanted = now();
         let guard = match mutex.lock_timeout(Duration::from_secs(1)) {
             Ok(Some(guard)) => guard,
             Ok(None) => continue,
@@ -247,14 +107,13 @@ fn work(urls: &[&str], directory: &Path, log: &Path, mut random: Random) {
         if guard.remaining() < NEEDED {
             continue;
         }
-        let (attempts, round_trips) = (note.attempts.load(Ordering::Relaxed), note.round_trips.load(Ordering::Relaxed));
-        let line = format!("{} {since} {until} {fence} {attempts} {round_trips} .\n", mutex.name());
-        log.write_all(line.as_bytes()).unwrap();
+        log.done(Stay { process: worker.number, wanted, since, until, value: fence.get() });
+        if note.round_trips.load(Ordering::Relaxed) > 1 {
+            log.say("raised");
+        }
+        if note.attempts.load(Ordering::Relaxed) > 1 {
+            log.say("retried");
+        }
         drop(guard);
     }
-}
-
-fn now() -> u64 {
-    let time = clock_gettime(ClockId::Monotonic);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -72,6 +72,7 @@ mod semaphore;
 mod sets;
 mod slow_callbacks;
 mod standing;
+mod storm;
 mod support;
 mod threads;
 mod tidy;

@@ -1,12 +1,11 @@
 //! Programs that use the same nodes with other settings: that is an event, once for each node and change, and a metric.
 //! Locks work.
 
-use crate::clients::{builder, calling, take};
+use crate::clients::{Seen, builder, take};
 use crate::support::capable::has_users;
 use crate::support::server::Server;
 use quorumlock::event::{Event, Mismatch};
 use quorumlock::{Builder, Counters, Redlock};
-use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -25,34 +24,29 @@ fn known(count: usize) -> Vec<Server> {
     servers
 }
 
-/// Keeps the mismatches, with their nodes.
-#[derive(Default)]
-struct Journal(Mutex<Vec<(String, Mismatch)>>);
+/// The mismatches, with their nodes.
+type Journal = Seen<(String, Mismatch)>;
 
-impl Journal {
-    fn event(&self, event: &Event) {
-        if let Event::NodeMismatched { node, mismatch, .. } = event {
-            self.0.lock().unwrap().push((node.to_string(), *mismatch));
-        }
+fn mismatch(event: &Event) -> Option<(String, Mismatch)> {
+    match event {
+        Event::NodeMismatched { node, mismatch, .. } => Some((node.to_string(), *mismatch)),
+        _ => None,
     }
 }
 
-impl Journal {
-    /// What was reported of these servers, in their order, and of no other.
-    #[track_caller]
-    fn has(&self, servers: &[Server], expected: &[Mismatch]) {
-        let mut reported = self.0.lock().unwrap().clone();
-        let place = |address: &str| servers.iter().position(|server| server.address() == address);
-        reported.sort_by_key(|(address, _)| place(address));
-        let of_each = |server: &Server| expected.iter().map(|&mismatch| (server.address(), mismatch)).collect();
-        assert_eq!(reported, servers.iter().flat_map(|server| -> Vec<_> { of_each(server) }).collect::<Vec<_>>());
-    }
+/// What was reported of these servers, in their order, and of no other.
+#[track_caller]
+fn has(journal: &Journal, servers: &[Server], expected: &[Mismatch]) {
+    let mut reported = journal.all();
+    let place = |address: &str| servers.iter().position(|server| server.address() == address);
+    reported.sort_by_key(|(address, _)| place(address));
+    let of_each = |server: &Server| expected.iter().map(|&mismatch| (server.address(), mismatch)).collect();
+    assert_eq!(reported, servers.iter().flat_map(|server| -> Vec<_> { of_each(server) }).collect::<Vec<_>>());
 }
-
 /// A client that reports to a journal, and counts.
-fn watched(builder: Builder) -> (Redlock, Arc<Journal>, Counters) {
-    let (journal, counters) = (Arc::new(Journal::default()), Counters::new());
-    let client = builder.observer(calling(&journal, Journal::event)).counters(&counters).build().unwrap();
+fn watched(builder: Builder) -> (Redlock, Journal, Counters) {
+    let (journal, counters) = (Seen::nothing(), Counters::new());
+    let client = builder.observer(journal.by(mismatch)).counters(&counters).build().unwrap();
     (client, journal, counters)
 }
 
@@ -85,7 +79,7 @@ fn another_number_of_nodes_is_reported_once_for_each_node() {
     servers.extend(Server::several(2).unwrap());
     let (client, journal, counters) = watched(brief(&servers));
     use_for_long(&client, &servers);
-    journal.has(&servers[..3], &[Mismatch::Nodes { noted: 3, own: 5 }]);
+    has(&journal, &servers[..3], &[Mismatch::Nodes { noted: 3, own: 5 }]);
     assert_eq!((shown(&counters, "nodes"), shown(&counters, "max_ttl")), (3, 0));
     assert_eq!(client.nodes().unwrap().iter().filter(|node| !node.mismatches().is_empty()).count(), 3);
 }
@@ -95,16 +89,16 @@ fn another_max_ttl_is_reported_once_by_each_of_both_programs() {
     let servers = known(3);
     let (short, journal, counters) = watched(brief(&servers));
     drop(take(&short.mutex("held")));
-    journal.has(&servers, &[]);
+    has(&journal, &servers, &[]);
     thread::sleep(LOOK);
 
     let (long, of_longer, of_long) = watched(builder(&servers).ttl(MAX_TTL).max_ttl(MAX_TTL * 2));
     use_for_long(&long, &servers);
-    of_longer.has(&servers, &[Mismatch::MaxTtl { noted: MAX_TTL, own: MAX_TTL * 2 }]);
+    has(&of_longer, &servers, &[Mismatch::MaxTtl { noted: MAX_TTL, own: MAX_TTL * 2 }]);
     assert_eq!(shown(&of_long, "max_ttl"), 0, "it has stored its own");
 
     use_for_long(&short, &servers);
-    journal.has(&servers, &[Mismatch::MaxTtl { noted: MAX_TTL * 2, own: MAX_TTL }]);
+    has(&journal, &servers, &[Mismatch::MaxTtl { noted: MAX_TTL * 2, own: MAX_TTL }]);
     assert_eq!(shown(&counters, "max_ttl"), 3);
 }
 
@@ -122,7 +116,7 @@ fn a_right_to_the_key_of_another_prefix_is_reported_once_for_each_node() {
     let of = |prefix: &str| brief([]).nodes(urls.clone()).prefix(prefix);
     let (client, journal, counters) = watched(of("jobs/"));
     use_for_long(&client, &servers);
-    journal.has(&servers, &[Mismatch::Rights]);
+    has(&journal, &servers, &[Mismatch::Rights]);
     assert_eq!(shown(&counters, "rights"), 3);
 
     // A user that may not look at the key, or not store a note, has no right to it, either.
@@ -140,7 +134,7 @@ fn a_right_to_the_key_of_another_prefix_is_reported_once_for_each_node() {
         // Each node has replied.
         client.connect(MAX_TTL).unwrap();
         drop(client);
-        journal.has(&servers, &[Mismatch::Rights]);
+        has(&journal, &servers, &[Mismatch::Rights]);
         change('+');
     }
 }
@@ -151,5 +145,5 @@ fn a_mismatch_of_a_node_that_stores_nothing_is_reported_once() {
     servers[0].command(&["CONFIG", "SET", "maxmemory", "1"]).unwrap();
     let (client, journal, _) = watched(builder(&servers).ttl(MAX_TTL).max_ttl(MAX_TTL * 2));
     use_for_long(&client, &servers);
-    journal.has(&servers, &[Mismatch::MaxTtl { noted: MAX_TTL, own: MAX_TTL * 2 }]);
+    has(&journal, &servers, &[Mismatch::MaxTtl { noted: MAX_TTL, own: MAX_TTL * 2 }]);
 }

@@ -25,26 +25,18 @@
 //! choices, if not their timing, and `QUORUMLOCK_NEMESIS_NFT` has the kernel drop packets as well, where the machine
 //! allows it. It prints a report.
 
-mod clients;
 pub(crate) mod clocks;
 mod faults;
 mod flood;
-pub(crate) mod log;
 mod packets;
-mod random;
 mod worker;
 
-use crate::clients::SOON;
+use crate::storm::{Counter, Story, Worker, judge, number, seed};
 use crate::support::process::eventually;
 use crate::support::server::Server;
 use faults::{Nemesis, STRIKES};
-use log::Story;
 use quorumlock::{Redlock, Wait};
-pub(crate) use random::Random;
-use std::collections::HashSet;
 use std::fmt::Write;
-use std::fs;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 const TEST: &str = "nemesis::nothing_is_lost_while_everything_breaks";
@@ -56,15 +48,14 @@ const LONGEST_GAP: Duration = Duration::from_secs(15);
 #[test]
 #[allow(clippy::print_stdout)]
 fn nothing_is_lost_while_everything_breaks() {
-    if worker::is_wanted() {
-        return worker::run();
+    if let Some(worker) = Worker::this() {
+        return worker::run(&worker);
     }
-    let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
     let time = Duration::from_secs(number("QUORUMLOCK_NEMESIS_SECONDS").unwrap_or(8));
-    let seed = number("QUORUMLOCK_NEMESIS_SEED").unwrap_or_else(|| u64::from(std::process::id()));
+    let seed = seed("QUORUMLOCK_NEMESIS_SEED");
     println!("nemesis: seed {seed}, {time:?}");
 
-    let mut nemesis = Nemesis::begin(SERVERS, PROCESSES, Random::from_seed(seed));
+    let mut nemesis = Nemesis::begin(SERVERS, PROCESSES, seed);
     let begun = Instant::now();
     while begun.elapsed() < time {
         nemesis.strike();
@@ -75,32 +66,15 @@ fn nothing_is_lost_while_everything_breaks() {
     can_be_had(nemesis.servers());
 
     let story = Story::read(nemesis.directory());
-    let counter = worker::counter(nemesis.directory());
+    let counter = Counter::of(nemesis.directory()).read();
     let report = format!("seed {seed}, {lasted:.0?}\n{}", report(&nemesis, &story, counter, killed, lasted));
     println!("{report}");
-    no_update_is_lost(&story, counter, killed);
-    no_two_overlap(&story);
+    judge::no_update_is_lost(&story, counter, killed);
     let (start, end) = story.longest_gap();
     assert!(Duration::from_nanos(end - start) < LONGEST_GAP, "{report}");
     assert!(story.done.len() > time.as_secs() as usize * 3, "{report}");
-    nothing_is_left(nemesis.servers());
+    judge::nothing_is_left(nemesis.servers(), || can_be_had(nemesis.servers()));
     println!("no update lost, no overlap, nothing left behind");
-}
-
-/// Whatever was written was the number before and one more: no number was written twice, but for writers that were
-/// killed before they could say whether they had written.
-fn no_update_is_lost(story: &Story, counter: u64, killed: usize) {
-    let distinct: HashSet<u64> = story.done.iter().map(|interval| interval.value).collect();
-    assert_eq!(distinct.len(), story.done.len(), "a number was written twice");
-    let unsure = counter.checked_sub(story.done.len() as u64).expect("no update is lost");
-    assert!(unsure <= killed as u64, "{unsure} updates without a writer, and {killed} were killed");
-}
-
-pub(crate) fn no_two_overlap(story: &Story) {
-    for pair in story.done.windows(2) {
-        assert!(pair[0].end <= pair[1].start, "two held the lock at once: {pair:?}");
-        assert!(pair[0].value < pair[1].value, "the later one wrote the earlier number: {pair:?}");
-    }
 }
 
 /// Healed, the cluster serves any client.
@@ -112,20 +86,6 @@ fn can_be_had(servers: &[Server]) {
     // A holder that was killed holds it to its end.
     let had = || mutex.lock_with(&Wait::timeout(worker::TTL)).is_ok_and(|guard| guard.is_some());
     assert!(eventually(6 * worker::TTL, had), "all is well again, and the lock cannot be had");
-}
-
-/// Entries of those that were killed go with the next release.
-fn nothing_is_left(servers: &[Server]) {
-    let is_empty = |server: &Server| server.keys().is_ok_and(|keys| keys.is_empty());
-    let are_empty = || {
-        let is_done = eventually(SOON / 20, || servers.iter().all(is_empty));
-        if !is_done {
-            can_be_had(servers);
-        }
-        is_done
-    };
-    let keys = || servers.iter().map(Server::keys).collect::<Vec<_>>();
-    assert!(eventually(SOON, are_empty), "{:?}", keys());
 }
 
 fn report(nemesis: &Nemesis, story: &Story, counter: u64, killed: usize, lasted: Duration) -> String {
@@ -159,9 +119,4 @@ fn report(nemesis: &Nemesis, story: &Story, counter: u64, killed: usize, lasted:
     let (packets, commands) = (nemesis.packets_dropped(), nemesis.flood_answers());
     line(format!("{packets} packets dropped, {commands} commands of floods answered"));
     report
-}
-
-/// Reads a file that may not have been written yet.
-fn text(path: &Path) -> String {
-    fs::read_to_string(path).unwrap_or_default()
 }

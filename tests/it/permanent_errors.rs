@@ -1,12 +1,11 @@
 //! Waits that end before their time: for faults that time does not cure, and for a key that never expires.
 
-use crate::clients::{SOON, builder, calling, value};
+use crate::clients::{SOON, Seen, builder, value};
 use crate::support::capable::has_users;
 use crate::support::process::eventually;
 use crate::support::server::{Server, free_port};
 use quorumlock::event::Event;
 use quorumlock::{Builder, Cause, ErrorKind, Redlock};
-use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -75,25 +74,18 @@ fn faults_that_may_pass_and_those_of_a_minority_end_no_wait() {
     assert!(begun.elapsed() >= limit && !error.is_permanent(), "{error} after {:?}", begun.elapsed());
 }
 
-/// Keeps the keys and addresses of its events.
-#[derive(Default)]
-struct Journal(Mutex<Vec<(String, Vec<String>)>>);
-
-impl Journal {
-    fn event(&self, event: &Event) {
-        if let Event::KeyWithoutExpiry { name, key, nodes, .. } = event {
-            assert_eq!(format!("jobs:{name}"), **key);
-            let nodes = nodes.iter().map(ToString::to_string).collect();
-            self.0.lock().unwrap().push((key.to_string(), nodes));
-        }
-    }
+/// The key and the addresses of an event.
+fn without_expiry(event: &Event) -> Option<(String, Vec<String>)> {
+    let Event::KeyWithoutExpiry { name, key, nodes, .. } = event else { return None };
+    assert_eq!(format!("jobs:{name}"), **key);
+    Some((key.to_string(), nodes.iter().map(ToString::to_string).collect()))
 }
 
 #[test]
 fn a_key_without_expiry_on_a_majority_ends_waits_and_is_reported() {
     let servers = Server::several(3).unwrap();
-    let journal = Arc::new(Journal::default());
-    let client = builder(&servers).prefix("jobs:").observer(calling(&journal, Journal::event)).build().unwrap();
+    let journal = Seen::nothing();
+    let client = builder(&servers).prefix("jobs:").observer(journal.by(without_expiry)).build().unwrap();
     let mutex = client.mutex("k");
     servers[0].command(&["SET", "jobs:k", "data"]).unwrap();
     let _ = mutex.lock().unwrap().unlock().unwrap();
@@ -113,7 +105,7 @@ fn a_key_without_expiry_on_a_majority_ends_waits_and_is_reported() {
             "{error}"
         );
     }
-    assert_eq!(*journal.0.lock().unwrap(), vec![("jobs:k".to_owned(), addresses); 2]);
+    assert_eq!(journal.all(), vec![("jobs:k".to_owned(), addresses); 2]);
     assert_eq!(value(&servers[0], "jobs:k").as_deref(), Some("data"), "it is left as it is");
 
     servers[2].command(&["DEL", "jobs:k"]).unwrap();
@@ -124,8 +116,8 @@ fn a_key_without_expiry_on_a_majority_ends_waits_and_is_reported() {
 #[test]
 fn a_slot_of_a_semaphore_without_expiry_is_reported_once_by_a_call_that_waits() {
     let servers = Server::several(3).unwrap();
-    let journal = Arc::new(Journal::default());
-    let client = builder(&servers).prefix("jobs:").observer(calling(&journal, Journal::event)).build().unwrap();
+    let journal = Seen::nothing();
+    let client = builder(&servers).prefix("jobs:").observer(journal.by(without_expiry)).build().unwrap();
     let permits = client.semaphore("k", 2).ttl(LONG);
     for server in &servers[..2] {
         server.command(&["SET", "jobs:k#1", "data"]).unwrap();
@@ -133,7 +125,7 @@ fn a_slot_of_a_semaphore_without_expiry_is_reported_once_by_a_call_that_waits() 
     let held = permits.lock().unwrap();
     assert_eq!(held.slot(), 0);
     assert!(permits.try_lock().unwrap().is_none());
-    let reported = || journal.0.lock().unwrap().clone();
+    let reported = || journal.all();
     assert_eq!(reported(), [], "another program may be about to set the expiry");
     thread::scope(|scope| {
         let waiting = scope.spawn(|| permits.lock_timeout(LONG).unwrap().expect("the other one is released"));

@@ -2,7 +2,7 @@
 //! users of the access control lists, and the configuration of nodes.
 
 use crate::capi::library::{BUILD_LIMIT, Running, root};
-use crate::clients::{SOON, calling, client_of, gone_for_good, take};
+use crate::clients::{SOON, Seen, client_of, gone_for_good, take};
 use crate::support::server::{Answer, Server};
 use quorumlock::event::Event;
 use quorumlock::kind::Any;
@@ -10,7 +10,6 @@ use quorumlock::{ExtendOutcome, Mutex, Redlock, ReleaseOutcome};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex as StdMutex};
 use std::thread;
 use std::time::Duration;
 
@@ -40,16 +39,9 @@ fn the_first_program_compiles_with_the_manifest_lines_beside_it_and_runs() {
     assert!(said.starts_with("held for 4.9"), "{said}");
 }
 
-/// Keeps the addresses of nodes that refuse to publish or subscribe.
-#[derive(Default)]
-struct Refusals(StdMutex<Vec<String>>);
-
-impl Refusals {
-    fn event(&self, event: &Event) {
-        if let Event::ReleaseNotificationsRefused { fault, .. } = event {
-            self.0.lock().unwrap().push(fault.to_string());
-        }
-    }
+/// What a node refused to publish or subscribe.
+fn refusal(event: &Event) -> Option<String> {
+    if let Event::ReleaseNotificationsRefused { fault, .. } = event { Some(fault.to_string()) } else { None }
 }
 
 /// Major and minor version, and whether it is Valkey.
@@ -76,12 +68,9 @@ fn user_of(server: &Server) -> String {
 
 /// Takes, extends and releases a lock, hears of a release by another client, and is heard.
 fn goes_through_a_life(url: &str, make: fn(&Redlock) -> Mutex<Any>) {
-    let refusals = Arc::new(Refusals::default());
+    let refusals = Seen::nothing();
     let client = || {
-        let patient = Redlock::builder()
-            .node(url)
-            .node_timeout(Duration::from_secs(1))
-            .observer(calling(&refusals, Refusals::event));
+        let patient = Redlock::builder().node(url).node_timeout(Duration::from_secs(1)).observer(refusals.by(refusal));
         patient.retry_delay(Duration::from_secs(50), Duration::from_secs(50)).build().unwrap()
     };
     let (ours, theirs) = (client(), client());
@@ -95,7 +84,7 @@ fn goes_through_a_life(url: &str, make: fn(&Redlock) -> Mutex<Any>) {
     });
     let node = ours.nodes().unwrap().remove(0);
     assert!(node.run_id().is_some() && node.is_master() == Some(true) && node.last_fault().is_none(), "{node:?}");
-    assert!(refusals.0.lock().unwrap().is_empty(), "{:?}", refusals.0);
+    assert_eq!(refusals.all(), [""; 0]);
 }
 
 #[test]

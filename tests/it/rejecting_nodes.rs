@@ -1,6 +1,6 @@
 //! Nodes that answer, and refuse every lock with an error: their status, and the events about them.
 
-use crate::clients::{SOON, builder, calling, long_lock, take};
+use crate::clients::{SOON, Seen, builder, long_lock, take};
 use crate::support::capable::has_users;
 use crate::support::fake::{Act, Fake, healthy, is, say};
 use crate::support::process::eventually;
@@ -11,26 +11,17 @@ use quorumlock::{Cause, ExtendOutcome, NodeState, Redlock};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Keeps the events about nodes.
-#[derive(Default)]
-struct Journal(Mutex<Vec<String>>);
-
-impl Journal {
-    fn event(&self, event: &Event) {
-        let line = match event {
-            Event::NodeDown { node, fault, .. } => format!("{node} is down, {}", fault.cause()),
-            Event::NodeUp { node, .. } => format!("{node} is up"),
-            _ => return,
-        };
-        self.0.lock().unwrap().push(line);
+/// An event about a node, in words behind its address.
+fn about_node(event: &Event) -> Option<String> {
+    match event {
+        Event::NodeDown { node, fault, .. } => Some(format!("{node} is down, {}", fault.cause())),
+        Event::NodeUp { node, .. } => Some(format!("{node} is up")),
+        _ => None,
     }
 }
 
-impl Journal {
-    fn about(&self, address: &str) -> Vec<String> {
-        let words = self.0.lock().unwrap();
-        words.iter().filter_map(|words| words.strip_prefix(address)).map(|words| words.trim().to_owned()).collect()
-    }
+fn about(seen: &Seen<String>, address: &str) -> Vec<String> {
+    seen.all().iter().filter_map(|words| words.strip_prefix(address)).map(|words| words.trim().to_owned()).collect()
 }
 
 fn state(client: &Redlock) -> NodeState {
@@ -60,8 +51,8 @@ fn a_node_that_refuses_every_lock_is_rejected_until_it_serves_again() {
     // The last is for servers that have users.
     for (ail, cause, heal) in table.into_iter().filter(|(_, cause, _)| *cause != Cause::NoPermission || has_users()) {
         let servers = Server::several(3).unwrap();
-        let journal = Arc::new(Journal::default());
-        let client = builder(&servers).observer(calling(&journal, Journal::event)).build().unwrap();
+        let journal = Seen::nothing();
+        let client = builder(&servers).observer(journal.by(about_node)).build().unwrap();
         becomes(&client, NodeState::Voting);
         let held = take(&long_lock(&client, "held"));
         servers[0].command(ail).unwrap();
@@ -74,15 +65,15 @@ fn a_node_that_refuses_every_lock_is_rejected_until_it_serves_again() {
         assert_eq!(state(&client), NodeState::Rejected(cause), "{cause}");
         servers[0].command(heal).unwrap();
         becomes(&client, NodeState::Voting);
-        assert_eq!(journal.about(&servers[0].address()), ["is up", &format!("is down, {cause}"), "is up"]);
+        assert_eq!(about(&journal, &servers[0].address()), ["is up", &format!("is down, {cause}"), "is up"]);
     }
 }
 
 #[test]
 fn a_place_that_is_left_does_not_make_a_node_one_that_votes() {
     let servers = Server::several(3).unwrap();
-    let journal = Arc::new(Journal::default());
-    let client = builder(&servers).observer(calling(&journal, Journal::event)).build().unwrap();
+    let journal = Seen::nothing();
+    let client = builder(&servers).observer(journal.by(about_node)).build().unwrap();
     becomes(&client, NodeState::Voting);
     servers[0].command(&["CONFIG", "SET", "maxmemory", "1"]).unwrap();
     becomes(&client, NodeState::Rejected(Cause::OutOfMemory));
@@ -96,7 +87,7 @@ fn a_place_that_is_left_does_not_make_a_node_one_that_votes() {
         assert_eq!(state(&client), NodeState::Rejected(Cause::OutOfMemory));
     }
     let _ = held.unlock().unwrap();
-    assert_eq!(journal.about(&servers[0].address()), ["is up", &format!("is down, {}", Cause::OutOfMemory)]);
+    assert_eq!(about(&journal, &servers[0].address()), ["is up", &format!("is down, {}", Cause::OutOfMemory)]);
 }
 
 /// Errors that a test cannot make a server give: those that do not pass by themselves, and those that do.

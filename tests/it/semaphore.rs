@@ -4,15 +4,14 @@ mod crowd;
 mod faults;
 mod passing;
 
-use crate::clients::{LONG_TTL, SOON, builder, calling, calls, client, gone_for_good, left, long_lock, value};
-use crate::support::child::{Child, End};
+use crate::clients::{LONG_TTL, SOON, Seen, builder, calls, client, gone_for_good, lateness, left, long_lock, value};
 use crate::support::process::{alone, eventually};
 use crate::support::queues;
 use crate::support::server::Server;
 use quorumlock::event::Event;
 use quorumlock::{CancelHandle, ErrorKind, ExtendOutcome, Permit, Redlock, ReleaseOutcome, Semaphore, Wait, Watchdog};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -107,23 +106,15 @@ fn of_different_numbers_the_largest_counts() {
     assert!(few.try_lock().unwrap().is_none() && many.try_lock().unwrap().is_none());
 }
 
-/// The round trips of each acquisition.
-#[derive(Default)]
-struct RoundTrips(Mutex<Vec<u32>>);
-
-impl RoundTrips {
-    fn event(&self, event: &Event) {
-        if let Event::Acquired { round_trips, .. } = event {
-            self.0.lock().unwrap().push(*round_trips);
-        }
-    }
+fn round_trips(event: &Event) -> Option<u32> {
+    if let Event::Acquired { round_trips, .. } = event { Some(*round_trips) } else { None }
 }
 
 #[test]
 fn an_uncrowded_permit_takes_one_round_trip_and_a_crowded_one_three_at_most() {
     let servers = Server::several(3).unwrap();
-    let trips = Arc::new(RoundTrips::default());
-    let mine = builder(&servers).observer(calling(&trips, RoundTrips::event)).build().unwrap();
+    let trips = Seen::nothing();
+    let mine = builder(&servers).observer(trips.by(round_trips)).build().unwrap();
     let here = semaphore(&mine, 8);
     let all = || ["set", "pttl", "getrange"].map(|command| calls(&servers[0], command));
     // Whatever this client holds itself is no crowd.
@@ -133,12 +124,12 @@ fn an_uncrowded_permit_takes_one_round_trip_and_a_crowded_one_three_at_most() {
         assert_eq!(take(&here).unlock().unwrap(), ReleaseOutcome::Released);
     }
     // One SET is the note that each node of a new deployment gets.
-    assert_eq!((all(), &*trips.0.lock().unwrap()), ([17, 0, 0], &vec![1; 16]));
+    assert_eq!((all(), trips.all()), ([17, 0, 0], vec![1; 16]));
     assert!(eventually(SOON, || out(&servers[0]) == 0));
 
     // Others hold all but one, and this client knows nothing of them: seven times of eight it finds out by asking, and
     // the reply names the free slot.
-    trips.0.lock().unwrap().clear();
+    trips.forget();
     for round in 0..12 {
         let theirs = client(&servers);
         let mut others: Vec<Permit> = (0..8).map(|_| take(&semaphore(&theirs, 8))).collect();
@@ -151,7 +142,7 @@ fn an_uncrowded_permit_takes_one_round_trip_and_a_crowded_one_three_at_most() {
         drop(others);
         theirs.flush_releases(SOON).unwrap();
     }
-    let trips = trips.0.lock().unwrap();
+    let trips = trips.all();
     assert!(trips.len() == 12 && trips.iter().all(|trips| (1..=3).contains(trips)) && trips.contains(&3), "{trips:?}");
 }
 

@@ -4,13 +4,12 @@ mod parts;
 mod ring;
 mod waits;
 
-use crate::clients::{LONG_TTL, SOON, builder, calling, calls, client, gone_for_good, left, value};
+use crate::clients::{LONG_TTL, SOON, Seen, builder, calls, client, gone_for_good, left, value};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
 use quorumlock::event::Event;
 use quorumlock::kind::Set;
 use quorumlock::{ErrorKind, ExtendOutcome, Lease, MutexSet, Redlock, ReleaseOutcome, SetGuard, Watchdog};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// A set of these resources, with a time to live that outlives the test.
@@ -182,21 +181,16 @@ fn a_set_that_has_lost_one_key_on_a_quorum_is_lost() {
     }
 }
 
+fn acquired_name(event: &Event) -> Option<String> {
+    if let Event::Acquired { name, .. } = event { Some(name.to_string()) } else { None }
+}
+
 #[test]
 fn events_call_a_set_by_all_its_names() {
-    #[derive(Default)]
-    struct Names(Mutex<Vec<String>>);
-    impl Names {
-        fn event(&self, event: &Event) {
-            if let Event::Acquired { name, .. } = event {
-                self.0.lock().unwrap().push(name.to_string());
-            }
-        }
-    }
     let server = Server::start().unwrap();
-    let names = Arc::new(Names::default());
-    let client = builder([&server]).prefix("app:").observer(calling(&names, Names::event)).build().unwrap();
+    let names = Seen::nothing();
+    let client = builder([&server]).prefix("app:").observer(names.by(acquired_name)).build().unwrap();
     let guard = take(&set(&client, &["b", "a"]));
-    assert_eq!(*names.0.lock().unwrap(), ["a, b"]);
+    assert_eq!(names.all(), ["a, b"]);
     assert!(format!("{guard:?}").contains("a, b") && value(&server, "app:a").is_some());
 }

@@ -5,8 +5,7 @@ mod losses;
 mod many;
 mod messages;
 
-use crate::clients::{LONG_TTL, SOON, builder, calls, client, gone_for_good, long_lock, take};
-use crate::support::child::{Child, End};
+use crate::clients::{LONG_TTL, SOON, builder, calls, client, gone_for_good, lateness, long_lock, take};
 use crate::support::process::alone;
 use crate::support::queues::{channels, count, has_channels, has_entries, no_entry_stays, subscribers};
 use crate::support::server::Server;
@@ -176,38 +175,20 @@ fn a_guard_of_the_same_program_that_did_not_queue_wakes_all_waiters() {
 fn a_lock_whose_holder_was_killed_is_had_when_its_time_is_up_and_no_sooner() {
     alone("waking::a_lock_whose_holder_was_killed_is_had_when_its_time_is_up_and_no_sooner", || {
         let servers = Server::several(5).unwrap();
+        let ttl = Duration::from_millis(600);
         for is_fenced in [false, true] {
+            let mutex = |client: Redlock, ttl| {
+                let mutex = client.mutex("k").ttl(ttl);
+                if is_fenced { mutex.fenced().erase() } else { mutex.erase() }
+            };
+            let holder = || {
+                let mutex = mutex(client(&servers), ttl);
+                move || mutex.lock().unwrap()
+            };
+            let next = || mutex(patient(&servers).build().unwrap(), LONG_TTL).lock().unwrap();
             // On a busy machine one of three.
-            let late: Vec<_> = (0..3).map(|_| lateness(&servers, is_fenced)).collect();
+            let late: Vec<_> = (0..3).map(|_| lateness(ttl, holder, next)).collect();
             assert!(late.iter().any(|late| *late < Duration::from_millis(50)), "fenced: {is_fenced}, late by {late:?}");
         }
     });
-}
-
-/// How long after the end of its time a lock was had whose holder was killed. Not before.
-fn lateness(servers: &[Server], is_fenced: bool) -> Duration {
-    let ttl = Duration::from_millis(600);
-    let take = |client: Redlock, ttl| {
-        let mutex = client.mutex("k").ttl(ttl);
-        if is_fenced { mutex.fenced().erase() } else { mutex.erase() }.lock().unwrap()
-    };
-    let mut holder = Child::fork(End::Vanish, |parent| {
-        let client = client(servers);
-        parent.send("r");
-        parent.wait();
-        let _guard = take(client, ttl);
-        parent.send("h");
-        parent.wait();
-    });
-    assert_eq!(holder.receive(), 'r');
-    let begun = Instant::now();
-    holder.let_continue();
-    assert_eq!(holder.receive(), 'h');
-    let taken = Instant::now();
-    holder.kill();
-    let guard = take(patient(servers).build().unwrap(), LONG_TTL);
-    let had = Instant::now();
-    assert!(had >= begun + ttl, "{:?} too early", begun + ttl - had);
-    drop(guard);
-    had.saturating_duration_since(taken + ttl)
 }

@@ -42,6 +42,7 @@ use engine::rounds::{Attempt, Purpose, RoundResult, Rounds};
 use os::sync::{Condvar, Mutex, MutexGuard, begin, lock, pass, passed};
 use protocol::session::Ticket;
 use shuttle::rand::Rng;
+use shuttle::thread::JoinHandle;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -351,6 +352,17 @@ fn serve(wire: &Wire) {
     }
 }
 
+fn begin_to_serve(wire: &Arc<Wire>) -> JoinHandle<()> {
+    let wire = Arc::clone(wire);
+    shuttle::thread::spawn(move || serve(&wire))
+}
+
+/// A thread that makes one round.
+fn begin_round(relay: &Arc<Driver<Nodes>>, key: u8, manner: Manner) -> JoinHandle<()> {
+    let relay = Arc::clone(relay);
+    shuttle::thread::spawn(move || round(&relay, key, manner))
+}
+
 /// One round, whose key determines its verdict, in all the ways in which the library makes one.
 fn round(relay: &Driver<Nodes>, key: u8, manner: Manner) {
     let collect = |nodes: &mut Nodes, ticket| nodes.rounds.conclude(ticket);
@@ -399,16 +411,8 @@ fn world_on(wire: &Arc<Wire>) -> Nodes {
 fn scene(threads: u8, rounds: u8, impatient: u8) {
     let wire = Arc::new(Wire::default());
     let relay = Driver::new(world_on(&wire));
-    let servers: Vec<_> = (0..2)
-        .map(|_| {
-            let wire = Arc::clone(&wire);
-            shuttle::thread::spawn(move || serve(&wire))
-        })
-        .collect();
-    let patient = {
-        let relay = Arc::clone(&relay);
-        shuttle::thread::spawn(move || round(&relay, PATIENT_KEY, Manner::Submit))
-    };
+    let servers = [(); 2].map(|()| begin_to_serve(&wire));
+    let patient = begin_round(&relay, PATIENT_KEY, Manner::Submit);
     let owners: Vec<_> = (0..threads)
         .map(|thread| {
             let relay = Arc::clone(&relay);
@@ -438,10 +442,7 @@ fn scene(threads: u8, rounds: u8, impatient: u8) {
     wire.to_nodes.notify_all();
     patient.join().unwrap();
     // The last rounds of all, with no other thread left to send them.
-    let last = {
-        let relay = Arc::clone(&relay);
-        shuttle::thread::spawn(move || round(&relay, PATIENT_KEY, Manner::Run))
-    };
+    let last = begin_round(&relay, PATIENT_KEY, Manner::Run);
     round(&relay, PATIENT_KEY, Manner::Post);
     last.join().unwrap();
     relay.enter(|nodes, _| assert!(nodes.unsent.is_empty(), "what was begun was sent"));
@@ -458,19 +459,10 @@ fn leftovers(others: u8) {
     let wire = Arc::new(Wire::default());
     let relay = Driver::new(world_on(&wire));
     let owners: Vec<_> = (0..2)
-        .map(|_| {
-            let relay = Arc::clone(&relay);
-            shuttle::thread::spawn(move || round(&relay, STUCK_KEY, Manner::Post))
-        })
-        .chain((0..others).map(|thread| {
-            let relay = Arc::clone(&relay);
-            shuttle::thread::spawn(move || round(&relay, thread * ROUNDS, Manner::Submit))
-        }))
+        .map(|_| begin_round(&relay, STUCK_KEY, Manner::Post))
+        .chain((0..others).map(|thread| begin_round(&relay, thread * ROUNDS, Manner::Submit)))
         .collect();
-    let server = {
-        let wire = Arc::clone(&wire);
-        shuttle::thread::spawn(move || serve(&wire))
-    };
+    let server = begin_to_serve(&wire);
     for owner in owners {
         owner.join().unwrap();
     }
@@ -504,10 +496,7 @@ fn paused(threads: u8, is_stalled: bool) {
             }
         })
     };
-    let server = {
-        let wire = Arc::clone(&wire);
-        shuttle::thread::spawn(move || serve(&wire))
-    };
+    let server = begin_to_serve(&wire);
     let owners: Vec<_> = (0..threads)
         .map(|thread| {
             let (relay, done) = (Arc::clone(&relay), Arc::clone(&done));
@@ -520,10 +509,7 @@ fn paused(threads: u8, is_stalled: bool) {
             })
         })
         .collect();
-    let patient = (!is_stalled).then(|| {
-        let relay = Arc::clone(&relay);
-        shuttle::thread::spawn(move || round(&relay, PATIENT_KEY, Manner::Submit))
-    });
+    let patient = (!is_stalled).then(|| begin_round(&relay, PATIENT_KEY, Manner::Submit));
     while done.load(Ordering::SeqCst) < usize::from(threads) - usize::from(is_stalled) {
         shuttle::thread::yield_now();
     }

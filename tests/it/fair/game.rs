@@ -2,13 +2,13 @@
 //! processes share.
 
 use crate::clients::SOON;
+use crate::storm::{Log, Stay, Story, judge, now};
 use crate::support::child::{Child, End};
 use quorumlock::event::Event;
 use quorumlock::{Builder, Mutex, Redlock};
-use rustix::time::{ClockId, clock_gettime};
 use std::cell::RefCell;
-use std::fs::{self, File};
-use std::io::Write;
+use std::collections::BTreeMap;
+use std::fs;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
@@ -73,7 +73,7 @@ impl Game {
         fs::create_dir(directory).unwrap();
         let programs = builders.iter().enumerate();
         let mut children: Vec<_> =
-            programs.map(|(number, builder)| self.fork(builder, mutex, &directory.join(number.to_string()))).collect();
+            programs.map(|(number, builder)| self.fork(builder, mutex, directory, number)).collect();
         children.iter_mut().for_each(|child| assert_eq!(child.receive(), '.'));
         children.iter_mut().for_each(Child::let_continue);
         meanwhile();
@@ -81,34 +81,35 @@ impl Game {
         turns(directory)
     }
 
-    /// Plays in a child process, and writes each turn into a file.
-    pub(crate) fn fork(self, builder: &Builder, mutex: MakeMutex, file: &Path) -> Child {
+    /// Plays in a child process, which logs each turn as that of the program with this number.
+    pub(crate) fn fork(self, builder: &Builder, mutex: MakeMutex, directory: &Path, program: usize) -> Child {
         Child::fork(End::Vanish, |parent| {
             let builder = builder.clone().place_lease(self.place_lease);
             let client = builder.observer(keep_lost).build().unwrap();
             drop(client.mutex(format!("warm-up/{}", std::process::id())).fair().lock());
             parent.send(".");
             parent.wait();
-            let (end, turns) = (now() + self.lasts.as_nanos() as u64, File::create(file).unwrap());
+            let (end, log) = (now() + self.lasts.as_nanos() as u64, Log::open(directory, program));
             thread::scope(|scope| {
-                (0..self.threads).for_each(|_| _ = scope.spawn(|| self.compete(&mutex(&client), end, &turns)));
+                let compete = || self.compete(&mutex(&client), end, program, &log);
+                (0..self.threads).for_each(|_| _ = scope.spawn(compete));
             });
         })
     }
 
-    fn compete(self, mutex: &Mutex, end: u64, mut turns: &File) {
+    fn compete(self, mutex: &Mutex, end: u64, process: usize, log: &Log) {
         while now() < end {
             LOST.take();
             let wanted = now();
             let guard = mutex.lock().unwrap();
-            let had = now();
-            let settled = LOST.with_borrow(|lost| self.settled(lost)).filter(|settled| *settled < had).unwrap_or(0);
+            let since = now();
+            let settled = LOST.with_borrow(|lost| self.settled(lost)).filter(|settled| *settled < since).unwrap_or(0);
             thread::sleep(self.held);
-            let released = now();
+            let until = now();
             // The lease may have ended while the process did not run. What is noted is noted before the release: the
             // thread behind begins after it.
             if !guard.remaining().is_zero() {
-                turns.write_all(format!("{wanted} {settled} {had} {released}\n").as_bytes()).unwrap();
+                log.done(Stay { process, wanted, since, until, value: settled });
             }
             drop(guard.unlock());
         }
@@ -126,29 +127,15 @@ impl Game {
 
 /// The turns of all programs, in their order. No two overlap.
 fn turns(directory: &Path) -> Vec<Turn> {
-    let mut all = Vec::new();
-    for entry in fs::read_dir(directory).unwrap() {
-        let path = entry.unwrap().path();
-        let program = path.file_name().unwrap().to_str().unwrap().parse().unwrap();
-        let mut free_at = 0;
-        // The last line of a program that was killed may be half a line.
-        let text = fs::read_to_string(path).unwrap();
-        let lines = text.rsplit_once('\n').map_or("", |(lines, _)| lines).lines();
-        let mut own: Vec<Vec<u64>> =
-            lines.map(|line| line.split(' ').map(|number| number.parse().unwrap()).collect()).collect();
-        own.sort_by_key(|turn| turn[2]);
-        for turn in own {
-            let [wanted, settled, had, released] = turn[..] else { panic!() };
-            let begun = wanted.max(free_at);
-            free_at = released;
-            all.push(Turn { program, begun, settled: (settled > 0).then_some(settled), had, released });
-        }
-    }
-    all.sort_by_key(|turn: &Turn| turn.had);
-    for pair in all.windows(2) {
-        assert!(pair[0].released <= pair[1].had, "two have the lock at once: {pair:?}");
-    }
-    all
+    let story = Story::read(directory);
+    assert!(judge::most_at_once(&story.done) <= 1, "two have the lock at once");
+    let mut free_at = BTreeMap::new();
+    let turn = |stay: Stay| {
+        let Stay { process: program, wanted, since: had, until: released, value: settled } = stay;
+        let begun = wanted.max(free_at.insert(program, released).unwrap_or(0));
+        Turn { program, begun, settled: (settled > 0).then_some(settled), had, released }
+    };
+    story.done.into_iter().map(turn).collect()
 }
 
 /// The pairs of which the second one had its ticket when the first one began, and the first one had the lock before it.
@@ -159,9 +146,4 @@ pub(crate) fn overtakes(turns: &[Turn]) -> Vec<(Turn, Turn)> {
         found.extend(turns[index + 1..].iter().take(1000).filter(was_waiting).map(|&late| (early, late)));
     }
     found
-}
-
-pub(crate) fn now() -> u64 {
-    let time = clock_gettime(ClockId::Monotonic);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -6,9 +6,10 @@
 //!
 //! The runs are short by default. `QUORUMLOCK_FAIR_STORM_SECONDS` makes them longer.
 
-use super::game::{Game, Turn, now};
+use super::game::{Game, Turn};
 use super::{Figures, LONGEST_GAME, no_entry_stays};
 use crate::clients::{SOON, builder};
+use crate::storm::now;
 use crate::support::child::{Child, End};
 use crate::support::process::alone;
 use crate::support::proxy::{Direction, Proxy};
@@ -89,8 +90,8 @@ fn waiters_killed_all_the_time_cost_the_others_little() {
             let turns = game.play(&vec![builder.clone(); PROGRAMS], &turns_of(&servers), fair, || {
                 let (begun, mut victims) = (Instant::now(), VecDeque::new());
                 while begun.elapsed() < game.lasts {
-                    let file = turns_of(&servers).join((PROGRAMS + killed + victims.len()).to_string());
-                    let mut victim = game.fork(&builder, fair, &file);
+                    let number = PROGRAMS + killed + victims.len();
+                    let mut victim = game.fork(&builder, fair, &turns_of(&servers), number);
                     victim.let_continue();
                     victims.push_back(victim);
                     if victims.len() > VICTIMS

@@ -5,7 +5,7 @@
 
 use super::shown;
 use crate::clients::{SOON, calling};
-use crate::nemesis::Random;
+use crate::storm::{Random, number, seed};
 use crate::support::server::Server;
 use quorumlock::event::Event;
 use quorumlock::{CancelHandle, Counters, Error, ErrorKind, ExtendOutcome, MutexGuard, Redlock, ReleaseOutcome, Wait};
@@ -37,10 +37,6 @@ impl Books {
             *self.0.entry(entry).or_default() += number;
         }
     }
-}
-
-fn number_from(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
 /// Counts the losses that are reported, and those of events that the queue has dropped.
@@ -169,8 +165,8 @@ fn disturb(servers: &mut [Server], random: &mut Random, until: Instant) {
 #[test]
 #[allow(clippy::print_stdout)]
 fn the_counters_equal_the_books_of_the_program() {
-    let length = Duration::from_secs(number_from("QUORUMLOCK_BOOKS_SECONDS", 6));
-    let seed = number_from("QUORUMLOCK_BOOKS_SEED", u64::from(std::process::id()));
+    let length = Duration::from_secs(number("QUORUMLOCK_BOOKS_SECONDS").unwrap_or(6));
+    let seed = seed("QUORUMLOCK_BOOKS_SEED");
     let mut servers = Server::several(5).unwrap();
     let counters = Counters::by_prefix('/');
     let losses = Arc::new(Losses::default());

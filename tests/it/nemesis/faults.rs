@@ -5,13 +5,12 @@
 //! kinds of faults happen in an order drawn at random, then again in another. Most of the time at most a minority is
 //! impaired, so that the lock can be had. [`super`] says what keeps a strike within the bounds.
 
-use super::clients::Clients;
 use super::clocks::Clocks;
 use super::flood::flood;
-use super::log::now;
 use super::packets::Packets;
-use super::random::Random;
-use super::worker;
+use super::{TEST, worker};
+use crate::storm::{Storm, durable, now};
+use crate::support::process::eventually;
 use crate::support::proxy::{Direction, Proxy};
 use crate::support::server::Server;
 use std::fs;
@@ -19,7 +18,6 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-const DURABLE: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
 /// After that nothing holds that was granted before: the time to live, and more than its drift.
 const FORGOTTEN: Duration = worker::TTL.saturating_add(Duration::from_millis(200));
 /// A step of a server's clock that the allowance for drift covers (22 ms of a time to live), though another follow at
@@ -28,13 +26,10 @@ const SMALL_STEP: Duration = Duration::from_millis(9);
 
 /// Servers, proxies and clients, and the faults that are injected into them.
 pub(crate) struct Nemesis {
-    /// First, to be ended first.
-    clients: Clients,
-    servers: Vec<Server>,
+    storm: Storm,
     proxies: Vec<Proxy>,
     clocks: Clocks,
     packets: Option<Packets>,
-    random: Random,
     /// What is still to come before everything has happened once more.
     deck: Vec<Strike>,
     /// The server that hangs during this strike, whatever the strike is.
@@ -57,7 +52,7 @@ type Strike = (&'static str, fn(&mut Nemesis));
 pub(crate) const STRIKES: [Strike; 29] = [
     ("answers held back", |nemesis| nemesis.stall(Direction::ToClient)),
     ("answers trickling", |nemesis| nemesis.trickle(Direction::ToClient)),
-    ("client killed", Nemesis::kill_client),
+    ("client killed", |nemesis| nemesis.storm.replace_any()),
     ("client paused at any time", Nemesis::pause_client),
     ("client paused beyond its lease", Nemesis::freeze_client),
     ("clock stepped back", Nemesis::step_back),
@@ -87,20 +82,17 @@ pub(crate) const STRIKES: [Strike; 29] = [
 ];
 
 impl Nemesis {
-    pub(crate) fn begin(servers: usize, workers: usize, random: Random) -> Nemesis {
-        let plan = Clocks::prepare(Server::plan().arguments(&DURABLE));
+    pub(crate) fn begin(servers: usize, workers: usize, seed: u64) -> Nemesis {
+        let plan = Clocks::prepare(durable());
         let servers: Vec<_> = (0..servers).map(|_| plan.clone().start().unwrap()).collect();
         let proxies: Vec<_> = servers.iter().map(|server| Proxy::before(server.port())).collect();
-        // It goes with the server's own.
-        let directory = servers[0].directory().join("nemesis");
-        fs::create_dir(&directory).unwrap();
+        let clocks = Clocks::of(&servers);
+        let urls = proxies.iter().map(Proxy::url).collect();
         let mut nemesis = Nemesis {
-            clients: Clients::none_yet(directory, proxies.iter().map(Proxy::url).collect()),
-            clocks: Clocks::of(&servers),
-            packets: Packets::if_wanted(),
-            servers,
+            storm: Storm::without_workers(TEST, servers, urls, seed),
             proxies,
-            random,
+            clocks,
+            packets: Packets::if_wanted(),
             deck: Vec::new(),
             hung: None,
             history: Vec::new(),
@@ -108,9 +100,7 @@ impl Nemesis {
         };
         // No client counts a server that has not been up for that long; servers report their uptime in whole seconds.
         thread::sleep(FORGOTTEN + Duration::from_secs(1));
-        for _ in 0..workers {
-            nemesis.clients.start();
-        }
+        (0..workers).for_each(|_| nemesis.storm.workers.start());
         nemesis
     }
 
@@ -119,27 +109,26 @@ impl Nemesis {
         if self.deck.is_empty() {
             self.deck = STRIKES.iter().copied().filter(|&(name, _)| self.can(name)).collect();
         }
-        let chosen = self.random.below(self.deck.len() as u64) as usize;
+        let chosen = self.storm.random.below(self.deck.len() as u64) as usize;
         let (name, strike) = self.deck.swap_remove(chosen);
         let start = now();
-        if self.random.below(3) == 0 {
+        if self.storm.random.below(3) == 0 {
             let index = self.some(1)[0];
-            self.servers[index].pause().unwrap();
+            self.storm.servers[index].pause().unwrap();
             self.hung = Some(index);
         }
         strike(self);
         let with_one_hung = self.hung.is_some();
         if let Some(index) = self.hung.take() {
-            self.servers[index].resume().unwrap();
+            self.storm.servers[index].resume().unwrap();
         }
         self.history.push(Event { name, with_one_hung, start, end: now() });
-        let peace = self.random.millis(100);
-        thread::sleep(peace);
+        self.storm.rest(100);
     }
 
     /// Makes sure that all is well.
     pub(crate) fn heal(&mut self) {
-        for (server, proxy) in self.servers.iter().zip(&self.proxies) {
+        for (server, proxy) in self.storm.servers.iter().zip(&self.proxies) {
             proxy.flow(Direction::ToClient);
             proxy.flow(Direction::ToServer);
             server.resume().unwrap();
@@ -149,15 +138,15 @@ impl Nemesis {
 
     /// Ends the clients, which must have nothing to complain of, and says how many were killed before.
     pub(crate) fn stop(&mut self) -> usize {
-        self.clients.stop()
+        self.storm.workers.end()
     }
 
     pub(crate) fn servers(&self) -> &[Server] {
-        &self.servers
+        &self.storm.servers
     }
 
     pub(crate) fn directory(&self) -> &Path {
-        self.clients.directory()
+        self.storm.workers.directory()
     }
 
     pub(crate) fn history(&self) -> &[Event] {
@@ -182,25 +171,27 @@ impl Nemesis {
         self.flood_answers
     }
 
-    fn kill_client(&mut self) {
-        let number = self.clients.any(&mut self.random);
-        self.clients.replace(number);
-    }
-
+    /// The worker that took the lock last is waited for, if it is not there any more.
     fn kill_holder(&mut self) {
-        if let Some(number) = self.clients.holder() {
-            self.clients.replace(number);
+        let Storm { workers, .. } = &mut self.storm;
+        let last = || worker::holder(workers.directory()).filter(|&number| workers.is_running(number));
+        eventually(Duration::from_secs(2), || last().is_some());
+        if let Some(number) = last() {
+            workers.replace(number);
         }
     }
 
     fn pause_client(&mut self) {
-        let number = self.clients.any(&mut self.random);
-        self.clients.pause(number, self.random.up_to(worker::SHORT_PAUSE));
+        let Storm { workers, random, .. } = &mut self.storm;
+        workers.pause(workers.any(random), random.up_to(worker::SHORT_PAUSE));
     }
 
+    /// It stops itself where that does no harm.
     fn freeze_client(&mut self) {
-        let number = self.clients.any(&mut self.random);
-        self.clients.freeze(number, worker::TTL + self.random.up_to(worker::TTL / 4));
+        let Storm { workers, random, .. } = &mut self.storm;
+        let number = workers.any(random);
+        worker::freeze(number, workers.directory());
+        workers.let_pause(number, worker::TTL + random.up_to(worker::TTL / 4));
     }
 
     /// A server that does not hang.
@@ -210,29 +201,19 @@ impl Nemesis {
 
     /// So many servers next to each other, without the one that hangs.
     fn some(&mut self, number: usize) -> Vec<usize> {
-        let well: Vec<_> = (0..self.servers.len()).filter(|&index| Some(index) != self.hung).collect();
-        let first = self.random.below(well.len() as u64) as usize;
+        let well: Vec<_> = (0..self.storm.servers.len()).filter(|&index| Some(index) != self.hung).collect();
+        let first = self.storm.random.below(well.len() as u64) as usize;
         (0..number).map(|index| well[(first + index) % well.len()]).collect()
     }
 
-    fn hang(&mut self, number: usize, longest: u64) {
+    fn hang(&mut self, number: usize, limit: u64) {
         let hung = self.some(number);
-        for &index in &hung {
-            self.servers[index].pause().unwrap();
-        }
-        let time = self.random.millis(longest);
-        thread::sleep(time);
-        for &index in &hung {
-            self.servers[index].resume().unwrap();
-        }
+        self.storm.hang(&hung, limit);
     }
 
     fn restart(&mut self) {
         let victim = self.one();
-        self.servers[victim].kill();
-        let time = self.random.millis(800);
-        thread::sleep(time);
-        self.servers[victim].restart().unwrap();
+        self.storm.restart(victim, 800);
     }
 
     /// It is back without its data after this time.
@@ -240,28 +221,27 @@ impl Nemesis {
         let victim = self.one();
         self.empty(victim);
         thread::sleep(later);
-        self.servers[victim].restart().unwrap();
+        self.storm.servers[victim].restart().unwrap();
     }
 
     /// The holder has the lock at three servers. One of them forgets it, and there are three without it.
     fn forget_what_is_needed(&mut self) {
         let victims = self.some(3);
         for &index in &victims[..2] {
-            self.servers[index].pause().unwrap();
+            self.storm.servers[index].pause().unwrap();
         }
-        let time = self.random.millis(1000);
-        thread::sleep(time);
+        self.storm.rest(1000);
         self.empty(victims[2]);
-        self.servers[victims[2]].restart().unwrap();
+        self.storm.servers[victims[2]].restart().unwrap();
         for &index in &victims[..2] {
-            self.servers[index].resume().unwrap();
+            self.storm.servers[index].resume().unwrap();
         }
     }
 
     /// Kills it, and takes away what it has on disk.
     fn empty(&mut self, victim: usize) {
-        self.servers[victim].kill();
-        for entry in fs::read_dir(self.servers[victim].directory()).unwrap().flatten() {
+        self.storm.servers[victim].kill();
+        for entry in fs::read_dir(self.storm.servers[victim].directory()).unwrap().flatten() {
             if entry.file_name().to_string_lossy().starts_with("appendonly") {
                 let path = entry.path();
                 if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }.unwrap();
@@ -272,59 +252,56 @@ impl Nemesis {
     /// It keeps its data, because its master cannot be reached.
     fn demote(&mut self) {
         let victim = self.one();
-        let tell = |words: &[&str]| self.servers[victim].command(words).unwrap();
+        let tell = |words: &[&str]| self.storm.servers[victim].command(words).unwrap();
         tell(&["REPLICAOF", "127.0.0.1", "1"]);
         // Connected clients are refused as they write, new ones in the handshake.
-        if self.random.below(2) == 0 {
+        if self.storm.random.below(2) == 0 {
             tell(&["CLIENT", "KILL", "TYPE", "normal"]);
         }
-        let time = self.random.millis(1000);
-        thread::sleep(time);
-        let tell = |words: &[&str]| self.servers[victim].command(words).unwrap();
+        self.storm.rest(1000);
+        let tell = |words: &[&str]| self.storm.servers[victim].command(words).unwrap();
         tell(&["REPLICAOF", "NO", "ONE"]);
     }
 
     /// Keys live longer there.
     fn step_back(&mut self) {
-        let (victim, time) = (self.one(), self.random.millis(1000));
-        self.clocks.back(&self.servers, victim, time);
+        let (victim, time) = (self.one(), self.storm.random.millis(1000));
+        self.clocks.back(&self.storm.servers, victim, time);
     }
 
     /// As much as clocks may differ.
     fn step_all(&mut self) {
-        for index in 0..self.servers.len() {
-            self.clocks.forward(&self.servers, index, SMALL_STEP);
+        for index in 0..self.storm.servers.len() {
+            self.clocks.forward(&self.storm.servers, index, SMALL_STEP);
         }
     }
 
     /// Every key there has run out, as it would have by the time that the server answers again.
     fn step_far(&mut self) {
         let victim = self.one();
-        self.servers[victim].pause().unwrap();
-        let step = Duration::from_secs(1 + self.random.below(3600));
-        self.clocks.forward(&self.servers, victim, step);
+        self.storm.servers[victim].pause().unwrap();
+        let step = Duration::from_secs(1 + self.storm.random.below(3600));
+        self.clocks.forward(&self.storm.servers, victim, step);
         thread::sleep(FORGOTTEN);
-        self.servers[victim].resume().unwrap();
+        self.storm.servers[victim].resume().unwrap();
     }
 
     fn stall(&mut self, direction: Direction) {
         let victim = self.one();
         self.proxies[victim].stall(direction);
-        let time = self.random.millis(1500);
-        thread::sleep(time);
+        self.storm.rest(1500);
         self.proxies[victim].flow(direction);
     }
 
     fn trickle(&mut self, direction: Direction) {
-        let (victim, pause) = (self.one(), self.random.up_to(Duration::from_millis(2)));
+        let (victim, pause) = (self.one(), self.storm.random.up_to(Duration::from_millis(2)));
         self.proxies[victim].trickle(direction, pause);
-        let time = self.random.millis(1000);
-        thread::sleep(time);
+        self.storm.rest(1000);
         self.proxies[victim].flow(direction);
     }
 
     fn cut(&mut self, direction: Direction) {
-        let (victim, bytes) = (self.one(), self.random.below(4000));
+        let (victim, bytes) = (self.one(), self.storm.random.below(4000));
         self.proxies[victim].cut_after(direction, bytes);
     }
 
@@ -339,7 +316,7 @@ impl Nemesis {
     }
 
     fn drop_packets(&mut self) {
-        let (victim, percent, time) = (self.one(), 10 + self.random.below(91), self.random.millis(1000));
+        let (victim, percent, time) = (self.one(), 10 + self.storm.random.below(91), self.storm.random.millis(1000));
         if let Some(packets) = &mut self.packets {
             packets.drop_some(self.proxies[victim].port(), percent);
             thread::sleep(time);
@@ -348,25 +325,24 @@ impl Nemesis {
     }
 
     fn flood(&mut self) {
-        let (victim, time) = (self.one(), self.random.millis(1000));
-        self.flood_answers += flood(self.servers[victim].port(), time);
+        let (victim, time) = (self.one(), self.storm.random.millis(1000));
+        self.flood_answers += flood(self.storm.servers[victim].port(), time);
     }
 
     fn tell(&mut self, words: &[&str]) {
         let victim = self.one();
-        self.servers[victim].command(words).unwrap();
+        self.storm.servers[victim].command(words).unwrap();
     }
 
     /// Nothing is evicted: commands that need memory are refused.
     fn fill(&mut self, number: usize) {
         let victims = self.some(number);
         for &victim in &victims {
-            self.servers[victim].command(&["CONFIG", "SET", "maxmemory", "1"]).unwrap();
+            self.storm.servers[victim].command(&["CONFIG", "SET", "maxmemory", "1"]).unwrap();
         }
-        let time = self.random.millis(500);
-        thread::sleep(time);
+        self.storm.rest(500);
         for &victim in &victims {
-            self.servers[victim].command(&["CONFIG", "SET", "maxmemory", "0"]).unwrap();
+            self.storm.servers[victim].command(&["CONFIG", "SET", "maxmemory", "0"]).unwrap();
         }
     }
 }

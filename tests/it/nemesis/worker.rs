@@ -1,27 +1,23 @@
 //! A client process: threads that take the lock in every way there is, and increment a number that nothing else
 //! protects.
 //!
-//! A thread looks at the time that is left to it, writes the number, and writes down what it did (see
-//! [`log`](super::log)). Now and then it takes longer than the lock's time to live: some threads rely on a watchdog
-//! for that or on an extension by hand, the others on what the guard says is left. Now and then the lock changes hands
-//! between two clients.
+//! A thread looks at the time that is left to it, writes the number, and logs what it did. Now and then it takes longer
+//! than the lock's time to live: some threads rely on a watchdog for that or on an extension by hand, the others on
+//! what the guard says is left. Now and then the lock changes hands between two clients.
 //!
 //! A process can be paused at any time for less than what a thread wants to be left ([`NEEDED`]): that is what it is
 //! there for. It can be paused for longer than a lease at any time but between the look and the write, because no lock
 //! survives that there: [`freeze`] asks for it, and a thread of the process chooses the moment.
 
-use super::log::{Interval, Log, now};
-use super::random::Random;
-use super::text;
 use crate::clients::calling;
+use crate::storm::{Counter, Log, Random, Stay, Worker, now};
 use nix::sys::signal::{Signal, raise};
 use quorumlock::event::{Event, LossReason};
 use quorumlock::{
     CancelHandle, ErrorKind, ExtendOutcome, MutexGuard, Redlock, ReleaseOutcome, RestartPolicy, Wait, Watchdog,
 };
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, RwLock};
 use std::thread;
 use std::time::Duration;
@@ -37,30 +33,8 @@ pub(crate) const SHORT_PAUSE: Duration = Duration::from_millis(250);
 /// How late a loss may be reported, on a machine that is busy and in a process that was paused.
 const REPORT_DELAY: Duration = Duration::from_secs(5);
 
-/// Set in worker processes: a number, the directory and the nodes, separated by spaces.
-const VARIABLE: &str = "QUORUMLOCK_NEMESIS_WORKER";
-/// When this file is there, workers end.
-const STOP: &str = "stop";
 /// The number of the process that took the lock last.
 const HOLDER: &str = "holder";
-
-/// Starts one more process.
-pub(crate) fn start(number: usize, directory: &Path, urls: &[String]) -> Child {
-    let binary = std::env::current_exe().expect("the path of this test binary");
-    let output = File::create(directory.join(format!("output.{number}"))).expect("a file for what it says");
-    Command::new(binary)
-        .args([super::TEST, "--exact", "--nocapture", "--test-threads=1"])
-        .env(VARIABLE, format!("{number} {} {}", directory.display(), urls.join(" ")))
-        .stdout(output.try_clone().expect("the same file"))
-        .stderr(Stdio::from(output))
-        .spawn()
-        .expect("this test binary runs")
-}
-
-/// Lets all processes end, each when its threads have had the lock once more or given up.
-pub(crate) fn stop(directory: &Path) {
-    fs::write(directory.join(STOP), "").expect("a writable directory");
-}
 
 /// Asks a process to stop itself where a long pause does no harm. It has when the file is gone and the process stands.
 pub(crate) fn freeze(number: usize, directory: &Path) {
@@ -69,76 +43,49 @@ pub(crate) fn freeze(number: usize, directory: &Path) {
 
 /// The process that took the lock last.
 pub(crate) fn holder(directory: &Path) -> Option<usize> {
-    text(&directory.join(HOLDER)).parse().ok()
-}
-
-/// The number, zero when it was never written.
-pub(crate) fn counter(directory: &Path) -> u64 {
-    match text(&directory.join("counter")).as_str() {
-        "" => 0,
-        number => number.parse().unwrap(),
-    }
-}
-
-/// Whether this process is a worker.
-pub(crate) fn is_wanted() -> bool {
-    std::env::var_os(VARIABLE).is_some()
+    fs::read_to_string(directory.join(HOLDER)).ok()?.parse().ok()
 }
 
 /// What a worker process does.
-pub(crate) fn run() {
-    // A process that stands still would not see that the test is gone.
-    #[cfg(target_os = "linux")]
-    nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).unwrap();
-    let order = std::env::var(VARIABLE).unwrap();
-    let mut words = order.split(' ');
-    let (number, directory) = (words.next().unwrap(), PathBuf::from(words.next().unwrap()));
-    let urls: Vec<&str> = words.collect();
-    let journal = Arc::new(Journal(Log::open(&directory, &format!("{number}.events"))));
+pub(crate) fn run(worker: &Worker) {
+    let journal = Arc::new(Journal(Log::open(&worker.directory, format!("{}.events", worker.number))));
     let client = || {
-        let builder = Redlock::builder().nodes(urls.iter().copied()).observer(calling(&journal, Journal::event));
+        let builder = Redlock::builder().nodes(&worker.urls).observer(calling(&journal, Journal::event));
         // A server that has just been started may have forgotten what holds.
         builder.restart_policy(RestartPolicy::Strict).ttl(TTL).max_ttl(TTL).build().unwrap()
     };
-    let (client, other) = (client(), client());
-    let (number, writing) = (number.parse::<usize>().unwrap(), RwLock::new(()));
-    thread::scope(|scope| {
-        for index in 0..THREADS {
-            let mutex = |client: &Redlock| {
-                let mutex = client.mutex(RESOURCE).ttl(TTL);
-                if index % 2 == 0 { mutex.watchdog(Watchdog::new()) } else { mutex }
-            };
-            let mut thread = Thread {
-                mutex: mutex(&client),
-                other: mutex(&other),
-                number,
-                directory: &directory,
-                log: Log::open(&directory, &format!("{number}.{index}")),
-                writing: &writing,
-                random: Random::from_seed((number * 1000 + index) as u64),
-            };
-            scope.spawn(move || {
-                while !is_over(thread.directory) {
-                    thread.work();
-                }
-            });
+    let (client, other, writing) = (client(), client(), RwLock::new(()));
+    // One more, behind those that take the lock.
+    worker.threads(THREADS + 1, |index| {
+        if index == THREADS {
+            return freeze_when_asked(worker, &writing);
         }
-        scope.spawn(|| freeze_when_asked(number, &directory, &writing));
+        let mutex = |client: &Redlock| {
+            let mutex = client.mutex(RESOURCE).ttl(TTL);
+            if index % 2 == 0 { mutex.watchdog(Watchdog::new()) } else { mutex }
+        };
+        let mut thread = Thread {
+            mutex: mutex(&client),
+            other: mutex(&other),
+            worker,
+            counter: Counter::of(&worker.directory),
+            log: worker.log(index),
+            writing: &writing,
+            random: worker.random(index),
+        };
+        while !worker.is_over() {
+            thread.work();
+        }
     });
-}
-
-/// The directory goes with the test that started this process, however that ends.
-fn is_over(directory: &Path) -> bool {
-    directory.join(STOP).exists() || !directory.exists()
 }
 
 fn freezing(number: usize, directory: &Path) -> PathBuf {
     directory.join(format!("freeze.{number}"))
 }
 
-fn freeze_when_asked(number: usize, directory: &Path, writing: &RwLock<()>) {
-    let order = freezing(number, directory);
-    while !is_over(directory) {
+fn freeze_when_asked(worker: &Worker, writing: &RwLock<()>) {
+    let order = freezing(worker.number, &worker.directory);
+    while !worker.is_over() {
         if order.exists() {
             let nobody_writes = writing.write().unwrap();
             fs::remove_file(&order).unwrap();
@@ -153,8 +100,8 @@ struct Thread<'p> {
     mutex: quorumlock::Mutex,
     /// The same lock by another client.
     other: quorumlock::Mutex,
-    number: usize,
-    directory: &'p Path,
+    worker: &'p Worker,
+    counter: Counter,
     log: Log,
     writing: &'p RwLock<()>,
     random: Random,
@@ -165,7 +112,7 @@ impl Thread<'_> {
     fn work(&mut self) {
         let Some(guard) = self.take() else { return };
         let mut since = now();
-        fs::write(self.directory.join(HOLDER), self.number.to_string()).unwrap();
+        fs::write(self.worker.directory.join(HOLDER), self.worker.number.to_string()).unwrap();
         let Some(guard) = self.hold(guard, &mut since) else { return };
         if !self.update(&guard, &mut since) {
             return self.give_up(guard);
@@ -184,20 +131,18 @@ impl Thread<'_> {
     /// Increments the number, having relied on the lock since then. False, and nothing is done, when too little time
     /// is left.
     fn update(&mut self, guard: &MutexGuard, since: &mut u64) -> bool {
-        let value = counter(self.directory) + 1;
+        let value = self.counter.read() + 1;
         thread::sleep(self.random.up_to(Duration::from_millis(3)));
         // From the look to the write there is no long pause.
         let gate = self.writing.read().unwrap();
         if guard.remaining() < NEEDED {
             return false;
         }
-        fs::write(self.directory.join("new"), value.to_string()).unwrap();
-        let renamed = fs::rename(self.directory.join("new"), self.directory.join("counter"));
-        renamed.expect("the file that was just written, which only another holder could have taken away");
-        let end = now();
+        self.counter.write(value);
+        let until = now();
         drop(gate);
-        self.log.done(Interval { start: *since, end, value });
-        *since = end;
+        self.log.done(Stay { process: self.worker.number, wanted: *since, since: *since, until, value });
+        *since = until;
         true
     }
 

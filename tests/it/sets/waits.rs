@@ -1,48 +1,18 @@
 //! Sets that wait: for one key at a time, with nothing in hand, and in the queues of their client.
 
 use super::{set, take};
-use crate::clients::{SOON, builder, calling, calls, client, gone_for_good, long_lock, value};
+use crate::clients::{SOON, Seen, builder, calls, client, gone_for_good, long_lock, value};
 use crate::support::process::eventually;
 use crate::support::server::Server;
 use quorumlock::embedded::EmbeddedNode;
 use quorumlock::event::Event;
 use quorumlock::{CancelHandle, ErrorKind, Redlock, ReleaseOutcome, Wait};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// Long enough for a thread to have begun to wait.
 const ARRIVAL: Duration = Duration::from_millis(150);
-
-/// How many calls have begun to wait.
-#[derive(Default)]
-struct Waits(AtomicUsize);
-
-/// How many nodes were reported to be down.
-#[derive(Default)]
-struct Downs(AtomicUsize);
-
-impl Downs {
-    fn event(&self, event: &Event) {
-        self.0.fetch_add(usize::from(matches!(event, Event::NodeDown { .. })), Ordering::Relaxed);
-    }
-}
-
-impl Waits {
-    fn event(&self, event: &Event) {
-        self.0.fetch_add(usize::from(matches!(event, Event::Waiting { .. })), Ordering::Relaxed);
-    }
-}
-
-impl Waits {
-    /// Gives the last of them time to ask, if it does.
-    #[track_caller]
-    fn become_as_many_as(&self, number: usize) {
-        assert!(eventually(SOON, || self.0.load(Ordering::Relaxed) == number), "not {number} wait");
-        thread::sleep(ARRIVAL);
-    }
-}
 
 #[test]
 fn a_set_that_waits_holds_nothing_and_is_woken_by_each_key_that_it_lacks() {
@@ -70,8 +40,10 @@ fn a_set_waits_where_a_node_has_no_scripts() {
     let without = EmbeddedNode::builder().without_scripts().start();
     let nodes = [without, EmbeddedNode::start(), EmbeddedNode::start()].map(Result::unwrap);
     let client = || Redlock::builder().nodes(nodes.iter().map(EmbeddedNode::url)).build().unwrap();
-    let downs = Arc::new(Downs::default());
-    let builder = Redlock::builder().nodes(nodes.iter().map(EmbeddedNode::url)).observer(calling(&downs, Downs::event));
+    let downs = Seen::nothing();
+    let builder = Redlock::builder()
+        .nodes(nodes.iter().map(EmbeddedNode::url))
+        .observer(downs.by(|event| matches!(event, Event::NodeDown { .. }).then_some(())));
     let mine = builder.build().unwrap();
     let (theirs, other) = (client(), client());
     let held = ["b", "c"].map(|key| long_lock(&theirs, key).lock().unwrap());
@@ -85,7 +57,7 @@ fn a_set_waits_where_a_node_has_no_scripts() {
         assert_eq!(waiting.join().unwrap().unlock().unwrap(), ReleaseOutcome::Released);
     });
     // That a node has no queue says nothing of its votes.
-    assert_eq!(downs.0.load(Ordering::Relaxed), 0);
+    assert_eq!(downs.all(), []);
     // Nothing is left where it could be deleted.
     assert_eq!(take(&set(&other, &["a", "b", "c", "d"])).unlock().unwrap(), ReleaseOutcome::Released);
 }
@@ -133,22 +105,31 @@ fn a_set_without_time_to_wait_makes_one_attempt_while_its_client_has_one_of_the_
 
 #[test]
 fn sets_and_locks_of_one_client_wait_for_each_other_and_ask_no_node() {
-    let (server, waits) = (Server::start().unwrap(), Arc::new(Waits::default()));
+    let (server, waits) = (Server::start().unwrap(), Seen::nothing());
     // No attempt is made again because the machine has held it up.
-    let client = builder([&server]).node_timeout(SOON).observer(calling(&waits, Waits::event)).build().unwrap();
+    let become_as_many_as = |number| {
+        assert!(eventually(SOON, || waits.all().len() == number), "not {number} wait");
+        // The last of them has time to ask, if it does.
+        thread::sleep(ARRIVAL);
+    };
+    let client = builder([&server])
+        .node_timeout(SOON)
+        .observer(waits.by(|event| matches!(event, Event::Waiting { .. }).then_some(())))
+        .build()
+        .unwrap();
     let lock = long_lock(&client, "b").lock().unwrap();
     let before = calls(&server, "set");
     thread::scope(|threads| {
         let waiting = threads.spawn(|| set(&client, &["a", "b", "c"]).lock().unwrap());
-        waits.become_as_many_as(1);
+        become_as_many_as(1);
         assert_eq!(calls(&server, "set"), before, "the guard of b is in this client");
         assert_eq!(lock.unlock().unwrap(), ReleaseOutcome::Released);
         let guard = waiting.join().unwrap();
         assert_eq!(calls(&server, "set"), before + 3);
         let single = threads.spawn(|| long_lock(&client, "c").lock().unwrap());
-        waits.become_as_many_as(2);
+        become_as_many_as(2);
         let other = threads.spawn(|| set(&client, &["c", "d"]).lock_timeout(SOON * 3).unwrap().unwrap());
-        waits.become_as_many_as(3);
+        become_as_many_as(3);
         assert_eq!(calls(&server, "set"), before + 3);
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
         let first = single.join().unwrap();

@@ -16,4 +16,3 @@ pub(crate) mod proxy;
 pub(crate) mod queues;
 pub(crate) mod server;
 pub(crate) mod sides;
-pub(crate) mod workers;

@@ -2,7 +2,7 @@
 //! same.
 
 use super::{ARRIVAL, LONG, PROMPT, patient, time_to_wake};
-use crate::clients::{SOON, calling, client, gone_for_good, long_lock, take};
+use crate::clients::{SOON, Seen, client, gone_for_good, long_lock, take};
 use crate::support::capable::has_users;
 use crate::support::fake::{Act, Fake, healthy, refusal, say};
 use crate::support::queues::{cut_subscribers, has_channels, no_entry_stays, subscribers};
@@ -10,7 +10,6 @@ use crate::support::server::{Answer, Server};
 use crossbeam_channel::bounded;
 use quorumlock::event::Event;
 use quorumlock::{Cause, Redlock, ReleaseOutcome};
-use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -19,14 +18,12 @@ use std::time::{Duration, Instant};
 const BOUND: Duration = Duration::from_millis(1000 + 50 + 500);
 
 /// What was refused: which side, by which node, and why.
-#[derive(Default)]
-struct Refusals(Mutex<Vec<(bool, String, Cause)>>);
-
-impl Refusals {
-    fn event(&self, event: &Event) {
-        if let Event::ReleaseNotificationsRefused { node, fault, is_publishing, .. } = event {
-            self.0.lock().unwrap().push((*is_publishing, node.to_string(), fault.cause()));
+fn refusal_of(event: &Event) -> Option<(bool, String, Cause)> {
+    match event {
+        Event::ReleaseNotificationsRefused { node, fault, is_publishing, .. } => {
+            Some((*is_publishing, node.to_string(), fault.cause()))
         }
+        _ => None,
     }
 }
 
@@ -87,17 +84,17 @@ fn refusing_to_subscribe(error: &'static str, times: usize) -> Fake {
 #[test]
 fn an_error_that_passes_is_no_denial_and_the_node_is_asked_again_soon() {
     for error in ["-ERR max number of clients reached\r\n", "-BUSY a script runs\r\n", "-LOADING its data\r\n"] {
-        let refusals = Arc::new(Refusals::default());
+        let refusals = Seen::nothing();
         let wait = |node: &Fake, limit| {
             let client = Redlock::builder().node(node.url()).retry_delay(LONG, LONG);
-            let client = client.observer(calling(&refusals, Refusals::event)).build().unwrap();
+            let client = client.observer(refusals.by(refusal_of)).build().unwrap();
             assert!(long_lock(&client, "k").lock_timeout(limit).unwrap().is_none());
             node.commands().iter().filter(|command| command[0] == "SUBSCRIBE").count()
         };
         assert_eq!(wait(&refusing_to_subscribe(error, 3), Duration::from_secs(1)), 4, "{error}");
         let asked = wait(&refusing_to_subscribe(error, usize::MAX), Duration::from_secs(1));
         assert!((4..16).contains(&asked), "{error} {asked}: 10 ms, 20 ms, and so on");
-        assert_eq!(*refusals.0.lock().unwrap(), [], "{error}");
+        assert_eq!(refusals.all(), [], "{error}");
     }
 }
 
@@ -164,8 +161,8 @@ fn a_user_that_may_not_subscribe_waits_by_the_clock_and_is_reported_once() {
     for server in &servers {
         server.command(&["ACL", "SETUSER", "deaf", "on", ">secret", "~*", "&*", "+@all", "-subscribe"]).unwrap();
     }
-    let refusals = Arc::new(Refusals::default());
-    let mine = Redlock::builder().nodes(urls(&servers, "deaf")).observer(calling(&refusals, Refusals::event));
+    let refusals = Seen::nothing();
+    let mine = Redlock::builder().nodes(urls(&servers, "deaf")).observer(refusals.by(refusal_of));
     let mine = mine.node_timeout(Duration::from_secs(1)).build().unwrap();
     let theirs = client(&servers);
     for _ in 0..3 {
@@ -193,8 +190,8 @@ fn a_user_that_may_not_publish_releases_as_well_and_is_reported_once() {
     for server in &servers {
         server.command(&["ACL", "SETUSER", "mute", "on", ">secret", "~*", "resetchannels", "+@all"]).unwrap();
     }
-    let refusals = Arc::new(Refusals::default());
-    let theirs = Redlock::builder().nodes(urls(&servers, "mute")).observer(calling(&refusals, Refusals::event));
+    let refusals = Seen::nothing();
+    let theirs = Redlock::builder().nodes(urls(&servers, "mute")).observer(refusals.by(refusal_of));
     let theirs = theirs.node_timeout(Duration::from_secs(1)).build().unwrap();
     let mine = client(&servers);
     for _ in 0..3 {
@@ -208,8 +205,8 @@ fn a_user_that_may_not_publish_releases_as_well_and_is_reported_once() {
 }
 
 #[track_caller]
-fn reported_once(refusals: &Refusals, servers: &[Server], is_publishing: bool) {
-    let mut told = refusals.0.lock().unwrap().clone();
+fn reported_once(refusals: &Seen<(bool, String, Cause)>, servers: &[Server], is_publishing: bool) {
+    let mut told = refusals.all();
     told.sort_by(|one, other| one.1.cmp(&other.1));
     let mut expected: Vec<_> =
         servers.iter().map(|server| (is_publishing, server.address(), Cause::NoPermission)).collect();
