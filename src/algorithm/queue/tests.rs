@@ -1,5 +1,6 @@
 //! Each clause of the contract, from the replies and messages of nodes.
 
+use super::super::kind::EntryKind;
 use super::*;
 
 mod slots;

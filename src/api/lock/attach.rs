@@ -14,7 +14,8 @@ use crate::api::shared_lock::{SharedLock, SharedLocks};
 use crate::api::watchdog::Watchdog;
 use crate::engine::local_queue::{HoldId, LocalLock};
 use crate::events::error::{Error, ErrorKind, Result};
-use crate::protocol::key_space::{self, KeyKind};
+use crate::protocol::key_space;
+use crate::protocol::kinds;
 use crate::protocol::lock_key::LockKey;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -28,7 +29,7 @@ impl Lock {
         is_reentrant: bool,
     ) -> Result<Lock> {
         let (key, prefix) = (lease.key(), &client.settings().prefix);
-        let marker = KeyKind::of_lock(lease.kind()).marker();
+        let marker = kinds::keys(lease.kind()).marker;
         let name = |key: &str| key.strip_prefix(marker)?.strip_prefix(&**prefix).map(str::to_owned);
         let of_another = || {
             let message = format!("the lease of {:?} does not have the prefix of this client", key.title());

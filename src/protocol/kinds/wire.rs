@@ -1,5 +1,6 @@
 //! What is particular to a kind of lock on the wire, as data: each kind has one [`Wire`].
 
+use super::key_kind::KeyKind;
 use crate::algorithm::fence::FencingToken;
 use crate::algorithm::protocol_error::ProtocolError;
 use crate::protocol::form::Answer;
@@ -11,6 +12,7 @@ use std::fmt;
 /// What is particular to a kind.
 #[derive(Clone, Copy)]
 pub(in crate::protocol) struct Wire {
+    pub(in crate::protocol) keys: &'static KeyKind,
     pub(in crate::protocol) script: Script,
     /// Whether its key holds nothing but a signature: any library understands it. It is acquired by `SET`, and extended
     /// by a script of its own.

@@ -4,8 +4,7 @@
 
 use crate::connection::{Connection, Trouble, Value};
 use quorumlock::protocol::error_reply::{Denied, Subject};
-use quorumlock::protocol::key_space::{self, KeyKind};
-use quorumlock::protocol::{kinds, node_note};
+use quorumlock::protocol::{key_space, kinds, node_note};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How long what is left behind lasts at most, in milliseconds.
@@ -25,8 +24,8 @@ pub(super) enum Purpose {
     Locking,
     /// To wait for a lock in its queue, and to receive messages.
     Waiting,
-    Fencing,
-    ReadWrite,
+    /// For the kind of lock at this index of [`kinds::KEYS`].
+    Kind(usize),
     /// To read and write what a node remembers.
     Remembering,
     /// To look at locks by this program.
@@ -35,21 +34,24 @@ pub(super) enum Purpose {
 
 impl Purpose {
     /// What does not work without such a right.
-    pub(super) fn lack(self) -> &'static str {
-        match self {
+    pub(super) fn lack(self) -> String {
+        let text = match self {
             Purpose::Locking => "the user lacks rights",
             Purpose::Waiting => {
                 "the user lacks rights that waiting needs: calls poll, and fair locks and the order of readers and \
                  writers do not work"
             }
-            Purpose::Fencing => "the user lacks rights that fenced locks need: they do not work, other locks do",
-            Purpose::ReadWrite => "the user lacks rights that read-write locks need: they do not work, other locks do",
+            Purpose::Kind(index) => {
+                let title = kinds::KEYS[index].title;
+                return format!("the user lacks rights that {title}s need: they do not work, other locks do");
+            }
             Purpose::Remembering => {
                 "the user lacks rights that restart protection needs: a program that has just started does not see \
                  that the node has lost its keys"
             }
             Purpose::Showing => "the user lacks rights that quorumlock show and run -n need: locks work",
-        }
+        };
+        text.to_owned()
     }
 }
 
@@ -106,12 +108,13 @@ pub(super) fn own_names(connection: &mut Connection, user: &str) -> Result<Optio
 
 /// Tries everything, and deletes what it made. The name begins as these do.
 pub(super) fn missing(connection: &mut Connection, names: &Names, name: &str) -> Result<Missing, Trouble> {
-    let [plain, fenced, read_write] = KeyKind::ALL.map(|kind| kind.key(&names.prefix, name));
+    let keys = kinds::KEYS.map(|kind| kind.key(&names.prefix, name));
+    let plain = kinds::plain::KEYS.key(&names.prefix, name);
     let (queue, node) = (key_space::queue(&plain), key_space::node(&names.prefix));
-    let queues = [&plain, &fenced, &read_write, &key_space::semaphore(&plain)].map(|key| key_space::queue(key));
-    let [key, fenced_key, shared_key, queue_key, node_key] =
-        [&plain, &fenced, &read_write, &queue, &node].map(|key| key.as_bytes());
-    let (release, fence) = (kinds::plain::SCRIPT.text.as_bytes(), kinds::fenced::SCRIPT.text.as_bytes());
+    let queues =
+        keys.iter().chain([&key_space::semaphore(&plain)]).map(|key| key_space::queue(key)).collect::<Vec<_>>();
+    let [key, queue_key, node_key] = [&plain, &queue, &node].map(|key| key.as_bytes());
+    let release = kinds::plain::SCRIPT.text.as_bytes();
     let (locks, marked) = (names.locks(), names.marked());
     let mut tester = Tester { connection, missing: Missing::default(), has_names: !locks.is_empty() };
 
@@ -151,22 +154,13 @@ pub(super) fn missing(connection: &mut Connection, names: &Names, name: &str) ->
         tester.allows(Purpose::Waiting, &locks, &[b"UNSUBSCRIBE", CHANNEL])?;
     }
 
-    tester.allows(Purpose::Fencing, &marked, &[b"TIME"])?;
-    let acquire: &[&[u8]] = &[b"EVAL", fence, b"1", fenced_key, b"acquire", TOKEN, TTL, TTL, b"1"];
-    if tester.allows(Purpose::Fencing, &marked, acquire)? {
-        let release: &[&[u8]] = &[b"EVAL", fence, b"1", fenced_key, b"release", TOKEN, b"", b"", TTL];
-        tester.allows(Purpose::Fencing, &marked, release)?;
+    // What a kind does that no other trial has done.
+    for (index, (kind, key)) in kinds::KEYS.iter().zip(&keys).enumerate() {
+        for command in kind.trial {
+            let words: Vec<&[u8]> = command.split(' ').map(|word| trial_word(word, key, kind.script.text)).collect();
+            tester.allows(Purpose::Kind(index), &marked, &words)?;
+        }
     }
-
-    // What the script of read-write locks does that no other trial has done.
-    let sharing: [&[&[u8]]; 5] = [
-        &[b"TIME"],
-        &[b"GET", shared_key],
-        &[b"DEL", shared_key],
-        &[b"PEXPIRE", shared_key, TTL],
-        &[b"EVAL", b"return 0", b"1", shared_key],
-    ];
-    tester.allows_all(Purpose::ReadWrite, &marked, &sharing)?;
 
     // The key of the node. Nothing is stored: no such option of `SET` exists, and the node does not have that value.
     let store: [&[u8]; 9] = [b"EVAL", node_note::STORE.as_bytes(), b"1", node_key, TOKEN, b"0", b"", b"", b""];
@@ -175,8 +169,23 @@ pub(super) fn missing(connection: &mut Connection, names: &Names, name: &str) ->
 
     tester.allows(Purpose::Showing, &locks, &[b"GETRANGE", key, b"0", b"0"])?;
     // A key of a user that may not delete ends by itself.
-    tester.connection.ask_all(&[&[b"DEL", key], &[b"DEL", fenced_key]])?;
+    for key in &keys {
+        tester.connection.ask(&[b"DEL", key.as_bytes()])?;
+    }
     Ok(tester.missing)
+}
+
+/// A word of the trial of a kind, as it is sent.
+fn trial_word<'w>(word: &'w str, key: &'w str, script: &'w str) -> &'w [u8] {
+    match word {
+        "KEY" => key.as_bytes(),
+        "NONE" => b"",
+        "NOTHING" => b"return 0",
+        "SCRIPT" => script.as_bytes(),
+        "TOKEN" => TOKEN,
+        "TTL" => TTL,
+        word => word.as_bytes(),
+    }
 }
 
 /// The trial on one node.
