@@ -14,7 +14,7 @@
 use super::error_reply::ErrorReply;
 use super::handshake::Handshake;
 use super::incoming::Incoming;
-use super::kinds::permit;
+use super::key_space;
 use super::queue::CHANNEL;
 use super::resp::{self, Elements, Reply};
 use crate::algorithm::detail::Detail;
@@ -177,15 +177,10 @@ fn notice(client: u64, text: &[u8]) -> Option<Notice> {
     let (entry, key) = (Entry::of_client(client, &text[..space])?, &text[space + 1..]);
     let message = match entry.kind {
         _ if is_next => Message::Next,
-        EntryKind::Permit(_) => Message::Turn(slot(key)),
+        EntryKind::Permit(_) => Message::Turn(key_space::slot(key)),
         _ => Message::Turn(None),
     };
     Some(Notice { entry, message, key: key.into() })
-}
-
-/// The number of the slot with this key.
-fn slot(key: &[u8]) -> Option<u16> {
-    std::str::from_utf8(permit::slot(key)?.1).ok()?.parse().ok()
 }
 
 /// Shows counts only: the buffers hold passwords.

@@ -33,7 +33,7 @@
 pub(crate) mod sealed;
 
 use crate::algorithm::fence::FencingToken;
-use crate::algorithm::kind::{self, Access};
+use crate::algorithm::kind;
 use crate::protocol::key_space;
 use crate::protocol::lock_key::LockKey;
 use sealed::{ReadSide, Sealed, SlotIndex};
@@ -85,7 +85,7 @@ impl Sealed for Fenced<Write> {
     type Own = ReadSide;
 
     fn kind_of(kind: kind::Kind, _: &LockKey) -> Option<kind::Kind> {
-        (kind.access() == Some(Access::Write) && kind.is_fenced()).then_some(kind)
+        matches!(kind, kind::Kind::Write(Some(_))).then_some(kind)
     }
 }
 
@@ -100,7 +100,7 @@ impl Sealed for Read {
     type Own = ();
 
     fn kind_of(kind: kind::Kind, _: &LockKey) -> Option<kind::Kind> {
-        (kind.access() == Some(Access::Read)).then_some(kind)
+        (kind == kind::Kind::Read).then_some(kind)
     }
 }
 
@@ -160,7 +160,7 @@ impl Sealed for Write {
     type Own = ReadSide;
 
     fn kind_of(kind: kind::Kind, _: &LockKey) -> Option<kind::Kind> {
-        (kind.access() == Some(Access::Write) && !kind.is_fenced()).then_some(kind)
+        (kind == kind::Kind::Write(None)).then_some(kind)
     }
 }
 
@@ -261,7 +261,7 @@ impl Sealed for Slot {
         match kind {
             kind::Kind::Permit(_) => Some(kind),
             _ => Plain::kind_of(kind, key)
-                .and_then(|_| key_space::slot(key.title()))
+                .and_then(|_| key_space::slot(key.title().as_bytes()))
                 .map(|slot| kind::Kind::Permit(slot.saturating_add(1))),
         }
     }

@@ -24,7 +24,7 @@ use crate::api::watchdog::Watchdog;
 use crate::engine::local_queue::LocalLock;
 use crate::events::error::{Error, ErrorKind, Result};
 use crate::protocol::key_space;
-use crate::protocol::kinds::{self, fenced, read_write};
+use crate::protocol::kinds::{self, fenced};
 use crate::protocol::lock_key::{LockKey, MOST_KEYS};
 use slots::{MOST_PERMITS, PermitSlots};
 use std::fmt;
@@ -58,11 +58,10 @@ impl Lock {
         Lock::of(client, LockKey::behind(&client.settings().prefix, name), Kind::Plain)
     }
 
-    /// One side of the read-write lock of a name.
-    pub(super) fn read_write(client: &Client, reads: &Arc<SharedLocks>, name: &str, side: Kind) -> Lock {
-        let key = read_write::KEYS.key(&client.settings().prefix, name);
-        let lock = Lock::of(client, LockKey::One(key.into()), side);
-        Lock { reads: Some(Arc::clone(reads)), ..lock }
+    /// The lock of a name, of a kind whose keys have a marker. `reads`: of a read-write lock.
+    pub(super) fn marked(client: &Client, name: &str, kind: Kind, reads: Option<&Arc<SharedLocks>>) -> Lock {
+        let key = kinds::keys(kind).key(&client.settings().prefix, name);
+        Lock { reads: reads.cloned(), ..Lock::of(client, LockKey::One(key.into()), kind) }
     }
 
     /// The lock of several names.

@@ -42,8 +42,6 @@ pub const SCRIPT: Script = Script {
     index: 0,
 };
 
-const NEEDS: &str = "EVAL with GET, SET and TIME";
-
 /// Its key outlives the lock, to keep the fence.
 pub static KEYS: KeyKind = KeyKind {
     marker: "quorumlock-fence:",
@@ -59,9 +57,7 @@ pub(super) static WIRE: Wire = Wire {
     script: SCRIPT,
     is_token_only: false,
     has_label: true,
-    acquire_needs: NEEDS,
-    extend_needs: NEEDS,
-    release_needs: NEEDS,
+    needs: ["EVAL with GET, SET and TIME"; 3],
     keep: b"extend",
     raise: b"raise",
     write_tail,

@@ -3,7 +3,6 @@
 
 use crate::algorithm::label::HolderLabel;
 use crate::protocol::script::Script;
-use std::fmt;
 
 /// The keys of one kind of lock.
 pub struct KeyKind {
@@ -17,9 +16,8 @@ pub struct KeyKind {
     pub script: Script,
     /// Parses a value. None: no lock of this kind has it.
     pub parse: fn(&[u8]) -> Option<StoredLock>,
-    /// Commands that a user needs for this kind, and not for a plain lock. `quorumlock doctor` runs them, with a word in
-    /// place of each that is in capitals: KEY, TOKEN, TTL, SCRIPT, NOTHING (a script that does nothing), NONE (an empty
-    /// word).
+    /// Commands that a user needs for this kind, and not for a plain lock, as `quorumlock doctor` tries them. Words in
+    /// capitals are replaced, such as KEY.
     pub trial: &'static [&'static str],
 }
 
@@ -62,11 +60,5 @@ impl Hold {
 impl PartialEq for KeyKind {
     fn eq(&self, other: &KeyKind) -> bool {
         self.marker == other.marker
-    }
-}
-
-impl fmt::Debug for KeyKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.title)
     }
 }

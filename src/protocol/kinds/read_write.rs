@@ -82,8 +82,6 @@ pub const SCRIPT: Script = Script {
     index: 3,
 };
 
-const NEEDS: &str = "EVAL with GET, SET, DEL, PEXPIRE and TIME";
-
 /// Readers and writers have one key.
 pub static KEYS: KeyKind = KeyKind {
     marker: "quorumlock-rw:",
@@ -100,9 +98,7 @@ pub(super) static WIRE: Wire = Wire {
     is_token_only: false,
     // It would count against the room of the key.
     has_label: false,
-    acquire_needs: NEEDS,
-    extend_needs: NEEDS,
-    release_needs: NEEDS,
+    needs: ["EVAL with GET, SET, DEL, PEXPIRE and TIME"; 3],
     keep: b"keep",
     raise: b"extend",
     write_tail,

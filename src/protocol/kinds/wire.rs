@@ -19,12 +19,8 @@ pub(in crate::protocol) struct Wire {
     pub(in crate::protocol) is_token_only: bool,
     /// Whether the label is sent together with the token.
     pub(in crate::protocol) has_label: bool,
-    /// The commands that a user needs to acquire it, for a message.
-    pub(in crate::protocol) acquire_needs: &'static str,
-    /// The same to extend it, or to raise its number.
-    pub(in crate::protocol) extend_needs: &'static str,
-    /// The same to release it.
-    pub(in crate::protocol) release_needs: &'static str,
+    /// The commands that a user needs to acquire it, to extend it or raise its number, and to release it: for a message.
+    pub(in crate::protocol) needs: [&'static str; 3],
     /// The verb that ends a hold after some time.
     pub(in crate::protocol) keep: &'static [u8],
     /// The verb that raises the number.

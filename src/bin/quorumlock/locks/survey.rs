@@ -73,8 +73,7 @@ impl Survey {
 
     /// The name of the lock with this key.
     pub(crate) fn name_of<'k>(&self, key: &'k str) -> &'k str {
-        let full_name = key_space::lock(key).map_or(key, |(_, full_name)| full_name);
-        full_name.strip_prefix(&*self.prefix).unwrap_or(full_name)
+        key_space::name(key, self.prefix.len())
     }
 
     /// The queue of the lock with this key, on each node in their order.
