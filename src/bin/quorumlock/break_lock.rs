@@ -151,8 +151,8 @@ fn break_key(deployment: &Deployment, survey: &Survey, key: &str) -> Broken {
     Broken { nodes, believed: has_expiry.then_some(longest) }
 }
 
-/// Compares and deletes, as a release does, so that the call that is first in the queue is told. What else the key holds
-/// remains. Whether anything was there still.
+/// Compares and deletes, as a release does, so that the call that is first in the queue is told. What else the key
+/// holds remains. Whether anything was there still.
 fn release(connection: &mut Connection, name: &str, seen: &Sighting, retention: &str) -> Result<bool, Trouble> {
     let key = name.as_bytes();
     let Stored::Text(value) = &seen.stored else {

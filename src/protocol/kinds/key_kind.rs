@@ -1,5 +1,5 @@
-//! What is particular to the keys of one kind of lock, as data: each kind has one [`KeyKind`], and parses what is stored
-//! under its keys to one [`StoredLock`].
+//! What is particular to the keys of one kind of lock, as data: each kind has one [`KeyKind`], and parses what is
+//! stored under its keys to one [`StoredLock`].
 
 use crate::algorithm::label::HolderLabel;
 use crate::protocol::script::Script;

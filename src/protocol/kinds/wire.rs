@@ -19,7 +19,7 @@ pub(in crate::protocol) struct Wire {
     pub(in crate::protocol) is_token_only: bool,
     /// Whether the label is sent together with the token.
     pub(in crate::protocol) has_label: bool,
-    /// The commands that a user needs to acquire it, to extend it or raise its number, and to release it: for a message.
+    /// The commands that a user needs to acquire it, to extend it or raise its number, and to release it, for messages.
     pub(in crate::protocol) needs: [&'static str; 3],
     /// The verb that ends a hold after some time.
     pub(in crate::protocol) keep: &'static [u8],
