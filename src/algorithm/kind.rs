@@ -1,7 +1,6 @@
-//! The kind of a lock: what is asked of a node for it.
+//! The kind of a lock: what is asked of a node for it, and what a call's entry in its queue waits for.
 
 use super::fence::FencingToken;
-use super::queue::EntryKind;
 
 /// What the client of a read-write lock asks for, or has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +24,63 @@ pub enum Kind {
     Read,
     /// The writer of a read-write lock, which may want a number.
     Write(Option<FencingToken>),
+}
+
+/// What an entry of a queue waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum EntryKind {
+    /// A plain lock.
+    Mutex,
+    /// A fenced lock.
+    Fenced,
+    /// A read-write lock, to read.
+    Read,
+    /// A read-write lock, to write.
+    Write,
+    /// One of so many permits.
+    Permit(u16),
+}
+
+impl EntryKind {
+    /// Any of each, in the order of the enum.
+    const EACH: [EntryKind; 5] =
+        [EntryKind::Mutex, EntryKind::Fenced, EntryKind::Read, EntryKind::Write, EntryKind::Permit(0)];
+
+    /// Its letter in the member of a queue.
+    pub fn letter(self) -> char {
+        match self {
+            EntryKind::Mutex => 'm',
+            EntryKind::Fenced => 'f',
+            EntryKind::Read => 'r',
+            EntryKind::Write => 'w',
+            EntryKind::Permit(_) => 's',
+        }
+    }
+
+    /// The kind with this letter; the number of permits is not known.
+    pub fn of_letter(letter: char) -> Option<EntryKind> {
+        EntryKind::EACH.into_iter().find(|kind| kind.letter() == letter)
+    }
+
+    /// What the call wants, in a word for people and programs.
+    pub fn wants(self) -> &'static str {
+        match self {
+            EntryKind::Mutex | EntryKind::Fenced => "lock",
+            EntryKind::Read => "read",
+            EntryKind::Write => "write",
+            EntryKind::Permit(_) => "permit",
+        }
+    }
+
+    /// Whether `SET NX PX` acquires the lock, by its own key alone.
+    pub fn is_acquired_by_command(self) -> bool {
+        self == EntryKind::Mutex
+    }
+
+    /// Whether one client at a time holds the lock, of those that wait as this one.
+    pub fn has_one_holder(self) -> bool {
+        matches!(self, EntryKind::Mutex | EntryKind::Fenced)
+    }
 }
 
 impl Kind {

@@ -47,14 +47,14 @@ impl Redlock {
     /// rules are the same as for [`Write`].
     #[doc(alias = "RwLock")]
     pub fn read_mutex(&self, name: impl AsRef<str>) -> Mutex<Read> {
-        Mutex::new(Lock::read_write(&self.client, &self.reads, name.as_ref(), algorithm::kind::Kind::Read))
+        Mutex::new(Lock::marked(&self.client, name.as_ref(), algorithm::kind::Kind::Read, Some(&self.reads)))
     }
 
     /// The writing side of the read-write lock of a name. It is another lock than the [`mutex`](Redlock::mutex) of the
     /// same name. See [`Write`].
     #[doc(alias = "RwLock")]
     pub fn write_mutex(&self, name: impl AsRef<str>) -> Mutex<Write> {
-        Mutex::new(Lock::read_write(&self.client, &self.reads, name.as_ref(), algorithm::kind::Kind::Write(None)))
+        Mutex::new(Lock::marked(&self.client, name.as_ref(), algorithm::kind::Kind::Write(None), Some(&self.reads)))
     }
 
     /// The lock of several names, all or none of them. Makes no connection; names that cannot be used are reported

@@ -2,9 +2,14 @@
 //!
 //! Another script goes here. Each does what a server does when a key or a value is missing, too.
 
+mod fencing;
+mod node_note;
+mod permit;
+mod plain;
+mod read_write;
+
 use super::calls::{Answer, Calls, ScriptValue::Integer};
 use super::reply::NO_ARGUMENT;
-use super::{fencing, node_note, permit, plain, read_write};
 use crate::protocol::kinds::plain::EXTEND;
 use crate::protocol::{kinds, node_note as note, script};
 

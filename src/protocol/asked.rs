@@ -72,10 +72,11 @@ impl Asked {
 
     /// The commands that a user needs for it, for a message.
     pub(super) fn commands(self) -> &'static str {
+        let [acquire, extend, release] = self.wire.needs;
         match self.verb {
-            AskedVerb::Acquire => self.wire.acquire_needs,
-            AskedVerb::Extend | AskedVerb::Raise => self.wire.extend_needs,
-            AskedVerb::Release => self.wire.release_needs,
+            AskedVerb::Acquire => acquire,
+            AskedVerb::Extend | AskedVerb::Raise => extend,
+            AskedVerb::Release => release,
             AskedVerb::Take { .. } | AskedVerb::Leave => {
                 "EVAL with GET, SET, DEL, EXISTS, PTTL, TIME and the commands of queues"
             }

@@ -11,8 +11,8 @@
 use super::command;
 use super::error_reply::ErrorReply;
 use super::key_space;
-use super::kinds::fenced::FencedValue;
-use super::kinds::plain::Signature;
+use super::kinds::key_kind::{Hold, KeyKind, StoredLock};
+use super::kinds::{fenced, plain};
 use super::resp::{self, Reply};
 use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::holder::HolderTag;
@@ -60,8 +60,7 @@ impl Inquiry {
     pub(super) fn learn_value(&mut self, reply: Reply<'_>, is_fenced: bool) -> Result<(), ProtocolError> {
         self.stored = match reply {
             Reply::Bulk(None) => Stored::Nothing,
-            Reply::Bulk(Some(value)) if is_fenced => fenced(value),
-            Reply::Bulk(Some(value)) => plain(value),
+            Reply::Bulk(Some(value)) => stored(value, if is_fenced { &fenced::KEYS } else { &plain::KEYS }),
             Reply::Error(text) => match ErrorReply::read(text) {
                 ErrorReply { cause: Cause::Server(ServerError::WrongType), .. } => UNEXPECTED,
                 error => Stored::Fault(error.fault("GET")),
@@ -122,21 +121,15 @@ pub(super) fn ask(out: &mut Vec<u8>, key: &[u8], is_fenced: bool) {
 
 const UNEXPECTED: Stored = Stored::Fault(Fault::new(Phase::Reply, Cause::UnexpectedValue));
 
-/// The holder in the value of a fenced lock.
-fn fenced(value: &[u8]) -> Stored {
-    match FencedValue::parse(value) {
-        None => UNEXPECTED,
-        Some(FencedValue { owner, .. }) if !owner.is_held() => Stored::Nothing,
-        Some(FencedValue { owner, deadline, .. }) => {
-            Stored::Signature(HolderTag::exact(&owner.text()), owner.label(), deadline)
-        }
-    }
-}
-
 /// The holder with this value. Another library's has no label, whatever it looks like.
-fn plain(value: &[u8]) -> Stored {
-    let label = Signature::parse(value).map_or(HolderLabel::NONE, |signature| signature.label());
-    Stored::Signature(HolderTag::exact(value), label, 0)
+fn stored(value: &[u8], keys: &KeyKind) -> Stored {
+    match (keys.parse)(value) {
+        Some(StoredLock { holds, label, .. }) => holds
+            .first()
+            .map_or(Stored::Nothing, |hold| Stored::Signature(HolderTag::exact(&hold.signature), label, hold.deadline)),
+        None if *keys == plain::KEYS => Stored::Signature(HolderTag::exact(value), HolderLabel::NONE, Hold::KEY_END),
+        None => UNEXPECTED,
+    }
 }
 
 #[cfg(test)]

@@ -13,8 +13,8 @@
 //! A marker is in front of prefix and name, so one full name (prefix and name) is one lock of its kind, for any split
 //! of the two. No full name begins with a marker: so no key has two meanings.
 
-use super::kinds::{fenced, permit, read_write};
-use crate::algorithm::kind::Kind;
+use super::kinds::key_kind::KeyKind;
+use super::kinds::{KEYS, permit, plain};
 
 /// The marker of queues. The key of a lock, or of a semaphore, follows.
 pub const QUEUE: &str = "quorumlock-queue:";
@@ -23,59 +23,20 @@ pub const NODE: &str = "quorumlock-node";
 /// One pattern for all that have a marker of a lock, or of a queue, in front of names that begin as given.
 pub const PATTERN: &str = "quorumlock-*:";
 
-/// The beginnings that no full name may have, each with what such keys are.
-const RESERVED: [(&str, &str); 5] = [
-    (fenced::MARKER, "fenced locks"),
-    (NODE, "nodes"),
-    (permit::MARKER, "semaphores"),
-    (QUEUE, "queues"),
-    (read_write::MARKER, "read-write locks"),
-];
-
-/// The kind of a lock, as its key shows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeyKind {
-    /// A lock whose key is its full name: also a slot of a semaphore, one of a set, and a fair lock.
-    Plain,
-    /// A fenced lock.
-    Fenced,
-    /// A read-write lock.
-    ReadWrite,
+/// The kind and the full name of the lock with this key; none for a key that is no lock.
+pub fn lock(key: &str) -> Option<(&'static KeyKind, &str)> {
+    let found = marked().find_map(|kind| Some((kind, key.strip_prefix(kind.marker)?)));
+    found.or_else(|| reserved(key).is_none().then_some((&plain::KEYS, key)))
 }
 
-impl KeyKind {
-    /// All of them.
-    pub const ALL: [KeyKind; 3] = [KeyKind::Plain, KeyKind::Fenced, KeyKind::ReadWrite];
+/// Whether a lock with this key is a plain one, or a slot of a semaphore.
+pub fn is_plain(key: &str) -> bool {
+    lock(key).is_some_and(|(kind, _)| *kind == plain::KEYS)
+}
 
-    /// What is in front of prefix and name.
-    pub const fn marker(self) -> &'static str {
-        match self {
-            KeyKind::Plain => "",
-            KeyKind::Fenced => fenced::MARKER,
-            KeyKind::ReadWrite => read_write::MARKER,
-        }
-    }
-
-    /// The kind of the keys of such locks.
-    pub fn of_lock(kind: Kind) -> KeyKind {
-        match kind {
-            Kind::Fenced(_) => KeyKind::Fenced,
-            Kind::Permit(_) | Kind::Plain => KeyKind::Plain,
-            Kind::Read | Kind::Write(_) => KeyKind::ReadWrite,
-        }
-    }
-
-    /// The key of a lock of this kind.
-    pub fn key(self, prefix: &str, name: &str) -> String {
-        [self.marker(), prefix, name].concat()
-    }
-
-    /// The kind and the full name of the lock with this key; none for a key that is no lock.
-    pub fn of(key: &str) -> Option<(KeyKind, &str)> {
-        let marked = [KeyKind::Fenced, KeyKind::ReadWrite].into_iter();
-        let found = marked.filter_map(|kind| Some((kind, key.strip_prefix(kind.marker())?))).next();
-        found.or_else(|| reserved(key).is_none().then_some((KeyKind::Plain, key)))
-    }
+/// The kinds of keys that have a marker.
+fn marked() -> impl Iterator<Item = &'static KeyKind> {
+    KEYS.into_iter().filter(|kind| !kind.marker.is_empty())
 }
 
 /// The key of the queue of the lock, or of the semaphore, with this key.
@@ -99,20 +60,22 @@ pub fn semaphore_of_slot(key: &str) -> Option<&str> {
 }
 
 /// Which slot of its semaphore has this key; none for a key of another form.
-pub fn slot(key: &str) -> Option<u16> {
-    semaphore_of_slot(key).and_then(|semaphore| key[semaphore.len() + 1..].parse().ok())
+pub fn slot(key: &[u8]) -> Option<u16> {
+    std::str::from_utf8(permit::slot(key)?.1).ok()?.parse().ok()
 }
 
 /// The name in the key of a lock, behind a prefix of this length.
 pub fn name(key: &str, prefix: usize) -> &str {
-    let full_name = KeyKind::of(key).map_or(key, |(_, full_name)| full_name);
+    let full_name = lock(key).map_or(key, |(_, full_name)| full_name);
     // A name that is refused may have a marker as its prefix.
     full_name.get(prefix..).or_else(|| key.get(prefix..)).unwrap_or(key)
 }
 
-/// The marker that a full name begins with, and what such keys are; none for a name that a lock may have.
+/// The marker that a full name begins with, and what has such keys; none for a name that a lock may have.
 pub fn reserved(full_name: &str) -> Option<(&'static str, &'static str)> {
-    RESERVED.into_iter().find(|(marker, _)| full_name.starts_with(marker))
+    let others = [(NODE, "node"), (permit::MARKER, "semaphore"), (QUEUE, "queue")];
+    let markers = marked().map(|kind| (kind.marker, kind.title)).chain(others);
+    markers.into_iter().find(|(marker, _)| full_name.starts_with(marker))
 }
 
 #[cfg(test)]
@@ -122,10 +85,10 @@ mod tests {
     #[test]
     fn a_name_has_one_key_of_each_kind_and_the_key_has_the_name() {
         for (prefix, given) in [("", "orders/42"), ("orders/", "42"), ("o", "rders/42"), ("orders/42", "")] {
-            for kind in KeyKind::ALL {
+            for kind in KEYS {
                 let key = kind.key(prefix, given);
-                assert_eq!(key, kind.marker().to_owned() + "orders/42");
-                assert_eq!(KeyKind::of(&key), Some((kind, "orders/42")));
+                assert_eq!(key, kind.marker.to_owned() + "orders/42");
+                assert!(lock(&key) == Some((kind, "orders/42")));
                 assert_eq!(name(&key, prefix.len()), given);
                 assert_eq!(queue(&key), format!("quorumlock-queue:{key}"));
             }
@@ -134,27 +97,25 @@ mod tests {
 
     #[test]
     fn what_is_no_lock_has_a_name_of_its_own() {
-        let [semaphore, plain] = [semaphore("orders/42"), KeyKind::Plain.key("orders/", "42")];
+        let [semaphore, plain] = [semaphore("orders/42"), plain::KEYS.key("orders/", "42")];
         assert_eq!(queue(&semaphore), "quorumlock-queue:quorumlock-permits:orders/42");
         for key in [queue(&plain), queue(&semaphore), semaphore, "quorumlock-node-1".to_owned()] {
-            assert!(KeyKind::of(&key).is_none() && reserved(&key).is_some(), "{key}");
+            assert!(lock(&key).is_none() && reserved(&key).is_some(), "{key}");
         }
         assert_eq!(semaphore_of_slot("é/42#17"), Some("é/42"));
     }
 
     #[test]
     fn a_marker_begins_no_full_name() {
-        for marker in [fenced::MARKER, read_write::MARKER, QUEUE, permit::MARKER, NODE] {
+        for marker in marked().map(|kind| kind.marker).chain([QUEUE, permit::MARKER, NODE]) {
             assert!(reserved(marker).is_some() && reserved(&format!("{marker}x")).is_some(), "{marker}");
         }
         for free in ["", "orders", "quorumlock", "quorumlock-trial-1", "app:quorumlock-rw:x"] {
             assert!(reserved(free).is_none(), "{free}");
         }
         // Such names are refused, and have a text that messages show.
-        assert_eq!(
-            (name(fenced::MARKER, fenced::MARKER.len()), name("quorumlock-fence:x", fenced::MARKER.len())),
-            ("", "x")
-        );
+        let marker = KEYS[1].marker;
+        assert_eq!((name(marker, marker.len()), name("quorumlock-fence:x", marker.len())), ("", "x"));
         assert_eq!(name("quorumlock-fence:é", 1), "quorumlock-fence:é".get(1..).unwrap());
     }
 }

@@ -27,8 +27,8 @@
 //!
 //! - A file of its own beside [`command`]: a function that writes it, one that parses its reply, a table of replies as
 //!   a test. For a verb of the scripts: `queue::ask` and `reply::meaning`.
-//! - For a kind of lock: a variant of [`Kind`](crate::algorithm::kind::Kind), a file of [`kinds`] with its `Wire`, and
-//!   its script among those of the embedded node (`src/embedded/scripts.rs`).
+//! - For a kind of lock: a variant of [`Kind`](crate::algorithm::kind::Kind), a file of [`kinds`] with its `Wire` and
+//!   its keys, and its script among those of the embedded node (`src/embedded/scripts.rs`).
 //! - For an operation on a key: [`Verb`](operation::Verb), and `Asked` with all that the meaning of a reply depends on;
 //!   in each file of [`kinds`], `write_tail` and `meaning`; [`form`]; in `sent_operation.rs`, `Command::write_one`,
 //!   `Abandoned::of`; in `session/forms.rs`, `Forms::first`.

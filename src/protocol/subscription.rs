@@ -19,8 +19,9 @@ use super::queue::CHANNEL;
 use super::resp::{self, Elements, Reply};
 use crate::algorithm::detail::Detail;
 use crate::algorithm::fault::{Cause, Fault, Phase};
+use crate::algorithm::kind::EntryKind;
 use crate::algorithm::protocol_error::ProtocolError;
-use crate::algorithm::queue::{CLIENT_DIGITS, Entry, EntryKind, Message};
+use crate::algorithm::queue::{CLIENT_DIGITS, Entry, Message};
 use crate::algorithm::server_error::ServerError;
 use crate::algorithm::time::Timestamp;
 use std::fmt;
@@ -178,7 +179,7 @@ fn notice(client: u64, text: &[u8]) -> Option<Notice> {
     let key = std::str::from_utf8(&text[space + 1..]).ok()?;
     let message = match entry.kind {
         _ if is_next => Message::Next,
-        EntryKind::Permit(_) => Message::Turn(key_space::slot(key)),
+        EntryKind::Permit(_) => Message::Turn(key_space::slot(key.as_bytes())),
         _ => Message::Turn(None),
     };
     Some(Notice { entry, message, key: key.into() })

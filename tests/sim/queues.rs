@@ -215,13 +215,14 @@ impl World {
 /// The judge's reading, and the library's.
 #[test]
 fn entries_and_keys_are_read_as_they_are_written() {
-    use crate::protocol::key_space::{self, KeyKind};
-    use quorumlock::algorithm::queue::{Entry, EntryKind};
+    use crate::protocol::key_space;
+    use crate::protocol::kinds::{fenced, plain, read_write};
+    use quorumlock::algorithm::kind::EntryKind;
+    use quorumlock::algorithm::queue::Entry;
     for kind in [EntryKind::Mutex, EntryKind::Fenced, EntryKind::Read, EntryKind::Write, EntryKind::Permit(2)] {
         assert!(is_entry(Entry { client: 0xab, kind, number: 7 }.member().text()), "{kind:?}");
     }
-    for (kind, first) in [(KeyKind::Plain, 0), (KeyKind::Fenced, keys::FENCED), (KeyKind::ReadWrite, keys::READ_WRITE)]
-    {
+    for (kind, first) in [(&plain::KEYS, 0), (&fenced::KEYS, keys::FENCED), (&read_write::KEYS, keys::READ_WRITE)] {
         let key = kind.key("", "r3");
         assert_eq!((keys::resource_of(key.as_bytes()), keys::key_of(first + 3)), (Some(first + 3), key.clone()));
         assert!(key_space::queue(&key).as_bytes().starts_with(QUEUE));

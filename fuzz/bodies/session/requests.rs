@@ -1,7 +1,8 @@
 //! The requests of a run, and what is sent for each of them.
 
+use quorumlock::algorithm::kind::EntryKind;
 use quorumlock::algorithm::lease::OwnerToken;
-use quorumlock::algorithm::queue::{Entry, EntryKind, TakeRequest, TicketRequest};
+use quorumlock::algorithm::queue::{Entry, TakeRequest, TicketRequest};
 use quorumlock::algorithm::time::Timestamp;
 use quorumlock::protocol::kinds;
 use quorumlock::protocol::lock_key::LockKey;

@@ -1,36 +1,10 @@
 //! What names a call in the queues of a lock, and how it is written there.
 
+use super::super::kind::EntryKind;
 use std::fmt;
 
 /// Digits of a client's id.
 pub const CLIENT_DIGITS: usize = 16;
-
-/// What an entry waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum EntryKind {
-    /// A plain lock.
-    Mutex,
-    /// A fenced lock.
-    Fenced,
-    /// A read-write lock, to read.
-    Read,
-    /// A read-write lock, to write.
-    Write,
-    /// One of so many permits.
-    Permit(u16),
-}
-
-impl EntryKind {
-    /// Whether `SET NX PX` acquires the lock, by its own key alone.
-    pub fn is_acquired_by_command(self) -> bool {
-        self == EntryKind::Mutex
-    }
-
-    /// Whether one client at a time holds the lock, of those that wait as this one.
-    pub fn has_one_holder(self) -> bool {
-        matches!(self, EntryKind::Mutex | EntryKind::Fenced)
-    }
-}
 
 /// A call's entry in the queues of a lock. It is no secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -47,12 +21,10 @@ impl Entry {
     /// The member of a queue: the client in 16 digits, a letter, of a permit the number of permits, and the call.
     pub fn member(&self) -> Member {
         let Entry { client, kind, number } = *self;
+        let letter = kind.letter();
         let text = match kind {
-            EntryKind::Mutex => format!("{client:016x}m{number}"),
-            EntryKind::Fenced => format!("{client:016x}f{number}"),
-            EntryKind::Read => format!("{client:016x}r{number}"),
-            EntryKind::Write => format!("{client:016x}w{number}"),
-            EntryKind::Permit(permits) => format!("{client:016x}s{permits}:{number}"),
+            EntryKind::Permit(permits) => format!("{client:016x}{letter}{permits}:{number}"),
+            _ => format!("{client:016x}{letter}{number}"),
         };
         Member::new(text.as_bytes()).unwrap_or(Member::NONE)
     }
@@ -68,16 +40,12 @@ impl Entry {
     /// Reads what follows the client's digits.
     pub fn of_client(client: u64, call: &[u8]) -> Option<Entry> {
         let (&letter, rest) = call.split_first()?;
-        let (kind, number) = match letter {
-            b'm' => (EntryKind::Mutex, rest),
-            b'f' => (EntryKind::Fenced, rest),
-            b'r' => (EntryKind::Read, rest),
-            b'w' => (EntryKind::Write, rest),
-            b's' => {
+        let (kind, number) = match EntryKind::of_letter(letter.into())? {
+            EntryKind::Permit(_) => {
                 let colon = rest.iter().position(|&byte| byte == b':')?;
                 (EntryKind::Permit(number(&rest[..colon])?), &rest[colon + 1..])
             }
-            _ => return None,
+            kind => (kind, rest),
         };
         Some(Entry { client, kind, number: self::number(number)? })
     }

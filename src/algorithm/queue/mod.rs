@@ -42,7 +42,7 @@ mod reply;
 mod round;
 mod setup;
 
-pub use self::entry::{CLIENT_DIGITS, Entry, EntryKind, Member};
+pub use self::entry::{CLIENT_DIGITS, Entry, Member};
 pub use self::reply::{MOST_SLOTS, QueueReply, Slots, Storage, TakeRequest, TicketRequest};
 pub use self::round::{HeadWatch, QueueRound};
 pub use self::setup::{Setup, latest_ticket};

@@ -1,6 +1,7 @@
 //! Each clause of the contract, from the replies and messages of nodes: here which ticket a call has, and what a lost
 //! round leaves to do.
 
+use super::super::kind::EntryKind;
 use super::*;
 
 mod due;

@@ -21,23 +21,12 @@ use crate::algorithm::kind::Kind;
 use crate::algorithm::label::HolderLabel;
 use crate::algorithm::lease::OwnerToken;
 use crate::events::error::{Error, ErrorKind, Result};
+use crate::protocol::kinds::LeaseForm;
 use crate::protocol::lock_key::{LockKey, MOST_KEYS};
 use std::fmt;
 
-/// What every version begins with.
+/// What every version begins with. [`LeaseForm`] has the versions.
 const NAME: &str = "quorumlock-lease";
-/// The version that is written of a plain lock, and of a fenced one; the same of locks whose holders have labels; of
-/// sets; and of a reader, a writer and a writer with a number, of a read-write lock. They are the only ones that are
-/// read.
-const PLAIN: &str = "1";
-const FENCED: &str = "2";
-const PLAIN_LABELLED: &str = "3";
-const FENCED_LABELLED: &str = "4";
-const SET: &str = "5";
-const SET_LABELLED: &str = "6";
-const READ: &str = "7";
-const WRITE: &str = "8";
-const WRITE_FENCED: &str = "9";
 /// The last millisecond of the year 9999: an end that every system can represent.
 pub(super) const LATEST_END_MILLIS: u64 = 253_402_300_799_999;
 
@@ -85,18 +74,7 @@ impl LeaseContent {
     pub(super) fn to_text(&self) -> SecretText {
         let label = self.token.label().as_str();
         let is_set = matches!(self.key, LockKey::Set(_));
-        let version = match (self.kind, is_set, label.is_some()) {
-            (Kind::Read, ..) => READ,
-            (Kind::Write(None), ..) => WRITE,
-            (Kind::Write(Some(_)), ..) => WRITE_FENCED,
-            // A fair lock's key is that of another one, and its holder has no place any more.
-            (kind, _, false) if kind.is_fenced() => FENCED,
-            (kind, _, true) if kind.is_fenced() => FENCED_LABELLED,
-            (_, false, false) => PLAIN,
-            (_, false, true) => PLAIN_LABELLED,
-            (_, true, false) => SET,
-            (_, true, true) => SET_LABELLED,
-        };
+        let version = LeaseForm { kind: self.kind, is_set, is_labelled: label.is_some() }.version();
         let keys: Vec<String> = self.key.each().iter().map(|key| encoded(key)).collect();
         let mut text = format!("{NAME}:{version}:{}:{}:{}:", keys.join(","), self.ttl_millis, self.end_millis);
         if let Some(fence) = self.kind.fence() {
@@ -119,22 +97,14 @@ impl LeaseContent {
         if fields.next() != Some(NAME) {
             return Err(refusal("not the text of a lease"));
         }
-        let version = fields.next();
-        let (is_set, is_fenced, is_labelled) = match version {
-            Some(PLAIN | READ | WRITE) => (false, false, false),
-            Some(FENCED | WRITE_FENCED) => (false, true, false),
-            Some(PLAIN_LABELLED) => (false, false, true),
-            Some(FENCED_LABELLED) => (false, true, true),
-            Some(SET) => (true, false, false),
-            Some(SET_LABELLED) => (true, false, true),
-            Some(other) if number(other).is_some() => {
-                return Err(refusal("the text of a lease, but in a version that is not known here"));
-            }
-            _ => return Err(refusal("not the text of a lease")),
-        };
+        let version = fields.next().unwrap_or_default();
+        let LeaseForm { kind, is_set, is_labelled } = LeaseForm::of(version).ok_or_else(|| match number(version) {
+            Some(_) => refusal("the text of a lease, but in a version that is not known here"),
+            None => refusal("not the text of a lease"),
+        })?;
         let mut field = || fields.next().unwrap_or_default();
         let (key, ttl, end) = (field(), field(), field());
-        let fence = is_fenced.then(&mut field);
+        let fence = kind.is_fenced().then(&mut field);
         let label = is_labelled.then(&mut field);
         let token = field();
         if fields.next().is_some() {
@@ -147,14 +117,10 @@ impl LeaseContent {
             end_millis: number(end)
                 .filter(|&millis| millis <= LATEST_END_MILLIS)
                 .ok_or_else(damaged("a damaged text of a lease: its end"))?,
-            kind: {
-                let fence =
-                    fence.map(|fence| token_of(fence).ok_or_else(damaged("a damaged text of a lease: its fence")));
-                match (version, fence.transpose()?) {
-                    (Some(READ), _) => Kind::Read,
-                    (Some(WRITE | WRITE_FENCED), fence) => Kind::Write(fence),
-                    (_, None) => Kind::Plain,
-                    (_, Some(fence)) => Kind::Fenced(fence),
+            kind: match fence {
+                None => kind,
+                Some(fence) => {
+                    kind.with_fence(token_of(fence).ok_or_else(damaged("a damaged text of a lease: its fence"))?)
                 }
             },
             token: OwnerToken::from_digits(token.as_bytes())

@@ -14,7 +14,8 @@ use crate::api::shared_lock::{SharedLock, SharedLocks};
 use crate::api::watchdog::Watchdog;
 use crate::engine::local_queue::{HoldId, LocalLock};
 use crate::events::error::{Error, ErrorKind, Result};
-use crate::protocol::key_space::{self, KeyKind};
+use crate::protocol::key_space;
+use crate::protocol::kinds;
 use crate::protocol::lock_key::LockKey;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -23,7 +24,7 @@ impl DetachedLease {
     /// The lock that it is of, with the time to live of the lease and otherwise default settings.
     pub(in crate::api) fn lock(&self, client: &Client, reads: &Arc<SharedLocks>, is_reentrant: bool) -> Result<Lock> {
         let (key, prefix) = (self.key(), &client.settings().prefix);
-        let marker = KeyKind::of_lock(self.kind()).marker();
+        let marker = kinds::keys(self.kind()).marker;
         let name = |key: &str| key.strip_prefix(marker)?.strip_prefix(&**prefix).map(str::to_owned);
         let of_another = || {
             let message = format!("the lease of {:?} does not have the prefix of this client", key.title());

@@ -23,7 +23,8 @@ use crate::api::shared_lock::SharedLocks;
 use crate::api::watchdog::Watchdog;
 use crate::engine::local_queue::LocalLock;
 use crate::events::error::{Error, ErrorKind, Result};
-use crate::protocol::key_space::{self, KeyKind};
+use crate::protocol::key_space;
+use crate::protocol::kinds::{self, fenced};
 use crate::protocol::lock_key::{LockKey, MOST_KEYS};
 use slots::{MOST_PERMITS, PermitSlots};
 use std::fmt;
@@ -57,11 +58,10 @@ impl Lock {
         Lock::of(client, LockKey::behind(&client.settings().prefix, name), Kind::Plain)
     }
 
-    /// One side of the read-write lock of a name.
-    pub(super) fn read_write(client: &Client, reads: &Arc<SharedLocks>, name: &str, side: Kind) -> Lock {
-        let key = KeyKind::ReadWrite.key(&client.settings().prefix, name);
-        let lock = Lock::of(client, LockKey::One(key.into()), side);
-        Lock { reads: Some(Arc::clone(reads)), ..lock }
+    /// The lock of a name, of a kind whose keys have a marker. `reads`: of a read-write lock.
+    pub(super) fn marked(client: &Client, name: &str, kind: Kind, reads: Option<&Arc<SharedLocks>>) -> Lock {
+        let key = kinds::keys(kind).key(&client.settings().prefix, name);
+        Lock { reads: reads.cloned(), ..Lock::of(client, LockKey::One(key.into()), kind) }
     }
 
     /// The lock of several names.
@@ -96,7 +96,7 @@ impl Lock {
     pub(super) fn fenced(mut self) -> Lock {
         let floor = FencingToken::saturating(0);
         if self.kind == Kind::Plain {
-            let key = LockKey::One(KeyKind::Fenced.key("", self.key().title()).into());
+            let key = LockKey::One(fenced::KEYS.key("", self.key().title()).into());
             self.local = self.client.local_lock(&key);
         }
         self.kind = if let Kind::Plain = self.kind { Kind::Fenced(floor) } else { self.kind.with_fence(floor) };
@@ -184,7 +184,7 @@ impl Lock {
              release_notifications(false)"
                 .to_owned()
         } else if let Some((beginning, what)) = self.reserved_beginning() {
-            format!("a prefix and resource name that begin with {beginning:?}: such keys are those of {what}")
+            format!("a prefix and resource name that begin with {beginning:?}: such keys are those of {what}s")
         } else {
             return Ok(());
         };
@@ -200,7 +200,7 @@ impl Lock {
 
     /// The beginning of a name whose key would belong to another kind, and what such keys are.
     fn reserved_beginning(&self) -> Option<(&'static str, &'static str)> {
-        let marker = KeyKind::of_lock(self.kind).marker();
+        let marker = kinds::keys(self.kind).marker;
         self.key().each().iter().find_map(|key| key_space::reserved(&key[marker.len()..]))
     }
 }

@@ -4,17 +4,16 @@ use crate::connection::{Connection, Trouble};
 use crate::deployment::{Deployment, at_once};
 use crate::exit::{Exit, Failure};
 use crate::json::{self, Object};
-use crate::locks::content::Content;
 use crate::locks::sighting::{Lifetime, Sighting, Stored};
 use crate::locks::survey::Survey;
-use crate::locks::token::Token;
 use crate::locks::verdict::Verdict;
 use crate::report::{self, Progress};
 use crate::settings::CommonOptions;
 use crate::show::headline;
 use clap::Args;
 use quorumlock::algorithm::time::Human;
-use quorumlock::protocol::{key_space, kinds};
+use quorumlock::protocol::key_space;
+use quorumlock::protocol::kinds::{permit, plain};
 use std::time::Duration;
 
 /// How long the key of a fenced lock is kept, unless it is set.
@@ -152,37 +151,28 @@ fn break_key(deployment: &Deployment, survey: &Survey, key: &str) -> Broken {
     Broken { nodes, believed: has_expiry.then_some(longest) }
 }
 
-/// Compares and deletes, as a release does, so that the call that is first in the queue is told.
+/// Compares and deletes, as a release does, so that the call that is first in the queue is told. What else the key
+/// holds remains. Whether anything was there still.
 fn release(connection: &mut Connection, name: &str, seen: &Sighting, retention: &str) -> Result<bool, Trouble> {
     let key = name.as_bytes();
     let Stored::Text(value) = &seen.stored else {
         // There is no comparing it: it was named, and is to be deleted by force.
         return Ok(connection.ask(&[b"DEL", key])?.integer("DEL")? == 1);
     };
-    let reply = match &seen.content {
-        Content::Fenced(value) if value.owner.is_held() => {
-            let (script, token) = (kinds::fenced::SCRIPT.text.as_bytes(), value.owner.token.as_slice());
-            connection.ask(&[b"EVAL", script, b"1", key, b"release", token, b"", b"", retention.as_bytes()])?
-        }
-        Content::Fenced(_) => return Ok(true),
-        Content::ReadWrite(_) => return release_each(connection, key, &seen.holders),
-        Content::Plain(_) | Content::Foreign => {
-            // A slot of a semaphore has the key of a plain lock, and another queue.
-            let is_slot = key_space::semaphore_of_slot(name).is_some();
-            let script = if is_slot { kinds::permit::SCRIPT.text } else { kinds::plain::SCRIPT.text };
-            connection.ask(&[b"EVAL", script.as_bytes(), b"1", key, b"release", value])?
-        }
+    // What is no lock is compared as a whole.
+    let kind = seen.lock.as_ref().and(key_space::lock(name)).map_or(&plain::KEYS, |(kind, _)| kind);
+    let signatures: Vec<&[u8]> = match &seen.lock {
+        None => vec![value],
+        Some(_) if seen.remaining.is_zero() => Vec::new(),
+        Some(lock) => lock.holds.iter().map(|hold| &*hold.signature).collect(),
     };
-    Ok(reply.integer("EVAL")? >= 1)
-}
-
-/// Takes these out of a read-write lock; what else stands in its key stays. Whether any of them was still there.
-fn release_each(connection: &mut Connection, key: &[u8], holders: &[(Token, Duration)]) -> Result<bool, Trouble> {
-    let script = kinds::read_write::SCRIPT.text.as_bytes();
-    let mut is_any_done = holders.is_empty();
-    for token in holders.iter().filter_map(|(token, _)| token.value()) {
-        let reply = connection.ask(&[b"EVAL", script, b"1", key, b"release", token.as_bytes()])?;
-        is_any_done |= reply.integer("EVAL")? >= 1;
+    // A slot of a semaphore has the key of a plain lock, and another queue.
+    let is_slot = *kind == plain::KEYS && key_space::semaphore_of_slot(name).is_some();
+    let script = if is_slot { permit::SCRIPT } else { kind.script };
+    let mut is_any_done = signatures.is_empty();
+    for signature in signatures {
+        let words = [b"EVAL", script.text.as_bytes(), b"1", key, b"release", signature, b"", b"", retention.as_bytes()];
+        is_any_done |= connection.ask(&words)?.integer("EVAL")? >= 1;
     }
     Ok(is_any_done)
 }

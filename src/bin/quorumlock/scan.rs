@@ -3,7 +3,6 @@
 use crate::deployment::Deployment;
 use crate::exit::{Exit, Failure};
 use crate::json::{self, Object};
-use crate::locks::content::Content;
 use crate::locks::sighting::{Lifetime, Sighting};
 use crate::locks::survey::Survey;
 use crate::report::{self, Progress};
@@ -82,7 +81,7 @@ fn faults(sighting: &Sighting, max_ttl: Duration) -> Vec<(&'static str, String)>
     }
     let is_long = sighting.lifetime != Lifetime::Forever && sighting.remaining > max_ttl;
     match sighting.fence {
-        _ if sighting.content == Content::Foreign => {
+        _ if sighting.lock.is_none() => {
             faults.push(("foreign", "its value is none of this library".to_owned()));
         }
         Some(fence) if sighting.remaining.is_zero() => {

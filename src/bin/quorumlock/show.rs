@@ -12,7 +12,7 @@ use crate::report::{self, Progress};
 use crate::settings::CommonOptions;
 use clap::Args;
 use quorumlock::algorithm::time::Human;
-use quorumlock::protocol::key_space::KeyKind;
+use quorumlock::protocol::kinds;
 
 #[derive(Debug, Args)]
 pub(crate) struct Options {
@@ -49,7 +49,7 @@ pub(crate) fn show(options: Options) -> Result<Exit, Failure> {
 /// none; each with its key.
 fn verdicts(survey: &Survey, full_name: &str) -> Vec<(String, Verdict)> {
     let known = survey.keys();
-    let verdicts = KeyKind::ALL.into_iter().map(|kind| kind.key("", full_name)).map(|key| {
+    let verdicts = kinds::KEYS.into_iter().map(|kind| kind.key("", full_name)).map(|key| {
         let verdict = Verdict::of(survey, &key);
         (key, verdict)
     });
@@ -65,13 +65,8 @@ fn verdicts(survey: &Survey, full_name: &str) -> Vec<(String, Verdict)> {
 
 /// One line about a lock.
 pub(crate) fn headline(verdict: &Verdict, nodes: usize) -> String {
-    let kind = match verdict.kind {
-        KeyKind::Fenced => "fenced lock",
-        KeyKind::ReadWrite => "read-write lock",
-        KeyKind::Plain => "lock",
-    };
-    let mut line = format!("{kind} {:?}: {}", verdict.name, verdict.state);
-    if verdict.kind == KeyKind::ReadWrite && verdict.token.is_some() {
+    let mut line = format!("{} {:?}: {}", verdict.kind.title, verdict.name, verdict.state);
+    if verdict.is_read_write() && verdict.token.is_some() {
         line += &format!(", {},", verdict.kind());
     }
     if verdict.token.is_some() {
@@ -94,7 +89,7 @@ fn node_line(seen: Result<Option<&Sighting>, &crate::connection::Trouble>) -> St
         Err(trouble) => format!("unknown, {trouble}"),
         Ok(None) => "nothing".to_owned(),
         Ok(Some(sighting)) => {
-            let holder = match (sighting.content.label(), sighting.token()) {
+            let holder = match (sighting.label(), sighting.token()) {
                 (None, Some(token)) if sighting.holders.len() > 1 => {
                     format!("{} readers, the last one {token}", sighting.holders.len())
                 }
@@ -117,8 +112,8 @@ fn node_json(address: &str, seen: Result<Option<&Sighting>, &crate::connection::
     match seen {
         Err(trouble) => node.text("error", trouble),
         Ok(seen) => {
-            let label = seen.and_then(|seen| seen.content.label());
-            let node = token::json(node, seen.and_then(Sighting::token), label.as_deref());
+            let label = seen.and_then(Sighting::label);
+            let node = token::json(node, seen.and_then(Sighting::token), label);
             let left = seen.map(|seen| {
                 if seen.lifetime == Lifetime::Forever { -1 } else { seen.remaining.as_millis().cast_signed() }
             });

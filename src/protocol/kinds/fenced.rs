@@ -21,6 +21,7 @@
 //!    value    FENCE DEADLINE [TOKEN [LABEL]]    milliseconds of the node's clock, the last one included
 //! ```
 
+use super::key_kind::{Hold, KeyKind, StoredLock};
 use super::number::{number, positive};
 use super::plain::Signature;
 use super::wire::{AskedVerb, Wire, Word, Words};
@@ -34,9 +35,6 @@ use crate::protocol::resp::Reply;
 use crate::protocol::script::{Script, script};
 use std::time::Duration;
 
-/// What its key begins with.
-pub const MARKER: &str = "quorumlock-fence:";
-
 /// `EVAL SCRIPT 1 key verb token …`.
 pub const SCRIPT: Script = Script {
     text: script!("../lua/fence_key.lua", "../lua/fenced.lua", "../lua/mutex.lua", "../lua/queue.lua"),
@@ -44,15 +42,22 @@ pub const SCRIPT: Script = Script {
     index: 0,
 };
 
-const NEEDS: &str = "EVAL with GET, SET and TIME";
+/// Its key outlives the lock, to keep the fence.
+pub static KEYS: KeyKind = KeyKind {
+    marker: "quorumlock-fence:",
+    title: "fenced lock",
+    word: "fenced",
+    script: SCRIPT,
+    parse,
+    trial: &["TIME", "EVAL SCRIPT 1 KEY acquire TOKEN TTL TTL 1", "EVAL SCRIPT 1 KEY release TOKEN NONE NONE TTL"],
+};
 
 pub(super) static WIRE: Wire = Wire {
+    keys: &KEYS,
     script: SCRIPT,
     is_token_only: false,
     has_label: true,
-    acquire_needs: NEEDS,
-    extend_needs: NEEDS,
-    release_needs: NEEDS,
+    needs: ["EVAL with GET, SET and TIME"; 3],
     keep: b"extend",
     raise: b"raise",
     write_tail,
@@ -97,7 +102,14 @@ fn answer(least: FencingToken, digits: &[u8]) -> Answer {
     }
 }
 
-/// What is stored under the key of a fenced lock. The key outlives the lock, to keep the fence.
+fn parse(value: &[u8]) -> Option<StoredLock> {
+    let FencedValue { fence, deadline, owner } = FencedValue::parse(value)?;
+    let hold = owner.is_held().then(|| Hold { deadline, signature: owner.text() });
+    let holds = hold.into_iter().collect();
+    Some(StoredLock { holds, label: owner.label(), is_read: false, fence, kept: u64::MAX })
+}
+
+/// What is stored under the key of a fenced lock.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct FencedValue {
     /// The last fence that the node has given out.

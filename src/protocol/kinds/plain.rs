@@ -18,6 +18,7 @@
 //! the time to live to what it was asked for, even if that is less than was left. A holder that asks for less must rely
 //! on the shorter lease from then on, even if too few nodes answer: those that did not may have done it.
 
+use super::key_kind::{Hold, KeyKind, StoredLock};
 use super::wire::{AskedVerb, Wire};
 use crate::algorithm::fence::FencingToken;
 use crate::algorithm::label::HolderLabel;
@@ -45,13 +46,15 @@ pub const SCRIPT: Script = Script {
     index: 2,
 };
 
+/// Its key is its full name: also that of a slot of a semaphore, of one of a set, and of a fair lock.
+pub static KEYS: KeyKind = KeyKind { marker: "", title: "lock", word: "plain", script: SCRIPT, parse, trial: &[] };
+
 pub(super) static WIRE: Wire = Wire {
+    keys: &KEYS,
     script: SCRIPT,
     is_token_only: true,
     has_label: true,
-    acquire_needs: "SET",
-    extend_needs: "EVAL with GET and PEXPIRE",
-    release_needs: "EVAL with GET and DEL",
+    needs: ["SET", "EVAL with GET and PEXPIRE", "EVAL with GET and DEL"],
     keep: b"extend",
     raise: b"",
     write_tail: |_, _| {},
@@ -96,6 +99,12 @@ fn meaning(verb: AskedVerb, _: Option<FencingToken>, reply: Reply<'_>) -> Result
         (AskedVerb::Extend, Reply::Integer(-1)) => Vote::Refused,
         _ => return Err(ProtocolError::UnexpectedReply),
     }))
+}
+
+fn parse(value: &[u8]) -> Option<StoredLock> {
+    let signature = Signature::parse(value)?;
+    let holds = vec![Hold { deadline: Hold::KEY_END, signature: value.to_vec() }];
+    Some(StoredLock { holds, label: signature.label(), is_read: false, fence: 0, kept: 0 })
 }
 
 /// What names the holder in the value of a key: an owner token, and the label of its client.

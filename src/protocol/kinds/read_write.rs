@@ -61,10 +61,12 @@
 //!    raise of ours is run. Readers in between change nothing in that.
 
 use super::fenced;
+use super::key_kind::{Hold, KeyKind, StoredLock};
 use super::number::{number, positive};
 use super::wire::{AskedVerb, Wire, Word, Words};
 use crate::algorithm::fence::FencingToken;
 use crate::algorithm::kind::Access;
+use crate::algorithm::label::HolderLabel;
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::vote::Vote;
@@ -73,9 +75,6 @@ use crate::protocol::operation::{Operation, Verb};
 use crate::protocol::resp::Reply;
 use crate::protocol::script::{Script, script};
 
-/// What its key begins with.
-pub const MARKER: &str = "quorumlock-rw:";
-
 /// `EVAL SCRIPT 1 key verb token …`.
 pub const SCRIPT: Script = Script {
     text: script!("../lua/read_write.lua", "../lua/queue.lua"),
@@ -83,16 +82,23 @@ pub const SCRIPT: Script = Script {
     index: 3,
 };
 
-const NEEDS: &str = "EVAL with GET, SET, DEL, PEXPIRE and TIME";
+/// Readers and writers have one key.
+pub static KEYS: KeyKind = KeyKind {
+    marker: "quorumlock-rw:",
+    title: "read-write lock",
+    word: "rw",
+    script: SCRIPT,
+    parse,
+    trial: &["TIME", "GET KEY", "DEL KEY", "PEXPIRE KEY TTL", "EVAL NOTHING 1 KEY"],
+};
 
 pub(super) static WIRE: Wire = Wire {
+    keys: &KEYS,
     script: SCRIPT,
     is_token_only: false,
     // It would count against the room of the key.
     has_label: false,
-    acquire_needs: NEEDS,
-    extend_needs: NEEDS,
-    release_needs: NEEDS,
+    needs: ["EVAL with GET, SET, DEL, PEXPIRE and TIME"; 3],
     keep: b"keep",
     raise: b"extend",
     write_tail,
@@ -123,6 +129,11 @@ fn meaning(verb: AskedVerb, least: Option<FencingToken>, reply: Reply<'_>) -> Re
     }
 }
 
+fn parse(value: &[u8]) -> Option<StoredLock> {
+    let ReadWriteValue { is_write, holds, fence, kept } = ReadWriteValue::parse(value)?;
+    Some(StoredLock { holds, label: HolderLabel::NONE, is_read: !is_write, fence, kept })
+}
+
 /// What is stored under the key of a read-write lock.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct ReadWriteValue {
@@ -134,15 +145,6 @@ pub struct ReadWriteValue {
     pub fence: u64,
     /// Until when that is kept, in milliseconds of the node's clock.
     pub kept: u64,
-}
-
-/// A writer that has the lock, or one of its readers.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Hold {
-    /// Until when, in milliseconds of the node's clock.
-    pub deadline: u64,
-    /// 40 digits, which release the hold.
-    pub token: Vec<u8>,
 }
 
 impl ReadWriteValue {
@@ -163,7 +165,7 @@ impl ReadWriteValue {
         }
         let hold = |deadline: &[u8], token: &[u8]| {
             OwnerToken::from_digits(token)?;
-            Some(Hold { deadline: number(deadline)?, token: token.to_vec() })
+            Some(Hold { deadline: number(deadline)?, signature: token.to_vec() })
         };
         let (is_write, holds) = match words[..] {
             [] => (false, Vec::new()),
@@ -190,8 +192,8 @@ impl ReadWriteValue {
         if !self.holds.is_empty() {
             words.push(if self.is_write { "w" } else { "r" }.to_owned());
         }
-        for Hold { deadline, token } in &self.holds {
-            words.push(format!("{deadline}{separator}{}", String::from_utf8_lossy(token)));
+        for Hold { deadline, signature } in &self.holds {
+            words.push(format!("{deadline}{separator}{}", String::from_utf8_lossy(signature)));
         }
         words.join(" ").into_bytes()
     }

@@ -1,5 +1,6 @@
 //! What is particular to a kind of lock on the wire, as data: each kind has one [`Wire`].
 
+use super::key_kind::KeyKind;
 use crate::algorithm::fence::FencingToken;
 use crate::algorithm::protocol_error::ProtocolError;
 use crate::protocol::form::Answer;
@@ -11,18 +12,15 @@ use std::fmt;
 /// What is particular to a kind.
 #[derive(Clone, Copy)]
 pub(in crate::protocol) struct Wire {
+    pub(in crate::protocol) keys: &'static KeyKind,
     pub(in crate::protocol) script: Script,
     /// Whether its key holds nothing but a signature: any library understands it. It is acquired by `SET`, and extended
     /// by a script of its own.
     pub(in crate::protocol) is_token_only: bool,
     /// Whether the label is sent together with the token.
     pub(in crate::protocol) has_label: bool,
-    /// The commands that a user needs to acquire it, for a message.
-    pub(in crate::protocol) acquire_needs: &'static str,
-    /// The same to extend it, or to raise its number.
-    pub(in crate::protocol) extend_needs: &'static str,
-    /// The same to release it.
-    pub(in crate::protocol) release_needs: &'static str,
+    /// The commands that a user needs to acquire it, to extend it or raise its number, and to release it, for messages.
+    pub(in crate::protocol) needs: [&'static str; 3],
     /// The verb that ends a hold after some time.
     pub(in crate::protocol) keep: &'static [u8],
     /// The verb that raises the number.

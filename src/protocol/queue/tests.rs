@@ -6,9 +6,10 @@ use super::super::resp::Reply;
 use super::super::wake::Wakes;
 use super::*;
 use crate::algorithm::fence::{FencingToken, LEAD_LIMIT};
+use crate::algorithm::kind::EntryKind;
 use crate::algorithm::kind::Kind;
 use crate::algorithm::protocol_error::ProtocolError;
-use crate::algorithm::queue::{Entry, EntryKind};
+use crate::algorithm::queue::Entry;
 use crate::algorithm::server_error::ServerError;
 use crate::algorithm::vote::Vote;
 

@@ -3,6 +3,7 @@
 use crate::algorithm::vote::Vote;
 use crate::protocol::asked::Asked;
 use crate::protocol::form::{Answer, Form};
+use crate::protocol::kinds::SCRIPTS;
 use crate::protocol::script::Script;
 use crate::protocol::sent_operation::SentOperation;
 
@@ -13,7 +14,7 @@ const HASH_REFUSALS: u8 = 3;
 /// Which forms a server runs, as its replies on one connection have shown.
 #[derive(Debug, Default)]
 pub(super) struct Forms {
-    scripts: [ScriptRecord; Script::COUNT],
+    scripts: [ScriptRecord; SCRIPTS.len()],
     /// Whether attempts that are made in turn go by `SET`: the server runs no scripts for the user.
     pub(super) take_by_set: bool,
 }

@@ -67,9 +67,10 @@ fn weight(answer: &Answer) -> u8 {
 mod tests {
     use super::*;
     use crate::algorithm::fault::{Cause, Fault, Phase};
+    use crate::algorithm::kind::EntryKind;
     use crate::algorithm::kind::Kind;
     use crate::algorithm::lease::OwnerToken;
-    use crate::algorithm::queue::{Entry, EntryKind};
+    use crate::algorithm::queue::Entry;
     use crate::algorithm::time::Timestamp;
     use crate::protocol::handshake::Handshake;
     use crate::protocol::lock_key::LockKey;

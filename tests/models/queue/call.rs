@@ -8,9 +8,10 @@ use crate::packed::Watch;
 use crate::rules::Rule;
 use crate::world::{NODES, NOW, PLACE_LEASE};
 use quorumlock::algorithm::holder::HolderTag;
+use quorumlock::algorithm::kind::EntryKind;
 use quorumlock::algorithm::node::{NodeId, NodeSet};
 use quorumlock::algorithm::queue::{
-    Aftermath, Entry, EntryKind, HeadWatch, Member, Message, QueueReply, QueueRound, QueuedCall, Setup, Slots, Storage,
+    Aftermath, Entry, HeadWatch, Member, Message, QueueReply, QueueRound, QueuedCall, Setup, Slots, Storage,
 };
 use quorumlock::algorithm::time::Timestamp;
 use std::sync::LazyLock;

@@ -14,12 +14,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a raise that does not compare the token",
-        file: "embedded/fencing.rs",
+        file: "embedded/scripts/fencing.rs",
         edits: &[("    if !ours {\n        let is_held", "    if !ours && !is_raise {\n        let is_held")],
     },
     Mutant {
         name: "a fenced fair lock is given with the last fence once more",
-        file: "embedded/fencing.rs",
+        file: "embedded/scripts/fencing.rs",
         edits: &[(
             "        acquire(&mut self.stored, calls, 8).map(Some)",
             "        self.stored.fence -= self.stored.fence.min(1);\n        acquire(&mut self.stored, calls, 8).map(Some)",
@@ -27,7 +27,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "read-write: a reader takes the number away",
-        file: "embedded/read_write.rs",
+        file: "embedded/scripts/read_write.rs",
         edits: &[(
             "        stored.is_write = is_write;\n",
             "        stored.is_write = is_write;\n        stored.fence *= u64::from(is_write);\n",
@@ -35,7 +35,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "read-write: a writer without a number takes the number away",
-        file: "embedded/read_write.rs",
+        file: "embedded/scripts/read_write.rs",
         edits: &[(
             "        stored.is_write = is_write;\n",
             "        stored.is_write = is_write;\n        stored.fence *= u64::from(!is_write || calls.argument(retention).is_some());\n",
@@ -48,12 +48,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "read-write: a writer is given the last number once more",
-        file: "embedded/read_write.rs",
+        file: "embedded/scripts/read_write.rs",
         edits: &[("stored.fence.saturating_add(1).max(floor", "stored.fence.max(floor")],
     },
     Mutant {
         name: "read-write: a raise where the writer's entry is gone",
-        file: "embedded/read_write.rs",
+        file: "embedded/scripts/read_write.rs",
         edits: &[(
             "        let ReadWriteValue { is_write, holds, .. } = &self.stored;\n        if self.own.is_none() {\n            let may_be",
             "        if let (None, Some(number)) = (self.own, calls.number(6).ok()) {\n            self.stored.fence = self.stored.fence.max(number);\n            self.store(calls)?;\n            return Ok(Integer(1));\n        }\n        let ReadWriteValue { is_write, holds, .. } = &self.stored;\n        if self.own.is_none() {\n            let may_be",

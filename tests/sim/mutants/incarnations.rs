@@ -70,7 +70,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a note is stored for an old look",
-        file: "embedded/node_note.rs",
+        file: "embedded/scripts/node_note.rs",
         edits: &[(" || now - looked > MOMENT", "")],
     },
     Mutant {
@@ -96,7 +96,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a note is written whatever the node has",
-        file: "embedded/node_note.rs",
+        file: "embedded/scripts/node_note.rs",
         edits: &[("if !is_as_read || now < looked", "if now < looked")],
     },
 ];

@@ -48,7 +48,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "queue: a grant where another one is first",
-        file: "embedded/plain.rs",
+        file: "embedded/scripts/plain.rs",
         edits: &[("!self.is_held && rank == 0", "!self.is_held && rank < 9")],
     },
     Mutant {

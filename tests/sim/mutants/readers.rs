@@ -10,7 +10,7 @@ use super::Mutant;
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "read-write: a node lets a reader in beside a writer",
-        file: "embedded/read_write.rs",
+        file: "embedded/scripts/read_write.rs",
         edits: &[(
             "let is_written = *is_write && !holds.is_empty();",
             "let is_written = false && *is_write && !holds.is_empty();",
@@ -18,12 +18,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "read-write: a node lets a writer in beside readers",
-        file: "embedded/read_write.rs",
+        file: "embedded/scripts/read_write.rs",
         edits: &[("return rank == 0 && holds.is_empty();", "return rank == 0 && (holds.is_empty() || !*is_write);")],
     },
     Mutant {
         name: "read-write: an extension sets again what has ended",
-        file: "embedded/read_write.rs",
+        file: "embedded/scripts/read_write.rs",
         edits: &[(
             "        if self.own.is_none() {\n            let may_be",
             "        if false && self.own.is_none() {\n            let may_be",
@@ -31,12 +31,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "read-write: a downgrade leaves the writer",
-        file: "embedded/read_write.rs",
+        file: "embedded/scripts/read_write.rs",
         edits: &[("stored.is_write = is_write;", "stored.is_write |= is_write;")],
     },
     Mutant {
         name: "read-write: the release of a reader deletes the key",
-        file: "embedded/read_write.rs",
+        file: "embedded/scripts/read_write.rs",
         edits: &[(
             "            lock.stored.holds.remove(own);\n",
             "            let _ = own;\n            lock.stored.holds.clear();\n",
@@ -44,7 +44,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "read-write: one time to live for all readers",
-        file: "embedded/read_write.rs",
+        file: "embedded/scripts/read_write.rs",
         edits: &[(
             "let hold = &mut stored.holds[own];\n        hold.deadline = if keeps { deadline } else { hold.deadline.max(deadline) };",
             "stored.holds.iter_mut().for_each(|it| it.deadline = it.deadline.max(deadline));",

@@ -2,7 +2,8 @@
 //! they sleep.
 
 use super::super::super::holder::HolderTag;
-use super::super::super::queue::{Entry, EntryKind, QueueReply, Setup, Slots, Storage, latest_ticket};
+use super::super::super::kind::EntryKind;
+use super::super::super::queue::{Entry, QueueReply, Setup, Slots, Storage, latest_ticket};
 use super::*;
 
 const LONG: WaitLimit = WaitLimit::WhileAvailable(Duration::from_secs(3));

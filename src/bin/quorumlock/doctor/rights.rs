@@ -4,19 +4,18 @@
 
 use crate::connection::{Connection, Trouble, Value};
 use quorumlock::protocol::error_reply::{Denied, Subject};
-use quorumlock::protocol::key_space::{self, KeyKind};
-use quorumlock::protocol::{kinds, node_note};
+use quorumlock::protocol::{key_space, kinds, node_note};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How long what is left behind lasts at most, in milliseconds.
-const TTL: &[u8] = b"10000";
+const TTL: &str = "10000";
 /// A token of no holder.
-const TOKEN: &[u8] = b"00000000000000000000000000000000000000ff";
+const TOKEN: &str = "00000000000000000000000000000000000000ff";
 
 /// An entry of a queue, of no client.
-const ENTRY: &[u8] = b"0000000000000000m0";
+const ENTRY: &str = "0000000000000000m0";
 /// The channel of no client.
-const CHANNEL: &[u8] = b"quorumlock:0000000000000000";
+const CHANNEL: &str = "quorumlock:0000000000000000";
 
 /// What rights are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,8 +24,8 @@ pub(super) enum Purpose {
     Locking,
     /// To wait for a lock in its queue, and to receive messages.
     Waiting,
-    Fencing,
-    ReadWrite,
+    /// For the kind of lock at this index of [`kinds::KEYS`].
+    Kind(usize),
     /// To read and write what a node remembers.
     Remembering,
     /// To look at locks by this program.
@@ -35,21 +34,24 @@ pub(super) enum Purpose {
 
 impl Purpose {
     /// What does not work without such a right.
-    pub(super) fn lack(self) -> &'static str {
-        match self {
+    pub(super) fn lack(self) -> String {
+        let text = match self {
             Purpose::Locking => "the user lacks rights",
             Purpose::Waiting => {
                 "the user lacks rights that waiting needs: calls poll, and fair locks and the order of readers and \
                  writers do not work"
             }
-            Purpose::Fencing => "the user lacks rights that fenced locks need: they do not work, other locks do",
-            Purpose::ReadWrite => "the user lacks rights that read-write locks need: they do not work, other locks do",
+            Purpose::Kind(index) => {
+                let title = kinds::KEYS[index].title;
+                return format!("the user lacks rights that {title}s need: they do not work, other locks do");
+            }
             Purpose::Remembering => {
                 "the user lacks rights that restart protection needs: a program that has just started does not see \
                  that the node has lost its keys"
             }
             Purpose::Showing => "the user lacks rights that quorumlock show and run -n need: locks work",
-        }
+        };
+        text.to_owned()
     }
 }
 
@@ -106,76 +108,58 @@ pub(super) fn own_names(connection: &mut Connection, user: &str) -> Result<Optio
 
 /// Tries everything, and deletes what it made. The name begins as these do.
 pub(super) fn missing(connection: &mut Connection, names: &Names, name: &str) -> Result<Missing, Trouble> {
-    let [plain, fenced, read_write] = KeyKind::ALL.map(|kind| kind.key(&names.prefix, name));
-    let (queue, node) = (key_space::queue(&plain), key_space::node(&names.prefix));
-    let queues = [&plain, &fenced, &read_write, &key_space::semaphore(&plain)].map(|key| key_space::queue(key));
-    let [key, fenced_key, shared_key, queue_key, node_key] =
-        [&plain, &fenced, &read_write, &queue, &node].map(|key| key.as_bytes());
-    let (release, fence) = (kinds::plain::SCRIPT.text.as_bytes(), kinds::fenced::SCRIPT.text.as_bytes());
-    let (locks, marked) = (names.locks(), names.marked());
+    let keys = kinds::KEYS.map(|kind| kind.key(&names.prefix, name));
+    let key = &kinds::plain::KEYS.key(&names.prefix, name);
+    let (queue, node) = (key_space::queue(key), key_space::node(&names.prefix));
+    let (locks, marked) = (&names.locks(), &names.marked());
     let mut tester = Tester { connection, missing: Missing::default(), has_names: !locks.is_empty() };
 
-    let is_taken = tester.allows(Purpose::Locking, &locks, &[b"SET", key, TOKEN, b"NX", b"PX", TTL])?;
-    let extend: &[&[u8]] = &[b"EVAL", kinds::plain::EXTEND.as_bytes(), b"1", key, TOKEN, TTL];
-    tester.allows_all(Purpose::Locking, &locks, &[&[b"GET", key], &[b"PEXPIRE", key, TTL], extend])?;
-    let releasing: [&[&[u8]]; 3] = [&[b"EVAL", release, b"1", key, b"release", TOKEN], &[b"GET", key], &[b"DEL", key]];
-    let is_released = tester.allows_all(Purpose::Locking, &locks, &releasing)?;
+    let is_taken = tester.allows(Purpose::Locking, locks, key, &["SET KEY TOKEN NX PX TTL"])?;
+    let extending = ["GET KEY", "PEXPIRE KEY TTL", "EVAL EXTEND 1 KEY TOKEN TTL"];
+    tester.allows(Purpose::Locking, locks, key, &extending)?;
+    let releasing = ["EVAL SCRIPT 1 KEY release TOKEN", "GET KEY", "DEL KEY"];
+    let is_released = tester.allows(Purpose::Locking, locks, key, &releasing)?;
     if is_released {
         // A hash that the server does not know is an error of another kind than one that is denied.
-        let by_hash: &[&[u8]] = &[b"EVALSHA", kinds::plain::SCRIPT.sha1.as_bytes(), b"1", key, b"release", TOKEN];
-        tester.allows(Purpose::Locking, &locks, by_hash)?;
+        tester.allows(Purpose::Locking, locks, key, &["EVALSHA HASH 1 KEY release TOKEN"])?;
     }
     tester.missing.is_locking_denied = !is_taken || !is_released;
 
     // The queue, and what wakes those that wait. Nothing is stored: an entry is set only where it exists.
-    let in_queue: [&[&[u8]]; 10] = [
-        &[b"ZADD", queue_key, b"XX", b"1", ENTRY],
-        &[b"PEXPIRE", queue_key, TTL],
-        &[b"ZRANGE", queue_key, b"0", b"0"],
-        &[b"ZREVRANGE", queue_key, b"0", b"0"],
-        &[b"ZSCORE", queue_key, ENTRY],
-        &[b"ZRANK", queue_key, ENTRY],
-        &[b"ZCARD", queue_key],
-        &[b"ZREM", queue_key, ENTRY],
-        &[b"ZREMRANGEBYSCORE", queue_key, b"1", b"1"],
-        &[b"EVAL", b"return 0", b"1", key],
+    let in_queue = [
+        "ZADD KEY XX 1 ENTRY",
+        "PEXPIRE KEY TTL",
+        "ZRANGE KEY 0 0",
+        "ZREVRANGE KEY 0 0",
+        "ZSCORE KEY ENTRY",
+        "ZRANK KEY ENTRY",
+        "ZCARD KEY",
+        "ZREM KEY ENTRY",
+        "ZREMRANGEBYSCORE KEY 1 1",
     ];
-    tester.allows_all(Purpose::Waiting, &marked, &in_queue)?;
-    for queue in &queues {
-        tester.allows(Purpose::Waiting, &marked, &[b"EXISTS", queue.as_bytes()])?;
+    tester.allows(Purpose::Waiting, marked, &queue, &in_queue)?;
+    tester.allows(Purpose::Waiting, marked, key, &["EVAL NOTHING 1 KEY"])?;
+    for key in keys.iter().chain([&key_space::semaphore(key)]) {
+        tester.allows(Purpose::Waiting, marked, &key_space::queue(key), &["EXISTS KEY"])?;
     }
-    let telling: [&[&[u8]]; 3] = [&[b"PTTL", key], &[b"TIME"], &[b"PUBLISH", CHANNEL, b"?"]];
-    tester.allows_all(Purpose::Waiting, &locks, &telling)?;
+    tester.allows(Purpose::Waiting, locks, key, &["PTTL KEY", "TIME", "PUBLISH CHANNEL ?"])?;
     // In RESP2, a connection that is subscribed only unsubscribes.
-    if tester.allows(Purpose::Waiting, &locks, &[b"SUBSCRIBE", CHANNEL])? {
-        tester.allows(Purpose::Waiting, &locks, &[b"UNSUBSCRIBE", CHANNEL])?;
+    if tester.allows(Purpose::Waiting, locks, key, &["SUBSCRIBE CHANNEL"])? {
+        tester.allows(Purpose::Waiting, locks, key, &["UNSUBSCRIBE CHANNEL"])?;
     }
-
-    tester.allows(Purpose::Fencing, &marked, &[b"TIME"])?;
-    let acquire: &[&[u8]] = &[b"EVAL", fence, b"1", fenced_key, b"acquire", TOKEN, TTL, TTL, b"1"];
-    if tester.allows(Purpose::Fencing, &marked, acquire)? {
-        let release: &[&[u8]] = &[b"EVAL", fence, b"1", fenced_key, b"release", TOKEN, b"", b"", TTL];
-        tester.allows(Purpose::Fencing, &marked, release)?;
+    for (index, key) in keys.iter().enumerate() {
+        tester.allows(Purpose::Kind(index), marked, key, kinds::KEYS[index].trial)?;
     }
-
-    // What the script of read-write locks does that no other trial has done.
-    let sharing: [&[&[u8]]; 5] = [
-        &[b"TIME"],
-        &[b"GET", shared_key],
-        &[b"DEL", shared_key],
-        &[b"PEXPIRE", shared_key, TTL],
-        &[b"EVAL", b"return 0", b"1", shared_key],
-    ];
-    tester.allows_all(Purpose::ReadWrite, &marked, &sharing)?;
 
     // The key of the node. Nothing is stored: no such option of `SET` exists, and the node does not have that value.
-    let store: [&[u8]; 9] = [b"EVAL", node_note::STORE.as_bytes(), b"1", node_key, TOKEN, b"0", b"", b"", b""];
-    let remembering: [&[&[u8]]; 4] = [&[b"GET", node_key], &[b"SET", node_key, TOKEN, b"?"], &[b"TIME"], &store];
-    tester.allows_all(Purpose::Remembering, &node, &remembering)?;
+    let remembering = ["GET KEY", "SET KEY TOKEN ?", "TIME", "EVAL STORE 1 KEY TOKEN 0 NONE NONE NONE"];
+    tester.allows(Purpose::Remembering, &node, &node, &remembering)?;
 
-    tester.allows(Purpose::Showing, &locks, &[b"GETRANGE", key, b"0", b"0"])?;
+    tester.allows(Purpose::Showing, locks, key, &["GETRANGE KEY 0 0"])?;
     // A key of a user that may not delete ends by itself.
-    tester.connection.ask_all(&[&[b"DEL", key], &[b"DEL", fenced_key]])?;
+    for key in &keys {
+        tester.connection.ask(&[b"DEL", key.as_bytes()])?;
+    }
     Ok(tester.missing)
 }
 
@@ -188,9 +172,31 @@ struct Tester<'c> {
 }
 
 impl Tester<'_> {
-    /// Whether the user may do this; keeps the rule if not. `keys` is what the names of its keys and channels have in
-    /// front.
-    fn allows(&mut self, purpose: Purpose, keys: &str, words: &[&[u8]]) -> Result<bool, Trouble> {
+    /// Whether the user may do all of this; keeps the rules if not. `names` is what the names of its keys and channels
+    /// have in front. The commands have words in capitals in place of those that are sent.
+    fn allows(&mut self, purpose: Purpose, names: &str, key: &str, commands: &[&str]) -> Result<bool, Trouble> {
+        let script = if let Purpose::Kind(index) = purpose { kinds::KEYS[index].script } else { kinds::plain::SCRIPT };
+        let sent = |word| match word {
+            "CHANNEL" => CHANNEL,
+            "ENTRY" => ENTRY,
+            "EXTEND" => kinds::plain::EXTEND,
+            "HASH" => script.sha1,
+            "KEY" => key,
+            "NONE" => "",
+            "NOTHING" => "return 0",
+            "SCRIPT" => script.text,
+            "STORE" => node_note::STORE,
+            "TOKEN" => TOKEN,
+            "TTL" => TTL,
+            word => word,
+        };
+        commands.iter().try_fold(true, |are_allowed, command| {
+            let words: Vec<&[u8]> = command.split(' ').map(|word| sent(word).as_bytes()).collect();
+            Ok(self.allows_one(purpose, names, &words)? && are_allowed)
+        })
+    }
+
+    fn allows_one(&mut self, purpose: Purpose, names: &str, words: &[&[u8]]) -> Result<bool, Trouble> {
         let Value::Error(refusal) = self.connection.ask(words)? else {
             return Ok(true);
         };
@@ -205,15 +211,10 @@ impl Tester<'_> {
         let rule = match denied {
             Denied::Channel => "&quorumlock:*".to_owned(),
             Denied::Command | Denied::Scripts => format!("+{}", String::from_utf8_lossy(words[0]).to_lowercase()),
-            Denied::Key if is_of_a_lock => format!("~{keys}*"),
-            Denied::Key => format!("~{keys}"),
+            Denied::Key if is_of_a_lock => format!("~{names}*"),
+            Denied::Key => format!("~{names}"),
         };
         self.missing.rules.entry(purpose).or_default().insert(rule);
         Ok(false)
-    }
-
-    /// Whether the user may do all of this.
-    fn allows_all(&mut self, purpose: Purpose, keys: &str, commands: &[&[&[u8]]]) -> Result<bool, Trouble> {
-        commands.iter().try_fold(true, |are_allowed, words| Ok(self.allows(purpose, keys, words)? && are_allowed))
     }
 }

@@ -7,7 +7,7 @@ use crate::json::Object;
 use crate::report;
 use crate::times::Times;
 use quorumlock::event::{Event, Mismatch};
-use quorumlock::protocol::key_space::KeyKind;
+use quorumlock::protocol::kinds::fenced;
 use quorumlock::{ExtendOutcome, Mutex, MutexGuard, NodeStatus, ReleaseOutcome};
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 use std::time::Duration;
@@ -79,7 +79,7 @@ fn release(findings: &mut Vec<Finding>, guard: MutexGuard) {
 
 /// Deletes the fence of the trial, where the user may.
 fn forget(deployment: &Deployment, name: &str) {
-    let key = KeyKind::Fenced.key(deployment.settings.prefix(), name);
+    let key = fenced::KEYS.key(deployment.settings.prefix(), name);
     deployment.ask(|connection| connection.ask(&[b"DEL", key.as_bytes()]));
 }
 

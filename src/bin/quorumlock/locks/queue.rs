@@ -5,9 +5,9 @@
 
 use crate::connection::Value;
 use crate::json::Object;
-use quorumlock::algorithm::queue::{Entry, EntryKind};
+use quorumlock::algorithm::queue::Entry;
 use quorumlock::algorithm::time::Human;
-use quorumlock::protocol::key_space::{self, KeyKind};
+use quorumlock::protocol::key_space;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub(crate) struct First {
 /// The keys of the queues in which calls wait for the lock with this key: its own, and if it is a slot, that of the
 /// semaphore. With `is_name`, also that of the semaphore of the same name.
 pub(super) fn keys(key: &str, is_name: bool) -> impl Iterator<Item = String> {
-    let is_plain = KeyKind::of(key).is_some_and(|(kind, _)| kind == KeyKind::Plain);
+    let is_plain = key_space::is_plain(key);
     let semaphores = [key_space::semaphore_of_slot(key), is_name.then_some(key)];
     let semaphores = semaphores.into_iter().flatten().filter(move |_| is_plain).map(key_space::semaphore);
     [key.to_owned()].into_iter().chain(semaphores).map(|key| key_space::queue(&key))
@@ -84,13 +84,8 @@ impl First {
     }
 
     fn json(&self) -> Object {
-        let wants = match self.entry.kind {
-            EntryKind::Mutex | EntryKind::Fenced => "lock",
-            EntryKind::Permit(_) => "permit",
-            EntryKind::Read => "read",
-            EntryKind::Write => "write",
-        };
-        Object::new().text("client", self.client()).text("wants", wants).raw("waiting_ms", self.waits.as_millis())
+        let object = Object::new().text("client", self.client()).text("wants", self.entry.kind.wants());
+        object.raw("waiting_ms", self.waits.as_millis())
     }
 }
 
@@ -113,11 +108,10 @@ impl fmt::Display for Queue {
         };
         write!(f, ", {} {word}", self.count)?;
         let Some(first) = &self.first else { return Ok(()) };
-        let wants = match first.entry.kind {
-            EntryKind::Mutex | EntryKind::Fenced => "",
-            EntryKind::Permit(_) => " for a permit",
-            EntryKind::Read => " to read",
-            EntryKind::Write => " to write",
+        let wants = match first.entry.kind.wants() {
+            "lock" => String::new(),
+            "permit" => " for a permit".to_owned(),
+            verb => format!(" to {verb}"),
         };
         write!(f, ", first {}{wants}, for {}", first.client(), Human(first.waits))
     }

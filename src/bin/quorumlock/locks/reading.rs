@@ -5,7 +5,7 @@ use super::sighting::{Keys, Lifetime, Sighting, Stored};
 use crate::connection::{Connection, Trouble, Value};
 use crate::report;
 use quorumlock::protocol::error_reply::{Denied, ErrorReply, Subject};
-use quorumlock::protocol::key_space::KeyKind;
+use quorumlock::protocol::key_space;
 use quorumlock::{Cause, ServerError};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -109,7 +109,7 @@ impl Reader<'_> {
             Value::Bulk(bytes) => std::str::from_utf8(bytes).ok(),
             _ => None,
         });
-        let is_ours = |key: &&str| KeyKind::of(key).is_some_and(|(_, name)| name.starts_with(self.prefix));
+        let is_ours = |key: &&str| key_space::lock(key).is_some_and(|(_, name)| name.starts_with(self.prefix));
         keys.extend(texts.filter(is_ours).map(str::to_owned));
         self.found.fetch_add(keys.len() - before, Ordering::Relaxed);
         Ok(next)

@@ -1,9 +1,9 @@
 //! What one node has under one key.
 
-use super::content::Content;
 use super::queue::Queue;
 use super::token::Token;
-use quorumlock::protocol::key_space::KeyKind;
+use quorumlock::protocol::key_space;
+use quorumlock::protocol::kinds::key_kind::{Hold, StoredLock};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -38,7 +38,8 @@ pub(crate) enum Stored {
 /// What one node has under one key.
 #[derive(Clone)]
 pub(crate) struct Sighting {
-    pub(crate) content: Content,
+    /// What it means; none if it is no lock of this library.
+    pub(crate) lock: Option<StoredLock>,
     pub(crate) lifetime: Lifetime,
     /// Each holder, and for how long it is one, as this node has it.
     pub(crate) holders: Vec<(Token, Duration)>,
@@ -53,18 +54,28 @@ pub(crate) struct Sighting {
 impl Sighting {
     /// What this means under this key, when the server's clock shows that.
     pub(crate) fn of(key: &str, stored: Stored, lifetime: Lifetime, server_ms: u64) -> Sighting {
-        let content = match &stored {
-            Stored::Text(value) => Content::of(key, value),
-            Stored::LongText | Stored::OtherType => Content::Foreign,
+        let lock = match &stored {
+            Stored::Text(value) => key_space::lock(key).and_then(|(kind, _)| (kind.parse)(value)),
+            Stored::LongText | Stored::OtherType => None,
         };
         let lives = if let Lifetime::For(time) = lifetime { time } else { Duration::MAX };
-        let mut holders = content.holders(lives, server_ms);
-        if is_of_other_library(key, &content, &stored, lifetime) {
+        let until = |deadline_ms| match deadline_ms {
+            Hold::KEY_END => lives,
+            _ => Duration::from_millis(deadline_ms.saturating_sub(server_ms)),
+        };
+        let holds = lock.iter().flat_map(|lock| &lock.holds);
+        let mut holders: Vec<(Token, Duration)> =
+            holds.map(|hold| (Token::ours(&hold.signature), until(hold.deadline))).collect();
+        holders.retain(|(_, left)| !left.is_zero());
+        // As other libraries make locks: a string that expires, under the full name alone.
+        let is_string = !matches!(stored, Stored::OtherType);
+        if lock.is_none() && is_string && key_space::is_plain(key) && lifetime != Lifetime::Forever {
             holders.push((Token::OtherLibrary, lives));
         }
         let remaining = holders.iter().map(|(_, left)| *left).max().unwrap_or_default();
-        let fence = content.fence(server_ms);
-        Sighting { content, lifetime, holders, remaining, fence, stored }
+        let numbered = lock.as_ref().filter(|lock| lock.fence > 0 && lock.kept >= server_ms);
+        let fence = numbered.map(|lock| lock.fence);
+        Sighting { lock, lifetime, holders, remaining, fence, stored }
     }
 
     /// The holder that stays longest.
@@ -72,22 +83,25 @@ impl Sighting {
         self.holders.iter().max_by_key(|(_, left)| *left).map(|(token, _)| token)
     }
 
+    /// The label of the holder.
+    pub(crate) fn label(&self) -> Option<&str> {
+        self.lock.as_ref().and_then(|lock| lock.label.as_str())
+    }
+
+    /// Whether what holds it are readers.
+    pub(crate) fn has_readers(&self) -> bool {
+        self.lock.as_ref().is_some_and(|lock| lock.is_read)
+    }
+
     /// Why it is no lock that can be compared and deleted; none if it is one.
     pub(crate) fn oddity(&self) -> Option<&'static str> {
-        match (&self.stored, &self.content) {
+        match (&self.stored, &self.lock) {
             (Stored::OtherType, _) => Some("a value of another type"),
             (Stored::LongText, _) => Some("a value that is longer than any lock"),
-            (Stored::Text(_), Content::Foreign) if self.holders.is_empty() => Some("a value that is none of a lock"),
+            (Stored::Text(_), None) if self.holders.is_empty() => Some("a value that is none of a lock"),
             (Stored::Text(_), _) => None,
         }
     }
-}
-
-/// Whether it is a lock as other libraries make them: a string that expires, under the full name alone.
-fn is_of_other_library(key: &str, content: &Content, stored: &Stored, lifetime: Lifetime) -> bool {
-    let is_string = !matches!(stored, Stored::OtherType);
-    let is_plain = KeyKind::of(key).is_some_and(|(kind, _)| kind == KeyKind::Plain);
-    *content == Content::Foreign && is_plain && is_string && lifetime != Lifetime::Forever
 }
 
 #[cfg(test)]
@@ -110,5 +124,28 @@ mod tests {
         assert_eq!(other_library("a", Stored::OtherType, minute), (false, true));
         // No other library has names of this one.
         assert_eq!(other_library("quorumlock-rw:a", uuid(), minute), (false, true));
+    }
+
+    #[test]
+    fn values_are_plain_fenced_or_foreign() {
+        let digits = "0123456789abcdef0123456789abcdef01234567";
+        let fenced_name = "quorumlock-fence:orders";
+        let seen = |name: &str, value: &str, server_ms| {
+            let stored = Stored::Text(value.as_bytes().to_vec());
+            Sighting::of(name, stored, Lifetime::For(Duration::from_secs(9)), server_ms)
+        };
+        let held = seen("orders", &format!("{digits} billing@host"), 400);
+        assert!(held.holders == [(Token::ours(digits.as_bytes()), Duration::from_secs(9))]);
+        assert_eq!(held.label(), Some("billing@host"));
+        let held = |server_ms| seen(fenced_name, &format!("7 1000 {digits} l"), server_ms);
+        assert!(held(400).holders == [(Token::ours(digits.as_bytes()), Duration::from_millis(600))]);
+        assert!(held(400).label() == Some("l") && held(1000).holders.is_empty());
+        let at_rest = seen(fenced_name, "7 0 ", 0);
+        assert!(at_rest.holders.is_empty() && at_rest.fence == Some(7));
+        for (name, value) in
+            [("orders", "word"), ("orders", "7 0 "), (fenced_name, digits), ("quorumlock-rw:a", digits)]
+        {
+            assert!(seen(name, value, 0).lock.is_none(), "{name} {value}");
+        }
     }
 }

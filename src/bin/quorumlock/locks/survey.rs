@@ -6,7 +6,7 @@ use super::sighting::{Keys, Sighting};
 use crate::connection::Trouble;
 use crate::deployment::Deployment;
 use crate::report;
-use quorumlock::protocol::key_space::KeyKind;
+use quorumlock::protocol::{key_space, kinds};
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicUsize;
 
@@ -22,9 +22,9 @@ pub(crate) struct Survey {
 impl Survey {
     /// Reads the keys of one lock, one for each kind that it may be of, and their queues.
     pub(crate) fn of_lock(deployment: &Deployment, name: &str) -> Survey {
-        let keys = KeyKind::ALL.map(|kind| kind.key(deployment.settings.prefix(), name)).into_iter();
+        let keys = kinds::KEYS.map(|kind| kind.key(deployment.settings.prefix(), name)).into_iter();
         // No lock has a name that begins with a marker: such a key is that of a queue.
-        Survey::of_keys(deployment, &keys.filter(|key| KeyKind::of(key).is_some()).collect::<Vec<_>>())
+        Survey::of_keys(deployment, &keys.filter(|key| key_space::lock(key).is_some()).collect::<Vec<_>>())
     }
 
     /// Reads these keys of locks, and their queues.
@@ -39,7 +39,7 @@ impl Survey {
         let escaped: String = prefix.chars().flat_map(escaped).collect();
         // Without a prefix, a star in front matches each marker as well.
         let count = if prefix.is_empty() && pattern.starts_with('*') { 1 } else { usize::MAX };
-        let kinds = KeyKind::ALL.into_iter().take(count);
+        let kinds = kinds::KEYS.into_iter().take(count);
         let patterns: Vec<String> = kinds.map(|kind| kind.key(&escaped, pattern)).collect();
         Survey::read(deployment, Question::Patterns(&patterns), found)
     }
@@ -73,8 +73,7 @@ impl Survey {
 
     /// The name of the lock with this key.
     pub(crate) fn name_of<'k>(&self, key: &'k str) -> &'k str {
-        let full_name = KeyKind::of(key).map_or(key, |(_, full_name)| full_name);
-        full_name.strip_prefix(&*self.prefix).unwrap_or(full_name)
+        key_space::name(key, self.prefix.len())
     }
 
     /// The queue of the lock with this key, on each node in their order.

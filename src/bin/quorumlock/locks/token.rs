@@ -1,6 +1,7 @@
 //! The holder of a lock: an owner token, and how much of it is shown, or a program of another library.
 
 use crate::json::Object;
+use quorumlock::algorithm::lease::OwnerToken;
 use std::fmt;
 
 /// Digits of a token that are shown, at most: enough to tell holders apart, too few to release a lock.
@@ -9,7 +10,7 @@ const SHOWN_DIGITS: usize = 6;
 /// A holder, as the value of a key names it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Token {
-    /// An owner token, which releases a lock: it is compared and sent, and shown in part.
+    /// An owner token, which releases a lock: it is compared, and shown in part.
     Ours(String),
     /// Any value that is none of this library. Where a majority has one, no client gets the lock, whether or not the
     /// values are the same.
@@ -17,22 +18,18 @@ pub(crate) enum Token {
 }
 
 impl Token {
-    /// The holder with this owner token.
-    pub(super) fn ours(digits: &[u8]) -> Token {
+    /// The holder with this signature, an owner token and perhaps a label.
+    pub(super) fn ours(signature: &[u8]) -> Token {
+        let digits = signature.get(..OwnerToken::LENGTH).unwrap_or(signature);
         Token::Ours(String::from_utf8_lossy(digits).into_owned())
     }
 
-    /// The owner token, as a command takes it.
-    pub(crate) fn value(&self) -> Option<&str> {
+    /// The first digits of the owner token.
+    pub(crate) fn digits(&self) -> Option<&str> {
         match self {
-            Token::Ours(digits) => Some(digits),
+            Token::Ours(digits) => Some(&digits[..SHOWN_DIGITS]),
             Token::OtherLibrary => None,
         }
-    }
-
-    /// Its first digits.
-    pub(crate) fn digits(&self) -> Option<&str> {
-        self.value().map(|digits| &digits[..SHOWN_DIGITS])
     }
 }
 

@@ -1,13 +1,14 @@
 //! What the sightings of one lock come to: held, split, an orphan, free.
 
-use super::content::Content;
 use super::queue::Queue;
 use super::sighting::{Lifetime, Sighting};
 use super::survey::Survey;
 use super::token::{self, Token};
 use crate::json::{self, Object};
 use quorumlock::algorithm::time::Human;
-use quorumlock::protocol::key_space::KeyKind;
+use quorumlock::protocol::key_space;
+use quorumlock::protocol::kinds::key_kind::KeyKind;
+use quorumlock::protocol::kinds::{fenced, plain, read_write};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
@@ -36,7 +37,7 @@ type Held<'s> = (Duration, usize, &'s Sighting);
 pub(crate) struct Verdict {
     /// The name of the lock, without prefix and mark.
     pub(crate) name: String,
-    pub(crate) kind: KeyKind,
+    pub(crate) kind: &'static KeyKind,
     pub(crate) state: State,
     /// The token of the holder, or of the largest part; of several readers, that of the one that stays longest.
     pub(crate) token: Option<Token>,
@@ -72,8 +73,8 @@ impl Verdict {
         let largest = holders.iter().max_by_key(|(_, held)| (held.len().min(survey.quorum), decided(held)));
         let (token, with_token) = largest.map(|(token, held)| (*token, held.as_slice())).unzip();
         let with_token = with_token.unwrap_or_default();
-        let is_foreign = holders.is_empty() && seen.iter().any(|(_, sighting)| sighting.content == Content::Foreign);
-        let is_reader = |held: &[Held<'_>]| held.iter().any(|(.., seen)| seen.content.has_readers());
+        let is_foreign = holders.is_empty() && seen.iter().any(|(_, sighting)| sighting.lock.is_none());
+        let is_reader = |held: &[Held<'_>]| held.iter().any(|(.., seen)| seen.has_readers());
         let is_one = holders.len() == 1 || holders.values().all(|held| is_reader(held));
         let state = match with_token.len() {
             count if count >= survey.quorum => State::Held,
@@ -89,9 +90,9 @@ impl Verdict {
         let nodes = if is_foreign { seen.iter().map(|&(node, _)| node).collect() } else { nodes_of(with_token) };
         Verdict {
             name: survey.name_of(key).to_owned(),
-            kind: KeyKind::of(key).map_or(KeyKind::Plain, |(kind, _)| kind),
+            kind: key_space::lock(key).map_or(&plain::KEYS, |(kind, _)| kind),
             state,
-            label: with_token.iter().find_map(|(.., sighting)| sighting.content.label()),
+            label: with_token.iter().find_map(|(.., sighting)| sighting.label()).map(str::to_owned),
             token: token.cloned(),
             readers: if is_reader(with_token) { readers } else { 0 },
             queue: survey.queue(key),
@@ -114,14 +115,16 @@ impl Verdict {
 
     /// The kind of lock, in a word or two: of a read-write lock that is held, what its holders are.
     pub(crate) fn kind(&self) -> String {
-        match (self.kind, self.readers, &self.token) {
-            (KeyKind::ReadWrite, 0, None) => "rw".to_owned(),
-            (KeyKind::ReadWrite, 0, Some(_)) => "writer".to_owned(),
-            (KeyKind::ReadWrite, 1, _) => "1 reader".to_owned(),
-            (KeyKind::ReadWrite, readers, _) => format!("{readers} readers"),
-            (KeyKind::Fenced, ..) => "fenced".to_owned(),
-            (KeyKind::Plain, ..) => "plain".to_owned(),
+        match (self.readers, &self.token) {
+            (0, Some(_)) if self.is_read_write() => "writer".to_owned(),
+            (0, _) => self.kind.word.to_owned(),
+            (1, _) => "1 reader".to_owned(),
+            (readers, _) => format!("{readers} readers"),
         }
+    }
+
+    pub(crate) fn is_read_write(&self) -> bool {
+        *self.kind == read_write::KEYS
     }
 
     /// How long it is held, in words.
@@ -137,8 +140,8 @@ impl Verdict {
         let nodes = self.nodes.iter().filter_map(|&node| addresses.get(node)).map(|address| json::quoted(address));
         let object = Object::new()
             .text("name", &self.name)
-            .raw("fenced", self.kind == KeyKind::Fenced)
-            .raw("read_write", self.kind == KeyKind::ReadWrite)
+            .raw("fenced", *self.kind == fenced::KEYS)
+            .raw("read_write", self.is_read_write())
             .text("state", self.state);
         let object = token::json(object, self.token.as_ref(), self.label.as_deref()).raw("readers", self.readers);
         let object = self.queue.json(object);

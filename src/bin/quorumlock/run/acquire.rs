@@ -13,7 +13,7 @@ use crate::report::{PROGRESS_AFTER, Progress};
 use crate::settings::NODE_TIMEOUT;
 use nix::sys::signal::Signal;
 use quorumlock::kind::Any;
-use quorumlock::protocol::key_space::KeyKind;
+use quorumlock::protocol::kinds::{fenced, plain};
 use quorumlock::{CancelHandle, ErrorKind, Mutex, MutexGuard, Redlock, ReleaseOutcome, Wait, Watchdog};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{PipeReader, pipe};
@@ -163,7 +163,7 @@ impl Job<'_> {
             self.deployment.settings.duration("NODE_TIMEOUT", NODE_TIMEOUT).saturating_mul(NAMING_TIMEOUTS);
         // A key that never expires is an error, also for a program that does not wait for long.
         let naming = Wait::timeout(naming_time).cancelled_by(cancel);
-        let kind = if self.options.lock.fenced { KeyKind::Fenced } else { KeyKind::Plain };
+        let kind = if self.options.lock.fenced { &fenced::KEYS } else { &plain::KEYS };
         let mut held = Held { guards: Vec::new(), redlock: self.redlock.clone() };
         for name in &self.options.names {
             let (mutex, key) = (self.mutex(name), kind.key(self.deployment.settings.prefix(), name));

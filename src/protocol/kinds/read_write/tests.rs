@@ -1,6 +1,6 @@
 //! What the replies of the script of read-write locks mean, and what is stored.
 
-use super::{Hold, ReadWriteValue};
+use super::ReadWriteValue;
 use crate::algorithm::fault::Cause;
 use crate::algorithm::fence::FencingToken;
 use crate::algorithm::kind::Kind;
@@ -8,6 +8,7 @@ use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::vote::Vote;
 use crate::protocol::asked::Asked;
 use crate::protocol::form::{Answer, Form};
+use crate::protocol::kinds::key_kind::Hold;
 use crate::protocol::operation::{Operation, Verb};
 use crate::protocol::reply;
 use crate::protocol::resp::Reply;
@@ -69,7 +70,7 @@ fn a_reply_means_what_its_operation_makes_of_it() {
 fn a_value_is_a_writer_or_readers_and_perhaps_a_number() {
     let (one, two) = ("1".repeat(40), "2".repeat(40));
     let read = |text: &str| ReadWriteValue::parse(text.as_bytes());
-    let hold = |deadline, token: &str| Hold { deadline, token: token.as_bytes().to_vec() };
+    let hold = |deadline, token: &str| Hold { deadline, signature: token.as_bytes().to_vec() };
     let (first, second) = (hold(7, &one), hold(8, &two));
     for number in [None, Some((5, 0)), Some((5, 6))] {
         let (fence, kept) = number.unwrap_or_default();

@@ -1,7 +1,8 @@
 //! Requests about queues: what they report, and how they are sent.
 
 use super::*;
-use crate::algorithm::queue::{Entry, EntryKind, QueueReply, Slots, Storage, TakeRequest, TicketRequest};
+use crate::algorithm::kind::EntryKind;
+use crate::algorithm::queue::{Entry, QueueReply, Slots, Storage, TakeRequest, TicketRequest};
 
 #[test]
 fn releases_and_leaves_report_who_was_told() {

@@ -1,11 +1,12 @@
 //! A permit of a semaphore, as its [script](crate::protocol::kinds::permit::SCRIPT) leaves it, written out in Rust.
-//! The part about the queue is [`queue`](super::queue).
+//! The part about the queue is [`queue`](crate::embedded::queue).
 
-use super::calls::{Answer, Calls, Failure, ScriptValue, ScriptValue::Integer};
 use super::plain::run_owned;
-use super::queue::{LockKind, MOST_TOLD, QUEUE};
-use super::reply::NO_ARGUMENT;
-use crate::algorithm::queue::{Entry, EntryKind, MOST_SLOTS};
+use crate::algorithm::kind::EntryKind;
+use crate::algorithm::queue::{Entry, MOST_SLOTS};
+use crate::embedded::calls::{Answer, Calls, Failure, ScriptValue, ScriptValue::Integer};
+use crate::embedded::queue::{LockKind, MOST_TOLD, QUEUE};
+use crate::embedded::reply::NO_ARGUMENT;
 use crate::protocol::kinds;
 
 /// What the name of a semaphore follows in the key of its queue.

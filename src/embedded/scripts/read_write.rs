@@ -3,13 +3,14 @@
 //!
 //! Step for step what the script does, in its order, so that the two can be read side by side.
 
-use super::calls::{Answer, Calls, Failure, ScriptValue, ScriptValue::Integer};
-use super::keyspace::Millis;
-use super::numbers::{is_ahead, latest_floor, signed};
-use super::queue::{self, CLIENT, Lock, LockKind, QUEUE, WRITER, send, turn};
-use super::reply::NO_ARGUMENT;
+use crate::embedded::calls::{Answer, Calls, Failure, ScriptValue, ScriptValue::Integer};
+use crate::embedded::keyspace::Millis;
+use crate::embedded::numbers::{is_ahead, latest_floor, signed};
+use crate::embedded::queue::{self, CLIENT, Lock, LockKind, QUEUE, WRITER, send, turn};
+use crate::embedded::reply::NO_ARGUMENT;
+use crate::protocol::kinds::key_kind::Hold;
 use crate::protocol::kinds::number::number;
-use crate::protocol::kinds::read_write::{Hold, ReadWriteValue};
+use crate::protocol::kinds::read_write::ReadWriteValue;
 
 /// Most holds of a key.
 const ROOM: usize = 64;
@@ -37,7 +38,7 @@ pub(super) fn run(calls: &mut Calls<'_>) -> Answer {
         return Ok(Integer(if verb == b"release" { 0 } else { -2 }));
     };
     stored.expire(calls.now);
-    let is_own = |hold: &Hold| verb != b"leave" && Some(&*hold.token) == calls.argument(2);
+    let is_own = |hold: &Hold| verb != b"leave" && Some(&*hold.signature) == calls.argument(2);
     let own = stored.holds.iter().rposition(is_own);
     let asks_to_write = verb == b"take" && calls.argument(8) == Some(b"w");
     let mut lock = ReadWrite { stored, own, asks_to_write };
@@ -59,7 +60,7 @@ pub(super) fn run(calls: &mut Calls<'_>) -> Answer {
             return Ok(Integer(i64::from(ours)));
         }
     }
-    let holder = lock.stored.holds.first().map(|hold| hold.token.clone()).unwrap_or_default();
+    let holder = lock.stored.holds.first().map(|hold| hold.signature.clone()).unwrap_or_default();
     queue::run(calls, lock, Lock { queue, ours, holder })
 }
 
@@ -127,7 +128,7 @@ impl ReadWrite {
         }
         let deadline = now.saturating_add(calls.number(3)?);
         let own = self.own.unwrap_or_else(|| {
-            stored.holds.push(Hold { deadline: 0, token: calls.text(2).to_vec() });
+            stored.holds.push(Hold { deadline: 0, signature: calls.text(2).to_vec() });
             stored.holds.len() - 1
         });
         self.own = Some(own);

@@ -3,9 +3,9 @@
 //!
 //! Step for step what the script does, in its order, so that the two can be read side by side.
 
-use super::calls::{Answer, Calls, Failure, ScriptValue, ScriptValue::Integer};
-use super::numbers::{is_ahead, latest_floor, signed};
-use super::queue::{self, Lock, LockKind, QUEUE};
+use crate::embedded::calls::{Answer, Calls, Failure, ScriptValue, ScriptValue::Integer};
+use crate::embedded::numbers::{is_ahead, latest_floor, signed};
+use crate::embedded::queue::{self, Lock, LockKind, QUEUE};
 use crate::protocol::kinds::fenced::FencedValue;
 use crate::protocol::kinds::plain::Signature;
 

@@ -1,8 +1,8 @@
 //! A plain lock, as its [script](crate::protocol::kinds::plain::SCRIPT) leaves it, written out in Rust. The part about
 //! the queue is [`queue`].
 
-use super::calls::{Answer, Calls, Failure, ScriptValue, ScriptValue::Integer};
-use super::queue::{self, Lock, LockKind, QUEUE};
+use crate::embedded::calls::{Answer, Calls, Failure, ScriptValue, ScriptValue::Integer};
+use crate::embedded::queue::{self, Lock, LockKind, QUEUE};
 
 struct Plain {
     is_held: bool,

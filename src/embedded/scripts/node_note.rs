@@ -1,7 +1,7 @@
 //! What a node remembers of itself, as the script [`STORE`](crate::protocol::node_note::STORE) leaves it, written out
 //! in Rust.
 
-use super::calls::{Answer, Calls, ScriptValue};
+use crate::embedded::calls::{Answer, Calls, ScriptValue};
 
 /// In microseconds.
 const MOMENT: u64 = 1_000_000;
