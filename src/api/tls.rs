@@ -100,7 +100,8 @@ impl Tls {
         let roots = self.load_roots()?;
         let identity = match (&self.certificate, &self.key) {
             (Some(certificate), Some(key)) => Some((certificate.read()?, key.read()?)),
-            _ => None,
+            (None, None) => None,
+            _ => return Err("tls: a certificate and its key are set together or not at all".to_owned()),
         };
         let identity = identity.as_ref().map(|(certificate, key)| (certificate.as_ref(), key.as_ref()));
         TlsSettings::new(roots, identity).map_err(|error| format!("tls: identity: {error}"))

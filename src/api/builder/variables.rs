@@ -139,8 +139,7 @@ impl Builder {
             let value = value.as_ref().to_str().ok_or_else(|| refused("is not UTF-8"))?;
             match setting {
                 Some((_, expected, set)) => {
-                    builder = set(builder, value).ok_or_else(|| refused(expected))?;
-                    builder.check_each().map_err(|error| refused(&error.to_string()))?;
+                    builder = builder.with(*set, expected, value).map_err(|error| refused(&error.to_string()))?;
                     has_ttl |= name == "TTL";
                 }
                 None => nodes = Some(value.to_owned()),
@@ -160,6 +159,24 @@ impl Builder {
         })?;
         builder = builder.nodes(node_urls(&nodes));
         builder.endpoints().map_err(refused)?;
+        Ok(builder)
+    }
+
+    /// The setting whose variable has this name in upper case, for the C interface.
+    ///
+    /// # Errors
+    /// As [`from_env`](Builder::from_env).
+    #[cfg(feature = "capi")]
+    pub(crate) fn set(self, name: &str, value: &str) -> Result<Builder> {
+        let known = VARIABLES.iter().find(|(known, ..)| known.to_ascii_lowercase() == name);
+        let (_, expected, setter) = known.ok_or_else(|| config("no setting has this name"))?;
+        self.with(*setter, expected, value).map_err(|error| config(format!("{name}: {error}")))
+    }
+
+    /// The builder with the setting that a value makes.
+    fn with(self, setter: Setter, expected: &'static str, value: &str) -> Result<Builder> {
+        let builder = setter(self, value).ok_or_else(|| config(expected))?;
+        builder.check_each()?;
         Ok(builder)
     }
 
