@@ -251,6 +251,26 @@ mod tests {
         }
     }
 
+    #[cfg(all(feature = "capi", feature = "tls"))]
+    #[test]
+    fn half_a_client_certificate_makes_no_client() {
+        for name in ["cert", "key"] {
+            let error = Builder::new().node("rediss://a").set(name, "hunter2.pem").unwrap().build().unwrap_err();
+            assert_eq!(error.to_string(), "tls: a certificate and its key are set together or not at all");
+        }
+    }
+
+    #[cfg(feature = "capi")]
+    #[test]
+    fn a_setting_has_the_name_of_its_variable_in_lower_case() {
+        let refusal = |name: &str, value: &str| Builder::new().set(name, value).unwrap_err().to_string();
+        assert_eq!(Builder::new().set("ttl", "7s").unwrap().default_ttl(), Duration::from_secs(7));
+        assert_eq!(refusal("ttl", "hunter2"), "ttl: must be a duration, such as 250ms, 30s or 5m");
+        for name in ["TTL", "nodes", ""] {
+            assert_eq!(refusal(name, "7s"), "no setting has this name");
+        }
+    }
+
     const NODES: (&str, &str) = ("Q_NODES", "redis://a");
 
     fn refusal(variables: &[(&str, &str)]) -> String {
