@@ -50,6 +50,7 @@ mod owner;
 mod secret;
 mod semaphore;
 mod text;
+mod times;
 mod tls;
 mod userdata;
 mod version;
