@@ -72,7 +72,7 @@ int main(int count, char **urls)
         quorumlock_config_add_node(config, urls[index], strlen(urls[index]));
     }
     /* A far node may need more than the 100 ms that it has by default. */
-    quorumlock_config_set_node_timeout_ms(config, 1000);
+    quorumlock_config_set(config, "node_timeout", strlen("node_timeout"), "1s", strlen("1s"), NULL);
 
     /* One client for the whole program. It connects when it is first needed. */
     result = quorumlock_client_new(config, &client, &error);

@@ -10,7 +10,7 @@ try {
     for (int index = 1; index < count; index++) {
         config.add_node(arguments[index]);
     }
-    quorumlock::client client(config.node_timeout(std::chrono::seconds(1)));
+    quorumlock::client client(config.set("node_timeout", "1s"));
     quorumlock::mutex order(client, "orders/42");
     order.ttl(std::chrono::seconds(5)).watchdog().fenced();
 

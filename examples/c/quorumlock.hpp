@@ -230,7 +230,7 @@ private:
     detail::handle<quorumlock_counters, quorumlock_counters_free> handle_;
 };
 
-// The nodes and settings of clients. What is set is checked when a client is made.
+// The nodes and settings of clients. Settings have the names and values of quorumlock_config_set.
 class config {
 public:
     config() : handle_(quorumlock_config_new())
@@ -254,62 +254,27 @@ public:
         return config(made);
     }
 
-    config &add_node(std::string_view url) { return set(quorumlock_config_add_node, url.data(), url.size()); }
-    config &add_durable_node(std::string_view url)
+    config &add_node(std::string_view url) { return call(quorumlock_config_add_node, url.data(), url.size()); }
+    config &set(std::string_view name, std::string_view value)
     {
-        return set(quorumlock_config_add_durable_node, url.data(), url.size());
+        detail::must(quorumlock_config_set, handle_.get(), name.data(), name.size(), value.data(), value.size());
+        return *this;
     }
-    config &prefix(std::string_view prefix) { return set(quorumlock_config_set_prefix, prefix.data(), prefix.size()); }
-    config &label(std::string_view label) { return set(quorumlock_config_set_label, label.data(), label.size()); }
-    config &label_here() { return set(quorumlock_config_set_label_here); }
-    config &node_timeout(milliseconds time) { return set(quorumlock_config_set_node_timeout_ms, detail::count(time)); }
-    config &drift_factor(double factor) { return set(quorumlock_config_set_drift_factor, factor); }
-    config &retry_delay(milliseconds shortest, milliseconds longest)
-    {
-        return set(quorumlock_config_set_retry_delay_ms, detail::count(shortest), detail::count(longest));
-    }
-    config &unavailable_after(milliseconds time)
-    {
-        return set(quorumlock_config_set_unavailable_after_ms, detail::count(time));
-    }
-    config &ttl(milliseconds ttl) { return set(quorumlock_config_set_ttl_ms, detail::count(ttl)); }
-    config &max_ttl(milliseconds ttl) { return set(quorumlock_config_set_max_ttl_ms, detail::count(ttl)); }
-    config &durable(bool declared) { return set(quorumlock_config_set_durable, static_cast<int>(declared)); }
-    config &restart_policy(quorumlock_restart_policy policy)
-    {
-        return set(quorumlock_config_set_restart_policy, static_cast<int>(policy));
-    }
-    config &release_notifications(bool enabled) { return set(quorumlock_config_set_release_notifications, static_cast<int>(enabled)); }
-    config &fence_retention(milliseconds time)
-    {
-        return set(quorumlock_config_set_fence_retention_ms, detail::count(time));
-    }
-    config &place_lease(milliseconds time) { return set(quorumlock_config_set_place_lease_ms, detail::count(time)); }
-    config &spin(microseconds time) { return set(quorumlock_config_set_spin_us, detail::count(time)); }
+    config &label_here() { return call(quorumlock_config_set_label_here); }
     config &tls_roots_pem(std::string_view pem)
     {
-        return set(quorumlock_config_set_tls_roots_pem, pem.data(), pem.size());
-    }
-    config &tls_roots_file(std::string_view path)
-    {
-        return set(quorumlock_config_set_tls_roots_file, path.data(), path.size());
+        return call(quorumlock_config_set_tls_roots_pem, pem.data(), pem.size());
     }
     config &tls_identity_pem(std::string_view certificate, std::string_view key)
     {
-        return set(
+        return call(
             quorumlock_config_set_tls_identity_pem, certificate.data(), certificate.size(), key.data(), key.size());
     }
-    // Of the node that was added last.
-    config &tls_server_name(std::string_view name)
-    {
-        return set(quorumlock_config_set_tls_server_name, name.data(), name.size());
-    }
-
     // Adds an observer to the clients that are made from now on. It is called on any thread.
     config &observe(observer observer)
     {
         auto *owned = new quorumlock::observer(std::move(observer));
-        return set(quorumlock_config_add_observer, quorumlock_hpp_observe, static_cast<void *>(owned),
+        return call(quorumlock_config_add_observer, quorumlock_hpp_observe, static_cast<void *>(owned),
             quorumlock_hpp_forget_observer);
     }
 
@@ -325,7 +290,7 @@ public:
 private:
     explicit config(quorumlock_config *made) noexcept : handle_(made) {}
 
-    template <typename Function, typename... Values> config &set(Function function, Values... values)
+    template <typename Function, typename... Values> config &call(Function function, Values... values)
     {
         detail::check(function(handle_.get(), values...));
         return *this;

@@ -26,7 +26,7 @@ import signal
 import socket
 import threading
 import time
-from ctypes import CFUNCTYPE, POINTER, byref, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
+from ctypes import CFUNCTYPE, POINTER, byref, c_char_p, c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 from dataclasses import dataclass
 
 
@@ -55,14 +55,6 @@ class Result(enum.IntEnum):
     UNSUPPORTED = 205
     INVALID_ARGUMENT = 206
     PANIC = 300
-
-
-class RestartPolicy(enum.IntEnum):
-    """What is done about nodes that were restarted and may have forgotten locks."""
-
-    OBSERVED = 0
-    OFF = 1
-    STRICT = 2
 
 
 class Access(enum.IntEnum):
@@ -106,26 +98,10 @@ _FUNCTIONS = {
     "quorumlock_config_from_env": (c_int, c_char_p, c_size_t, _OUT, _OUT),
     "quorumlock_config_free": (None, _HANDLE),
     "quorumlock_config_add_node": (c_int, _HANDLE, c_char_p, c_size_t),
-    "quorumlock_config_add_durable_node": (c_int, _HANDLE, c_char_p, c_size_t),
-    "quorumlock_config_set_prefix": (c_int, _HANDLE, c_char_p, c_size_t),
-    "quorumlock_config_set_label": (c_int, _HANDLE, c_char_p, c_size_t),
+    "quorumlock_config_set": (c_int, _HANDLE, c_char_p, c_size_t, c_char_p, c_size_t, _OUT),
     "quorumlock_config_set_label_here": (c_int, _HANDLE),
-    "quorumlock_config_set_node_timeout_ms": (c_int, _HANDLE, c_uint64),
-    "quorumlock_config_set_drift_factor": (c_int, _HANDLE, c_double),
-    "quorumlock_config_set_retry_delay_ms": (c_int, _HANDLE, c_uint64, c_uint64),
-    "quorumlock_config_set_unavailable_after_ms": (c_int, _HANDLE, c_uint64),
-    "quorumlock_config_set_ttl_ms": (c_int, _HANDLE, c_uint64),
-    "quorumlock_config_set_max_ttl_ms": (c_int, _HANDLE, c_uint64),
-    "quorumlock_config_set_durable": (c_int, _HANDLE, c_int),
-    "quorumlock_config_set_restart_policy": (c_int, _HANDLE, c_int),
-    "quorumlock_config_set_release_notifications": (c_int, _HANDLE, c_int),
-    "quorumlock_config_set_fence_retention_ms": (c_int, _HANDLE, c_uint64),
-    "quorumlock_config_set_place_lease_ms": (c_int, _HANDLE, c_uint64),
-    "quorumlock_config_set_spin_us": (c_int, _HANDLE, c_uint64),
     "quorumlock_config_set_tls_roots_pem": (c_int, _HANDLE, c_char_p, c_size_t),
-    "quorumlock_config_set_tls_roots_file": (c_int, _HANDLE, c_char_p, c_size_t),
     "quorumlock_config_set_tls_identity_pem": (c_int, _HANDLE, c_char_p, c_size_t, c_char_p, c_size_t),
-    "quorumlock_config_set_tls_server_name": (c_int, _HANDLE, c_char_p, c_size_t),
     "quorumlock_config_add_observer": (c_int, _HANDLE, _OBSERVER, c_void_p, _CALLBACK),
     "quorumlock_counters_new": (_HANDLE, c_int),
     "quorumlock_counters_attach": (c_int, _HANDLE, _HANDLE),
@@ -612,88 +588,50 @@ class Counters(_Handle):
         return b"".join(parts).decode()
 
 
+def _setting(name, value):
+    """The text of a setting. Numbers are seconds, but for the one factor."""
+    if isinstance(value, tuple):
+        return ",".join(_setting(name, part) for part in value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str) or name == "drift_factor":
+        return str(value)
+    return f"{max(0, int(value * 1_000_000))}us"
+
+
 class Client(_Handle):
     """The nodes of one quorum, and the connections to them. One for the whole program will do.
 
-    Settings that are not given have the library's defaults. `label` is a text, or `HERE`. Each of `observers` is called
-    with an `Event`, on any thread. For nodes by `rediss://`: `tls_identity` is a pair of certificate and key in PEM,
-    and `tls_server_names` has the names of certificates by URL, where they are not those of the hosts.
+    `settings` are those of `quorumlock_config_set`, such as `node_timeout=1` or `restart_policy="strict"`; those that
+    are not given have the library's defaults, `retry_delay` is a pair, and `label` is a text, or `HERE`. Each of
+    `observers` is called with an `Event`, on any thread. For nodes by `rediss://`: `tls_identity` is a pair of
+    certificate and key in PEM.
     """
 
     def __init__(
         self,
         nodes,
         *,
-        durable_nodes=(),
-        prefix=None,
         label=None,
-        node_timeout=None,
-        drift_factor=None,
-        retry_delay=None,
-        unavailable_after=None,
-        max_ttl=None,
-        ttl=None,
-        durable=None,
-        restart_policy=None,
-        release_notifications=None,
-        fence_retention=None,
-        place_lease=None,
-        spin=None,
         tls_roots_pem=None,
-        tls_roots_file=None,
         tls_identity=None,
-        tls_server_names=None,
         observers=(),
         counters=None,
+        **settings,
     ):
-        def add(function, urls):
-            for url in urls:
-                _check(function(config, *_bytes(url)))
-                if url in (tls_server_names or {}):
-                    result = _c.quorumlock_config_set_tls_server_name(config, *_bytes(tls_server_names[url]))
-                    _check_tls("tls_server_names", result)
-
         config = _c.quorumlock_config_new()
         try:
-            add(_c.quorumlock_config_add_node, nodes)
-            add(_c.quorumlock_config_add_durable_node, durable_nodes)
-            if prefix is not None:
-                _check(_c.quorumlock_config_set_prefix(config, *_bytes(prefix)))
+            for url in nodes:
+                _check(_c.quorumlock_config_add_node(config, *_bytes(url)))
             if label is HERE:
                 _check(_c.quorumlock_config_set_label_here(config))
             elif label is not None:
-                _check(_c.quorumlock_config_set_label(config, *_bytes(label)))
-            if node_timeout is not None:
-                _check(_c.quorumlock_config_set_node_timeout_ms(config, _millis(node_timeout)))
-            if drift_factor is not None:
-                _check(_c.quorumlock_config_set_drift_factor(config, drift_factor))
-            if retry_delay is not None:
-                shortest, longest = map(_millis, retry_delay)
-                _check(_c.quorumlock_config_set_retry_delay_ms(config, shortest, longest))
-            if unavailable_after is not None:
-                _check(_c.quorumlock_config_set_unavailable_after_ms(config, _millis(unavailable_after)))
-            if max_ttl is not None:
-                _check(_c.quorumlock_config_set_max_ttl_ms(config, _millis(max_ttl)))
-            if ttl is not None:
-                _check(_c.quorumlock_config_set_ttl_ms(config, _millis(ttl)))
-            if durable is not None:
-                _check(_c.quorumlock_config_set_durable(config, durable))
-            if restart_policy is not None:
-                _check(_c.quorumlock_config_set_restart_policy(config, restart_policy))
-            if release_notifications is not None:
-                _check(_c.quorumlock_config_set_release_notifications(config, release_notifications))
-            if fence_retention is not None:
-                _check(_c.quorumlock_config_set_fence_retention_ms(config, _millis(fence_retention)))
-            if place_lease is not None:
-                _check(_c.quorumlock_config_set_place_lease_ms(config, _millis(place_lease)))
-            if spin is not None:
-                _check(_c.quorumlock_config_set_spin_us(config, max(0, int(spin * 1_000_000))))
+                settings["label"] = label
+            for name, value in settings.items():
+                _must(_c.quorumlock_config_set, config, *_bytes(name), *_bytes(_setting(name, value)))
             if tls_roots_pem is not None:
                 result = _c.quorumlock_config_set_tls_roots_pem(config, *_bytes(tls_roots_pem))
                 _check_tls("tls_roots_pem", result)
-            if tls_roots_file is not None:
-                result = _c.quorumlock_config_set_tls_roots_file(config, *_bytes(tls_roots_file))
-                _check_tls("tls_roots_file", result)
             if tls_identity is not None:
                 certificate, key = map(_bytes, tls_identity)
                 result = _c.quorumlock_config_set_tls_identity_pem(config, *certificate, *key)

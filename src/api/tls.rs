@@ -97,6 +97,9 @@ impl Tls {
     /// # Errors
     /// Why not, in words.
     pub(crate) fn settings(&self) -> Result<TlsSettings, String> {
+        if self.has_half_an_identity() {
+            return Err("tls: a certificate and its key are set together or not at all".to_owned());
+        }
         let roots = self.load_roots()?;
         let identity = match (&self.certificate, &self.key) {
             (Some(certificate), Some(key)) => Some((certificate.read()?, key.read()?)),

@@ -28,7 +28,7 @@ extern "C" fn quorumlock_counters_new(separator: c_int) -> *const CountersHandle
 extern "C" fn quorumlock_counters_attach(counters: Borrowed<CountersHandle>, config: Borrowed<ConfigHandle>) -> Code {
     call(|| {
         let (counters, config) = (counters.required("counters")?, config.required("config")?);
-        config.change(|builder| builder.counters(&counters.0))
+        config.change(|builder| Ok(builder.counters(&counters.0)))
     })
 }
 

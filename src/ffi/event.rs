@@ -7,13 +7,13 @@ use super::boundary::call_or;
 use super::error_object::{FaultObject, faults, show};
 use super::handle::View;
 use super::text::Str;
+use super::times::{micros, millis};
 use crate::event::{Event, LossReason, Mismatch};
 use crate::{NodeFault, ReleaseOutcome};
 use std::ffi::c_int;
 use std::ptr::null;
 use std::slice::from_ref;
 use std::sync::OnceLock;
-use std::time::Duration;
 
 /// `quorumlock_event`: an event, for the time of a callback.
 pub(super) struct EventObject<'e> {
@@ -83,14 +83,6 @@ fn addresses(event: &Event) -> Vec<&str> {
         }
         _ => event.node().into_iter().collect(),
     }
-}
-
-fn micros(time: Duration) -> u64 {
-    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
-}
-
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// A number of an event; zero without one.

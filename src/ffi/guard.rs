@@ -22,6 +22,7 @@ use super::handle::{Borrowed, Output, Returned};
 use super::held::Held;
 use super::lease::LeaseHandle;
 use super::text::Str;
+use super::times::millis;
 use crate::ExtendOutcome;
 use crate::os::sync::{Condvar, MutexGuard};
 use crate::os::thread_number::ThreadNumber;
@@ -156,10 +157,7 @@ extern "C" fn quorumlock_guard_name(guard: Borrowed<GuardHandle>) -> Str {
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_guard_remaining_ms(guard: Borrowed<GuardHandle>) -> u64 {
-    call_or(0, || {
-        let remaining = guard.optional()?.remaining().ok()?;
-        u64::try_from(remaining.as_millis()).ok()
-    })
+    call_or(0, || Some(millis(guard.optional()?.remaining().ok()?)))
 }
 
 #[unsafe(no_mangle)]

@@ -1,7 +1,6 @@
 //! The header and the code say the same: numbers, versions, and that nothing was left unsaid.
 
 use super::code::Code;
-use super::config::RestartPolicyNumber;
 use super::error_object::{CauseNumber, CertificateNumber, PhaseNumber};
 use super::mutex::AccessNumber;
 use super::nodes::{NodeStateNumber, RoleNumber};
@@ -60,9 +59,6 @@ const PUBLISHED: &[(&str, i32, i32)] = &[
     ("QUORUMLOCK_CAUSE_UNKNOWN_HOST", CauseNumber::UnknownHost as i32, 19),
     ("QUORUMLOCK_CAUSE_UNREACHABLE", CauseNumber::Unreachable as i32, 20),
     ("QUORUMLOCK_INVALID_ARGUMENT", Code::InvalidArgument as i32, 206),
-    ("QUORUMLOCK_RESTART_POLICY_OBSERVED", RestartPolicyNumber::Observed as i32, 0),
-    ("QUORUMLOCK_RESTART_POLICY_OFF", RestartPolicyNumber::Off as i32, 1),
-    ("QUORUMLOCK_RESTART_POLICY_STRICT", RestartPolicyNumber::Strict as i32, 2),
     ("QUORUMLOCK_NODE_NONE", NodeStateNumber::None as i32, 0),
     ("QUORUMLOCK_NODE_UNKNOWN", NodeStateNumber::Unknown as i32, 1),
     ("QUORUMLOCK_NODE_VOTING", NodeStateNumber::Voting as i32, 2),

@@ -6,6 +6,7 @@ use super::error_object::ErrorObject;
 use super::handle::{Borrowed, Output, Returned};
 use super::mutex::MutexHandle;
 use super::text::Str;
+use super::times::millis;
 use crate::Holder;
 
 /// `quorumlock_holder`. It never changes.
@@ -50,10 +51,7 @@ extern "C" fn quorumlock_holder_label(holder: Borrowed<HolderObject>) -> Str {
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_holder_remaining_ms(holder: Borrowed<HolderObject>) -> u64 {
-    of(&holder, 0, |holder| match holder.holder.remaining() {
-        None => u64::MAX,
-        Some(remaining) => u64::try_from(remaining.as_millis()).unwrap_or(u64::MAX),
-    })
+    of(&holder, 0, |holder| holder.holder.remaining().map_or(u64::MAX, millis))
 }
 
 #[unsafe(no_mangle)]

@@ -8,6 +8,7 @@ use super::fork_safe_mutex::ForkSafeMutex;
 use super::handle::{Borrowed, Output, Returned};
 use super::secret::SecretHandle;
 use super::text::{Bytes, Str};
+use super::times::millis;
 use crate::Lease;
 use crate::kind::Any;
 use std::time::{Duration, UNIX_EPOCH};
@@ -37,10 +38,6 @@ impl LeaseHandle {
     fn remaining(&self) -> Option<Duration> {
         self.rest.lock().ok()?.as_ref().map(Lease::remaining)
     }
-}
-
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[unsafe(no_mangle)]

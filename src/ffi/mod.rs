@@ -16,7 +16,7 @@
 //! 4. What changes in a handle is in a [`ForkSafeMutex`](fork_safe_mutex::ForkSafeMutex), whose mutex is never held
 //!    during a callback, and on which no child of `fork` waits. (8, 10, 11)
 //! 5. Numbers that C knows are written here once each, in [`code`], [`error_object`], [`event`], [`nodes`] and
-//!    [`config`], and are never given to anything else.
+//!    [`mutex`], and are never given to anything else.
 //!
 //! It calls the public API, and from `os` only what has no state of a lock: fork detection, mutexes, the waker.
 
@@ -50,6 +50,7 @@ mod owner;
 mod secret;
 mod semaphore;
 mod text;
+mod times;
 mod tls;
 mod userdata;
 mod version;

@@ -215,22 +215,18 @@ impl MutexHandle {
 }
 
 /// Changes the settings.
-fn change(mutex: &Borrowed<MutexHandle>, change: impl FnOnce(Settings) -> Settings) -> Code {
+fn change(mutex: &Borrowed<MutexHandle>, change: impl FnOnce(&mut Settings)) -> Code {
     call(|| {
         let mutex = mutex.required("mutex")?;
         mutex.settings.check_process()?;
-        let mut settings = mutex.settings.lock()?;
-        *settings = change(settings.clone());
+        change(&mut *mutex.settings.lock()?);
         Ok(Code::Ok)
     })
 }
 
 /// Changes those of the watchdog, and switches it on.
 fn change_watchdog(mutex: &Borrowed<MutexHandle>, with: impl FnOnce(Watchdog) -> Watchdog) -> Code {
-    change(mutex, |settings| {
-        let watchdog = settings.watchdog.unwrap_or_default();
-        Settings { watchdog: Some(with(watchdog)), ..settings }
-    })
+    change(mutex, |settings| settings.watchdog = Some(with(settings.watchdog.take().unwrap_or_default())))
 }
 
 /// Ended by the handle, if there is one.
@@ -269,50 +265,43 @@ extern "C" fn quorumlock_mutex_name(mutex: Borrowed<MutexHandle>) -> Str {
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_mutex_set_ttl_ms(mutex: Borrowed<MutexHandle>, ttl_ms: u64) -> Code {
-    let ttl = Duration::from_millis(ttl_ms);
-    change(&mutex, |settings| Settings { ttl: Some(ttl), ..settings })
+    change(&mutex, |settings| settings.ttl = Some(Duration::from_millis(ttl_ms)))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_mutex_set_min_hold_ms(mutex: Borrowed<MutexHandle>, time_ms: u64) -> Code {
-    let time = Duration::from_millis(time_ms);
-    change(&mutex, |settings| Settings { min_hold: time, ..settings })
+    change(&mutex, |settings| settings.min_hold = Duration::from_millis(time_ms))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_mutex_set_fenced(mutex: Borrowed<MutexHandle>, enabled: c_int) -> Code {
-    change(&mutex, |settings| Settings { is_fenced: enabled != 0, ..settings })
+    change(&mutex, |settings| settings.is_fenced = enabled != 0)
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_mutex_set_fair(mutex: Borrowed<MutexHandle>, enabled: c_int) -> Code {
-    change(&mutex, |settings| Settings { is_fair: enabled != 0, ..settings })
+    change(&mutex, |settings| settings.is_fair = enabled != 0)
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_mutex_set_access(mutex: Borrowed<MutexHandle>, access: c_int) -> Code {
-    const ALONE: c_int = AccessNumber::Alone as c_int;
-    const READ: c_int = AccessNumber::Read as c_int;
-    const WRITE: c_int = AccessNumber::Write as c_int;
-    let access = match access {
-        ALONE => AccessNumber::Alone,
-        READ => AccessNumber::Read,
-        WRITE => AccessNumber::Write,
-        _ => return call(|| mutex.required("mutex").map(|_| Code::InvalidArgument)),
+    let known = [AccessNumber::Alone, AccessNumber::Read, AccessNumber::Write];
+    let Some(access) = known.into_iter().find(|&known| known as c_int == access) else {
+        return call(|| mutex.required("mutex").map(|_| Code::InvalidArgument));
     };
-    change(&mutex, |settings| Settings { access, ..settings })
+    change(&mutex, |settings| settings.access = access)
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_mutex_set_reentrant(mutex: Borrowed<MutexHandle>, owner: Borrowed<OwnerHandle>) -> Code {
     let owner = owner.optional().map_or(LockOwner::Thread, LockOwner::Object);
-    change(&mutex, |settings| Settings { owner: Some(owner), ..settings })
+    change(&mutex, |settings| settings.owner = Some(owner))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_mutex_set_watchdog(mutex: Borrowed<MutexHandle>, enabled: c_int) -> Code {
     match enabled {
-        0 => change(&mutex, |settings| Settings { watchdog: None, ..settings }),
+        0 => change(&mutex, |settings| settings.watchdog = None),
         _ => change_watchdog(&mutex, |watchdog| watchdog),
     }
 }

@@ -6,6 +6,7 @@ use super::code::Code;
 use super::error_object::{ErrorObject, FaultObject};
 use super::handle::{Borrowed, Output, Returned};
 use super::text::Str;
+use super::times::{micros, millis};
 use crate::{NodeState, NodeStatus};
 use std::ffi::c_int;
 use std::ptr::null;
@@ -98,14 +99,6 @@ fn write_list(
         nodes.write_handle(NodeList(list(&client)?.into_iter().map(NodeEntry::new).collect()));
         Ok(Code::Ok)
     })
-}
-
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
-}
-
-fn micros(time: Duration) -> u64 {
-    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 #[unsafe(no_mangle)]

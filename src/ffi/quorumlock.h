@@ -339,106 +339,65 @@ void quorumlock_config_free(quorumlock_config *config);
  * Three or five make a sound quorum; at most 64. */
 quorumlock_result quorumlock_config_add_node(quorumlock_config *config, const char *url, size_t url_length);
 
-/* Adds a node that keeps every write it has confirmed, through restarts and crashes: "appendonly yes" and "appendfsync
- * always". It votes at once after a restart. A node whose INFO says aof_enabled:0 contradicts this, and the
- * declaration is ignored; appendfsync cannot be checked. A parameter "durable" of the URL is replaced. */
-quorumlock_result quorumlock_config_add_durable_node(quorumlock_config *config, const char *url, size_t url_length);
-
-/* The text before the name of each resource in its key. Default: empty. */
-quorumlock_result quorumlock_config_set_prefix(quorumlock_config *config, const char *prefix, size_t prefix_length);
-
-/* What this client calls itself, such as "billing@host7/4711": 1 to 64 visible ASCII characters, or QUORUMLOCK_CONFIG
- * when the client is made. It stands in the keys of its locks, behind the token, for quorumlock_mutex_holder; all that
- * can read the keys can read it. Other libraries compare the whole value, so that their locks and these exclude each
- * other as before. Default: none. */
-quorumlock_result quorumlock_config_set_label(quorumlock_config *config, const char *label, size_t label_length);
+/* Changes a setting. `name` is that of the environment variable in lower case, and `value` its text:
+ *
+ *     cacert                 a file of roots, in PEM, that the certificates of "rediss://" nodes are checked against;
+ *                            it is read when a client is made, and each call adds one. Default: the roots of the
+ *                            system in a build with the feature "tls-native-roots", otherwise none
+ *     cert, key              files with the certificate of the client and with its private key, in PEM: both or none
+ *     drift_factor           "0.01", the default: the part of a time to live by which clocks may differ; a lease is
+ *                            shorter by it, and by 2 ms. At least 0, less than 1
+ *     durable                "true" or "false", the default: whether nodes keep every write that they have confirmed,
+ *                            through restarts and crashes ("appendonly yes" and "appendfsync always"), and so vote at
+ *                            once after a restart. A node whose INFO says aof_enabled:0 contradicts this, and the
+ *                            declaration is ignored. "durable=" in a URL has precedence
+ *     fence_retention        "24h", the default: how long nodes keep the key of a fenced lock, and with it the last
+ *                            number, after its last use; of a read-write lock, after the last writer with a number.
+ *                            Never less than max_ttl and two minutes. The same in all clients
+ *     label                  "billing@host7/4711": 1 to 64 visible ASCII characters by which the client calls itself.
+ *                            They are in the keys of its locks, for quorumlock_mutex_holder. Default: none
+ *     max_ttl                "60s", the default: the longest time to live that a lock may ask for, and how long a
+ *                            restarted node does not vote. The same in all clients
+ *     node_timeout           "100ms", the default: how long each node has to answer an attempt, which has the same time
+ *                            again where it has to connect first. Longer than a round trip, and at least 1 ms
+ *     place_lease            "1s", the default: how long a program that is first in the queue of a lock may let the
+ *                            others wait, and how often a call that waits asks the nodes without a message. From 1 ms
+ *                            to 1 h
+ *     prefix                 the text before the name of each resource in its key. Default: empty
+ *     release_notifications  "true", the default, or "false": whether a call that waits is told of the releases of
+ *                            other programs, by a second connection to each node
+ *     restart_policy         "observed", the default, "strict" or "off": whether a program that has just started counts
+ *                            nodes that may have forgotten locks; the README explains each
+ *     retry_delay            "2ms,250ms", the default: the shortest and the longest delay between two attempts
+ *     spin                   "100us", the default: how long a thread that is alone with its client polls before it
+ *                            sleeps, where that is faster. At most 10 ms; "0" turns it off
+ *     ttl                    "10s", the default: the time to live of locks that quorumlock_mutex_set_ttl_ms was not
+ *                            called for
+ *     unavailable_after      "3s", the default: how long quorumlock_mutex_lock goes on when no majority of nodes
+ *                            answers, and any wait when permanent faults (see quorumlock_error_is_permanent) leave no
+ *                            majority
+ *
+ * A duration has a unit: us, ms, s, m, h or d. Settings of which one depends on another are checked when a client is
+ * made.
+ * Gives QUORUMLOCK_CONFIG for another name, or for a value that the setting cannot have; the error does not contain
+ * the value. */
+quorumlock_result quorumlock_config_set(
+    quorumlock_config *config, const char *name, size_t name_length, const char *value, size_t value_length,
+    quorumlock_error **error);
 
 /* The label "host/pid" of this machine and process. */
 quorumlock_result quorumlock_config_set_label_here(quorumlock_config *config);
 
-/* How long each node has to answer an attempt; must be longer than a round trip. An attempt that has to connect to
- * nodes first has the same time again for that. Default: 100. At least 1. */
-quorumlock_result quorumlock_config_set_node_timeout_ms(quorumlock_config *config, uint64_t timeout_ms);
-
-/* The part of a time to live by which clocks may differ; a lease is shorter by it, and by 2 ms. Default: 0.01. At
- * least 0, less than 1. */
-quorumlock_result quorumlock_config_set_drift_factor(quorumlock_config *config, double factor);
-
-/* The shortest and the longest delay between two attempts of a waiting thread. Default: 2 and 250. At least 1. */
-quorumlock_result quorumlock_config_set_retry_delay_ms(
-    quorumlock_config *config, uint64_t shortest_ms, uint64_t longest_ms);
-
-/* How long quorumlock_mutex_lock goes on when no majority of nodes answers, and any wait when permanent faults (see
- * quorumlock_error_is_permanent) leave no majority. Default: 3000. */
-quorumlock_result quorumlock_config_set_unavailable_after_ms(quorumlock_config *config, uint64_t time_ms);
-
-/* The time to live of locks that quorumlock_mutex_set_ttl_ms was not called for. Default: 10000. */
-quorumlock_result quorumlock_config_set_ttl_ms(quorumlock_config *config, uint64_t ttl_ms);
-
-/* The longest time to live that a lock may ask for, and how long a restarted node does not vote: the same in all
- * clients of the nodes. A watchdog extends the locks of longer work. Default: 60000, a minute. At least 1. */
-quorumlock_result quorumlock_config_set_max_ttl_ms(quorumlock_config *config, uint64_t ttl_ms);
-
-/* Declares all nodes durable if `durable` is not 0, as quorumlock_config_add_durable_node does for one. "durable=" in
- * a URL has precedence. Default: 0. */
-quorumlock_result quorumlock_config_set_durable(quorumlock_config *config, int durable);
-
-/* Whether nodes vote that were restarted and may have forgotten locks. */
-typedef enum quorumlock_restart_policy {
-    /* A program that has just started does not count a node that lost its keys or joined less than max_ttl_ms ago, and
-     * counts all nodes of a new deployment. The default. */
-    QUORUMLOCK_RESTART_POLICY_OBSERVED = 0,
-    /* A program that has just started counts every node, whatever it has lost. After a restart without data, two
-     * clients may then hold a lock at once. */
-    QUORUMLOCK_RESTART_POLICY_OFF = 1,
-    /* A program that has just started counts a node when it has lost nothing for max_ttl_ms, also in a new
-     * deployment: all of its nodes may have lost their keys. */
-    QUORUMLOCK_RESTART_POLICY_STRICT = 2
-} quorumlock_restart_policy;
-
-/* Whether restarted nodes vote: one of quorumlock_restart_policy.
- * Gives QUORUMLOCK_INVALID_ARGUMENT for another number. */
-quorumlock_result quorumlock_config_set_restart_policy(quorumlock_config *config, int policy);
-
-/* Whether the client publishes release notifications, and is notified of the releases of other programs while a thread
- * waits; not if `enabled` is 0. It takes a second connection to each node from a first wait on, and a user that may
- * publish and subscribe. Default: 1. */
-quorumlock_result quorumlock_config_set_release_notifications(quorumlock_config *config, int enabled);
-
-/* How long nodes keep the key of a fenced lock, and with it the last number, after its last use; of a read-write lock,
- * after the last writer with a number. Default: a day, and never less than the longest time to live and two minutes
- * more. Must be the same in all clients. */
-quorumlock_result quorumlock_config_set_fence_retention_ms(quorumlock_config *config, uint64_t time_ms);
-
-/* How long a program that is first in the queue of a lock may let the others wait, for example because it is stopped;
- * and how often a call that waits asks the nodes without a message. Default: 1000. From 1 to 3600000. */
-quorumlock_result quorumlock_config_set_place_lease_ms(quorumlock_config *config, uint64_t time_ms);
-
-/* How long a thread that is alone with its client polls before it sleeps, in microseconds, where that is faster; 0
- * turns it off, which is right where all processors are busy. Default: 100. At most 10000. */
-quorumlock_result quorumlock_config_set_spin_us(quorumlock_config *config, uint64_t time_us);
-
-/* Adds roots that the certificates of "rediss://" nodes are checked against: certificates in PEM, one or more. They are
- * read when a client is made. Default: the roots of the system in a build with the feature "tls-native-roots",
- * otherwise none. Certificates are always checked; nothing switches that off.
+/* Adds roots as "cacert" of quorumlock_config_set does: certificates in PEM, one or more. Certificates are always
+ * checked; nothing switches that off.
  * Gives QUORUMLOCK_OK, or QUORUMLOCK_UNSUPPORTED in a build without the feature "tls". */
 quorumlock_result quorumlock_config_set_tls_roots_pem(quorumlock_config *config, const char *pem, size_t pem_length);
-
-/* Adds the roots of a file in PEM, which is read whenever a client is made.
- * Gives QUORUMLOCK_OK, or QUORUMLOCK_UNSUPPORTED in a build without the feature "tls". */
-quorumlock_result quorumlock_config_set_tls_roots_file(quorumlock_config *config, const char *path, size_t path_length);
 
 /* Sets a client certificate, with those that lead from it to a root, and its private key, each in PEM, for servers with
  * "tls-auth-clients yes". The key must not be encrypted. Default: none.
  * Gives QUORUMLOCK_OK, or QUORUMLOCK_UNSUPPORTED in a build without the feature "tls". */
 quorumlock_result quorumlock_config_set_tls_identity_pem(
     quorumlock_config *config, const char *certificate, size_t certificate_length, const char *key, size_t key_length);
-
-/* Sets the host name or IP address that the certificate of the node that was added last must be for. Default: the host
- * of its URL. A parameter "server_name" of the URL is replaced, and the last call counts.
- * Gives QUORUMLOCK_OK; QUORUMLOCK_INVALID_ARGUMENT before a node was added, or if the name is empty or has other bytes
- * than letters, digits and ".-_:"; _UNSUPPORTED in a build without the feature "tls". */
-quorumlock_result quorumlock_config_set_tls_server_name(quorumlock_config *config, const char *name, size_t name_length);
 
 /* Receives events of locks and nodes. `event` lasts until the callback returns. See convention 11. */
 typedef void (*quorumlock_observer)(void *userdata, const quorumlock_event *event);
@@ -533,8 +492,8 @@ void quorumlock_mutex_free(quorumlock_mutex *mutex);
 /* The name of the resource. */
 quorumlock_str quorumlock_mutex_name(const quorumlock_mutex *mutex);
 
-/* How long the lock lasts unless it is released or extended. Default: quorumlock_config_set_ttl_ms. At least 1 and
- * more than the drift allowance, at most quorumlock_config_set_max_ttl_ms; checked when it is locked. This setting and
+/* How long the lock lasts unless it is released or extended. Default: "ttl" of quorumlock_config_set. At least 1
+ * and more than the drift allowance, at most "max_ttl"; checked when it is locked. This setting and
  * those below apply to locks that are taken afterwards. */
 quorumlock_result quorumlock_mutex_set_ttl_ms(quorumlock_mutex *mutex, uint64_t ttl_ms);
 
@@ -572,7 +531,7 @@ quorumlock_result quorumlock_mutex_set_fenced(quorumlock_mutex *mutex, int enabl
 /* Whether programs get the lock in the order in which they began to wait, without exception; not if `enabled` is 0.
  * Default: 0, as a rule: a call tries once before it waits. It excludes plain locks of the same name, and takes turns
  * with them; or if it is fenced as well, with fenced locks. Nodes need scripts for it, and the user the right to the
- * queue and to its channel. See quorumlock_config_set_place_lease_ms and quorumlock_event_position. */
+ * queue and to its channel. See "place_lease" of quorumlock_config_set and quorumlock_event_position. */
 quorumlock_result quorumlock_mutex_set_fair(quorumlock_mutex *mutex, int enabled);
 
 /* What a lock of a mutex is taken for. */
@@ -603,7 +562,7 @@ quorumlock_result quorumlock_mutex_set_access(quorumlock_mutex *mutex, int acces
 quorumlock_result quorumlock_mutex_set_reentrant(quorumlock_mutex *mutex, const quorumlock_owner *owner);
 
 /* Takes the lock. Blocks while another client holds it; fails when no majority has answered for
- * quorumlock_config_set_unavailable_after_ms. Threads that share a client queue in the order of their calls. `cancel`
+ * "unavailable_after" of quorumlock_config_set. Threads that share a client queue in the order of their calls. `cancel`
  * may be NULL; otherwise it ends the wait from another thread.
  * Gives QUORUMLOCK_OK and a guard; or QUORUMLOCK_UNAVAILABLE, _CANCELLED, _CONFIG, _ENTROPY, and nothing is held. */
 quorumlock_result quorumlock_mutex_lock(
@@ -994,7 +953,7 @@ typedef enum quorumlock_kind {
      * nor detached: unless the guard was handed to another thread, it waits until the lease ends, and with a watchdog
      * for ever. Once for each call, after WAITING: name (of a set, of the lock that the thread has), remaining_ms. */
     QUORUMLOCK_EVENT_WAITING_FOR_ITSELF = 23,
-    /* A program has noted another max_ttl_ms at a node: after a loss of keys, all programs wait for the longest. Once
+    /* A program has noted another max_ttl at a node: after a loss of keys, all programs wait for the longest. Once
      * for each node and difference, and the same for the next two. Locks work: addresses (one), ttl_ms. */
     QUORUMLOCK_EVENT_MAX_TTL_DIFFERS = 24,
     /* A program has noted at a node that it has another number of nodes. Programs whose nodes differ may hold a lock
@@ -1090,10 +1049,10 @@ uint32_t quorumlock_event_position(const quorumlock_event *event);
 /* How many attempts followed a message of the nodes that the lock may be free. */
 uint32_t quorumlock_event_told(const quorumlock_event *event);
 
-/* How many attempts followed no message, but a wait of place_lease_ms or the end of the holder's time to live. */
+/* How many attempts followed no message, but a wait of place_lease or the end of the holder's time to live. */
 uint32_t quorumlock_event_unasked(const quorumlock_event *event);
 
-/* How many attempts challenged the first call in the queue, which had let this one wait for place_lease_ms. */
+/* How many attempts challenged the first call in the queue, which had let this one wait for place_lease. */
 uint32_t quorumlock_event_challenges(const quorumlock_event *event);
 
 /* How many nodes granted the lock. */
@@ -1105,7 +1064,7 @@ size_t quorumlock_event_refused(const quorumlock_event *event);
 /* How many nodes another program has. */
 size_t quorumlock_event_nodes(const quorumlock_event *event);
 
-/* The new time to live, or the max_ttl_ms of another program. */
+/* The new time to live, or the max_ttl of another program. */
 uint64_t quorumlock_event_ttl_ms(const quorumlock_event *event);
 
 /* What was left of the lease, or of the quarantine. */

@@ -40,7 +40,7 @@ pub(super) fn now_millis() -> u64 {
     use std::sync::OnceLock;
     use std::time::Instant;
     static ORIGIN: OnceLock<Instant> = OnceLock::new();
-    u64::try_from(ORIGIN.get_or_init(Instant::now).elapsed().as_millis()).unwrap_or(u64::MAX)
+    super::times::millis(ORIGIN.get_or_init(Instant::now).elapsed())
 }
 
 /// `major.minor.patch`, and whatever follows.

@@ -10,6 +10,7 @@ mod escapes;
 mod exit_codes;
 mod inspection;
 mod installation;
+mod kinds;
 mod limits;
 mod loss;
 mod manual;

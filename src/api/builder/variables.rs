@@ -139,8 +139,7 @@ impl Builder {
             let value = value.as_ref().to_str().ok_or_else(|| refused("is not UTF-8"))?;
             match setting {
                 Some((_, expected, set)) => {
-                    builder = set(builder, value).ok_or_else(|| refused(expected))?;
-                    builder.check_each().map_err(|error| refused(&error.to_string()))?;
+                    builder = builder.with(*set, expected, value).map_err(|error| refused(&error.to_string()))?;
                     has_ttl |= name == "TTL";
                 }
                 None => nodes = Some(value.to_owned()),
@@ -160,6 +159,24 @@ impl Builder {
         })?;
         builder = builder.nodes(node_urls(&nodes));
         builder.endpoints().map_err(refused)?;
+        Ok(builder)
+    }
+
+    /// The setting whose variable has this name in upper case, for the C interface.
+    ///
+    /// # Errors
+    /// As [`from_env`](Builder::from_env).
+    #[cfg(feature = "capi")]
+    pub(crate) fn set(self, name: &str, value: &str) -> Result<Builder> {
+        let known = VARIABLES.iter().find(|(known, ..)| known.to_ascii_lowercase() == name);
+        let (_, expected, setter) = known.ok_or_else(|| config("no setting has this name"))?;
+        self.with(*setter, expected, value).map_err(|error| config(format!("{name}: {error}")))
+    }
+
+    /// The builder with the setting that a value makes.
+    fn with(self, setter: Setter, expected: &'static str, value: &str) -> Result<Builder> {
+        let builder = setter(self, value).ok_or_else(|| config(expected))?;
+        builder.check_each()?;
         Ok(builder)
     }
 
@@ -231,6 +248,26 @@ mod tests {
         for name in ["Q_CERT", "Q_KEY"] {
             let message = refusal(&[("Q_NODES", "rediss://a"), (name, "hunter2.pem")]);
             assert_eq!(message, "Q_CERT and Q_KEY are set together or not at all");
+        }
+    }
+
+    #[cfg(all(feature = "capi", feature = "tls"))]
+    #[test]
+    fn half_a_client_certificate_makes_no_client() {
+        for name in ["cert", "key"] {
+            let error = Builder::new().node("rediss://a").set(name, "hunter2.pem").unwrap().build().unwrap_err();
+            assert_eq!(error.to_string(), "tls: a certificate and its key are set together or not at all");
+        }
+    }
+
+    #[cfg(feature = "capi")]
+    #[test]
+    fn a_setting_has_the_name_of_its_variable_in_lower_case() {
+        let refusal = |name: &str, value: &str| Builder::new().set(name, value).unwrap_err().to_string();
+        assert_eq!(Builder::new().set("ttl", "7s").unwrap().default_ttl(), Duration::from_secs(7));
+        assert_eq!(refusal("ttl", "hunter2"), "ttl: must be a duration, such as 250ms, 30s or 5m");
+        for name in ["TTL", "nodes", ""] {
+            assert_eq!(refusal(name, "7s"), "no setting has this name");
         }
     }
 

@@ -46,6 +46,23 @@ static inline int contains(quorumlock_str text, const char *part)
     return 0;
 }
 
+/* A setting that can be used. */
+static inline void set(quorumlock_config *config, const char *name, const char *value)
+{
+    MUST(quorumlock_config_set(config, name, strlen(name), value, strlen(value), &error));
+}
+
+/* Whether a setting is refused by a message with these words. */
+static inline int refuses(quorumlock_config *config, const char *name, const char *value, const char *words)
+{
+    quorumlock_error *error = NULL;
+    int is_refused
+        = quorumlock_config_set(config, name, strlen(name), value, strlen(value), &error) == QUORUMLOCK_CONFIG
+        && contains(quorumlock_error_message(error), words);
+    quorumlock_error_free(error);
+    return is_refused;
+}
+
 /* A configuration of these nodes that gives them time: a busy machine is no reason to fail. */
 static inline quorumlock_config *config_of(char **urls, int count)
 {
@@ -55,7 +72,7 @@ static inline quorumlock_config *config_of(char **urls, int count)
     for (index = 0; index < count; index++) {
         CHECK(quorumlock_config_add_node(config, urls[index], strlen(urls[index])) == QUORUMLOCK_OK);
     }
-    CHECK(quorumlock_config_set_node_timeout_ms(config, 5000) == QUORUMLOCK_OK);
+    set(config, "node_timeout", "5s");
     return config;
 }
 

@@ -23,7 +23,7 @@ enum { ROUNDS = 12 };
 
 /* Every function that is used here, as the header declares it. */
 #define FUNCTIONS(each)                                                                                                \
-    each(config_new) each(config_free) each(config_add_node) each(config_set_node_timeout_ms) each(client_new)         \
+    each(config_new) each(config_free) each(config_add_node) each(config_set) each(client_new)                         \
     each(client_free) each(mutex_new) each(mutex_free) each(mutex_set_watchdog) each(mutex_lock) each(guard_lost_fd)    \
     each(guard_unlock) each(guard_free) each(config_add_observer)
 
@@ -123,7 +123,7 @@ static void open(functions *functions, user *user, const char *path, char **urls
     for (index = 0; index < count; index++) {
         CHECK(functions->config_add_node(config, urls[index], strlen(urls[index])) == QUORUMLOCK_OK);
     }
-    functions->config_set_node_timeout_ms(config, 5000);
+    CHECK(functions->config_set(config, "node_timeout", 12, "5s", 2, NULL) == QUORUMLOCK_OK);
     functions->config_add_observer(config, on_event, NULL, NULL);
     user->functions = functions;
     CHECK(functions->client_new(config, &user->client, NULL) == QUORUMLOCK_OK);

@@ -130,7 +130,7 @@ static void a_config_is_used_again(void)
     quorumlock_mutex *first, *second;
     quorumlock_guard *guards[2];
     MUST(quorumlock_client_new(config, &plain, &error));
-    CHECK(quorumlock_config_set_prefix(config, "other/", 6) == QUORUMLOCK_OK);
+    set(config, "prefix", "other/");
     MUST(quorumlock_client_new(config, &other, &error));
     quorumlock_config_free(config);
     first = mutex_of(plain, "prefixed");
@@ -241,9 +241,13 @@ static void settings_that_cannot_be_used(void)
     CHECK(quorumlock_error_fault_count(error) == 0 && quorumlock_error_fault(error, 0) == NULL);
     quorumlock_error_free(error);
     CHECK(quorumlock_config_add_node(config, "redis://:hunter2@h:1", 20) == QUORUMLOCK_OK);
-    CHECK(quorumlock_config_set_drift_factor(config, 2.0) == QUORUMLOCK_OK);
+    CHECK(refuses(config, "drift_factor", "2", "drift_factor: drift_factor must be"));
+    CHECK(refuses(config, "ttl", "hunter2", "ttl: must be a duration"));
+    CHECK(refuses(config, "restart_policy", "", "restart_policy: must be observed, strict or off"));
+    CHECK(refuses(config, "TTL", "1s", "no setting has this name") && refuses(config, "nodes", "", "no setting"));
+    set(config, "ttl", "90s");
     CHECK(quorumlock_client_new(config, &client, &error) == QUORUMLOCK_CONFIG && client == NULL);
-    CHECK(contains(quorumlock_error_message(error), "drift_factor"));
+    CHECK(contains(quorumlock_error_message(error), "ttl (90 s) is longer than max_ttl (60 s)"));
     CHECK(!contains(quorumlock_error_message(error), "hunter2"));
     quorumlock_error_free(error);
     /* The caller need not take the error. */

@@ -53,20 +53,19 @@ static int are_met_again(const quorumlock_nodes *nodes, size_t last)
 int main(int count, char **arguments)
 {
     quorumlock_config *config = config_of(arguments + 1, count - 3);
-    char *durable = arguments[count - 2], *dead = arguments[count - 1], line[8];
+    char *durable = arguments[count - 2], *dead = arguments[count - 1], line[8], url[256];
     size_t last = (size_t)count - 2, index;
     quorumlock_client *client = NULL;
     quorumlock_mutex *mutex;
     quorumlock_nodes *nodes;
     int tries;
 
-    CHECK(quorumlock_config_add_durable_node(config, durable, strlen(durable)) == QUORUMLOCK_OK);
+    CHECK((size_t)snprintf(url, sizeof url, "%s?durable=true", durable) < sizeof url);
+    CHECK(quorumlock_config_add_node(config, url, strlen(url)) == QUORUMLOCK_OK);
     CHECK(quorumlock_config_add_node(config, dead, strlen(dead)) == QUORUMLOCK_OK);
-    CHECK(quorumlock_config_set_restart_policy(config, 3) == QUORUMLOCK_INVALID_ARGUMENT);
-    CHECK(quorumlock_config_set_restart_policy(config, -1) == QUORUMLOCK_INVALID_ARGUMENT);
-    CHECK(quorumlock_config_set_restart_policy(config, QUORUMLOCK_RESTART_POLICY_STRICT) == QUORUMLOCK_OK);
-    CHECK(quorumlock_config_set_restart_policy(config, QUORUMLOCK_RESTART_POLICY_OBSERVED) == QUORUMLOCK_OK);
-    CHECK(quorumlock_config_set_max_ttl_ms(config, 60000) == QUORUMLOCK_OK);
+    set(config, "restart_policy", "strict");
+    set(config, "restart_policy", "observed");
+    set(config, "max_ttl", "60s");
     CHECK(quorumlock_config_add_observer(config, on_event, NULL, NULL) == QUORUMLOCK_OK);
     MUST(quorumlock_client_new(config, &client, &error));
     quorumlock_config_free(config);

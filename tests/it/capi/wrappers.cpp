@@ -85,8 +85,7 @@ static void failures(const char *url)
     } catch (const quorumlock::failure &failure) {
         CHECK(failure.result() == QUORUMLOCK_CONFIG && failure.is_permanent());
     }
-    CHECK(result_of([] { quorumlock::config().restart_policy(static_cast<quorumlock_restart_policy>(7)); })
-        == QUORUMLOCK_INVALID_ARGUMENT);
+    CHECK(result_of([] { quorumlock::config().set("restart_policy", "none"); }) == QUORUMLOCK_CONFIG);
     quorumlock::client dead({"redis://127.0.0.1:1"});
     try {
         quorumlock::mutex(dead, "x").try_lock();
@@ -188,8 +187,7 @@ static void holders(const quorumlock::client &client, const char *url)
     quorumlock::mutex own(here, "here");
     auto guard = own.lock();
     CHECK(own.holder()->label.find('/') != std::string::npos);
-    config.label("two words");
-    CHECK(result_of([&] { quorumlock::client refused(config); }) == QUORUMLOCK_CONFIG);
+    CHECK(result_of([&] { config.set("label", "two words"); }) == QUORUMLOCK_CONFIG);
 }
 
 static void waits(const quorumlock::client &client)
@@ -278,10 +276,11 @@ int main(int count, char **arguments)
         for (int index = 1; index < count - 1; index++) {
             config.add_node(arguments[index]);
         }
-        config.add_durable_node(arguments[count - 1]).prefix("w:").node_timeout(1s).drift_factor(0.02);
-        config.label("wrappers@here");
-        config.retry_delay(1ms, 50ms).unavailable_after(2s).max_ttl(60s).ttl(10s).durable(false).release_notifications(true).fence_retention(25h).place_lease(2s).spin(0us);
-        config.restart_policy(QUORUMLOCK_RESTART_POLICY_OBSERVED);
+        config.add_node(std::string(arguments[count - 1]) + "?durable=true").label_here();
+        for (auto [name, value] : {std::pair {"prefix", "w:"}, {"node_timeout", "1s"}, {"label", "wrappers@here"},
+                 {"retry_delay", "1ms,50ms"}, {"unavailable_after", "2s"}, {"spin", "0"}}) {
+            config.set(name, value);
+        }
         quorumlock::counters counters('/');
         config.count(counters);
         config.observe([told](const quorumlock::event &event) {

@@ -12,7 +12,7 @@ import threading
 import time
 
 import quorumlock
-from quorumlock import Result, RestartPolicy
+from quorumlock import Result
 
 VOTING, DOWN, MASTER, REFUSED, CONNECT = 2, 3, 1, 14, 2
 ACQUIRED, ATTEMPT_LOST, EXTENDED, LOST_TIME, NODE_DOWN, NODE_UP, RELEASED, GAVE_UP = 1, 2, 3, 6, 7, 8, 10, 22
@@ -38,7 +38,7 @@ def soon(condition):
 
 def failures():
     assert result_of(quorumlock.Client, []) == Result.CONFIG
-    assert result_of(lambda: quorumlock.Client([], restart_policy=7)) == Result.INVALID_ARGUMENT
+    assert result_of(lambda: quorumlock.Client([], restart_policy="none")) == Result.CONFIG
     dead = quorumlock.Client(["redis://127.0.0.1:1"])
     try:
         quorumlock.Mutex(dead, "x").try_lock()
@@ -109,7 +109,7 @@ def before_loading():
 
 def without_tls():
     """In a build with TLS, the settings are wrong in another way."""
-    for setting in ({"tls_roots_pem": "x"}, {"tls_roots_file": "/nowhere"}, {"tls_identity": ("x", "y")}):
+    for setting in ({"tls_roots_pem": "x"}, {"cacert": "/nowhere"}, {"tls_identity": ("x", "y")}):
         (name,) = setting
         try:
             quorumlock.Client(["redis://127.0.0.1:1"], **setting)
@@ -301,8 +301,7 @@ def main(path, *urls):
 
     counters = quorumlock.Counters("/")
     client = quorumlock.Client(
-        urls[:-1],
-        durable_nodes=urls[-1:],
+        [*urls[:-1], urls[-1] + "?durable=true"],
         prefix="w:",
         label="wrappers@here",
         node_timeout=1,
@@ -312,7 +311,7 @@ def main(path, *urls):
         max_ttl=60,
         ttl=10,
         durable=False,
-        restart_policy=RestartPolicy.OBSERVED,
+        restart_policy="observed",
         release_notifications=True,
         fence_retention=25 * 3600,
         place_lease=2,

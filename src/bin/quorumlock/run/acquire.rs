@@ -13,7 +13,6 @@ use crate::report::{PROGRESS_AFTER, Progress};
 use crate::settings::NODE_TIMEOUT;
 use nix::sys::signal::Signal;
 use quorumlock::kind::Any;
-use quorumlock::protocol::kinds::{fenced, plain};
 use quorumlock::{CancelHandle, ErrorKind, Mutex, MutexGuard, Redlock, ReleaseOutcome, Wait, Watchdog};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{PipeReader, pipe};
@@ -98,7 +97,7 @@ pub(super) fn arrived(signals: &Signals) -> Option<Signal> {
 /// gets a majority. Then nothing is held, and another attempt follows after a random time.
 fn attempt(
     mutex: &Mutex<Any>,
-    key: &str,
+    keys: &[String],
     survey: impl Fn() -> Survey,
     naming: &Wait,
     cancel: &CancelHandle,
@@ -108,10 +107,11 @@ fn attempt(
             return Ok(Some(guard));
         }
         let survey = survey();
-        if is_endless(&survey, key) {
+        if is_endless(&survey, keys) {
             return mutex.lock_with(naming);
         }
-        if cancel.is_cancelled() || matches!(Verdict::of(&survey, key).state, State::Held | State::Unknown) {
+        let is_free = |key: &String| !matches!(Verdict::of(&survey, key).state, State::Held | State::Unknown);
+        if cancel.is_cancelled() || !keys.iter().any(is_free) {
             return Ok(None);
         }
         let mut byte = [0];
@@ -122,10 +122,12 @@ fn attempt(
     Ok(None)
 }
 
-/// Whether a majority has the key without an expiry.
-fn is_endless(survey: &Survey, key: &str) -> bool {
-    let seen = survey.sightings(key).filter_map(|seen| seen.ok()?);
-    seen.filter(|seen| seen.lifetime == Lifetime::Forever).count() >= survey.quorum
+/// Whether a majority has each of the keys without an expiry.
+fn is_endless(survey: &Survey, keys: &[String]) -> bool {
+    keys.iter().all(|key| {
+        let seen = survey.sightings(key).filter_map(|seen| seen.ok()?);
+        seen.filter(|seen| seen.lifetime == Lifetime::Forever).count() >= survey.quorum
+    })
 }
 
 impl Job<'_> {
@@ -163,15 +165,15 @@ impl Job<'_> {
             self.deployment.settings.duration("NODE_TIMEOUT", NODE_TIMEOUT).saturating_mul(NAMING_TIMEOUTS);
         // A key that never expires is an error, also for a program that does not wait for long.
         let naming = Wait::timeout(naming_time).cancelled_by(cancel);
-        let kind = if self.options.lock.fenced { &fenced::KEYS } else { &plain::KEYS };
         let mut held = Held { guards: Vec::new(), redlock: self.redlock.clone() };
         for name in &self.options.names {
-            let (mutex, key) = (self.mutex(name), kind.key(self.deployment.settings.prefix(), name));
-            let survey = || Survey::of_keys(self.deployment, std::slice::from_ref(&key));
+            let mutex = self.mutex(name);
+            let keys = self.options.lock.keys(self.deployment.settings.prefix(), name);
+            let survey = || Survey::of_keys(self.deployment, &keys);
             let guard = match limit {
-                Some(Duration::ZERO) => attempt(&mutex, &key, survey, &naming, cancel),
+                Some(Duration::ZERO) => attempt(&mutex, &keys, survey, &naming, cancel),
                 Some(limit) if limit < naming_time => match mutex.lock_with(&wait) {
-                    Ok(None) if is_endless(&survey(), &key) => mutex.lock_with(&naming),
+                    Ok(None) if is_endless(&survey(), &keys) => mutex.lock_with(&naming),
                     result => result,
                 },
                 _ => mutex.lock_with(&wait),
@@ -191,9 +193,18 @@ impl Job<'_> {
         let lock = &self.options.lock;
         let watchdog = Watchdog::new().notify_before(self.grace);
         let watchdog = if lock.no_extend { watchdog.max_extensions(0) } else { watchdog };
-        let mutex = self.redlock.mutex(name).ttl(self.ttl).watchdog(watchdog).min_hold(lock.min_hold);
-        let mutex = if lock.fair { mutex.fair() } else { mutex };
-        if lock.fenced { mutex.fenced().erase() } else { mutex.erase() }
+        let mutex = match lock.permits {
+            Some(permits) => self.redlock.semaphore(name, permits.into()).erase(),
+            None if lock.read => self.redlock.read_mutex(name).erase(),
+            None if lock.write && lock.fenced => self.redlock.write_mutex(name).fenced().erase(),
+            None if lock.write => self.redlock.write_mutex(name).erase(),
+            None => {
+                let mutex = self.redlock.mutex(name);
+                let mutex = if lock.fair { mutex.fair() } else { mutex };
+                if lock.fenced { mutex.fenced().erase() } else { mutex.erase() }
+            }
+        };
+        mutex.ttl(self.ttl).watchdog(watchdog).min_hold(lock.min_hold)
     }
 
     /// Waits for a signal that ends the wait, and cancels it; shows meanwhile that the program waits, and stops it for

@@ -3,6 +3,7 @@
 use crate::exit::{Exit, Failure};
 use crate::settings::{self, MAX_TTL, Settings, duration};
 use clap::{Args, ValueHint};
+use quorumlock::protocol::kinds::{fenced, plain, read_write};
 use std::ffi::{OsStr, OsString};
 use std::time::Duration;
 
@@ -72,11 +73,20 @@ pub(crate) struct LockOptions {
     #[arg(long, value_name = "D", value_parser = duration, default_value = "0s", hide_default_value = true)]
     pub(super) min_hold: Duration,
     /// programs that all say --fair get the lock in the order in which they came to wait
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["read", "write", "permits"])]
     pub(super) fair: bool,
     /// give COMMAND, as QUORUMLOCK_FENCE, a number that grows with every acquisition
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["read", "permits"])]
     pub(super) fenced: bool,
+    /// take the lock to read, together with others that read
+    #[arg(long, conflicts_with_all = ["write", "permits"])]
+    pub(super) read: bool,
+    /// take the lock to write, alone; it is the same lock as with --read
+    #[arg(long, conflicts_with = "permits")]
+    pub(super) write: bool,
+    /// let N programs hold the lock at once, 1 to 256: take one of N permits
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(super) permits: Option<u16>,
 }
 
 impl Options {
@@ -100,6 +110,19 @@ impl Options {
 }
 
 impl LockOptions {
+    /// The keys of the lock of this name: one, or that of each permit.
+    pub(super) fn keys(&self, prefix: &str, name: &str) -> Vec<String> {
+        let kind = match self.read || self.write {
+            true => &read_write::KEYS,
+            false if self.fenced => &fenced::KEYS,
+            false => &plain::KEYS,
+        };
+        match self.permits {
+            Some(permits) => (0..permits).map(|slot| kind.key(prefix, &format!("{name}#{slot}"))).collect(),
+            None => vec![kind.key(prefix, name)],
+        }
+    }
+
     /// How long to wait at most; none without a limit.
     pub(super) fn limit(&self) -> Option<Duration> {
         if self.no_wait { Some(Duration::ZERO) } else { self.wait }
