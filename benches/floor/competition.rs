@@ -113,7 +113,8 @@ impl Outcome {
 
     /// Of every start at the same instant: the time until the first competitor had the lock, and its attempts.
     pub(crate) fn firsts(&self) -> (Times, Times) {
-        let (mut times, mut attempts) = (Times::default(), Times::default());
+        let mut times = Times::default();
+        let mut attempts = Times::default();
         let starts: BTreeSet<u64> = self.turns.iter().map(|turn| turn.wanted).collect();
         for start in starts {
             let first = self.turns.iter().filter(|turn| turn.wanted == start).min_by_key(|turn| turn.had);

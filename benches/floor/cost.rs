@@ -76,14 +76,16 @@ fn held_bytes(addresses: &[SocketAddr], number: usize) -> Row {
 
 /// What it takes to wait for so many locks at once, not counting the threads that wait.
 fn waited_bytes(servers: &Servers, addresses: &[SocketAddr], number: usize) -> Row {
-    let (mine, theirs) = (library::client(addresses), library::client(addresses));
+    let mine = library::client(addresses);
+    let theirs = library::client(addresses);
     library::pair(&library::mutex(&mine, "cost/warm"));
     let name = |index: usize| format!("cost/waited/{index}");
     let held: Vec<_> = (0..number).map(|index| library::lock(&library::mutex(&theirs, &name(index)))).collect();
     let gate = Barrier::new(number + 1);
     let each = thread::scope(|scope| {
         for index in 0..number {
-            let (mutex, gate) = (library::mutex(&mine, &name(index)), &gate);
+            let mutex = library::mutex(&mine, &name(index));
+            let gate = &gate;
             let waiting = thread::Builder::new().stack_size(256 * 1024).spawn_scoped(scope, move || {
                 gate.wait();
                 gate.wait();

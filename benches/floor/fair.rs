@@ -19,7 +19,8 @@ fn alone(setting: &Setting, servers: &Servers, nodes: usize, most: f64) -> Vec<R
     let plan =
         setting.choose(Plan { rounds: 9, turns: 12, operations: 50 }, Plan { rounds: 2, turns: 2, operations: 25 });
     let client = library::client(&servers.addresses(nodes));
-    let (plain, fair) = (library::mutex(&client, "fair/plain"), library::mutex(&client, "fair/fair").fair());
+    let plain = library::mutex(&client, "fair/plain");
+    let fair = library::mutex(&client, "fair/fair").fair();
     let rounds = interleave(plan, &mut [&mut || library::pair(&plain), &mut || library::pair(&fair)]);
     let [plain, fair] = &rounds[..] else { return Vec::new() };
     let row = |figure: &str, get: fn(&Samples) -> f64| {

@@ -28,7 +28,8 @@ fn against_plain(servers: &Servers, nodes: usize, has_competitor: bool, plan: Pl
     let mutexes = |client| {
         [library::mutex(client, "fenced/plain").erase(), library::mutex(client, "fenced/fenced").fenced().erase()]
     };
-    let (client, other) = (library::client(&addresses), library::client(&addresses));
+    let client = library::client(&addresses);
+    let other = library::client(&addresses);
     let [plain, fenced] = mutexes(&client);
     let is_over = AtomicBool::new(!has_competitor);
     let rounds = thread::scope(|scope| {

@@ -200,7 +200,8 @@ impl Answers {
 
 /// The bytes that take a lock and release it.
 pub(crate) fn requests(resource: &str, owner: u8) -> (Vec<u8>, Vec<u8>) {
-    let (mut take, mut release) = (Vec::new(), Vec::new());
+    let mut take = Vec::new();
+    let mut release = Vec::new();
     plain::acquire(&mut take, resource.as_bytes(), &token(owner), 600_000);
     release::write(&mut release, resource, &token(owner).value(), None);
     (take, release)

@@ -31,7 +31,8 @@ fn counted(addresses: &[SocketAddr], counters: &Counters) -> Redlock {
 
 fn pairs(addresses: &[SocketAddr], plan: Plan) -> Vec<Row> {
     let counters = Counters::by_prefix('/');
-    let (plain, counted) = (library::client(addresses), counted(addresses, &counters));
+    let plain = library::client(addresses);
+    let counted = counted(addresses, &counters);
     let again = library::client(addresses);
     let mutexes = [(&plain, "plain/1"), (&counted, "counted/1"), (&again, "again/1")];
     let [plain, counted, again]: [Mutex; 3] = mutexes.map(|(client, name)| library::mutex(client, name));

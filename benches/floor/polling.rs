@@ -39,7 +39,8 @@ impl Polling {
         while now() < end {
             attempts += 1;
             self.token = format!("{:x}-{:x}", std::process::id(), now());
-            let (mut request, resource) = (Vec::new(), self.resource.as_bytes());
+            let mut request = Vec::new();
+            let resource = self.resource.as_bytes();
             resp::encode(&mut request, &[b"SET", resource, self.token.as_bytes(), b"NX", b"PX", TTL_MILLIS]);
             if self.ask(&request) > self.nodes.len() / 2 {
                 return attempts;
@@ -63,7 +64,8 @@ impl Polling {
             node.write_all(request).expect("a server that reads");
         }
         let consents = self.nodes.iter_mut().filter_map(|node| {
-            let (mut answers, mut buffer) = (Answers::default(), [0; 64]);
+            let mut answers = Answers::default();
+            let mut buffer = [0; 64];
             while answers.count == 0 {
                 let size = node.read(&mut buffer).expect("a server that answers");
                 answers.feed(&buffer[..size]);

@@ -45,7 +45,8 @@ pub(crate) fn run(order: &[&str]) {
     thread::scope(|scope| {
         for thread in 0..threads {
             let resource = format!("probe/{thread}");
-            let (client, addresses) = (&client, &addresses);
+            let client = &client;
+            let addresses = &addresses;
             scope.spawn(move || match subject {
                 Subject::Floor => {
                     let mut floor = Floor::connect(addresses, &resource, 1);

@@ -51,7 +51,8 @@ mod with_tls {
         fn issue() -> Certificates {
             let mut root = CertificateParams::new(Vec::new()).expect("no names");
             root.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-            let (root_key, key) = (KeyPair::generate().expect("a key"), KeyPair::generate().expect("a key"));
+            let root_key = KeyPair::generate().expect("a key");
+            let key = KeyPair::generate().expect("a key");
             let root_pem = root.self_signed(&root_key).expect("a root").pem();
             let node = CertificateParams::new(["127.0.0.1".to_owned()]).expect("an address");
             let node = node.signed_by(&key, &Issuer::new(root, root_key)).expect("a certificate");
@@ -65,7 +66,9 @@ mod with_tls {
 
         fn servers(&self, setting: &Setting, count: usize) -> Vec<Server> {
             let file = |name| self.directory.join(name).display().to_string();
-            let (certificate, key, root) = (file("node.crt"), file("node.key"), file("ca.crt"));
+            let certificate = file("node.crt");
+            let key = file("node.key");
+            let root = file("ca.crt");
             let plan = Server::plan().tls().arguments(&["--tls-auth-clients", "no", "--tls-cert-file", &certificate]);
             let plan = plan.arguments(&["--tls-key-file", &key, "--tls-ca-cert-file", &root]);
             let start = || (0..count).map(|_| plan.clone().start().expect("a server with TLS")).collect();
@@ -190,7 +193,8 @@ mod with_tls {
             for server in returning {
                 server.command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]).expect("a server");
             }
-            let (begun, mut most) = (Instant::now(), Duration::ZERO);
+            let begun = Instant::now();
+            let mut most = Duration::ZERO;
             while begun.elapsed() < WINDOW {
                 let pair = library::pair(&mutex);
                 most = most.max(pair.lock + pair.unlock);

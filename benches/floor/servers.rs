@@ -50,7 +50,8 @@ impl Servers {
 
     /// How many commands the servers have run so far, commands of scripts included, and how many of them clients sent.
     pub(crate) fn commands(&self) -> (f64, f64) {
-        let (mut run, mut sent) = (0.0, 0.0);
+        let mut run = 0.0;
+        let mut sent = 0.0;
         self.each_command(|name, calls| match name {
             "info" => {}
             // Scripts run these; no client sends them.

@@ -15,7 +15,8 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
     let servers = Servers::start(setting, NODES);
     let client = library::client(&servers.addresses(NODES));
     let single = library::mutex(&client, "sets/single");
-    let (two, eight) = (set(&client, 2), set(&client, 8));
+    let two = set(&client, 2);
+    let eight = set(&client, 8);
     let rounds = interleave(
         plan,
         &mut [&mut || library::pair(&single), &mut || library::pair(&two), &mut || library::pair(&eight)],

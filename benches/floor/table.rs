@@ -37,7 +37,8 @@ impl Row {
         (name, other): (&'static str, &[T]),
         figure: impl Fn(&T) -> f64,
     ) -> Row {
-        let (value, against) = (Spread::over(library, &figure).median, Spread::over(other, &figure).median);
+        let value = Spread::over(library, &figure).median;
+        let against = Spread::over(other, &figure).median;
         let ratio = Some(Spread::ratio(library, other, figure));
         Row { against: Some((name, against)), ratio, ..Row::value(what, unit, value) }
     }
@@ -63,7 +64,8 @@ impl Row {
 
     fn cells(&self) -> [String; 6] {
         let quantity = |value: f64| format!("{} {}", number(value), self.unit).trim_end().to_owned();
-        let (mut range, mut ratio) = (String::new(), String::new());
+        let mut range = String::new();
+        let mut ratio = String::new();
         if let Some(spread) = &self.ratio {
             ratio = number(spread.median);
             if spread.least < spread.most {

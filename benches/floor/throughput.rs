@@ -73,7 +73,11 @@ fn with(setting: &Setting, servers: &Servers, threads: usize, bound: Option<f64>
     let contenders = if of_clients > 0 { contenders } else { &mut contenders[..4] };
     let mut rounds = take_turns(setting.choose((5, 1), (2, 1)), contenders).into_iter();
     let mut next = || rounds.next().unwrap_or_default();
-    let (floor, library, limit, strict, clients) = (next(), next(), next(), next(), next());
+    let floor = next();
+    let library = next();
+    let limit = next();
+    let strict = next();
+    let clients = next();
     rows(&Contenders { threads, floor, library, limit, strict, clients }, bound)
 }
 
@@ -135,7 +139,8 @@ fn disturbed(setting: &Setting, healthy: &Servers, (name, count, befall): Distur
         ],
     );
     let [floor, library, undisturbed] = &rounds[..] else { return Vec::new() };
-    let (floor, healthy) = (("floor", &floor[..]), ("healthy", &undisturbed[..]));
+    let floor = ("floor", &floor[..]);
+    let healthy = ("healthy", &undisturbed[..]);
     let name = |figure: &str| format!("{DISTURBED} threads, {name}: {figure}");
     vec![
         Row::ratio(name("pairs/s"), "", library, floor, Work::rate),

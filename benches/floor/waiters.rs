@@ -30,16 +30,20 @@ fn many_locks(setting: &Setting, servers: &Servers, addresses: &[SocketAddr]) ->
     let number = setting.choose(1000, 100);
     // The sleep doubles until it is 10 s long.
     let (warm_up, length) = setting.choose((16, 10), (1, 1));
-    let (warm_up, length) = (Duration::from_secs(warm_up), Duration::from_secs(length));
-    let (mine, theirs) = (client(addresses), client(addresses));
+    let warm_up = Duration::from_secs(warm_up);
+    let length = Duration::from_secs(length);
+    let mine = client(addresses);
+    let theirs = client(addresses);
     let name = |index: usize| format!("waiters/waited/{index}");
     let held: Vec<_> = (0..number).map(|index| library::lock(&library::mutex(&theirs, &name(index)))).collect();
     let unavailable = AtomicU32::new(0);
     let handle = CancelHandle::new();
-    let (mut sets, mut busy) = (0.0, 0.0);
+    let mut sets = 0.0;
+    let mut busy = 0.0;
     thread::scope(|scope| {
         for index in 0..number {
-            let (mutex, unavailable) = (library::mutex(&mine, &name(index)), &unavailable);
+            let mutex = library::mutex(&mine, &name(index));
+            let unavailable = &unavailable;
             let wait = Wait::unlimited().cancelled_by(&handle);
             let waiting = thread::Builder::new().stack_size(256 * 1024).spawn_scoped(scope, move || {
                 let found = mutex.lock_with(&wait);
@@ -50,9 +54,11 @@ fn many_locks(setting: &Setting, servers: &Servers, addresses: &[SocketAddr]) ->
             waiting.expect("a thread");
         }
         thread::sleep(warm_up);
-        let (sets_before, busy_before) = (servers.calls("set"), busy_time());
+        let sets_before = servers.calls("set");
+        let busy_before = busy_time();
         thread::sleep(length);
-        (sets, busy) = (servers.calls("set") - sets_before, (busy_time() - busy_before).as_secs_f64());
+        sets = servers.calls("set") - sets_before;
+        busy = (busy_time() - busy_before).as_secs_f64();
         handle.cancel();
     });
     drop(held);
@@ -70,7 +76,8 @@ fn many_locks(setting: &Setting, servers: &Servers, addresses: &[SocketAddr]) ->
 fn fair_clients(setting: &Setting, servers: &Servers) -> Row {
     let number = setting.choose(1000, 50);
     let (warm_up, length) = setting.choose((5, 10), (1, 1));
-    let (warm_up, length) = (Duration::from_secs(warm_up), Duration::from_secs(length));
+    let warm_up = Duration::from_secs(warm_up);
+    let length = Duration::from_secs(length);
     let addresses = servers.addresses(3);
     let name = "waiters/fair";
     let held = library::lock(&library::mutex(&client(&addresses), name));
@@ -104,13 +111,15 @@ fn busy_time() -> Duration {
 
 /// `lock_timeout(5 ms)` in a loop, of a lock that stays held.
 fn short_waits(setting: &Setting, servers: &Servers, addresses: &[SocketAddr]) -> Row {
-    let (mine, theirs) = (client(addresses), client(addresses));
+    let mine = client(addresses);
+    let theirs = client(addresses);
     let held = library::lock(&library::mutex(&theirs, "waiters/short"));
     library::pair(&library::mutex(&mine, "waiters/warm"));
     let mutex = library::mutex(&mine, "waiters/short");
     let length = Duration::from_millis(setting.choose(3000, 300));
     let before = connections(servers);
-    let (start, mut waits) = (Instant::now(), 0);
+    let start = Instant::now();
+    let mut waits = 0;
     while start.elapsed() < length {
         // On a busy machine it may not find out in so short a time.
         drop(mutex.lock_timeout(Duration::from_millis(5)));
@@ -132,7 +141,8 @@ fn connections(servers: &Servers) -> f64 {
 /// One waiter, with and without a stranger that publishes a thousand messages a second at one node.
 fn stranger(setting: &Setting, servers: &Servers, addresses: &[SocketAddr]) -> Row {
     let length = Duration::from_secs(setting.choose(10, 1));
-    let (mine, theirs) = (client(addresses), client(addresses));
+    let mine = client(addresses);
+    let theirs = client(addresses);
     let held = library::lock(&library::mutex(&theirs, "waiters/stranger"));
     let mutex = library::mutex(&mine, "waiters/stranger");
     let mut sets = [false, true].map(|is_disturbed| {

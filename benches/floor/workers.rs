@@ -59,9 +59,11 @@ impl Extend<Work> for Work {
 
 /// Measures what a call took that returns how much it did.
 pub(crate) fn measured(call: impl FnOnce() -> u64) -> Work {
-    let (start, before) = (Instant::now(), Usage::now());
+    let start = Instant::now();
+    let before = Usage::now();
     let done = call() as f64;
-    let (seconds, after) = (start.elapsed().as_secs_f64(), Usage::now());
+    let seconds = start.elapsed().as_secs_f64();
+    let after = Usage::now();
     let processor_seconds = after.processor_seconds - before.processor_seconds;
     Work { done, seconds, processor_seconds, switches: after.switches - before.switches, times: Times::default() }
 }

@@ -82,7 +82,9 @@ fn run() -> Result<Ending, Box<dyn Error>> {
         let _stopped_at_the_end = StopOnDrop(&stop);
         for thread in 0..THREADS {
             let mutex = clients[thread % CLIENTS].mutex(&resource);
-            let (counter, record, stop) = (&counter, &record, &stop);
+            let counter = &counter;
+            let record = &record;
+            let stop = &stop;
             scope.spawn(move || record.outcome(work::increment(&mutex, counter, record, stop), stop));
         }
         scope.spawn(|| record.outcome(work::measure(&free, &record, &stop), &stop));
@@ -139,7 +141,8 @@ fn client(nodes: &Nodes) -> quorumlock::Result<Redlock> {
 
 /// Cancels every wait for a lock, and wakes this thread, which sleeps between the parts of the story.
 fn on_ctrl_c(stop: &CancelHandle) -> Result<(), ctrlc::Error> {
-    let (stop, teller) = (stop.clone(), thread::current());
+    let stop = stop.clone();
+    let teller = thread::current();
     ctrlc::set_handler(move || {
         stop.cancel();
         teller.unpark();

@@ -47,7 +47,8 @@ impl Report {
     /// Ends a part, and its line.
     pub fn numbers(&mut self, mut notes: Notes) {
         self.count(&notes);
-        let (p50, p99) = (percentile(&mut notes.latencies, 50), percentile(&mut notes.latencies, 99));
+        let p50 = percentile(&mut notes.latencies, 50);
+        let p99 = percentile(&mut notes.latencies, 99);
         say(format!("{:>12}{:>12}{:>12}{:>12}\n", notes.added, self.added, millis(p50), millis(p99)));
         self.parts.push(Part { p50, p99 });
     }

@@ -88,12 +88,14 @@ enum Expected {
 impl Run {
     fn begin(input: &mut Input<'_>) -> Option<Run> {
         let nodes = 1 + usize::from(input.byte()) % MOST_NODES;
-        let (millis, drift) = (pick(&TTLS, input), pick(&DRIFTS, input));
+        let millis = pick(&TTLS, input);
+        let drift = pick(&DRIFTS, input);
         let ttl = Ttl::new(Duration::from_millis(millis), drift as f64 / 100.0, Duration::MAX);
         let validity = (millis * MILLI).checked_sub(millis * MILLI * drift / 100 + 2 * MILLI).filter(|left| *left > 0);
         assert_eq!(ttl.is_ok(), validity.is_some(), "{millis} ms less {drift} hundredths and two milliseconds");
         let ttl = ttl.ok()?;
-        let (shortest, longest) = (pick(&TIMES, input) * MILLI, pick(&TIMES, input) * MILLI);
+        let shortest = pick(&TIMES, input) * MILLI;
+        let longest = pick(&TIMES, input) * MILLI;
         let now = pick(&ORIGINS, input);
         let wait_limit = match input.byte() % 4 {
             0 => WaitLimit::Until(time(now.saturating_add(pick(&TIMES, input) * MILLI))),
@@ -180,19 +182,23 @@ impl Run {
     /// One attempt: votes and moments in any order, until it is decided or out of time.
     fn attempt(&mut self, input: &mut Input<'_>) {
         self.now = self.now.saturating_add(moment(input));
-        let (t0, begun) = (self.now, self.readings());
+        let t0 = self.now;
+        let begun = self.readings();
         let connects = input.byte() >= 192;
         let deadline = self.machine.attempt_deadline(time(t0), connects).as_nanos();
         self.model.budget = self.model.node_timeout.saturating_mul(if connects { 2 } else { 1 });
         assert_eq!(deadline, self.model.attempt_deadline(t0));
-        let (mut tally, mut votes, mut reached) = (Tally::new(self.model.nodes), [None; MOST_NODES], NodeSet::EMPTY);
+        let mut tally = Tally::new(self.model.nodes);
+        let mut votes = [None; MOST_NODES];
+        let mut reached = NodeSet::EMPTY;
         while self.model.is_open(&votes) && self.now < deadline && !input.is_empty() {
             let choice = input.byte();
             if choice >= 224 {
                 self.now = self.now.saturating_add(moment(input));
                 continue;
             }
-            let (index, vote) = (usize::from(choice / 8) % self.model.nodes, vote(choice % 8));
+            let index = usize::from(choice / 8) % self.model.nodes;
+            let vote = vote(choice % 8);
             // A node may answer once more; its first answer counts.
             assert_eq!(tally.record(NodeId::new(index), vote), votes[index].is_none());
             votes[index] = votes[index].or(Some(vote));
@@ -285,7 +291,8 @@ impl Model {
     }
 
     fn attempted(&mut self, begun: Readings, votes: &[Option<Vote>; MOST_NODES], reached: NodeSet, clocks: Readings) {
-        let (t0, now) = (begun.steady.as_nanos(), clocks.steady.as_nanos());
+        let t0 = begun.steady.as_nanos();
+        let now = clocks.steady.as_nanos();
         self.attempts += 1;
         let (granted, refused, failed, undecided) = self.count(votes);
         let end = LeaseTime::from_nanos(begun.lease.as_nanos().saturating_add(self.validity));
@@ -332,7 +339,8 @@ impl Model {
             Some(end) if end <= now => Expected::Done(verdict),
             end => {
                 let end = end.unwrap_or(u64::MAX);
-                let (earliest, latest) = (now.saturating_add(shortest), now.saturating_add(longest));
+                let earliest = now.saturating_add(shortest);
+                let latest = now.saturating_add(longest);
                 Expected::Wait { earliest: earliest.min(end), latest: latest.min(end), then: verdict }
             }
         };

@@ -54,7 +54,8 @@ pub(crate) fn check(bytes: &[u8], cuts: &mut Cuts) -> Decoded {
 fn feed(bytes: &[u8], mut piece: impl FnMut(usize) -> usize) -> Decoded {
     let mut decoded = Decoded { replies: Vec::new(), end: Ok(()) };
     let mut decoder = Decoder::default();
-    let (mut start, mut end) = (0, 0);
+    let mut start = 0;
+    let mut end = 0;
     while end < bytes.len() {
         end += piece(bytes.len() - end);
         loop {

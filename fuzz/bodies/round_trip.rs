@@ -22,7 +22,8 @@ pub(crate) fn run(input: &[u8]) {
     let mut cuts = Cuts::read(&mut input);
     let long_left = if input.byte() == 255 { LONG } else { 0 };
     let mut maker = Maker { input, long_left };
-    let (mut bytes, mut expected) = (Vec::new(), Decoded { replies: Vec::new(), end: Ok(()) });
+    let mut bytes = Vec::new();
+    let mut expected = Decoded { replies: Vec::new(), end: Ok(()) };
     for _ in 0..ITEMS {
         if maker.input.is_empty() || expected.end.is_err() {
             break;

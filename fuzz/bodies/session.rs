@@ -140,7 +140,8 @@ impl Run {
                     };
                     let (_, now) = self.ask(keys, |_| request);
                     let operation = &Operation { verb, kind: Kind::Plain, retention_millis: 1 };
-                    let (key, token) = (key(keys), token(ticket));
+                    let key = key(keys);
+                    let token = token(ticket);
                     let command = Command { ticket, operation, key: &key, token: &token };
                     self.session.ask_again(&command, now);
                 }
@@ -205,7 +206,8 @@ impl Run {
     fn queue(&mut self, ticket: Ticket, verb: Verb, keys: usize, now: Timestamp) -> bool {
         let before = self.session.pipeline.unsent(&Log::default()).len();
         let operation = &Operation { verb, kind: Kind::Plain, retention_millis: 1 };
-        let (key, token) = (key(keys), token(ticket));
+        let key = key(keys);
+        let token = token(ticket);
         let command = Command { ticket, operation, key: &key, token: &token };
         self.session.queue(&command, now);
         self.session.pipeline.unsent(&Log::default())[before..].windows(11).any(|words| words == b"\r\nEVALSHA\r\n")
@@ -219,7 +221,8 @@ impl Run {
     /// Expects the replies to a request about so many keys.
     fn ask(&mut self, keys: usize, request: impl FnOnce(Ticket) -> Request) -> (Ticket, Timestamp) {
         let count = self.asked.len() as u32;
-        let (ticket, at) = (Ticket { slot: count % 3, generation: count }, Timestamp::from_nanos(u64::from(count)));
+        let ticket = Ticket { slot: count % 3, generation: count };
+        let at = Timestamp::from_nanos(u64::from(count));
         let request = request(ticket);
         self.asked.extend((0..keys).map(|part| Asked { request, at, part, keys }));
         (ticket, at)

@@ -58,7 +58,8 @@ mod tests {
 
     #[test]
     fn permanent_faults_count_from_the_first_attempt_of_a_row() {
-        let (mut end, limit) = (EarlyEnd::default(), Duration::from_millis(100));
+        let mut end = EarlyEnd::default();
+        let limit = Duration::from_millis(100);
         assert!(!end.is_quorum_impossible(at(1000), limit));
         end.note_faults(true, at(10));
         end.note_faults(true, at(60));
@@ -74,7 +75,8 @@ mod tests {
     #[test]
     fn a_key_is_endless_when_two_attempts_in_a_row_say_so() {
         for apart in [0, 100] {
-            let (mut end, apart) = (EarlyEnd::default(), Duration::from_millis(apart));
+            let mut end = EarlyEnd::default();
+            let apart = Duration::from_millis(apart);
             end.note_key(true, at(10));
             assert!(!end.is_endless(at(10), apart), "one attempt");
             end.note_key(true, at(111));

@@ -95,15 +95,19 @@ impl Inspection {
         let counted = || self.found.iter().filter(|(node, _)| tally.granted().contains(*node));
         let having = |tag| counted().filter(move |(_, occupant)| occupant.tag == tag);
         let most = counted().map(|(_, occupant)| occupant).max_by_key(|occupant| having(occupant.tag).count());
-        let (count, quorum) = (most.map_or(0, |occupant| having(occupant.tag).count()), tally.quorum());
+        let count = most.map_or(0, |occupant| having(occupant.tag).count());
+        let quorum = tally.quorum();
         if let Some(occupant) = most.filter(|_| count >= quorum) {
             let mut ends: Vec<Timestamp> = having(occupant.tag).map(|(_, occupant)| occupant.end).collect();
             ends.sort_unstable_by_key(|&end| Reverse(end));
             let nodes = having(occupant.tag).map(|(node, _)| *node).collect();
-            let (label, end, waiting) = (occupant.label.clone(), ends[quorum - 1], self.waiting);
+            let label = occupant.label.clone();
+            let end = ends[quorum - 1];
+            let waiting = self.waiting;
             return InspectionVerdict::Held(Holding { label, end, nodes, waiting });
         }
-        let (undecided, faulted) = (tally.undecided().len(), tally.faulted().len());
+        let undecided = tally.undecided().len();
+        let faulted = tally.faulted().len();
         match () {
             () if count + undecided + faulted < quorum => InspectionVerdict::Free,
             () if count + undecided >= quorum || count + faulted < quorum => InspectionVerdict::Pending,
@@ -125,7 +129,8 @@ mod tests {
     /// A letter for each node: its value, which ends at 10 s on the first node and a second later on each next one;
     /// `-` nothing, `x` a fault, `.` no answer yet.
     fn verdict(nodes: &str) -> InspectionVerdict {
-        let (mut inspection, mut tally) = (Inspection::default(), Tally::new(nodes.len()));
+        let mut inspection = Inspection::default();
+        let mut tally = Tally::new(nodes.len());
         for (index, letter) in nodes.chars().enumerate() {
             let node = NodeId::new(index);
             let vote = match letter {
@@ -192,7 +197,8 @@ mod tests {
 
     #[test]
     fn the_greatest_number_of_a_node_waits() {
-        let (mut inspection, mut tally) = (Inspection::default(), Tally::new(3));
+        let mut inspection = Inspection::default();
+        let mut tally = Tally::new(3);
         for (index, waiting) in [2, 7, 0].into_iter().enumerate() {
             let occupant = Occupant { tag: HolderTag::exact(b"a"), label: HolderLabel::NONE, left: None };
             inspection.record(NodeId::new(index), occupant, at(0));
@@ -205,7 +211,8 @@ mod tests {
 
     #[test]
     fn a_value_that_does_not_count_is_no_value() {
-        let (mut inspection, mut tally) = (Inspection::default(), Tally::new(1));
+        let mut inspection = Inspection::default();
+        let mut tally = Tally::new(1);
         let occupant = Occupant { tag: HolderTag::exact(b"a"), label: HolderLabel::NONE, left: None };
         inspection.record(NodeId::new(0), occupant, at(0));
         tally.record(NodeId::new(0), Vote::Fault(Fault::new(Phase::Handshake, Cause::NotMaster)));

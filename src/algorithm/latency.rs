@@ -95,7 +95,8 @@ fn bucket_of(micros: u64) -> usize {
 }
 
 fn end_of(bucket: usize) -> Duration {
-    let (doubling, part) = (bucket as u64 >> PARTS, bucket as u64 & ((1 << PARTS) - 1));
+    let doubling = bucket as u64 >> PARTS;
+    let part = bucket as u64 & ((1 << PARTS) - 1);
     let micros = match doubling.checked_sub(1) {
         None => part + 1,
         Some(shift) => ((1 << PARTS) + part + 1) << shift,
@@ -133,7 +134,8 @@ mod tests {
         );
         (1..=1000).for_each(|millis| histogram.record(Duration::from_millis(millis)));
         for percent in [1, 50, 90, 99, 100] {
-            let (exact, found) = (Duration::from_millis(10 * percent), histogram.percentile(percent));
+            let exact = Duration::from_millis(10 * percent);
+            let found = histogram.percentile(percent);
             assert!(exact <= found && found <= exact * 5 / 4, "{percent}: {found:?}");
         }
         assert_eq!((histogram.count(), histogram.longest()), (1000, Duration::from_secs(1)));

@@ -174,7 +174,9 @@ impl OwnerToken {
     /// The token's digits.
     pub fn digits(&self) -> [u8; OwnerToken::LENGTH] {
         const PAIRS: [[u8; 2]; 256] = {
-            let (digits, mut pairs, mut byte) = (b"0123456789abcdef", [[0; 2]; 256], 0);
+            let digits = b"0123456789abcdef";
+            let mut pairs = [[0; 2]; 256];
+            let mut byte = 0;
             while byte < pairs.len() {
                 pairs[byte] = [digits[byte >> 4], digits[byte & 15]];
                 byte += 1;

@@ -173,11 +173,13 @@ impl Quarantine {
     /// reading of its reply. A later look ends the wait sooner where a reply was read late, and not because a clock was
     /// set. True if that begins a quarantine.
     pub fn wait_by_note(&mut self, left: Duration, [asked_at, read_at]: [Timestamp; 2], now: Timestamp) -> bool {
-        let (was_on, end) = (self.is_on(), read_at.after(left));
+        let was_on = self.is_on();
+        let end = read_at.after(left);
         // A wait that is over is not begun again by the look that it was counted from.
         if was_on || end > now {
             self.end = self.end.max(Some(asked_at.after(left)));
-            (self.end_by_note, self.longest) = (Some(end), self.longest.max(left));
+            self.end_by_note = Some(end);
+            self.longest = self.longest.max(left);
         }
         !was_on && end > now
     }
@@ -217,7 +219,8 @@ impl Quarantine {
     /// Ends a quarantine whose time is over; false when it goes on.
     pub fn end(&mut self, now: Timestamp) -> bool {
         if self.remaining(now).is_zero() {
-            (self.end, self.end_by_note) = (None, None);
+            self.end = None;
+            self.end_by_note = None;
         }
         !self.is_on()
     }

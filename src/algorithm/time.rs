@@ -152,7 +152,10 @@ mod tests {
 
     #[test]
     fn durations_are_shown_in_two_units_at_most_and_rounded_up() {
-        let (micro, milli, second, minute) = (1_000, 1_000_000, 1_000_000_000, 60_000_000_000);
+        let micro = 1_000;
+        let milli = 1_000_000;
+        let second = 1_000_000_000;
+        let minute = 60_000_000_000;
         let table = [
             (0, "0 s"),
             (1, "1 µs"),

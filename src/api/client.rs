@@ -59,7 +59,8 @@ pub(crate) struct Settings {
 impl Client {
     pub(crate) fn new(engine: Engine, settings: Settings, report: Reporter, created_in: ForkEpoch) -> Client {
         let engine = Arc::new(engine);
-        let (queues, semaphores) = (Queues::default(), Semaphores::new(created_in));
+        let queues = Queues::default();
+        let semaphores = Semaphores::new(created_in);
         let watchdog_thread = WatchdogThread::new(Arc::clone(&engine), report.clone());
         let shared = SharedClient { created_in, engine, queues, semaphores, watchdog_thread, report, settings };
         Client { shared: Arc::new(shared) }

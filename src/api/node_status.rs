@@ -167,7 +167,8 @@ impl NodeStatus {
     /// ```
     pub fn latency(&self) -> Latency {
         let times = &self.snapshot.latency;
-        let (p50, p99) = (times.percentile(50), times.percentile(99));
+        let p50 = times.percentile(50);
+        let p99 = times.percentile(99);
         Latency { count: times.count(), p50, p99, max: times.longest() }
     }
 

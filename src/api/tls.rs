@@ -65,7 +65,8 @@ impl Tls {
     /// The key must not be encrypted. Neither appears in any error or `Debug` output.
     #[must_use]
     pub fn identity_pem(mut self, certificate: impl Into<Vec<u8>>, key: impl Into<Vec<u8>>) -> Tls {
-        (self.certificate, self.key) = (Some(From::Pem(certificate.into())), Some(From::Pem(key.into())));
+        self.certificate = Some(From::Pem(certificate.into()));
+        self.key = Some(From::Pem(key.into()));
         self
     }
 

@@ -182,8 +182,10 @@ impl CancelHandle {
     /// A handle that has not cancelled anything.
     pub fn new() -> CancelHandle {
         let (sender, cancelled) = bounded(0);
-        let (created_in, is_cancelled) = (ForkEpoch::current().ok(), AtomicBool::new(false));
-        let (sender, interrupts) = (Mutex::new(Some(sender)), Mutex::default());
+        let created_in = ForkEpoch::current().ok();
+        let is_cancelled = AtomicBool::new(false);
+        let sender = Mutex::new(Some(sender));
+        let interrupts = Mutex::default();
         CancelHandle(Arc::new(CancelState { created_in, is_cancelled, sender, cancelled, interrupts }))
     }
 

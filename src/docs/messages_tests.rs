@@ -160,7 +160,10 @@ fn page() -> String {
         }
         page.push_str("```\n");
     };
-    let (unavailable, errors, urls, looks) = (unavailable(), errors(), url_errors(), looks());
+    let unavailable = unavailable();
+    let errors = errors();
+    let urls = url_errors();
+    let looks = looks();
     list(
         &mut page,
         "A lock, a release or a `connect` that failed",
@@ -170,7 +173,8 @@ fn page() -> String {
     page.push_str("| `Cause` | Message | What to do |\n|---|---|---|\n");
     for (fault, remedy) in node_faults() {
         let line = NodeFault::new("10.0.0.1:6379", fault).to_string();
-        let (cause, message) = (format!("{:?}", fault.cause), line.strip_prefix("10.0.0.1:6379: ").unwrap());
+        let cause = format!("{:?}", fault.cause);
+        let message = line.strip_prefix("10.0.0.1:6379: ").unwrap();
         let variant = cause.split('(').next().unwrap_or_default();
         let _ = writeln!(page, "| `{variant}` | {message} | {remedy} |");
     }
@@ -200,7 +204,8 @@ fn page() -> String {
 
 #[test]
 fn the_page_of_messages_shows_what_the_code_says() {
-    let (file, page) = (Path::new(env!("CARGO_MANIFEST_DIR")).join("src/docs/messages.md"), page());
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/docs/messages.md");
+    let page = page();
     if std::env::var_os("QUORUMLOCK_WRITE_MESSAGES").is_some() {
         std::fs::write(&file, &page).unwrap();
     }

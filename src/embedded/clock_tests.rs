@@ -183,7 +183,8 @@ fn a_wall_clock_set_back_neither_prolongs_a_lease_nor_stops_it() {
         let after = guard.remaining();
         assert!(after <= before && after > TTL / 2, "{before:?}, {after:?} when set back by {back:?}");
         let goes_on = || {
-            let (after, pause) = (guard.remaining(), Duration::from_millis(30));
+            let after = guard.remaining();
+            let pause = Duration::from_millis(30);
             thread::sleep(pause);
             // A millisecond is the noise of reading two clocks, unless the thread is held up between the two.
             guard.remaining() <= after - pause + Duration::from_millis(1)
@@ -277,7 +278,8 @@ fn jump_while_two_wait(jump: Jump) -> [Result<(Duration, bool), RecvTimeoutError
     thread::scope(|scope| {
         // One waits for less time than the clock jumps by, and one for more.
         for timeout in [TTL / 2, LONGER] {
-            let (mutex, sender) = (&mutex, sender.clone());
+            let mutex = &mutex;
+            let sender = sender.clone();
             scope.spawn(move || sender.send((timeout, mutex.lock_timeout(timeout).unwrap().is_some())).unwrap());
             thread::sleep(Duration::from_millis(20));
         }

@@ -162,7 +162,8 @@ impl<K: LockKind> Queue<'_, '_, K> {
         if self.lock.ours {
             return Ok(self.kind.has_key(self.calls));
         }
-        let (mode, challenged) = (self.calls.text(6), self.calls.text(7));
+        let mode = self.calls.text(6);
+        let challenged = self.calls.text(7);
         let mut grants = !matches!(mode, b"q" | b"s");
         let mut ticket = self.calls.argument(5).and_then(score);
         let mut state = 'n';
@@ -174,7 +175,8 @@ impl<K: LockKind> Queue<'_, '_, K> {
             self.remove_in_front();
             grants = false;
         } else {
-            let (asked, rank) = (self.kind.asked(), self.rank());
+            let asked = self.kind.asked();
+            let rank = self.rank();
             if !self.kind.fits(self.calls, asked, rank, None) {
                 // The first entry for a lock with one holder may ask. Otherwise only the dead are removed.
                 let may_ask = mode != b"n" && self.kind.keeps_entry() && asked != WRITER;
@@ -185,7 +187,9 @@ impl<K: LockKind> Queue<'_, '_, K> {
             return Ok(answer);
         }
         let value = self.holder_shown();
-        let (ticket, rank, left) = (ticket.unwrap_or(0.0), self.rank(), self.kind.held_for(self.calls));
+        let ticket = ticket.unwrap_or(0.0);
+        let rank = self.rank();
+        let left = self.kind.held_for(self.calls);
         let slots = self.kind.slots(self.calls);
         let mut reply = format!("{state} {ticket:.0} {rank} {left} {value} {slots} ").into_bytes();
         reply.extend_from_slice(&self.first_entry().unwrap_or_default());
@@ -208,7 +212,8 @@ impl<K: LockKind> Queue<'_, '_, K> {
     /// Stores the caller's entry, unless the lock is free and the queue is empty. Its ticket, and its state.
     fn store(&mut self, mode: &[u8], ticket: Option<f64>, grants: bool) -> Result<(Option<f64>, char), Failure> {
         let queue = &self.lock.queue;
-        let (mut ticket, mut state) = (ticket, 'n');
+        let mut ticket = ticket;
+        let mut state = 'n';
         if let Ok(Some(_)) = self.calls.get(queue) {
             // Another type.
             let _ = self.calls.del(queue);
@@ -255,7 +260,8 @@ impl<K: LockKind> Queue<'_, '_, K> {
 
     /// Grants the lock, if no entry keeps the caller from it.
     fn grant(&mut self) -> Result<Option<ScriptValue>, Failure> {
-        let (asked, rank) = (self.kind.asked(), self.rank());
+        let asked = self.kind.asked();
+        let rank = self.rank();
         if !self.kind.fits(self.calls, asked, rank, None) {
             return Ok(None);
         }
@@ -278,12 +284,14 @@ impl<K: LockKind> Queue<'_, '_, K> {
     /// that it is the next. Removes those without a receiver. With a mark, the first ones receive that instead, and
     /// those from the caller's entry on nothing.
     fn wake(&mut self, most: usize, mark: Option<&[u8]>) {
-        let (mut rank, mut first) = (0, None);
+        let mut rank = 0;
+        let mut first = None;
         for count in [2, 256, 2048, 8192] {
             let members = self.calls.members(&self.lock.queue);
             let members: Vec<_> = members.iter().skip(rank).take(count).map(|member| member.name.clone()).collect();
             for member in &members {
-                let (is_me, kind) = (!member.is_empty() && **member == *self.me, self.kind.kind_of(member));
+                let is_me = !member.is_empty() && **member == *self.me;
+                let kind = self.kind.kind_of(member);
                 if self.told < most && self.kind.fits(self.calls, kind, rank, first) {
                     let is_known = is_me || mark.is_none() && self.kind.is_known(self.calls, rank);
                     if is_me && mark.is_some() {

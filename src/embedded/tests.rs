@@ -62,7 +62,8 @@ fn eventually(mut condition: impl FnMut() -> bool) {
 fn a_lock_is_taken_seen_and_released() {
     let node = EmbeddedNode::start().unwrap();
     assert_eq!(node.url(), format!("redis://127.0.0.1:{}", node.address.port()));
-    let (mut one, mut two) = (connect(&node), connect(&node));
+    let mut one = connect(&node);
+    let mut two = connect(&node);
     ask(&mut one, &["SET", "orders:42", "token", "NX", "PX", "60000"], "+OK\r\n");
     ask(&mut two, &["SET", "orders:42", "other", "NX", "PX", "60000"], "$-1\r\n");
     assert_eq!((node.keys(), node.value("orders:42")), (vec!["orders:42".to_owned()], Some(b"token".to_vec())));
@@ -81,7 +82,8 @@ fn time_passes() {
 fn pipelined_requests_are_answered_in_order() {
     let node = EmbeddedNode::start().unwrap();
     let mut client = connect(&node);
-    let (mut bytes, mut replies) = (Vec::new(), String::new());
+    let mut bytes = Vec::new();
+    let mut replies = String::new();
     for number in 0..2000 {
         let text = number.to_string();
         bytes.extend(request(&["ECHO", &text]));

@@ -63,7 +63,8 @@ impl Spin {
         }
         let latest = self.sum / u64::from(WAITS - SETTLING);
         *average = if *average == 0 { latest } else { average.midpoint(latest) };
-        (self.waits, self.sum) = (0, 0);
+        self.waits = 0;
+        self.sum = 0;
         self.period = (self.period + 1) % CYCLE;
         let [without, with] = self.averages;
         self.is_on = match self.period {

@@ -105,7 +105,8 @@ impl Engine {
             .into_iter()
             .enumerate()
             .map(|(index, (endpoint, transport, quarantine))| {
-                let (node, waker) = (NodeId::new(index), Arc::clone(&waker));
+                let node = NodeId::new(index);
+                let waker = Arc::clone(&waker);
                 NodeConnection::new(node, endpoint, transport, quarantine, node_timeout, waker)
             })
             .collect();
@@ -147,7 +148,8 @@ impl Engine {
     ) -> (AttemptRecord, RoundResult) {
         let t0 = self.readings();
         let mut deadline = |has_to_connect| deadline(t0.steady, has_to_connect);
-        let (token, kind) = (request.token.clone(), request.kind);
+        let token = request.token.clone();
+        let kind = request.kind;
         let result = match seat {
             None => self.driver.submit(Submission::Acquire(request), t0.steady, deadline, || ()),
             Some(seat) => {
@@ -169,7 +171,9 @@ impl Engine {
                 })
             }
         };
-        let (reached, origin, departure) = (result.reached, KeyOrigin::Here, None);
+        let reached = result.reached;
+        let origin = KeyOrigin::Here;
+        let departure = None;
         let kind = result.agreement.as_ref().map_or(kind, |agreement| kind.with_fence(agreement.fence()));
         (AttemptRecord { token, t0, reached, origin, departure, kind }, result)
     }
@@ -179,7 +183,8 @@ impl Engine {
         let interrupt = Arc::new(Interrupt::new(&self.waker));
         let (client, number) = self.driver.enter(|nodes, now| nodes.enter_queue(&interrupt, random, now));
         let entry = Entry { client, kind: kind.entry_kind(), number };
-        let (driver, key) = (&*self.driver, Arc::clone(key));
+        let driver = &*self.driver;
+        let key = Arc::clone(key);
         Seat { driver, key, kind, entry, interrupt, may_have: NodeSet::EMPTY, has_won: false }
     }
 
@@ -200,7 +205,8 @@ impl Engine {
 
     /// Stores a call's ticket on these nodes, and does not wait for that.
     pub(crate) fn store(&self, key: &Arc<str>, kind: Kind, entry: Entry, ticket: u64, nodes: NodeSet) {
-        let (entry, ticket) = (Some(entry), TicketRequest::Fixed(ticket));
+        let entry = Some(entry);
+        let ticket = TicketRequest::Fixed(ticket);
         let request = TakeRequest { entry, ticket, stores_only: true, ..TakeRequest::WITHOUT_ENTRY };
         let verb = Verb::Take { ttl_millis: 0, request };
         self.driver.enter(|all, now| all.update_queue(key, kind, verb, nodes, now));
@@ -271,7 +277,8 @@ impl Engine {
         deadline: impl Fn() -> Timestamp,
     ) -> RoundResult {
         loop {
-            let (until, glance) = (deadline(), self.now().after(DEADLINE_CHECK));
+            let until = deadline();
+            let glance = self.now().after(DEADLINE_CHECK);
             let is_glance = glance < until;
             let begin = |nodes: &mut Nodes, _: Timestamp| {
                 nodes.rounds.set_soft_deadline(ticket, is_glance);

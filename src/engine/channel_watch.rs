@@ -43,7 +43,8 @@ impl ChannelWatch {
     /// registration is [armed](WatchRegistration::arm).
     pub(crate) fn register(self: &Arc<Self>, channel: &Receiver<()>, interrupt: &Arc<Interrupt>) -> WatchRegistration {
         let mut state = lock(&self.state);
-        let (channel, interrupt) = (channel.clone(), Arc::clone(interrupt));
+        let channel = channel.clone();
+        let interrupt = Arc::clone(interrupt);
         state.waits.push(WatchedWait { channel, interrupt: Arc::clone(&interrupt), is_armed: true });
         state.tell_change();
         let is_watched = state.changed.is_some() || self.start(&mut state);

@@ -41,7 +41,8 @@ impl Seat<'_> {
 
     /// Has these nodes remove the entry. The call goes on to wait.
     pub(crate) fn step_aside(&self, nodes: NodeSet) {
-        let (key, leave) = (&self.key, Verb::Leave(Some(self.entry)));
+        let key = &self.key;
+        let leave = Verb::Leave(Some(self.entry));
         self.driver.enter(|all, now| all.update_queue(key, self.kind, leave, nodes, now));
     }
 

@@ -108,7 +108,8 @@ impl Error {
 
     pub(crate) fn new(kind: ErrorKind, message: impl Into<Cow<'static, str>>) -> Error {
         let is_permanent = matches!(kind, ErrorKind::Config | ErrorKind::Forked | ErrorKind::LeaseLost);
-        let (causes, others) = (Vec::new(), Vec::new());
+        let causes = Vec::new();
+        let others = Vec::new();
         Error(Box::new(Content { kind, message: message.into(), causes, is_permanent, others }))
     }
 
@@ -120,7 +121,8 @@ impl Error {
         causes: Vec<NodeFault>,
         others: Vec<String>,
     ) -> Error {
-        let (failed, quorum) = (causes.len(), nodes / 2 + 1);
+        let failed = causes.len();
+        let quorum = nodes / 2 + 1;
         let mut message = match failed {
             0 => format!("cannot {what}: no attempt has ended yet"),
             _ => format!("cannot {what}: {failed} of {nodes} nodes failed, {quorum} must answer"),

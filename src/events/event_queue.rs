@@ -76,7 +76,8 @@ impl ReleaseContext {
         is_dropped: bool,
     ) -> impl Iterator<Item = Event> {
         let (loss, outcome) = self.findings(verdict);
-        let (name, held) = (names.lock(&self.key), self.held);
+        let name = names.lock(&self.key);
+        let held = self.held;
         let lost = loss.map(|reason| Event::Lost { name: Arc::clone(&name), reason, held });
         let end = match outcome {
             Some(outcome) => Event::Released { name, held, is_dropped, outcome },
@@ -288,10 +289,12 @@ mod tests {
         const THREADS: usize = 4;
         const NOTES: usize = 500;
         for _ in 0..20 {
-            let (queue, seen) = (EventQueue::default(), std::sync::Mutex::new(Vec::new()));
+            let queue = EventQueue::default();
+            let seen = std::sync::Mutex::new(Vec::new());
             std::thread::scope(|scope| {
                 for thread in 0..THREADS {
-                    let (queue, seen) = (&queue, &seen);
+                    let queue = &queue;
+                    let seen = &seen;
                     scope.spawn(move || {
                         for note in 0..NOTES {
                             push_release(queue, thread * NOTES + note);

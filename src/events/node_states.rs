@@ -134,7 +134,8 @@ impl NodeStates {
         let record = &mut self.nodes[node.index()];
         let is_change = record.state != state;
         if is_change {
-            (record.state, record.since) = (state, now);
+            record.state = state;
+            record.since = now;
         }
         is_change
     }
@@ -166,7 +167,8 @@ mod tests {
         let queue = Arc::new(EventQueue::new(Arc::new(names), None, true));
         let at = |seconds| Timestamp::ORIGIN.after(Duration::from_secs(seconds));
         let mut states = NodeStates::new(Some(Arc::clone(&queue)), 3, at(0));
-        let (one, two) = (NodeId::new(1), NodeId::new(2));
+        let one = NodeId::new(1);
+        let two = NodeId::new(2);
         for now in [1, 2] {
             states.mark_up(one, at(now));
             states.mark_down(two, REFUSED, at(now));

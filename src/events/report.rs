@@ -125,7 +125,8 @@ impl Reporter {
             counters.class(class).lets_go(Some(held));
             class
         });
-        let (key, is_observed) = (Arc::clone(key), target.is_observed_here());
+        let key = Arc::clone(key);
+        let is_observed = target.is_observed_here();
         Some(ReleaseContext { key, was_valid, loss_reported, held, class, is_observed })
     }
 

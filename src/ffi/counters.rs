@@ -27,7 +27,8 @@ extern "C" fn quorumlock_counters_new(separator: c_int) -> *const CountersHandle
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_counters_attach(counters: Borrowed<CountersHandle>, config: Borrowed<ConfigHandle>) -> Code {
     call(|| {
-        let (counters, config) = (counters.required("counters")?, config.required("config")?);
+        let counters = counters.required("counters")?;
+        let config = config.required("config")?;
         config.change(|builder| Ok(builder.counters(&counters.0)))
     })
 }

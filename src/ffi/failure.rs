@@ -43,7 +43,8 @@ impl From<Error> for Failure {
             ErrorKind::LeaseTooShort => Code::LeaseTooShort,
             ErrorKind::Unavailable => Code::Unavailable,
         };
-        let (causes, is_permanent) = (error.causes().to_vec(), error.is_permanent());
+        let causes = error.causes().to_vec();
+        let is_permanent = error.is_permanent();
         Failure { code, message: error.to_string().into(), causes, is_permanent }
     }
 }

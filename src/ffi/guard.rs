@@ -59,7 +59,9 @@ struct GuardInUse<'g> {
 
 impl GuardHandle {
     pub(super) fn new(held: Held, slot: usize) -> Result<GuardHandle> {
-        let (name, fence, slot) = (held.name().into(), held.fence().map_or(0, u64::from), slot as u64);
+        let name = held.name().into();
+        let fence = held.fence().map_or(0, u64::from);
+        let slot = slot as u64;
         let state = ForkSafeMutex::new(GuardState { in_use_by: None, held: Some(Arc::new(held)) })?;
         let fence = AtomicU64::new(fence);
         Ok(GuardHandle { name, fence, slot, state, left: Condvar::new(), event_fd: OnceLock::new() })

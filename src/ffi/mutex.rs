@@ -334,7 +334,8 @@ extern "C" fn quorumlock_mutex_lock(
     error: Output<*const ErrorObject>,
 ) -> Code {
     call_with_error(error, || {
-        let (mutex, wait) = (mutex.required("mutex")?, ended_by(&cancel, Wait::unlimited()));
+        let mutex = mutex.required("mutex")?;
+        let wait = ended_by(&cancel, Wait::unlimited());
         let guard = guard.required("guard")?;
         mutex.give(guard, mutex.take(Some(&wait))?)
     })

@@ -48,8 +48,10 @@ pub(super) enum RoleNumber {
 
 impl NodeEntry {
     fn new(status: NodeStatus) -> NodeEntry {
-        let (message, server) = (status.to_string(), status.server().unwrap_or_default());
-        let (run_id, last_fault) = (status.run_id().unwrap_or_default(), status.last_fault());
+        let message = status.to_string();
+        let server = status.server().unwrap_or_default();
+        let run_id = status.run_id().unwrap_or_default();
+        let last_fault = status.last_fault();
         let faults = status.faults().iter().map(|(fault, count)| (FaultObject::new(fault), *count)).collect();
         let last_fault = last_fault.as_ref().map(FaultObject::new);
         NodeEntry { status, message, server, run_id, last_fault, faults }

@@ -68,7 +68,8 @@ impl LeaseClock {
             for _ in 0..3 {
                 let (before, _) = read();
                 let (after, then) = read();
-                (steady, wall) = (after, then);
+                steady = after;
+                wall = then;
                 if after.saturating_sub(before) < UNINTERRUPTED_NANOS {
                     break;
                 }
@@ -89,7 +90,8 @@ impl LeaseClock {
         if !self.differs(steady, wall) {
             return;
         }
-        let (ahead, reference) = (ahead(steady, wall), self.reference.load(Ordering::Acquire));
+        let ahead = ahead(steady, wall);
+        let reference = self.reference.load(Ordering::Acquire);
         if reference != UNKNOWN && ahead > reference {
             let gained = self.gained.load(Ordering::Acquire).saturating_add(ahead.abs_diff(reference));
             self.gained.store(gained, Ordering::Release);

@@ -105,7 +105,8 @@ fn set_tcp_option(socket: BorrowedFd<'_>, option: libc::c_int, value: libc::c_in
 #[cfg(all(test, target_os = "linux"))]
 #[expect(unsafe_code, reason = "no safe crate reads an option that it does not know")]
 pub(crate) fn retransmission_delay_limit(socket: impl AsFd) -> io::Result<Duration> {
-    let (mut millis, mut size) = (0 as libc::c_int, size_of::<libc::c_int>() as libc::socklen_t);
+    let mut millis = 0 as libc::c_int;
+    let mut size = size_of::<libc::c_int>() as libc::socklen_t;
     let descriptor = socket.as_fd().as_raw_fd();
     // SAFETY: The descriptor is open for as long as it is borrowed, and `millis` has the `size` bytes that are written.
     let result = unsafe {

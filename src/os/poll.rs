@@ -21,7 +21,9 @@ impl Watch {
 
     /// Polls the waker and up to `SIZE - 1` streams. The list of descriptors is on the stack.
     fn poll_some<const SIZE: usize>(&mut self, timeout: Duration) {
-        (self.readable, self.writable, self.woken) = (NodeSet::EMPTY, NodeSet::EMPTY, false);
+        self.readable = NodeSet::EMPTY;
+        self.writable = NodeSet::EMPTY;
+        self.woken = false;
         self.readable_subscribers = NodeSet::EMPTY;
         let woken = PollFd::new(self.waker.source(), PollFlags::IN);
         let mut descriptors: [PollFd<'_>; SIZE] = std::array::from_fn(|_| woken.clone());

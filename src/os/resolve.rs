@@ -22,7 +22,8 @@ impl Resolution {
     /// No thread can be started.
     pub(crate) fn begin(host: &str, port: u16, waker: Arc<Waker>) -> io::Result<Resolution> {
         let answer = Arc::new(Mutex::new(None));
-        let (slot, host) = (Arc::clone(&answer), host.to_owned());
+        let slot = Arc::clone(&answer);
+        let host = host.to_owned();
         sync::spawn("quorumlock-dns", move || {
             let addresses = (host.as_str(), port).to_socket_addrs().map(Iterator::collect).unwrap_or_default();
             *lock(&slot) = Some(addresses);

@@ -106,7 +106,8 @@ mod tests {
 
     #[test]
     fn one_thread_at_a_time_passes() {
-        let (spin_lock, count) = (ForkSafeSpinLock::new(), AtomicUsize::new(0));
+        let spin_lock = ForkSafeSpinLock::new();
+        let count = AtomicUsize::new(0);
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {

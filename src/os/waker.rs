@@ -60,7 +60,8 @@ fn pair() -> io::Result<(Datagram, Datagram)> {
 #[cfg(not(unix))]
 fn pair() -> io::Result<(Datagram, Datagram)> {
     let local = (std::net::Ipv4Addr::LOCALHOST, 0);
-    let (sender, receiver) = (Datagram::bind(local)?, Datagram::bind(local)?);
+    let sender = Datagram::bind(local)?;
+    let receiver = Datagram::bind(local)?;
     sender.connect(receiver.local_addr()?)?;
     receiver.connect(sender.local_addr()?)?;
     Ok((sender, receiver))

@@ -69,7 +69,8 @@ pub(super) fn time_reply(reply: Reply<'_>) -> Result<u64, ProtocolError> {
             Some(Reply::Bulk(Some(digits))) => resp::number(digits),
             _ => None,
         };
-        let (seconds, micros) = (next()?, next()?);
+        let seconds = next()?;
+        let micros = next()?;
         seconds.checked_mul(1_000_000)?.checked_add(micros)
     };
     parts().ok_or(ProtocolError::UnexpectedReply)

@@ -219,7 +219,9 @@ mod tests {
             let text = b"NOPERM this user has no permissions to run the command";
             Ok((Vote::Fault(ErrorReply::read(text).fault(command)), None))
         };
-        let (no, value, time) = ("-NOPERM this user has no\r\n", "$1\r\nv\r\n", "*2\r\n$1\r\n1\r\n$1\r\n1\r\n");
+        let no = "-NOPERM this user has no\r\n";
+        let value = "$1\r\nv\r\n";
+        let time = "*2\r\n$1\r\n1\r\n$1\r\n1\r\n";
         assert_eq!(answer(no, no, false), denied("GET"));
         assert_eq!(answer(value, no, false), denied("PTTL"));
         assert_eq!(answer("$-1\r\n", no, true), denied("TIME"));

@@ -66,7 +66,9 @@ impl NodeLook {
     /// # Errors
     /// A reply that it never returns.
     pub(super) fn learn_value(&mut self, reply: Reply<'_>) -> Result<(), ProtocolError> {
-        (self.found, self.refusal, self.is_told) = (None, None, !self.is_refused);
+        self.found = None;
+        self.refusal = None;
+        self.is_told = !self.is_refused;
         self.value.clear();
         match reply {
             Reply::Bulk(None) => self.found = Some(Found::Nothing),
@@ -117,7 +119,8 @@ impl NodeLook {
         let (current, former) = replication.as_text();
         let behind = [format!(" {wall} {} {nodes} ", max_ttl.as_millis()).as_bytes(), run_id.as_text()].concat();
         let behind = [&behind, b" ".as_slice(), current, b" ", former].concat();
-        let (looked, front) = (self.time.unwrap_or(0).to_string(), format!("1 {letter} "));
+        let looked = self.time.unwrap_or(0).to_string();
+        let front = format!("1 {letter} ");
         let time = if new.keeps_times { time.to_string() } else { String::new() };
         let words: [&[u8]; 9] = [
             b"EVAL",
@@ -143,12 +146,16 @@ fn parse(value: &[u8]) -> Option<Note> {
         _ => return None,
     };
     let mut number = || resp::number(words.next()?);
-    let (time, wall, max_ttl, nodes) = (number()?, number()?, number()?, number()?);
+    let time = number()?;
+    let wall = number()?;
+    let max_ttl = number()?;
+    let nodes = number()?;
     let incarnation = Incarnation {
         run_id: RunId::new(words.next()?)?,
         replication: ReplicationIds::new(words.next()?, words.next()?)?,
     };
-    let (max_ttl, nodes) = (Duration::from_millis(max_ttl), u8::try_from(nodes).ok()?);
+    let max_ttl = Duration::from_millis(max_ttl);
+    let nodes = u8::try_from(nodes).ok()?;
     (max_ttl <= LONGEST_MAX_TTL).then_some(Note { incarnation, origin, time, wall, max_ttl, nodes })
 }
 
@@ -201,7 +208,9 @@ mod tests {
             let looked = look(&bulk(&text(letter, 5_000_000, "a")), TIME).unwrap();
             let Seen::Look(seen) = looked.seen(Some(incarnation("a")), 8_000_000) else { panic!("{looked:?}") };
             let Found::Note(note) = seen.found else { panic!("{seen:?}") };
-            let (time, wall, max_ttl) = (5_000_000, 7_000_000, Duration::from_secs(60));
+            let time = 5_000_000;
+            let wall = 7_000_000;
+            let max_ttl = Duration::from_secs(60);
             assert_eq!(note, Note { incarnation: incarnation("a"), origin, time, wall, max_ttl, nodes: 3 });
             assert_eq!((seen.time, seen.wall), (9_000_005, 8_000_000));
             let mut out = Vec::new();

@@ -29,7 +29,8 @@ pub const CHANNEL: &[u8] = b"quorumlock:";
 
 /// Writes an operation: by the script's text, or by its hash.
 pub(super) fn ask(out: &mut Vec<u8>, form: Form, key: &[u8], token: &OwnerToken, operation: &Operation) {
-    let (wire, value) = (kinds::wire(operation.kind), token.value());
+    let wire = kinds::wire(operation.kind);
+    let value = token.value();
     let value = Word::Text(if wire.has_label { &value } else { &value[..OwnerToken::LENGTH] });
     let mut words = Words::new();
     let (member, head);
@@ -92,7 +93,8 @@ fn queued(text: &[u8]) -> Option<QueueReply> {
         b"d" => Storage::Denied,
         _ => return None,
     };
-    let (ticket, rank) = (resp::number(fields.next()?)?, resp::number(fields.next()?)?);
+    let ticket = resp::number(fields.next()?)?;
+    let rank = resp::number(fields.next()?)?;
     let held = match fields.next()? {
         b"-1" => None,
         millis => Some(Duration::from_millis(resp::number(millis)?)),

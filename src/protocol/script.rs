@@ -49,7 +49,10 @@ impl Script {
 
 /// The lines of these files that are no comments, and how many bytes they have.
 pub(super) const fn code<const LENGTH: usize>(files: &str) -> ([u8; LENGTH], usize) {
-    let (files, mut code, mut length, mut index) = (files.as_bytes(), [0; LENGTH], 0, 0);
+    let files = files.as_bytes();
+    let mut code = [0; LENGTH];
+    let mut length = 0;
+    let mut index = 0;
     while index < files.len() {
         let mut start = index;
         while files[start] == b' ' {

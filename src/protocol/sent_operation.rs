@@ -182,7 +182,8 @@ mod tests {
     fn a_plain_reply_means_what_it_means_otherwise() {
         let least = FencingToken::saturating(1);
         let kinds = [Kind::Plain, Kind::Permit(3), Kind::Fenced(least), Kind::Read, Kind::Write(Some(least))];
-        let (ttl_millis, request) = (1, TakeRequest::WITHOUT_ENTRY);
+        let ttl_millis = 1;
+        let request = TakeRequest::WITHOUT_ENTRY;
         let verbs = [
             Verb::Acquire { ttl_millis },
             Verb::Extend { ttl_millis },

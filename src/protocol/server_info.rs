@@ -51,7 +51,8 @@ impl ServerInfo {
         for line in section.split(|&byte| byte == b'\n') {
             let line = line.strip_suffix(b"\r").unwrap_or(line);
             let Some(colon) = line.iter().position(|&byte| byte == b':') else { continue };
-            let (name, value) = (&line[..colon], &line[colon + 1..]);
+            let name = &line[..colon];
+            let value = &line[colon + 1..];
             match name {
                 b"run_id" => self.run_id = RunId::new(value),
                 b"redis_version" => self.server = self.server.take().or_else(|| named("Redis", value)),
@@ -114,7 +115,8 @@ impl ServerInfo {
 
     /// The names of its data's history, unless withheld.
     pub fn replication(&self) -> Option<ReplicationIds> {
-        let (current, former) = (self.replication_id?, self.former_replication_id?);
+        let current = self.replication_id?;
+        let former = self.former_replication_id?;
         ReplicationIds::new(&current, &former)
     }
 

@@ -68,7 +68,8 @@ fn is_cancelled_within(limit: Duration, mutex: &Mutex) {
 #[test]
 fn while_another_client_holds_the_lock() {
     let servers = Server::several(3).unwrap();
-    let (mine, theirs) = (client(&servers), client(&servers));
+    let mine = client(&servers);
+    let theirs = client(&servers);
     let held = take(&long_lock(&theirs, "k"));
     is_cancelled_within(SLACK, &long_lock(&mine, "k"));
     assert_eq!(held.unlock().unwrap(), ReleaseOutcome::Released);
@@ -82,7 +83,8 @@ fn waits_that_a_channel_may_cancel_cost_no_more_than_those_with_a_handle() {
     const WAITS: usize = 16;
     alone("cancelling::waits_that_a_channel_may_cancel_cost_no_more_than_those_with_a_handle", || {
         let servers = Server::several(3).unwrap();
-        let (mine, theirs) = (client(&servers), client(&servers));
+        let mine = client(&servers);
+        let theirs = client(&servers);
         let names: Vec<String> = (0..WAITS).map(|number| format!("k{number}")).collect();
         let _held: Vec<_> = names.iter().map(|name| take(&long_lock(&theirs, name))).collect();
         let cost = |wait: &Wait, helpers: usize| {
@@ -112,7 +114,8 @@ fn waits_that_a_channel_may_cancel_cost_no_more_than_those_with_a_handle() {
 #[test]
 fn a_channel_of_several_waits_ends_one_of_them_with_each_message() {
     let servers = Server::several(3).unwrap();
-    let (mine, theirs) = (client(&servers), client(&servers));
+    let mine = client(&servers);
+    let theirs = client(&servers);
     let held = ["a", "b", "c"].map(|key| take(&long_lock(&theirs, key)));
     let (sender, receiver) = crossbeam_channel::bounded(1);
     thread::scope(|scope| {
@@ -149,7 +152,8 @@ fn while_a_guard_of_the_same_client_holds_the_lock() {
 #[test]
 fn while_another_thread_is_first_in_line() {
     let servers = Server::several(3).unwrap();
-    let (mine, theirs) = (client(&servers), client(&servers));
+    let mine = client(&servers);
+    let theirs = client(&servers);
     let held = take(&long_lock(&theirs, "k"));
     let mutex = long_lock(&mine, "k");
     thread::scope(|scope| {
@@ -167,7 +171,8 @@ fn while_another_thread_is_first_in_line() {
 #[test]
 fn the_first_in_line_makes_way_for_the_second() {
     let servers = Server::several(3).unwrap();
-    let (mine, theirs) = (client(&servers), client(&servers));
+    let mine = client(&servers);
+    let theirs = client(&servers);
     let held = take(&long_lock(&theirs, "k"));
     let mutex = long_lock(&mine, "k");
     let handle = CancelHandle::new();

@@ -72,7 +72,8 @@ fn guards_that_are_dropped_and_released_at_once_start_a_thread_now_and_then() {
     alone("client_exit::guards_that_are_dropped_and_released_at_once_start_a_thread_now_and_then", || {
         let servers = Server::several(3).unwrap();
         let client = builder(&servers).build().unwrap();
-        let (begun, mut seen) = (Instant::now(), HashSet::new());
+        let begun = Instant::now();
+        let mut seen = HashSet::new();
         for _ in 0..200 {
             drop(take(&long_lock(&client, "k")));
             let threads = threads_named(HELPER);
@@ -115,7 +116,8 @@ fn a_node_that_was_down_gets_its_pending_releases_while_the_process_is_idle() {
         assert!(guard.unlock().is_err());
         drop(short);
         thread::sleep(Duration::from_millis(1500));
-        let (long, short) = (released("k"), released("short"));
+        let long = released("k");
+        let short = released("short");
         is_down.store(false, Ordering::SeqCst);
         assert!(eventually(SOON, || released("k") > long), "nothing goes out without a call");
         assert!(eventually(SOON, || threads_named(HELPER).is_empty()));
@@ -159,7 +161,8 @@ fn the_last_handle_waits_for_answers_that_still_come() {
 fn the_last_handle_waits_while_a_node_answers_whatever_it_was_asked_before() {
     let servers = Server::several(2).unwrap();
     let is_gone = Arc::new(AtomicBool::new(false));
-    let (gone, (released, releases)) = (Arc::clone(&is_gone), bounded(1));
+    let gone = Arc::clone(&is_gone);
+    let (released, releases) = bounded(1);
     let slow = Fake::on_command(move |command| {
         if matches!(command[0].as_str(), "SET" | "EVAL" | "EVALSHA") {
             thread::sleep(Duration::from_millis(300));

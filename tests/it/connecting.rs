@@ -51,7 +51,8 @@ fn nodes_that_will_never_vote_are_named() {
     // Three of five can.
     let client = client_of(urls[..5].to_vec());
     let named = states(&client.connect(SOON).unwrap());
-    let (auth, not_master) = (NodeState::Rejected(Cause::Auth), NodeState::Rejected(Cause::NotMaster));
+    let auth = NodeState::Rejected(Cause::Auth);
+    let not_master = NodeState::Rejected(Cause::NotMaster);
     assert_eq!(named, [NodeState::Voting, auth, NodeState::Voting, not_master, NodeState::Voting]);
 }
 

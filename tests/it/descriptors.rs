@@ -12,7 +12,8 @@ fn no_socket_is_inherited_by_another_program() {
     alone("descriptors::no_socket_is_inherited_by_another_program", || {
         let servers = Server::several(3).unwrap();
         let before = descriptors();
-        let (mine, theirs) = (builder(&servers).build().unwrap(), builder(&servers).build().unwrap());
+        let mine = builder(&servers).build().unwrap();
+        let theirs = builder(&servers).build().unwrap();
         let held = take(&long_lock(&theirs, "k"));
         let waiting = std::thread::spawn(move || long_lock(&mine, "k").lock_timeout(SOON * 10).map(drop));
         let ours = || -> Vec<String> {

@@ -124,7 +124,8 @@ pub(crate) fn pairs() -> impl Iterator<Item = (Server, EmbeddedNode)> {
 }
 
 fn same_answers(server: &Server, node: &EmbeddedNode, requests: &[Vec<String>]) {
-    let (mut real, mut embedded) = (Raw::connect(&server.address()), Raw::connect(&address_of(node)));
+    let mut real = Raw::connect(&server.address());
+    let mut embedded = Raw::connect(&address_of(node));
     for request in requests {
         let words: Vec<&[u8]> = request.iter().map(String::as_bytes).collect();
         assert_eq!(real.say(&words), embedded.say(&words), "{request:?}");
@@ -189,9 +190,11 @@ fn both_publish_and_deliver_notifications_alike() {
 
 /// A client waits for a lock that another one holds.
 fn conversation(address: &str) -> Vec<String> {
-    let (mut subscriber, mut publisher) = (Raw::connect(address), Raw::connect(address));
+    let mut subscriber = Raw::connect(address);
+    let mut publisher = Raw::connect(address);
     let [ours, theirs] = ['1', '2'].map(token);
-    let (waits, entry) = ("quorumlock:0000000000000007", "0000000000000007m1");
+    let waits = "quorumlock:0000000000000007";
+    let entry = "0000000000000007m1";
     let mut said = Vec::new();
     let mut say = |raw: &mut Raw, words: &[&str]| {
         said.push(without_remaining(&raw.say(&words.iter().map(|word| word.as_bytes()).collect::<Vec<_>>())));

@@ -212,7 +212,8 @@ fn nothing_revives_an_expired_lease() {
 #[test]
 fn a_quorum_that_agrees_after_the_end_comes_too_late() {
     let servers = Server::several(3).unwrap();
-    let (mine, theirs) = (client(&servers), client(&servers));
+    let mine = client(&servers);
+    let theirs = client(&servers);
     let (guard, _) = take_everywhere(&mine, SHORT, &servers);
     for server in &servers {
         // Without an expiry the key stays until the extension arrives.
@@ -240,7 +241,8 @@ fn a_restarted_node_is_repaired_so_that_two_others_may_be_lost() {
     let mut servers = Server::several(5).unwrap();
     // Without the guard against restarts, which does not let a repaired node count at once.
     let trusting = |servers: &[Server]| builder(servers).restart_policy(RestartPolicy::Off).build().unwrap();
-    let (mine, theirs) = (trusting(&servers), trusting(&servers));
+    let mine = trusting(&servers);
+    let theirs = trusting(&servers);
     let (guard, token) = take_everywhere(&mine, LONG_TTL, &servers);
     servers[4].restart().unwrap();
     assert_eq!(value(&servers[4], KEY), None);

@@ -52,7 +52,8 @@ fn order_of<K: Kind + Send + Sync>(
     let order = Guarded::new(Vec::new());
     thread::scope(|scope| {
         for (number, lock) in locks.iter().enumerate() {
-            let (order, had) = (&order, &had);
+            let order = &order;
+            let had = &had;
             scope.spawn(move || {
                 let guard = lock.lock().unwrap();
                 had(&guard);
@@ -157,7 +158,8 @@ impl Figures {
         let times = |program| own().filter(move |turn| turn.program == program).map(|turn| turn.had);
         let first = (0..programs).filter_map(|program| times(program).min()).max();
         let last = (0..programs).filter_map(|program| times(program).max()).min();
-        let (first, last) = (first.unwrap_or(0), last.unwrap_or(0));
+        let first = first.unwrap_or(0);
+        let last = last.unwrap_or(0);
         let shares = (0..programs).map(|program| times(program).filter(|had| (first..=last).contains(had)).count());
         let shares: Vec<usize> = shares.collect();
         let common = shares.iter().sum::<usize>();
@@ -221,7 +223,8 @@ fn no_settled_waiter_is_overtaken_and_shares_are_equal() {
         let servers = Server::several(3).unwrap();
         let seconds = std::env::var("QUORUMLOCK_FAIR_SECONDS").ok().and_then(|text| text.parse().ok());
         let mut seconds = seconds.unwrap_or(2);
-        let (held, mut total) = (Duration::from_millis(1), 0);
+        let held = Duration::from_millis(1);
+        let mut total = 0;
         // No machine stands still for so long that a challenge is made.
         let game =
             |seconds| Game { quorum: 2, threads: 4, held, lasts: Duration::from_secs(seconds), place_lease: SOON };
@@ -255,7 +258,8 @@ fn programs_that_come_at_once_agree_on_an_order() {
     alone("fair::programs_that_come_at_once_agree_on_an_order", || {
         for nodes in [2, 4] {
             let servers = Server::several(nodes).unwrap();
-            let (held, lasts) = (Duration::ZERO, Duration::from_millis(500));
+            let held = Duration::ZERO;
+            let lasts = Duration::from_millis(500);
             // It ends: each program that waits has the lock at last.
             let game = Game { quorum: nodes / 2 + 1, threads: 1, held, lasts, place_lease: SOON };
             let all = play(&servers, 6, game, fair);

@@ -165,7 +165,8 @@ fn a_server_that_is_loading() {
     let fill = "for number = 1, 4000 do redis.call('SET', 'ballast' .. number, string.rep('x', 4096)) end";
     server.command(&["EVAL", fill, "0"]).unwrap();
     server.command(&["SAVE"]).unwrap();
-    let (url, address) = (server.url(), server.address());
+    let url = server.url();
+    let address = server.address();
     server.kill();
     thread::scope(|scope| {
         let mutex = long_lock(&client_of([url]), "k");

@@ -143,7 +143,8 @@ fn a_wait_without_a_limit_ends_with_a_guard_or_is_cancelled() {
     let handles = [CancelHandle::new(), CancelHandle::new()];
     thread::scope(|scope| {
         for (index, handle) in handles.iter().enumerate() {
-            let (sender, mutex) = (sender.clone(), &mutex);
+            let sender = sender.clone();
+            let mutex = &mutex;
             scope
                 .spawn(move || sender.send((index, mutex.lock_with(&Wait::unlimited().cancelled_by(handle)))).unwrap());
         }

@@ -95,7 +95,8 @@ fn run(server: &Server, words: &[&str]) -> Answer {
 #[test]
 fn a_node_gives_out_no_fence_and_is_raised_to_none_that_its_clock_does_not_explain() {
     let server = Server::start().unwrap();
-    let (ours, kept) = ("1".repeat(40), "600000");
+    let ours = "1".repeat(40);
+    let kept = "600000";
     let acquire = || run(&server, &["acquire", &ours, "60000", kept, "1"]);
     let raise = |fence: u64| run(&server, &["raise", &ours, &fence.to_string(), kept]);
     for (lead, is_given) in [(LEAD_LIMIT, true), (LEAD_LIMIT + HOUR, false)] {
@@ -115,7 +116,8 @@ fn a_node_gives_out_no_fence_and_is_raised_to_none_that_its_clock_does_not_expla
 #[test]
 fn a_raise_needs_the_token_that_the_key_holds() {
     let server = Server::start().unwrap();
-    let (ours, theirs) = ("1".repeat(40), "2".repeat(40));
+    let ours = "1".repeat(40);
+    let theirs = "2".repeat(40);
     let embedded = quorumlock::embedded::EmbeddedNode::start().unwrap();
     for address in [server.address(), address_of(&embedded)] {
         let ask = |deed: &str, token: &str, rest: &[&str]| {

@@ -58,7 +58,8 @@ fn judge(directory: &Path) -> String {
     stories.iter().for_each(judge::no_two_overlap);
     let all: usize = stories.iter().map(|story| story.done.len()).sum();
     let count = |what| stories.iter().map(|story| story.count(what)).sum::<usize>();
-    let (raised, retried) = (count("raised"), count("retried"));
+    let raised = count("raised");
+    let retried = count("retried");
     let share = 100.0 * (all - raised) as f64 / all as f64;
     let report = format!(
         "{all} acquisitions, {share:.3} % won in one round trip, {raised} by a raise, {retried} after more than one \
@@ -86,7 +87,8 @@ impl Note {
 
 /// What a thread of a worker does. Each has a client of its own, so that all compete.
 fn work(worker: &Worker, thread: usize) {
-    let (note, mut random) = (Arc::new(Note::default()), worker.random(thread));
+    let note = Arc::new(Note::default());
+    let mut random = worker.random(thread);
     let client = Redlock::builder().nodes(worker.durable_urls()).observer(calling(&note, Note::event)).build().unwrap();
     let locks = RESOURCES.map(|resource| {
         let log = worker.log_in(&worker.directory.join(resource), thread);

@@ -93,11 +93,14 @@ fn a_node_keeps_fence_deadline_and_owner_and_after_the_release_the_fence() {
 fn a_plain_lock_of_the_same_name_is_another_lock() {
     let server = Server::start().unwrap();
     let client = builder([&server]).prefix("app:").build().unwrap();
-    let (plain, fenced) = (long_lock(&client, "k"), long_lock(&client, "k").fenced());
+    let plain = long_lock(&client, "k");
+    let fenced = long_lock(&client, "k").fenced();
     assert_eq!((plain.name(), fenced.name(), fenced.clone().erase().name()), ("k", "k", "k"));
-    let (one, other) = (take(&plain), take(&fenced));
+    let one = take(&plain);
+    let other = take(&fenced);
     assert_eq!((one.name(), other.name()), ("k", "k"));
-    let (one, other) = (one.erase(), other.erase());
+    let one = one.erase();
+    let other = other.erase();
     assert_eq!((one.fence(), other.fence().is_some()), (None, true));
     assert!(value(&server, "app:k").is_some() && value(&server, "quorumlock-fence:app:k").is_some());
 }
@@ -161,7 +164,8 @@ fn a_waiter_is_woken_by_a_release() {
 #[test]
 fn a_fenced_lock_changes_hands_with_its_number() {
     let servers = Server::several(3).unwrap();
-    let (mine, theirs) = (client(&servers), client(&servers));
+    let mine = client(&servers);
+    let theirs = client(&servers);
     let guard = take(&long_lock(&mine, "k").fenced());
     let number = guard.fence();
     let lease = guard.detach().unwrap();

@@ -77,7 +77,8 @@ fn a_child_is_refused_and_the_parent_is_not_disturbed() {
             let client = client(&servers);
             // A node whose handshake is not done when a quorum has answered would not have the key.
             drop(client.connect(SOON).unwrap());
-            let (mut plain, cancel) = (Some(take(&long_lock(&client, KEY))), CancelHandle::new());
+            let mut plain = Some(take(&long_lock(&client, KEY)));
+            let cancel = CancelHandle::new();
             let watched = take(&long_lock(&client, "watched").watchdog(Watchdog::new()));
             let lost = watched.lost().unwrap();
             assert!(eventually(SOON, || servers.iter().all(|server| value(server, "watched").is_some())));
@@ -85,8 +86,10 @@ fn a_child_is_refused_and_the_parent_is_not_disturbed() {
                 (Some(take(&long_lock(&client, "second"))), take(&long_lock(&client, "third")).detach().unwrap());
             let at_rest = at_rest.into_text();
             let levels = long_lock(&client, "levels").reentrant();
-            let (outer, mut inner) = (levels.lock().unwrap(), levels.try_lock().unwrap());
-            let (before, token) = (traffic(&servers), value(&servers[0], KEY));
+            let outer = levels.lock().unwrap();
+            let mut inner = levels.try_lock().unwrap();
+            let before = traffic(&servers);
+            let token = value(&servers[0], KEY);
             let child = Child::fork(end, |parent| {
                 let mut guard = plain.take().unwrap();
                 is_refused_everywhere(&client, &mut guard);
@@ -205,10 +208,15 @@ fn children_do_not_hang_that_are_forked_while_the_client_is_busy() {
         let client = client(&servers);
         let mut guard = Some(take(&long_lock(&client, KEY)));
         let watched = take(&client.mutex("watched").ttl(TTL).watchdog(Watchdog::new()));
-        let (stop, pairs, cancel) = (AtomicBool::new(false), AtomicUsize::new(0), CancelHandle::new());
+        let stop = AtomicBool::new(false);
+        let pairs = AtomicUsize::new(0);
+        let cancel = CancelHandle::new();
         thread::scope(|scope| {
             for thread in 0..THREADS {
-                let (client, stop, pairs, cancel) = (&client, &stop, &pairs, &cancel);
+                let client = &client;
+                let stop = &stop;
+                let pairs = &pairs;
+                let cancel = &cancel;
                 scope.spawn(move || {
                     let own = format!("busy/{thread}");
                     let wait = Wait::timeout(SOON).cancelled_by(cancel);
@@ -288,7 +296,8 @@ fn children_and_their_children_lock_with_clients_of_their_own() {
             assert_eq!(mine.unlock().unwrap(), ReleaseOutcome::Released);
             // A wait of the child's own, which the parent's lock holds up and the child ends.
             let cancel = CancelHandle::new();
-            let (mutex, wait) = (long_lock(&own, KEY), Wait::unlimited().cancelled_by(&cancel));
+            let mutex = long_lock(&own, KEY);
+            let wait = Wait::unlimited().cancelled_by(&cancel);
             let waiting = thread::spawn(move || refused(mutex.lock_with(&wait)));
             thread::sleep(TTL / 6);
             cancel.cancel();
@@ -382,7 +391,8 @@ fn a_node_inside_the_parent_outlives_its_child() {
 fn a_child_of_a_waiting_process_leaves_its_subscription_alone() {
     alone("forking::a_child_of_a_waiting_process_leaves_its_subscription_alone", || {
         let servers = Server::several(3).unwrap();
-        let (mine, theirs) = (client(&servers), client(&servers));
+        let mine = client(&servers);
+        let theirs = client(&servers);
         let held = take(&long_lock(&theirs, KEY));
         let subscribers = |server: &Server| {
             let Answer::Text(list) = server.command(&["CLIENT", "LIST", "TYPE", "pubsub"]).unwrap() else { panic!() };

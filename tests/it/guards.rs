@@ -13,7 +13,8 @@ const SHORT: Duration = Duration::from_millis(150);
 #[test]
 fn a_guard_that_expires_lets_the_next_one_in() {
     let servers = Server::several(3).unwrap();
-    let (mine, theirs) = (client(&servers), client(&servers));
+    let mine = client(&servers);
+    let theirs = client(&servers);
     for next in [&mine, &theirs] {
         let start = Instant::now();
         let expired = take(&mine.mutex("k").ttl(SHORT));

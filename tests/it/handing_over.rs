@@ -42,7 +42,8 @@ fn extensions(servers: &[Server]) -> u64 {
 #[test]
 fn a_detached_lock_is_held_by_no_guard_and_given_to_no_other_client() {
     let servers = Server::several(3).unwrap();
-    let (mine, theirs) = (client(&servers), client(&servers));
+    let mine = client(&servers);
+    let theirs = client(&servers);
     let guard = take_everywhere(&mine, &servers);
     let (tokens, before): (Vec<_>, _) = (servers.iter().map(|server| value(server, KEY)).collect(), guard.remaining());
     let lease = guard.detach().unwrap();
@@ -90,7 +91,8 @@ fn a_lock_goes_on_in_the_same_client_in_another_and_in_another_thread() {
 #[test]
 fn a_lock_that_was_extended_by_hand_lasts_as_long_in_other_hands() {
     let servers = Server::several(3).unwrap();
-    let (mine, theirs) = (client(&servers), client(&servers));
+    let mine = client(&servers);
+    let theirs = client(&servers);
     for is_watched in [false, true] {
         let mutex = mine.mutex(KEY).ttl(SOON / 2);
         let mutex = if is_watched { mutex.watchdog(Watchdog::new()) } else { mutex };
@@ -196,7 +198,8 @@ fn no_extension_follows_a_lock_that_was_handed_over() {
     const ROUNDS: u32 = 50;
     let servers = Server::several(3).unwrap();
     let patient = || builder(&servers).node_timeout(SOON).build().unwrap();
-    let (mine, theirs) = (patient(), patient());
+    let mine = patient();
+    let theirs = patient();
     let ttl = Duration::from_secs(20);
     let watched = |resource: &str| mine.mutex(resource).ttl(ttl).watchdog(Watchdog::new().period(SHORTEST_PERIOD));
     let others: Vec<_> = (0..OTHERS).map(|number| take_when_free(&watched(&format!("others/{number}")))).collect();
@@ -232,7 +235,8 @@ fn an_extension_that_is_under_way_is_waited_for_and_not_for_ever() {
         assert!(eventually(SOON, || is_everywhere(&servers)));
         proxies.iter().for_each(|proxy| proxy.stall(Direction::ToClient));
         assert!(eventually(SOON, || extensions(&servers) >= before + 3), "no renewal");
-        let (start, old) = (Instant::now(), guard.remaining());
+        let start = Instant::now();
+        let old = guard.remaining();
         let flow = || proxies.iter().for_each(|proxy| proxy.flow(Direction::ToClient));
         let lease = thread::scope(|scope| {
             let detaching = scope.spawn(|| guard.detach().unwrap());
@@ -298,7 +302,8 @@ pub(crate) fn take_when_free(mutex: &Mutex) -> MutexGuard {
 #[test]
 fn of_two_that_attach_the_same_text_one_learns_that_it_is_over() {
     let servers = Server::several(3).unwrap();
-    let (mine, theirs) = (client(&servers), client(&servers));
+    let mine = client(&servers);
+    let theirs = client(&servers);
     let text = take_everywhere(&mine, &servers).detach().unwrap().into_text();
     for first in [&mine, &theirs] {
         let second = client(&servers);
@@ -317,7 +322,8 @@ fn of_two_that_attach_the_same_text_one_learns_that_it_is_over() {
 #[test]
 fn a_waiting_thread_gets_a_detached_lock_whichever_client_releases_it() {
     let servers = Server::several(3).unwrap();
-    let (mine, theirs) = (client(&servers), client(&servers));
+    let mine = client(&servers);
+    let theirs = client(&servers);
     for client in [&mine, &theirs] {
         let guard = take_everywhere(&mine, &servers);
         let waiting = thread::spawn({

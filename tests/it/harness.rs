@@ -65,7 +65,8 @@ fn a_server_starts_answers_and_leaves_nothing() {
     assert_eq!(server.info("process_id").unwrap(), server.pid().unwrap().to_string());
     assert_eq!(server.url(), format!("redis://127.0.0.1:{}", server.port()));
 
-    let (pid, directory) = (server.pid().unwrap(), server.directory().to_owned());
+    let pid = server.pid().unwrap();
+    let directory = server.directory().to_owned();
     assert!(process::exists(pid) && directory.exists());
     drop(server);
     assert!(!process::exists(pid) && !directory.exists());
@@ -100,7 +101,9 @@ fn a_paused_server_accepts_and_says_nothing_until_resumed() {
 fn a_killed_server_is_gone_and_a_restarted_one_is_empty_on_the_same_port() {
     let mut server = Server::start().unwrap();
     server.command(&["SET", "k", "v"]).unwrap();
-    let (pid, port, run_id) = (server.pid().unwrap(), server.port(), server.info("run_id").unwrap());
+    let pid = server.pid().unwrap();
+    let port = server.port();
+    let run_id = server.info("run_id").unwrap();
     server.kill();
     assert_eq!(server.pid(), None);
     assert!(!process::exists(pid));
@@ -261,7 +264,8 @@ fn fakes_misbehave_as_their_names_say() {
 #[test]
 fn a_late_fake_answers_after_the_next_request() {
     let fake = Fake::late();
-    let (stream, other) = (connect(fake.port()), connect(fake.port()));
+    let stream = connect(fake.port());
+    let other = connect(fake.port());
     (&stream).write_all(SET).unwrap();
     hear_nothing(&stream);
     ask(&other, PING, "+PONG\r\n");

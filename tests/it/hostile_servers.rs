@@ -116,7 +116,8 @@ fn a_reply_without_a_request_is_not_taken_for_a_grant() {
 /// To every program that stores its `max_ttl`, it replies that another one was quicker, with a shorter one.
 #[test]
 fn a_node_that_changes_what_it_remembers_with_each_note_takes_no_votes_from_the_others() {
-    let (names, mut max_ttl) = ("a".repeat(40), 1000);
+    let names = "a".repeat(40);
+    let mut max_ttl = 1000;
     let fake = Fake::on_command(move |command| {
         let is_note = command[0] == "GET" || command[0] == "EVAL" && command.iter().any(|word| word.contains("-node:"));
         let reply = match command[0].as_str() {

@@ -60,7 +60,8 @@ fn ratio_of_medians(impaired: &Mutex, healthy: &Mutex) -> Option<f64> {
         pair(healthy);
     }
     let (impaired, healthy): (Vec<_>, Vec<_>) = (0..SAMPLES).map(|_| (pair(impaired), pair(healthy))).unzip();
-    let (impaired, healthy) = (median(impaired)?, median(healthy)?);
+    let impaired = median(impaired)?;
+    let healthy = median(healthy)?;
     let ratio = impaired.as_secs_f64() / healthy.as_secs_f64();
     println!("lock and unlock: {impaired:?} with hung nodes, {healthy:?} without, ratio {ratio:.2}");
     Some(ratio)

@@ -141,7 +141,8 @@ fn a_program_founds_nothing_by_what_hung_nodes_have_shown_long_ago() {
 #[test]
 fn a_flush_of_all_nodes_costs_no_wait() {
     let servers = known(3);
-    let (met, earlier) = (fresh(&servers), note(&servers[0]));
+    let met = fresh(&servers);
+    let earlier = note(&servers[0]);
     drop(take(&met.mutex("held")));
     thread::sleep(NO_LONGER_NEW);
     for server in &servers {

@@ -10,9 +10,11 @@ use std::time::Duration;
 fn unusable_resources_and_times_to_live_are_refused_without_asking_a_node() {
     // No node could be asked in a millisecond.
     let silent = crate::support::fake::Fake::silent();
-    let (minute, hour) = (Duration::from_secs(60), Duration::from_secs(3600));
+    let minute = Duration::from_secs(60);
+    let hour = Duration::from_secs(3600);
     let builder = quorumlock::Redlock::builder().node(silent.url());
-    let (client, limited) = (builder.clone().build().unwrap(), builder.max_ttl(hour).prefix("p").build().unwrap());
+    let client = builder.clone().build().unwrap();
+    let limited = builder.max_ttl(hour).prefix("p").build().unwrap();
     let ttl = |ttl| client.mutex("k").ttl(ttl);
     let table = [
         (client.mutex(""), "0 bytes"),
@@ -88,7 +90,8 @@ fn a_prefix_is_part_of_the_key_and_not_of_the_resource() {
 #[test]
 fn a_full_name_is_one_lock_of_each_kind_for_any_prefix() {
     let servers = Server::several(3).unwrap();
-    let (prefixed, plain) = (builder(&servers).prefix("a/").build().unwrap(), client(&servers));
+    let prefixed = builder(&servers).prefix("a/").build().unwrap();
+    let plain = client(&servers);
     let held = take(&long_lock(&prefixed, "b"));
     assert!(plain.mutex("a/b").try_lock().unwrap().is_none());
     let fenced = take(&long_lock(&prefixed, "b").fenced());
@@ -122,7 +125,8 @@ fn markers_begin_no_full_name() {
     for marker in markers {
         for cut in [0, 5, marker.len()] {
             let (prefix, name) = marker.split_at(cut);
-            let (client, name) = (builder.clone().prefix(prefix).build().unwrap(), &format!("{name}k"));
+            let client = builder.clone().prefix(prefix).build().unwrap();
+            let name = &format!("{name}k");
             let errors = [
                 client.mutex(name).try_lock().unwrap_err(),
                 client.mutex(name).fenced().try_lock().unwrap_err(),

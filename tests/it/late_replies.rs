@@ -82,7 +82,8 @@ fn a_master_that_goes_on_refuses_what_it_must_refuse() {
     let server = Server::start().unwrap();
     // Counts the connections.
     let proxy = Proxy::before(server.port());
-    let (late, other) = (short_timeout_client_of([proxy.url()]), client([&server]));
+    let late = short_timeout_client_of([proxy.url()]);
+    let other = client([&server]);
     let warm = long_lock(&late, "warm");
     // A handshake by TLS may take longer than the node timeout.
     assert!(eventually(SOON, || warm.try_lock().is_ok_and(|guard| guard.is_some())));

@@ -32,7 +32,8 @@ fn a_lease_that_has_ended_is_lost_and_nothing_is_sent() {
 fn a_lease_of_something_else_is_refused() {
     let servers = Server::several(3).unwrap();
     let prefixed = |prefix: &str| builder(&servers).prefix(prefix).max_ttl(LONG_TTL).build().unwrap();
-    let (mine, theirs) = (prefixed("mine/"), prefixed("theirs/"));
+    let mine = prefixed("mine/");
+    let theirs = prefixed("theirs/");
     let lease = || copied(take(&long_lock(&mine, &format!("{:?}", Instant::now()))).detach().unwrap());
     let refused = |result: quorumlock::Result<MutexGuard>, words: &str| {
         let error = result.unwrap_err();

@@ -56,7 +56,8 @@ fn first_come_first_served_behind_a_guard_of_the_same_process() {
 #[test]
 fn first_come_first_served_behind_another_client() {
     let servers = Server::several(3).unwrap();
-    let (mine, theirs) = (client(&servers), client(&servers));
+    let mine = client(&servers);
+    let theirs = client(&servers);
     let held = take(&long_lock(&theirs, "k"));
     assert_eq!(order_of_service(&long_lock(&mine, "k"), held), (0..THREADS).collect::<Vec<_>>());
     gone_for_good(&servers, "k");
@@ -87,7 +88,8 @@ fn a_waiter_behind_a_guard_that_is_extended_asks_no_node_either() {
     let client = client([&server]);
     let watched = client.mutex("watched").ttl(ttl).watchdog(Watchdog::new());
     let by_hand = client.mutex("by hand").ttl(ttl);
-    let (first, second) = (take(&watched), take(&by_hand));
+    let first = take(&watched);
+    let second = take(&by_hand);
     let before = calls(&server, "set");
     thread::scope(|scope| {
         for mutex in [&watched, &by_hand] {
@@ -155,12 +157,14 @@ fn a_thread_that_comes_first_just_before_its_deadline_knows_that_the_lock_is_hel
 #[test]
 fn so_does_one_behind_a_thread_that_has_slept_for_long() {
     let fake = Fake::refusing(Duration::from_millis(150));
-    let (node_timeout, delay) = (Duration::from_millis(500), Duration::from_secs(10));
+    let node_timeout = Duration::from_millis(500);
+    let delay = Duration::from_secs(10);
     let client = Redlock::builder().node(fake.url()).node_timeout(node_timeout).retry_delay(delay, delay);
     let client = client.build().unwrap();
     let mutex = long_lock(&client, "k");
     let is_held = || {
-        let (cancel, begun) = (CancelHandle::new(), Instant::now());
+        let cancel = CancelHandle::new();
+        let begun = Instant::now();
         thread::scope(|scope| {
             let first = scope.spawn(|| mutex.lock_with(&Wait::unlimited().cancelled_by(&cancel)));
             thread::sleep(ARRIVAL);

@@ -8,7 +8,8 @@ use std::time::Duration;
 #[test]
 fn a_lock_excludes_until_it_is_released() {
     let servers = Server::several(5).unwrap();
-    let (mine, theirs) = (client(&servers), client(&servers));
+    let mine = client(&servers);
+    let theirs = client(&servers);
     let guard = mine.mutex("orders/42").ttl(Duration::from_secs(5)).lock().unwrap();
     assert_eq!(guard.name(), "orders/42");
     let remaining = guard.remaining();

@@ -34,7 +34,8 @@ fn every_callback_is_called_once_at_the_end_with_and_without_a_watchdog() {
     let client = client(&servers);
     for mutex in [client.mutex(KEY), client.mutex("watched").watchdog(Watchdog::new().max_extensions(0))] {
         let guard = take(&mutex.ttl(SHORT));
-        let (first, second) = (calls(&guard), calls(&guard));
+        let first = calls(&guard);
+        let second = calls(&guard);
         called_once(&first, WATCHDOG);
         called_once(&second, WATCHDOG);
         let late = calls(&guard);
@@ -90,7 +91,8 @@ fn a_callback_may_use_the_client_and_panic() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
     // What the callback takes is watched: for that it needs what the watchdog's thread has when it finds the loss.
-    let (guard, other) = (take(&client.mutex(KEY).ttl(SHORT)), long_lock(&client, "other").watchdog(Watchdog::new()));
+    let guard = take(&client.mutex(KEY).ttl(SHORT));
+    let other = long_lock(&client, "other").watchdog(Watchdog::new());
     guard.on_lost(|| panic!("a callback panics, and nothing comes of it")).unwrap();
     guard.on_lost(move || assert_eq!(take(&other).unlock().unwrap(), ReleaseOutcome::Released)).unwrap();
     called_once(&calls(&guard), WATCHDOG);

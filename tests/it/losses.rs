@@ -75,7 +75,8 @@ fn reported_in_time(
         }
         let client = short_timeout_client_of(servers.iter().map(Server::url));
         let mutex = |number: usize| {
-            let (resource, watchdog) = (format!("{KEY}/{number}"), Watchdog::new().notify_before(MARGIN));
+            let resource = format!("{KEY}/{number}");
+            let watchdog = Watchdog::new().notify_before(MARGIN);
             client.mutex(&resource).ttl(TTL).watchdog(watchdog)
         };
         let free = |number| mutex(number).lock_timeout(SOON).unwrap().expect("the lock is free");

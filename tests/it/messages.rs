@@ -28,7 +28,8 @@ fn alone_it_says(url: &str, address: &str, words: &str) {
 
 #[test]
 fn logins_that_fail_are_distinguished() {
-    let (open, closed) = (Server::start().unwrap(), Server::with(&["--requirepass", "right"]).unwrap());
+    let open = Server::start().unwrap();
+    let closed = Server::with(&["--requirepass", "right"]).unwrap();
     let url = |server: &Server, login: &str| format!("redis://{login}@{}", server.address());
     alone_it_says(&closed.url(), &closed.address(), "the server requires a password, and the URL has none");
     let wrong = "wrong password, or unknown or disabled user";
@@ -53,7 +54,8 @@ fn what_a_user_may_not_do_is_named() {
         assert_eq!(server.command(&words).unwrap(), Answer::Text("OK".into()));
         format!("redis://{user}:{SECRET}@{}", server.address())
     };
-    let (address, denied) = (server.address(), allow("reader", &["~*", "+info", "+get"]));
+    let address = server.address();
+    let denied = allow("reader", &["~*", "+info", "+get"]);
     alone_it_says(&denied, &address, "the user may not run SET");
     alone_it_says(&allow("other", &["~theirs:*", "+@all"]), &address, "the user may not use this key (SET)");
     let select = format!("{}/1", allow("zero", &["~*", "+@all", "-select"]));

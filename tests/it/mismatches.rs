@@ -45,7 +45,8 @@ fn has(journal: &Journal, servers: &[Server], expected: &[Mismatch]) {
 }
 /// A client that reports to a journal, and counts.
 fn watched(builder: Builder) -> (Redlock, Journal, Counters) {
-    let (journal, counters) = (Seen::nothing(), Counters::new());
+    let journal = Seen::nothing();
+    let counters = Counters::new();
     let client = builder.observer(journal.by(mismatch)).counters(&counters).build().unwrap();
     (client, journal, counters)
 }

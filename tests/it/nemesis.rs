@@ -116,7 +116,8 @@ fn report(nemesis: &Nemesis, story: &Story, counter: u64, killed: usize, lasted:
             false => format!("         - × {name} (not here)"),
         });
     }
-    let (packets, commands) = (nemesis.packets_dropped(), nemesis.flood_answers());
+    let packets = nemesis.packets_dropped();
+    let commands = nemesis.flood_answers();
     line(format!("{packets} packets dropped, {commands} commands of floods answered"));
     report
 }

@@ -61,7 +61,8 @@ fn faults_are_counted_for_each_node_by_phase_and_cause() {
     }
     let nodes = client.nodes().unwrap();
     assert_eq!(faults(&nodes[0]), []);
-    let (hung, gone) = (faults(&nodes[1]), faults(&nodes[2]));
+    let hung = faults(&nodes[1]);
+    let gone = faults(&nodes[2]);
     assert!(hung.iter().all(|&(phase, cause, _)| (phase, cause) == (Phase::Reply, Cause::TimedOut)), "{hung:?}");
     assert!(hung.iter().map(|fault| fault.2).sum::<u64>() >= 3, "once for each attempt: {hung:?}");
     assert!(gone.iter().all(|fault| matches!(fault.1, Cause::Closed | Cause::Refused)), "{gone:?}");

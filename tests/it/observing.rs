@@ -120,7 +120,8 @@ fn delete(servers: &[Server], key: &str) {
 
 #[test]
 fn a_lock_that_is_taken_extended_and_released_is_reported_in_order() {
-    let (servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
+    let servers = Server::several(3).unwrap();
+    let recorder = Recorder::new();
     let client = observed_by(builder(&servers).prefix("locks/"), &recorder);
     let start = Instant::now();
     let guard = take(&client.mutex(KEY).ttl(TTL));
@@ -141,8 +142,10 @@ fn a_lock_that_is_taken_extended_and_released_is_reported_in_order() {
 
 #[test]
 fn every_lost_attempt_is_reported_with_its_votes_and_then_how_long_it_took() {
-    let (servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
-    let (mine, theirs) = (observed(&servers, &recorder), client(&servers));
+    let servers = Server::several(3).unwrap();
+    let recorder = Recorder::new();
+    let mine = observed(&servers, &recorder);
+    let theirs = client(&servers);
     let guard = take(&long_lock(&theirs, KEY));
     everywhere(&servers, KEY);
     assert!(mine.mutex(KEY).try_lock().unwrap().is_none());
@@ -172,7 +175,8 @@ fn every_lost_attempt_is_reported_with_its_votes_and_then_how_long_it_took() {
 
 #[test]
 fn an_attempt_that_too_few_nodes_answered_is_reported_with_the_cause_at_each() {
-    let (mut servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
+    let mut servers = Server::several(3).unwrap();
+    let recorder = Recorder::new();
     let client = observed(&servers, &recorder);
     servers[1].kill();
     servers[2].kill();
@@ -187,7 +191,8 @@ fn an_attempt_that_too_few_nodes_answered_is_reported_with_the_cause_at_each() {
 
 #[test]
 fn automatic_extensions_and_repairs_are_reported() {
-    let (mut servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
+    let mut servers = Server::several(3).unwrap();
+    let recorder = Recorder::new();
     let client = observed_by(Redlock::builder().nodes(servers.iter().map(Server::url)), &recorder);
     let guard = take(&client.mutex(KEY).ttl(TTL * 4).watchdog(Watchdog::new()));
     assert!(eventually(SOON, || recorder.count("extended k automatically") >= 2));
@@ -211,7 +216,8 @@ fn automatic_extensions_and_repairs_are_reported() {
 
 #[test]
 fn a_repair_by_hand_and_a_failed_extension_by_hand_are_reported() {
-    let (servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
+    let servers = Server::several(3).unwrap();
+    let recorder = Recorder::new();
     let client = observed(&servers, &recorder);
     let guard = take(&long_lock(&client, KEY));
     everywhere(&servers, KEY);
@@ -301,7 +307,8 @@ fn a_loss_is_reported_once_with_its_reason() {
     ];
     for (story, reason, tell) in cases {
         for is_dropped in [true, false] {
-            let (servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
+            let servers = Server::several(3).unwrap();
+            let recorder = Recorder::new();
             let client = observed(&servers, &recorder);
             let guard = tell(&client, &servers);
             if is_dropped {
@@ -325,7 +332,8 @@ fn a_loss_is_reported_once_with_its_reason() {
 
 #[test]
 fn a_watched_lock_whose_nodes_hang_is_reported_with_every_failed_extension_and_its_loss() {
-    let (servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
+    let servers = Server::several(3).unwrap();
+    let recorder = Recorder::new();
     let client = observed_by(Redlock::builder().nodes(servers.iter().map(Server::url)), &recorder);
     let guard = take(&client.mutex(KEY).ttl(TTL).watchdog(Watchdog::new()));
     servers.iter().for_each(|server| server.pause().unwrap());

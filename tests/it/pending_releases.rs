@@ -76,7 +76,8 @@ fn a_release_that_is_never_run_is_sent_at_a_bounded_rate_and_holds_up_no_other()
     let short = client.mutex("denied").ttl(Duration::from_secs(4));
     drop(take(&short));
     let begun = Instant::now();
-    let (mut pairs, mut others) = (0, 0);
+    let mut pairs = 0;
+    let mut others = 0;
     while begun.elapsed() < Duration::from_secs(2) {
         // A release that is run is no information about the one that is not.
         if let Ok(Some(guard)) = long_lock(&client, "other").try_lock() {
@@ -203,7 +204,8 @@ fn a_node_that_got_no_byte_of_an_attempt_gets_no_release_of_it() {
     assert!(eventually(SOON, is_asked));
     thread::sleep(Duration::from_millis(100));
     drop(long_lock(&client, "after").try_lock());
-    let (asked, released) = (calls(&servers[2], "set"), calls(&servers[2], "eval") + calls(&servers[2], "evalsha"));
+    let asked = calls(&servers[2], "set");
+    let released = calls(&servers[2], "eval") + calls(&servers[2], "evalsha");
     // The node is noted as well, by a script that sets a key, unless the node was looked at long before.
     assert!(released <= asked + 1, "{released} releases of {asked} attempts, after {PAIRS} that never left");
 }
@@ -215,12 +217,14 @@ fn a_release_is_pending_no_longer_than_its_key_can_live() {
     let servers = Server::several(2).unwrap();
     let client = client_of(servers.iter().map(Server::url).chain([fake.url()]));
     let mutex = |key: &str, millis| client.mutex(key).ttl(Duration::from_millis(millis));
-    let (short, long) = (take(&mutex("short", 2000)), take(&mutex("long", 60_000)));
+    let short = take(&mutex("short", 2000));
+    let long = take(&mutex("long", 60_000));
     assert!(eventually(SOON, || ["short", "long"].iter().all(|key| sets(&fake, key) == 1)));
     is_down.store(true, Ordering::SeqCst);
     drop((short, long));
     thread::sleep(Duration::from_millis(2500));
-    let (short, long) = (releases(&fake, "short"), releases(&fake, "long"));
+    let short = releases(&fake, "short");
+    let long = releases(&fake, "long");
     is_down.store(false, Ordering::SeqCst);
     let released = || {
         drop(mutex("another", 60_000).try_lock());

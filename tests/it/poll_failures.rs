@@ -27,7 +27,8 @@ fn where_poll_fails_for_good_the_driver_sleeps_and_loses_no_answer() {
         setrlimit(Resource::RLIMIT_NOFILE, 3, hard).unwrap();
 
         servers.iter_mut().for_each(|server| server.pause().unwrap());
-        let (begun, before) = (Instant::now(), sleeps());
+        let begun = Instant::now();
+        let before = sleeps();
         assert!(client.mutex("hung").try_lock().is_err());
         assert!(begun.elapsed() >= NODE_TIMEOUT);
         // 10 ms each, and then some on a busy machine.

@@ -83,7 +83,8 @@ fn servers() -> Vec<Server> {
 fn readers_share_the_lock_and_a_writer_has_it_alone() {
     let servers = Server::several(3).unwrap();
     let [one, other] = [client(&servers), client(&servers)].map(|client| long(&client));
-    let (first, second) = (read(&one), read(&other));
+    let first = read(&one);
+    let second = read(&other);
     assert!(eventually(SOON, || servers.iter().all(|server| entries(server) == ('r', 2))));
     assert!(!can_write(&one) && !can_write(&other));
     assert_eq!(first.unlock().unwrap(), ReleaseOutcome::Released);
@@ -189,7 +190,8 @@ fn a_plain_lock_does_not_get_into_its_keys() {
     assert_eq!(error.kind(), ErrorKind::Config);
     assert!(error.to_string().contains("read-write"), "{error}");
     assert_eq!((long(&client).read.name(), long(&client).write.name()), ("k", "k"));
-    let (plain, guard) = (client.mutex("k").try_lock().unwrap(), write(&long(&client)));
+    let plain = client.mutex("k").try_lock().unwrap();
+    let guard = write(&long(&client));
     assert!(plain.is_some(), "another lock");
     drop(guard);
     let waits = |mutex: &Sides| mutex.write.lock_with(&Wait::timeout(Duration::ZERO)).unwrap().is_some();

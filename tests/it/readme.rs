@@ -73,7 +73,8 @@ fn goes_through_a_life(url: &str, make: fn(&Redlock) -> Mutex<Any>) {
         let patient = Redlock::builder().node(url).node_timeout(Duration::from_secs(1)).observer(refusals.by(refusal));
         patient.retry_delay(Duration::from_secs(50), Duration::from_secs(50)).build().unwrap()
     };
-    let (ours, theirs) = (client(), client());
+    let ours = client();
+    let theirs = client();
     let guard = take(&make(&theirs));
     thread::scope(|scope| {
         let waiting = scope.spawn(|| make(&ours).lock_timeout(SOON * 2).unwrap().map(|guard| guard.unlock().unwrap()));

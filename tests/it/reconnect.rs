@@ -132,7 +132,8 @@ fn servers_that_close_idle_connections_cost_neither_an_attempt_nor_a_release() {
 fn connections_that_are_closed_time_and_again_do_not_cost_a_release() {
     let servers = Server::several(3).unwrap();
     let client = builder(&servers).build().unwrap();
-    let (a, b) = (take(&long_lock(&client, "a")), take(&long_lock(&client, "b")));
+    let a = take(&long_lock(&client, "a"));
+    let b = take(&long_lock(&client, "b"));
     assert!(eventually(SOON, || servers.iter().all(|server| value(server, "b").is_some())));
     close_connections(&servers);
     thread::sleep(LONG_AGO);

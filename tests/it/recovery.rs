@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 #[test]
 fn a_node_that_missed_many_releases_comes_back_and_gets_them() {
     // Together they are longer than what may wait to be sent on one connection.
-    let (guards, key) = (4000, "x".repeat(4000));
+    let guards = 4000;
+    let key = "x".repeat(4000);
     let down = Arc::new(AtomicBool::new(false));
     let script = Arc::clone(&down);
     let fake = Fake::scripted(move |_, event| match event {
@@ -36,7 +37,8 @@ fn a_node_that_missed_many_releases_comes_back_and_gets_them() {
     assert!(eventually(SOON, taking_part));
 
     let held: Vec<_> = (0..guards).map(|number| take(&long_lock(&client, &format!("{key}{number}")))).collect();
-    let (set, released) = (count("SET"), count("EVAL"));
+    let set = count("SET");
+    let released = count("EVAL");
     down.store(true, Ordering::SeqCst);
     drop(held);
     let noticed = || {

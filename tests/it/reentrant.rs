@@ -49,7 +49,9 @@ fn a_thousand_levels_are_one_acquisition_and_one_release() {
 fn an_owner_is_a_thread_or_an_object_and_excludes_all_others() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
-    let (mutex, request, other) = (reentrant(&client, LONG_TTL), Owner::new(), Owner::new());
+    let mutex = reentrant(&client, LONG_TTL);
+    let request = Owner::new();
+    let other = Owner::new();
     let mine = take(&mutex);
     // The plain lock of the same thread, an owner of the same thread, another client.
     assert!(client.mutex("k").try_lock().unwrap().is_none());
@@ -86,7 +88,8 @@ fn take_elsewhere(servers: &[Server]) -> Option<quorumlock::MutexGuard> {
 #[test]
 fn two_clients_and_two_resources_are_different_locks() {
     let servers = Server::several(3).unwrap();
-    let (one, two) = (client(&servers), client(&servers));
+    let one = client(&servers);
+    let two = client(&servers);
     let guard = take(&reentrant(&one, LONG_TTL));
     assert!(reentrant(&two, LONG_TTL).try_lock().unwrap().is_none());
     let others: Vec<_> = (0..100).map(|n| one.mutex(format!("k{n}")).reentrant().lock().unwrap()).collect();
@@ -166,7 +169,8 @@ fn a_lost_lock_is_not_entered_again_and_not_taken_anew_under_its_guards() {
 fn a_lock_that_the_nodes_lost_is_lost_at_every_level() {
     let servers = Server::several(3).unwrap();
     let mutex = reentrant(&client(&servers), LONG_TTL);
-    let (outer, inner) = (take(&mutex), take(&mutex));
+    let outer = take(&mutex);
+    let inner = take(&mutex);
     let lost = outer.lost().unwrap();
     for server in &servers[..2] {
         assert!(eventually(SOON, || value(server, "k").is_some()));
@@ -183,7 +187,8 @@ fn a_lock_that_the_nodes_lost_is_lost_at_every_level() {
 fn an_extension_that_would_shorten_the_lease_changes_nothing() {
     let servers = Server::several(3).unwrap();
     let mutex = reentrant(&client(&servers), LONG_TTL);
-    let (outer, inner) = (take(&mutex), take(&mutex));
+    let outer = take(&mutex);
+    let inner = take(&mutex);
     assert!(matches!(inner.extend(SHORT), Ok(ExtendOutcome::Extended)));
     assert!(outer.remaining() > LONG_TTL / 2);
     assert!(matches!(inner.extend(LONG_TTL * 2), Ok(ExtendOutcome::Extended)));

@@ -140,7 +140,9 @@ fn a_second_url_that_is_met_late_in_an_attempt_brings_no_second_vote() {
             Event::Received(command) => vec![Act::Say(healthy(command))],
         })
     };
-    let (first, second, other) = (url(Duration::ZERO, true), url(NODE_TIMEOUT * 3 / 2, false), Fake::silent());
+    let first = url(Duration::ZERO, true);
+    let second = url(NODE_TIMEOUT * 3 / 2, false);
+    let other = Fake::silent();
     let urls = [&first, &second, &other].map(Fake::url);
     let client =
         Redlock::builder().nodes(urls).node_timeout(NODE_TIMEOUT).release_notifications(false).build().unwrap();

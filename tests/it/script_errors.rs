@@ -127,7 +127,8 @@ fn what_a_script_is_refused_for_has_its_name() {
     for server in servers(&[]) {
         let client = client([&server]);
         let cause = |guard: MutexGuard<Any>| causes(&guard.unlock().unwrap_err())[0].2;
-        let (mut plain, fenced) = (take(&mutex(&client)), take(&mutex(&client).fenced()));
+        let mut plain = take(&mutex(&client));
+        let fenced = take(&mutex(&client).fenced());
         ok(&server, &["CONFIG", "SET", "maxmemory", "1"]);
         assert_eq!(causes(&failure(&client.mutex("full").ttl(TTL).fenced()))[0].2, Cause::OutOfMemory);
         assert_eq!(extend(&mut plain), None, "memory is no reason to lose a lock");

@@ -40,8 +40,10 @@ fn out(server: &Server) -> usize {
 #[test]
 fn permits_are_slots_and_a_slot_is_an_ordinary_lock() {
     let servers = Server::several(3).unwrap();
-    let (mine, theirs) = (client(&servers), client(&servers));
-    let (here, there) = (semaphore(&mine, 3), semaphore(&theirs, 3));
+    let mine = client(&servers);
+    let theirs = client(&servers);
+    let here = semaphore(&mine, 3);
+    let there = semaphore(&theirs, 3);
     assert_eq!((here.name(), here.permits()), (NAME, 3));
     let mut permits = vec![take(&here), take(&there), take(&here)];
     assert_eq!(slots(&permits), [0, 1, 2]);
@@ -92,8 +94,10 @@ fn a_number_of_permits_or_a_name_that_cannot_be_used_is_refused() {
 #[test]
 fn of_different_numbers_the_largest_counts() {
     let servers = Server::several(3).unwrap();
-    let (mine, theirs) = (client(&servers), client(&servers));
-    let (few, many) = (semaphore(&mine, 2), semaphore(&theirs, 3));
+    let mine = client(&servers);
+    let theirs = client(&servers);
+    let few = semaphore(&mine, 2);
+    let many = semaphore(&theirs, 3);
     let mut permits: Vec<Permit> = (0..2).map(|_| take(&few)).collect();
     assert!(few.try_lock().unwrap().is_none());
     permits.push(take(&many));
@@ -222,7 +226,8 @@ fn a_waiting_thread_gets_the_permit_that_any_thread_of_its_client_releases() {
             let waiting = threads.spawn(|| (here.lock().unwrap(), Instant::now()));
             thread::sleep(Duration::from_millis(20));
             let freed = held.remove(round % 3);
-            let (slot, at) = (freed.slot(), Instant::now());
+            let slot = freed.slot();
+            let at = Instant::now();
             drop(freed);
             let (permit, had_at) = waiting.join().unwrap();
             assert_eq!(permit.slot(), slot);
@@ -243,7 +248,8 @@ fn threads_of_a_client_get_permits_in_their_order() {
     let order = Mutex::new(Vec::new());
     thread::scope(|threads| {
         for number in 0..6 {
-            let (here, order) = (&here, &order);
+            let here = &here;
+            let order = &order;
             threads.spawn(move || {
                 let permit = here.lock().unwrap();
                 order.lock().unwrap().push(number);
@@ -261,8 +267,10 @@ fn threads_of_a_client_get_permits_in_their_order() {
 #[test]
 fn a_release_of_any_slot_by_another_program_ends_the_wait() {
     let servers = Server::several(3).unwrap();
-    let (mine, theirs) = (client(&servers), client(&servers));
-    let (here, there) = (semaphore(&mine, 3), semaphore(&theirs, 3));
+    let mine = client(&servers);
+    let theirs = client(&servers);
+    let here = semaphore(&mine, 3);
+    let there = semaphore(&theirs, 3);
     let mut held: Vec<Permit> = (0..3).map(|_| take(&there)).collect();
     for slot in [2, 0, 1, 0, 2] {
         // On a busy machine one of three.
@@ -316,7 +324,8 @@ fn the_release_of_a_lease_of_a_permit_ends_the_wait() {
 fn a_waiter_asks_seldom_while_nothing_happens() {
     const WHILE: Duration = Duration::from_secs(3);
     let servers = Server::several(3).unwrap();
-    let (mine, theirs) = (client(&servers), client(&servers));
+    let mine = client(&servers);
+    let theirs = client(&servers);
     let held: Vec<Permit> = (0..3).map(|_| take(&semaphore(&theirs, 3))).collect();
     let here = semaphore(&mine, 3);
     let asked = || ["set", "eval", "evalsha"].map(|command| calls(&servers[0], command)).into_iter().sum::<u64>();
@@ -343,7 +352,8 @@ fn a_waiter_asks_seldom_while_nothing_happens() {
 #[test]
 fn a_wait_ends_at_its_limit_and_a_call_that_does_not_wait_at_once() {
     let servers = Server::several(3).unwrap();
-    let (here, there) = (semaphore(&client(&servers), 2), semaphore(&client(&servers), 2));
+    let here = semaphore(&client(&servers), 2);
+    let there = semaphore(&client(&servers), 2);
     let held = [take(&there), take(&here)];
     let begun = Instant::now();
     assert!(here.lock_timeout(Duration::from_millis(300)).unwrap().is_none());
@@ -373,7 +383,9 @@ fn that_this_program_has_all_permits_is_known_to_each_of_its_threads() {
 fn many_threads_of_one_client_never_have_more_than_there_are() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
-    let (inside, most, done) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
+    let inside = AtomicUsize::new(0);
+    let most = AtomicUsize::new(0);
+    let done = AtomicUsize::new(0);
     thread::scope(|threads| {
         for _ in 0..12 {
             threads.spawn(|| {

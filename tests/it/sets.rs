@@ -25,7 +25,8 @@ pub(crate) fn take(set: &MutexSet) -> SetGuard {
 #[test]
 fn a_set_holds_all_its_resources_with_one_value_and_one_end() {
     let servers = Server::several(3).unwrap();
-    let (mine, theirs) = (client(&servers), client(&servers));
+    let mine = client(&servers);
+    let theirs = client(&servers);
     let mutex = set(&mine, &["b", "a", "c", "a"]);
     assert_eq!(mutex.names().collect::<Vec<_>>(), ["a", "b", "c"]);
     let guard = take(&mutex);
@@ -88,7 +89,8 @@ fn names_that_cannot_be_used_are_refused_without_asking_a_node() {
 #[test]
 fn a_set_is_handed_over_as_a_whole() {
     let servers = Server::several(3).unwrap();
-    let (mine, theirs) = (client(&servers), client(&servers));
+    let mine = client(&servers);
+    let theirs = client(&servers);
     let names = ["orders/1", "orders, 2:%"];
     let text = take(&set(&mine, &names)).detach().unwrap().into_text();
     let lease = || text.expose().parse::<Lease<Set>>().unwrap();

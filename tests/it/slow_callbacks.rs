@@ -94,7 +94,8 @@ struct Stopping {
 
 impl Stopping {
     fn new() -> (Arc<Stopping>, Receiver<()>, SyncSender<()>) {
-        let ((begun, has_begun), (go_on, is_to_go_on)) = (sync_channel(1), sync_channel(1));
+        let (begun, has_begun) = sync_channel(1);
+        let (go_on, is_to_go_on) = sync_channel(1);
         let stopping = Stopping { begun, go_on: is_to_go_on.into(), is_inside: false.into() };
         (Arc::new(stopping), has_begun, go_on)
     }
@@ -123,9 +124,11 @@ fn what_looks_at_a_shared_lock_does_not_wait_for_an_extension() {
     let client = builder(&servers).observer(calling(&stopping, Stopping::event)).build().unwrap();
     let readers = Sides::of(&client, KEY).ttl(SOON);
     let (one, other): (RwReadGuard, RwReadGuard) = (readers.read.lock().unwrap(), readers.read.lock().unwrap());
-    let (owner, reentrant) = (Owner::new(), long_lock(&client, "reentrant").reentrant());
+    let owner = Owner::new();
+    let reentrant = long_lock(&client, "reentrant").reentrant();
     let level = || reentrant.lock_as(&owner, &Wait::unlimited()).unwrap().unwrap();
-    let (outer, inner) = (level(), level());
+    let outer = level();
+    let inner = level();
     let extensions: [Box<dyn Fn() -> ExtendOutcome + Send>; 2] =
         [Box::new(move || one.extend(SOON * 2).unwrap()), Box::new(move || outer.extend(SOON * 10).unwrap())];
     for extension in extensions {
@@ -145,7 +148,8 @@ fn what_looks_at_a_shared_lock_does_not_wait_for_nodes() {
     let servers = Server::several(3).unwrap();
     let client = builder(&servers).node_timeout(SOON / 2).build().unwrap();
     let readers = Sides::of(&client, KEY).ttl(SOON * 2);
-    let (one, other) = (readers.read.lock().unwrap(), readers.read.lock().unwrap());
+    let one = readers.read.lock().unwrap();
+    let other = readers.read.lock().unwrap();
     servers.iter().for_each(|server| server.pause().unwrap());
     let extending = thread::spawn(move || (one.extend(SOON * 6), one));
     let mut looks = 0;
@@ -166,7 +170,8 @@ fn the_end_of_a_client_waits_for_a_callback_for_a_limited_time() {
     let servers = Server::several(3).unwrap();
     let (stopping, has_begun, go_on) = Stopping::new();
     let client = client(&servers);
-    let (guard, other) = (take(&client.mutex(KEY).ttl(TTL)), take(&long_lock(&client, "other")));
+    let guard = take(&client.mutex(KEY).ttl(TTL));
+    let other = take(&long_lock(&client, "other"));
     let stopped = Arc::clone(&stopping);
     guard.on_lost(move || stopped.stop()).unwrap();
     has_begun.recv_timeout(SOON).unwrap();

@@ -89,8 +89,10 @@ fn who_shares_a_lock_keeps_it_as_well() {
     let reader = client.read_mutex("k").ttl(LONG_TTL);
     let levels = long_lock(&client, "levels").reentrant();
     let begun = Instant::now();
-    let (first, second) = (take(&reader), take(&reader.clone().min_hold(D)));
-    let (outer, inner) = (levels.lock().unwrap(), levels.clone().min_hold(D).lock().unwrap());
+    let first = take(&reader);
+    let second = take(&reader.clone().min_hold(D));
+    let outer = levels.lock().unwrap();
+    let inner = levels.clone().min_hold(D).lock().unwrap();
     drop((first, outer));
     assert_eq!(second.unlock().unwrap(), ReleaseOutcome::Released);
     assert_eq!(inner.unlock().unwrap(), ReleaseOutcome::Released);
@@ -147,11 +149,15 @@ fn a_release_that_a_node_does_not_get_deletes_nothing_later() {
 #[test]
 fn twenty_clients_that_start_a_short_job_at_once_run_it_once() {
     let servers = Server::several(3).unwrap();
-    let (barrier, runs, held) = (Barrier::new(20), AtomicUsize::new(0), AtomicUsize::new(0));
+    let barrier = Barrier::new(20);
+    let runs = AtomicUsize::new(0);
+    let held = AtomicUsize::new(0);
     thread::scope(|scope| {
         for index in 0..20 {
             let client = builder(&servers).build().unwrap();
-            let (barrier, runs, held) = (&barrier, &runs, &held);
+            let barrier = &barrier;
+            let runs = &runs;
+            let held = &held;
             scope.spawn(move || {
                 client.connect(SOON).unwrap();
                 let mutex = client.mutex("nightly").min_hold(Duration::from_secs(30));

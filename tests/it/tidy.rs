@@ -108,7 +108,9 @@ fn sizes_are_shown() {
     let mut lengths: Vec<usize> = files("src", "rs").iter().map(|(_, text)| text.lines().count()).collect();
     lengths.sort_unstable();
     assert!(!lengths.is_empty(), "no files below src/");
-    let (count, median, longest) = (lengths.len(), lengths[lengths.len() / 2], lengths[lengths.len() - 1]);
+    let count = lengths.len();
+    let median = lengths[lengths.len() / 2];
+    let longest = lengths[lengths.len() - 1];
     println!("src/: {count} files, median {median} lines, longest {longest}");
 }
 
@@ -166,7 +168,9 @@ fn undocumented_script(file: &str, text: &str) -> Vec<String> {
 /// Each `name = …` in a table of dependencies, and each table that is one dependency, needs a comment right above.
 fn unexplained_dependencies(manifest: &str) -> Vec<String> {
     let mut findings = Vec::new();
-    let (mut in_table, mut open_brackets, mut before) = (false, 0, "");
+    let mut in_table = false;
+    let mut open_brackets = 0;
+    let mut before = "";
     for line in manifest.lines().map(str::trim) {
         let explained = before.starts_with('#');
         let mut dependency = None;
@@ -209,7 +213,8 @@ fn each_file_but_tests(rule: impl Fn(&str, &str) -> Vec<String>) -> Vec<String> 
 /// The files of a kind below a folder of this package: their paths below it, and their text.
 fn files(folder: &str, kind: &str) -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
-    let (mut found, mut folders) = (Vec::new(), vec![root.clone()]);
+    let mut found = Vec::new();
+    let mut folders = vec![root.clone()];
     while let Some(folder) = folders.pop() {
         for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
             if path.is_dir() {

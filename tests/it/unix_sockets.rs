@@ -13,7 +13,8 @@ fn start() -> Server {
 fn a_lock_over_unix_sockets_excludes_and_is_released() {
     let servers = [start(), start(), start()];
     assert!(servers.iter().all(|server| server.url().starts_with("unix://") && server.port() == 0));
-    let (mine, theirs) = (client(&servers), client(&servers));
+    let mine = client(&servers);
+    let theirs = client(&servers);
     let guard = take(&long_lock(&mine, "k"));
     assert!(long_lock(&theirs, "k").try_lock().unwrap().is_none());
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);

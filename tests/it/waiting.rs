@@ -22,7 +22,8 @@ const LATE: Duration = Duration::from_millis(60);
 #[test]
 fn a_wait_with_a_limit_ends_no_later_than_its_limit() {
     let servers = Server::several(3).unwrap();
-    let (mine, theirs) = (client(&servers), client(&servers));
+    let mine = client(&servers);
+    let theirs = client(&servers);
     let held = take(&long_lock(&theirs, "k"));
     let held_here = take(&long_lock(&mine, "here"));
     for resource in ["k", "here"] {
@@ -48,10 +49,8 @@ fn a_wait_with_a_limit_ends_no_later_than_its_limit() {
 fn a_wait_with_a_limit_ends_no_earlier_than_its_limit() {
     let servers = Server::several(3).unwrap();
     let theirs = client(&servers);
-    let (quick, slow) = (
-        client(&servers),
-        builder(&servers).retry_delay(Duration::from_millis(100), Duration::from_millis(200)).build().unwrap(),
-    );
+    let quick = client(&servers);
+    let slow = builder(&servers).retry_delay(Duration::from_millis(100), Duration::from_millis(200)).build().unwrap();
     let _held = take(&long_lock(&theirs, "k"));
     for mine in [quick, slow] {
         let held_here = long_lock(&mine, "here").lock().unwrap();
@@ -83,7 +82,8 @@ fn a_lock_that_a_slow_node_says_is_held_is_held() {
 fn a_lock_that_stays_held_is_asked_for_less_and_less_often() {
     let servers = Server::several(1).unwrap();
     // No release is published, and no key ends: the delays alone decide.
-    let (mine, theirs) = (builder(&servers).release_notifications(false).build().unwrap(), client(&servers));
+    let mine = builder(&servers).release_notifications(false).build().unwrap();
+    let theirs = client(&servers);
     let _held = take(&long_lock(&theirs, "k"));
     let before = calls(&servers[0], "set");
     assert!(long_lock(&mine, "k").lock_timeout(Duration::from_secs(3)).unwrap().is_none());
@@ -94,7 +94,8 @@ fn a_lock_that_stays_held_is_asked_for_less_and_less_often() {
 #[test]
 fn one_attempt_never_sleeps() {
     let servers = Server::several(3).unwrap();
-    let (mine, theirs) = (client(&servers), client(&servers));
+    let mine = client(&servers);
+    let theirs = client(&servers);
     let _held = take(&long_lock(&theirs, "k"));
     let _held_here = take(&long_lock(&mine, "here"));
     for resource in ["k", "here"] {
@@ -129,7 +130,8 @@ fn one_attempt_takes_what_is_free() {
 #[test]
 fn a_wait_without_limit_ends_with_the_release() {
     let servers = Server::several(3).unwrap();
-    let (mine, theirs) = (client(&servers), client(&servers));
+    let mine = client(&servers);
+    let theirs = client(&servers);
     let held = take(&long_lock(&theirs, "k"));
     thread::scope(|scope| {
         let waiting = scope.spawn(|| {
@@ -388,7 +390,8 @@ fn a_wall_clock_set_forward_ends_no_wait_and_shortens_a_lease() {
     alone_with("waiting::a_wall_clock_set_forward_ends_no_wait_and_shortens_a_lease", &variables, || {
         let nodes: Vec<_> = (0..3).map(|_| EmbeddedNode::start().unwrap()).collect();
         let client = || Redlock::builder().nodes(nodes.iter().map(EmbeddedNode::url)).build().unwrap();
-        let (holder, waiter) = (client(), client());
+        let holder = client();
+        let waiter = client();
         let guard = holder.mutex("k").ttl(FORWARD / 2).lock().unwrap();
         let begun = Instant::now();
         let waiting = thread::spawn(move || waiter.mutex("k").lock_timeout(PATIENCE).map(|guard| guard.is_some()));

@@ -47,7 +47,8 @@ fn time_to_wake(mine: &Redlock, key: &str, during: impl FnOnce()) -> Duration {
 #[test]
 fn a_release_wakes_a_waiter_in_another_program() {
     let servers = Server::several(3).unwrap();
-    let (mine, theirs) = (patient(&servers).build().unwrap(), patient(&servers).build().unwrap());
+    let mine = patient(&servers).build().unwrap();
+    let theirs = patient(&servers).build().unwrap();
     for is_dropped in [false, true] {
         let held = take(&long_lock(&theirs, "k"));
         let took = time_to_wake(&mine, "k", || if is_dropped { drop(held) } else { drop(held.unlock()) });
@@ -66,7 +67,8 @@ fn a_release_is_published_in_each_form() {
             let builder = Redlock::builder().nodes(nodes.iter().map(EmbeddedNode::url));
             builder.node_timeout(Duration::from_secs(1)).retry_delay(LONG, LONG).place_lease(LONG).build().unwrap()
         };
-        let (mine, theirs) = (client(), client());
+        let mine = client();
+        let theirs = client();
         // The second time, a script is called by its hash.
         for _ in 0..2 {
             let held = take(&long_lock(&theirs, "k"));
@@ -84,7 +86,8 @@ fn a_client_that_is_not_told_asks_by_the_delay_and_tells_others() {
         builder(&servers).retry_delay(delay, delay).release_notifications(release_notifications).build().unwrap()
     };
     for (mine, theirs, is_woken) in [(true, true, true), (true, false, true), (false, true, false)] {
-        let (mine, theirs) = (client(mine), client(theirs));
+        let mine = client(mine);
+        let theirs = client(theirs);
         let held = take(&long_lock(&theirs, "k"));
         let took = time_to_wake(&mine, "k", || {
             drop(held);
@@ -99,7 +102,8 @@ fn a_client_that_is_not_told_asks_by_the_delay_and_tells_others() {
 fn wake_ups_that_are_off_leave_no_trace_at_the_servers() {
     let server = Server::start().unwrap();
     let client = || builder([&server]).release_notifications(false).build().unwrap();
-    let (mine, theirs) = (client(), client());
+    let mine = client();
+    let theirs = client();
     let held = take(&long_lock(&theirs, "k"));
     time_to_wake(&mine, "k", || drop(held));
     assert_eq!(["subscribe", "publish", "zadd"].map(|command| calls(&server, command)), [0; 3]);
@@ -127,7 +131,8 @@ fn a_lock_without_waiters_costs_no_subscription_and_no_further_command() {
 #[test]
 fn a_wait_is_cancelled_while_it_listens() {
     let servers = Server::several(3).unwrap();
-    let (mine, theirs) = (patient(&servers).build().unwrap(), client(&servers));
+    let mine = patient(&servers).build().unwrap();
+    let theirs = client(&servers);
     let held = take(&long_lock(&theirs, "k"));
     let handle = CancelHandle::new();
     let (sender, receiver) = crossbeam_channel::bounded(1);
@@ -154,7 +159,8 @@ fn a_wait_is_cancelled_while_it_listens() {
 #[test]
 fn a_guard_of_the_same_program_that_did_not_queue_wakes_all_waiters() {
     let servers = Server::several(3).unwrap();
-    let (mine, theirs) = (patient(&servers).release_notifications(false).build().unwrap(), client(&servers));
+    let mine = patient(&servers).release_notifications(false).build().unwrap();
+    let theirs = client(&servers);
     let held = take(&long_lock(&theirs, "k"));
     thread::scope(|scope| {
         let waiting = scope.spawn(|| drop(long_lock(&mine, "k").lock().unwrap()));

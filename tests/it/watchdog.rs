@@ -72,7 +72,8 @@ fn is_held_for(time: Duration, mutex: &Mutex) -> MutexGuard {
 #[test]
 fn a_watched_lock_is_held_for_long_with_one_node_hung_and_one_killed() {
     let mut servers = Server::several(5).unwrap();
-    let (mine, theirs) = (short_timeout_client(&servers), client(&servers));
+    let mine = short_timeout_client(&servers);
+    let theirs = client(&servers);
     assert_eq!(take(&long_lock(&mine, "before")).unlock().unwrap(), ReleaseOutcome::Released);
     servers[0].pause().unwrap();
     servers[1].kill();
@@ -154,7 +155,8 @@ fn no_key_comes_back_when_extensions_and_repairs_race_releases() {
     let client = client(&servers);
     let start = Instant::now();
     let sets = || servers.iter().map(|server| calls(server, "set")).sum::<u64>();
-    let (next, released) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let next = AtomicUsize::new(0);
+    let released = AtomicUsize::new(0);
     thread::scope(|scope| {
         for _ in 0..THREADS {
             scope.spawn(|| {
@@ -199,7 +201,8 @@ fn no_key_comes_back_when_extensions_and_repairs_race_releases() {
 #[allow(clippy::print_stdout)]
 fn thousands_of_locks_are_extended_by_one_thread_while_a_node_hangs() {
     alone("watchdog::thousands_of_locks_are_extended_by_one_thread_while_a_node_hangs", || {
-        let (leases, seconds) = (setting(LEASES_VARIABLE, LEASES), setting(SECONDS_VARIABLE, SECONDS));
+        let leases = setting(LEASES_VARIABLE, LEASES);
+        let seconds = setting(SECONDS_VARIABLE, SECONDS);
         let servers = Server::several(5).unwrap();
         // A busy machine is no reason for a fault at the nodes that answer.
         let client = client(&servers);

@@ -201,7 +201,8 @@ impl Reactor for Nodes {
         self.changed = self.polling > 0;
         self.polling += 1;
         let is_writable = !self.stuck.is_empty();
-        let (wire, time) = (Arc::clone(&self.wire), Arc::clone(&self.time));
+        let wire = Arc::clone(&self.wire);
+        let time = Arc::clone(&self.time);
         Watch { wire, lines: self.lines, is_writable, is_woken: false, time }
     }
 
@@ -487,7 +488,8 @@ fn paused(threads: u8, is_stalled: bool) {
     let stall = if shuttle::rand::thread_rng().gen_bool(0.5) { Stall::Before } else { Stall::Behind };
     lock(&wire.state).stalls = is_stalled.then_some(stall);
     let relay = Driver::new(world_on(&wire));
-    let (done, is_over) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+    let done = Arc::new(AtomicUsize::new(0));
+    let is_over = Arc::new(AtomicBool::new(false));
     let clock = {
         let is_over = Arc::clone(&is_over);
         shuttle::thread::spawn(move || {
@@ -499,7 +501,8 @@ fn paused(threads: u8, is_stalled: bool) {
     let server = begin_to_serve(&wire);
     let owners: Vec<_> = (0..threads)
         .map(|thread| {
-            let (relay, done) = (Arc::clone(&relay), Arc::clone(&done));
+            let relay = Arc::clone(&relay);
+            let done = Arc::clone(&done);
             shuttle::thread::spawn(move || {
                 for number in 0..2 {
                     let manner = if thread == 0 { Manner::Run } else { Manner::Submit };
@@ -514,7 +517,8 @@ fn paused(threads: u8, is_stalled: bool) {
         shuttle::thread::yield_now();
     }
     let mut state = lock(&wire.state);
-    (state.is_let_go, state.others_are_done) = (true, true);
+    state.is_let_go = true;
+    state.others_are_done = true;
     let mut held_back = std::mem::take(&mut state.held_back);
     state.requests.append(&mut held_back);
     drop(state);

@@ -97,8 +97,11 @@ fn search<W: World>(rule: W::Rule, scope: W::Scope, keeps_trace: bool) -> Found 
     let mut seen: HashSet<W::Key, BuildHasherDefault<Quick>> = HashSet::default();
     seen.insert(first.nameless(scope).key());
     let mut ways: Ways<W> = HashMap::default();
-    let (mut level, mut next) = (vec![first], Vec::new());
-    let (mut steps, mut wins, mut special) = (Vec::new(), 0, 0);
+    let mut level = vec![first];
+    let mut next = Vec::new();
+    let mut steps = Vec::new();
+    let mut wins = 0;
+    let mut special = 0;
     while !level.is_empty() {
         for world in level.drain(..) {
             if let Err(Wrong(wrong)) = world.check(rule, scope) {
@@ -132,12 +135,14 @@ fn search<W: World>(rule: W::Rule, scope: W::Scope, keeps_trace: bool) -> Found 
 
 /// How it came to that. Each line shows the nodes as they were afterwards.
 fn trace<W: World>((rule, scope): (W::Rule, W::Scope), ways: &Ways<W>, last: W, wrong: String) -> String {
-    let (mut steps, mut key) = (Vec::new(), last.nameless(scope).key());
+    let mut steps = Vec::new();
+    let mut key = last.nameless(scope).key();
     while let Some(&(before, step)) = ways.get(&key) {
         steps.push(step);
         key = before;
     }
-    let (mut lines, mut world) = (Vec::new(), W::first(scope));
+    let mut lines = Vec::new();
+    let mut world = W::first(scope);
     for step in steps.into_iter().rev() {
         let Ok(After { world: after, won }) = world.after(step, rule, scope) else { break };
         let won = won.map_or_else(String::new, |won| format!("; {}", won.0));

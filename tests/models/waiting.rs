@@ -314,8 +314,10 @@ fn scene(locks: usize, cancels: bool) {
         .iter()
         .enumerate()
         .map(|(number, interrupt)| {
-            let (relay, wire) = (Arc::clone(&relay), Arc::clone(&wire));
-            let (interrupt, is_cancelled) = (Arc::clone(interrupt), Arc::clone(&is_cancelled[number]));
+            let relay = Arc::clone(&relay);
+            let wire = Arc::clone(&wire);
+            let interrupt = Arc::clone(interrupt);
+            let is_cancelled = Arc::clone(&is_cancelled[number]);
             shuttle::thread::spawn(move || wait(&relay, &wire, number, &interrupt, &is_cancelled))
         })
         .collect();

@@ -62,7 +62,8 @@ struct Known {
 impl Known {
     fn take(&mut self, start: LeaseTime, lease: Validity, is_by_hand: bool) {
         if start > self.start || (start == self.start && is_by_hand) {
-            (self.start, self.end) = (start, lease.end());
+            self.start = start;
+            self.end = lease.end();
         }
         self.failed = false;
     }
@@ -159,7 +160,8 @@ proptest! {
             prop_assert!(renewals.next_at() <= first_end.unwrap_or(LeaseTime::NEVER));
             // Before that moment there is nothing to do.
             let before = renewals.next_at().before(Duration::from_nanos(1)).min(now);
-            let (mut early, mut copy) = (Vec::new(), renewals.clone());
+            let mut early = Vec::new();
+            let mut copy = renewals.clone();
             if before < renewals.next_at() {
                 copy.due(before, usize::MAX, &mut early);
                 copy.ended(before, &mut early);

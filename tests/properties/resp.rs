@@ -60,7 +60,9 @@ fn value() -> impl Strategy<Value = Value> {
 /// All that a decoder returns for bytes that arrive in pieces: each reply with its length, and why it stopped, if it
 /// did.
 fn told(bytes: &[u8], ends: &[usize]) -> (Vec<(Value, usize)>, Option<ProtocolError>) {
-    let (mut decoder, mut start, mut replies) = (Decoder::default(), 0, Vec::new());
+    let mut decoder = Decoder::default();
+    let mut start = 0;
+    let mut replies = Vec::new();
     for &end in ends.iter().filter(|end| **end < bytes.len()).chain([&bytes.len()]) {
         loop {
             match decoder.decode(&bytes[start..end]) {

@@ -43,7 +43,9 @@ impl ReportedCall {
 
     pub(crate) fn ended(&mut self, reason: Option<GaveUpReason>, has_waited: bool, attempts: u32) {
         self.ends += 1;
-        (self.reason, self.has_waited, self.attempts) = (reason, has_waited, attempts);
+        self.reason = reason;
+        self.has_waited = has_waited;
+        self.attempts = attempts;
     }
 
     /// What is wrong with it, for a call that returned with a guard or for one of these reasons.

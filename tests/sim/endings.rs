@@ -37,7 +37,8 @@ pub(crate) fn settled(client: &Client) {
     if !is_last {
         return;
     }
-    let (redlock, time) = (Redlock::new(client.clone()), Duration::from_nanos(QUIET / 3));
+    let redlock = Redlock::new(client.clone());
+    let time = Duration::from_nanos(QUIET / 3);
     let outcome = redlock.flush_releases(time);
     if client.engine().in_flight() > 0 {
         // No thread waits for the reply to a call that has left its place in a queue, nor for one to a question whose

@@ -40,7 +40,8 @@ impl World {
             return;
         }
         let holds = &self.judge.holds;
-        let (resource, token) = (holds[hold].resource, holds[hold].token);
+        let resource = holds[hold].resource;
+        let token = holds[hold].token;
         let begun = self.judge.tokens[token].drawn_at;
         let others = holds.iter().enumerate().filter(|(other, it)| *other != hold && it.resource == resource);
         let wrong = others.filter_map(|(_, other)| {

@@ -152,7 +152,8 @@ impl World {
         {
             let millis = self.nodes[node].millis(self.now);
             let words: [&[u8]; 3] = [b"PUBLISH", &channel, &text];
-            let (store, mut session) = (&mut self.nodes[node].store, ClientState::default());
+            let store = &mut self.nodes[node].store;
+            let mut session = ClientState::default();
             store.execute(&mut session, &[b"AUTH", b"secret"], millis, &mut Vec::new());
             store.execute(&mut session, &words, millis, &mut Vec::new());
             self.saw("a notification by a stranger");

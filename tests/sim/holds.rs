@@ -72,7 +72,9 @@ pub(crate) fn about_to_write() {
     }
     let clock = machine::lease_time(client);
     kernel::with(|world| {
-        let (judge, present, now) = (&mut world.judge, &world.clients[client], world.now);
+        let judge = &mut world.judge;
+        let present = &world.clients[client];
+        let now = world.now;
         for Extending { hold, old_end, begun, pauses } in judge.extending.values() {
             let Hold { client: owner, token, .. } = judge.holds[*hold];
             let is_undisturbed = owner == client && present.pauses == *pauses && present.delayed_until < *begun;
@@ -105,7 +107,9 @@ pub(crate) fn took(taken: Taken, remaining: Duration, (begun, pauses): (u64, u64
     let Taken { resource, is_set, access, reads_by } = taken;
     let clock = machine::lease_time(kernel::current_client());
     let (hold, others) = kernel::with(|world| {
-        let (task, client, now) = (world.current_task(), world.current_client(), world.now);
+        let task = world.current_task();
+        let client = world.current_client();
+        let now = world.now;
         let (token, is_own) =
             reads_by.unwrap_or_else(|| (world.judge.latest(task).expect("a guard without a token"), true));
         let reported_as = world.reported_share(token, is_own);
@@ -212,7 +216,9 @@ fn check_exclusion(hold: usize, remaining: Duration, others: &[usize]) {
         let is_valid = ends.is_some_and(|ends| machine::lease_time(client) < ends);
         kernel::with(|world| {
             let judge = &world.judge;
-            let (other_hold, present, other) = (other, &judge.holds[hold], &judge.holds[other]);
+            let other_hold = other;
+            let present = &judge.holds[hold];
+            let other = &judge.holds[other];
             if world.clients[present.client].is_gone || world.is_open(hold, other_hold) {
                 return;
             }
@@ -336,7 +342,8 @@ impl World {
     /// it: a node that never had the key, or one that did not answer, proves nothing.
     pub(crate) fn check_loss(&mut self, token: usize, what: &str) {
         let Token { client, denied_at, .. } = &self.judge.tokens[token];
-        let (denied, nodes) = (count(denied_at, 0), self.nodes.len());
+        let denied = count(denied_at, 0);
+        let nodes = self.nodes.len();
         if nodes - denied >= self.judge.majority && !self.clients[*client].is_gone {
             self.violate("true loss", format!("attempt {token} {what}, and {denied} of {nodes} nodes denied it"));
         }
@@ -369,9 +376,11 @@ impl World {
     pub(crate) fn gave_up(&mut self, what: &str, begun: u64, patience: u64) {
         let client = &self.clients[self.current_client()];
         // That clock may be fast by as much as the clocks of leases may.
-        let (took, least) = (self.now - begun, patience - patience / 100);
+        let took = self.now - begun;
+        let least = patience - patience / 100;
         if took < least && !client.is_gone && self.plan.bounds != Bounds::WildClocks {
-            let (took, patience) = (plan::seconds(took), plan::seconds(patience));
+            let took = plan::seconds(took);
+            let patience = plan::seconds(patience);
             self.violate("patient", format!("{what} gave up after {took} and had {patience}"));
         }
     }
@@ -405,7 +414,8 @@ impl World {
             && client.delayed_until < begun
             && !client.is_gone
         {
-            let (took, allowed) = (plan::seconds(took), plan::seconds(allowed));
+            let took = plan::seconds(took);
+            let allowed = plan::seconds(allowed);
             self.violate("punctual", format!("{what} took {took} and had {allowed}"));
         }
     }

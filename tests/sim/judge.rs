@@ -192,7 +192,8 @@ pub(crate) fn count(times: &[Option<u64>; NODES], since: u64) -> usize {
 impl World {
     /// A node has run a command.
     pub(crate) fn executed(&mut self, command: &Command<'_>, reply: &[u8]) {
-        let (now, node) = (self.now, command.node);
+        let now = self.now;
+        let node = command.node;
         let (key, token, action) = match *command.words {
             [b"SET", key, token, b"NX", b"PX", _] => (key, token, Action::Set),
             // It is asked again, by the text.
@@ -246,18 +247,21 @@ impl World {
             return self.violate("protocol", format!("node {node} was sent a token that no attempt drew"));
         };
         let connection = &self.connections[command.connection];
-        let (client, is_stale) = (connection.client, connection.is_closed_by_client);
+        let client = connection.client;
+        let is_stale = connection.is_closed_by_client;
         self.trace.note_attempt(now, number, || {
             let text = String::from_utf8_lossy(reply).trim_end().to_owned();
             let late = if is_stale { ", on a connection closed since" } else { "" };
-            let (key, about) = (String::from_utf8_lossy(key), about(command.words));
+            let key = String::from_utf8_lossy(key);
+            let about = about(command.words);
             let written = plan::seconds(self.connections[command.connection].command_written_at);
             format!(
                 "client {client} → node {node}: {action:?} {key:?} by attempt {number}{about}, sent at {written}: \
                  {text}{late}"
             )
         });
-        let (majority, written_at) = (self.judge.majority, connection.command_written_at);
+        let majority = self.judge.majority;
+        let written_at = connection.command_written_at;
         let seen = readers::sight(command.words, reply);
         self.saw(seen.unwrap_or_else(|| sight(command.words, reply, is_stale)));
         if key == SHARED_KEY.as_bytes() {
@@ -342,7 +346,8 @@ impl World {
     /// A node has run a command about the second key of a set. By the rules the set goes by its first one, and a node
     /// that has not the second denies the set.
     fn executed_on_shared_key(&mut self, (number, node): (usize, usize), action: Action, reply: &[u8]) {
-        let (now, token) = (self.now, &mut self.judge.tokens[number]);
+        let now = self.now;
+        let token = &mut self.judge.tokens[number];
         match action {
             Action::Set => token.refused |= reply == b"$-1\r\n",
             Action::Extend | Action::Raise | Action::Release => {

@@ -293,7 +293,8 @@ impl World {
             {
                 *until += by;
                 present.generation += 1;
-                let (until, generation) = (*until, present.generation);
+                let until = *until;
+                let generation = present.generation;
                 self.schedule(until, Event::Timer { task, generation });
             }
         }

@@ -62,7 +62,8 @@ fn cured_by(plan: &Plan, rule: &str, remedy: impl Fn(&mut Plan)) {
         assert_eq!(run(with, Trace::silent()).judge.finding, None);
         return;
     }
-    let (without, with) = (broken(plan), broken(&with));
+    let without = broken(plan);
+    let with = broken(&with);
     println!("{COMPARED} seeds of it: {} break a rule without the remedy, {} with it", without.len(), with.len());
     assert!(without.iter().any(|(broken, ..)| *broken == rule), "nothing is shown");
     assert!(with.is_empty(), "{with:?}");
@@ -112,7 +113,9 @@ fn clocks_that_run_too_differently_end_a_lock_early() {
 #[test]
 fn fences_grow_beyond_every_bound_of_time() {
     for bounds in [Bounds::ClockJumps, Bounds::SteadyClock, Bounds::WildClocks] {
-        let (count, mut acquired, mut raised) = (if cfg!(debug_assertions) { 30 } else { 400 }, 0, 0);
+        let count = if cfg!(debug_assertions) { 30 } else { 400 };
+        let mut acquired = 0;
+        let mut raised = 0;
         for seed in 0..count {
             let plan = Plan::of_seed(seed, bounds);
             let world =

@@ -61,7 +61,8 @@ impl Sort {
 
     /// What a call waits for.
     pub(crate) fn awaited(self, name: usize) -> Awaited {
-        let (first, access) = (self.resource(name), self.access());
+        let first = self.resource(name);
+        let access = self.access();
         match self {
             Sort::Permit => {
                 Awaited { resources: (0..PERMITS).map(|slot| first + slot).collect(), is_any: true, access }

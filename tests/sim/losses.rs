@@ -37,7 +37,8 @@ pub(crate) fn draw(plan: &mut Plan) {
         plan.clients[client].begins_at = if random.once_in(2) { random.below(plan.fault_time) } else { 0 };
     }
     for _ in 0..random.magnitude(1, 8) {
-        let (at, node) = (random.below(plan.fault_time), random.index(plan.nodes.len()));
+        let at = random.below(plan.fault_time);
+        let node = random.index(plan.nodes.len());
         let way = random.pick(&Way::ALL);
         let longest = if random.once_in(2) { 20 * MILLISECOND } else { 3 * SECOND };
         let time = random.magnitude(MILLISECOND, longest);
@@ -96,7 +97,8 @@ fn a_longer_time_to_live_is_known_everywhere_before_a_lock_is_taken() {
         plan.restart_policy = RestartPolicy::Observed;
         plan.clients = vec![plan.clients[0].clone(); 2];
         plan.clients[1].is_brief = true;
-        (plan.ttls, plan.paths) = (vec![1_000, 5_000], vec![plan.paths[0].clone(); 6]);
+        plan.ttls = vec![1_000, 5_000];
+        plan.paths = vec![plan.paths[0].clone(); 6];
         let world = kernel::run(World::new(plan, Trace::silent()), || {
             for client in [0, 1] {
                 kernel::spawn(client, move || {
@@ -121,7 +123,8 @@ fn a_longer_time_to_live_is_known_everywhere_before_a_lock_is_taken() {
 fn a_reply_that_no_thread_has_read_is_no_late_one() {
     for seed in 0..20 {
         let mut plan = recovery::quiet(seed, 3);
-        (plan.restart_policy, plan.ttls) = (RestartPolicy::Observed, vec![5_000]);
+        plan.restart_policy = RestartPolicy::Observed;
+        plan.ttls = vec![5_000];
         // It makes no call at the end, and so it does not learn that nodes count again.
         plan.clients[0].is_observed = false;
         plan.paths[1].delay = 3 * MILLISECOND;

@@ -164,7 +164,8 @@ impl World {
             self.clients[client].pauses += 1;
             let until = self.now + self.random.magnitude(1_000, 20 * plan::MILLISECOND);
             self.clients[client].delayed_until = self.clients[client].delayed_until.max(until);
-            let (now, task) = (self.now, self.current_task());
+            let now = self.now;
+            let task = self.current_task();
             self.trace
                 .note(now, || format!("client {client} thread {task} is interrupted until {}", plan::seconds(until)));
             return Some(until);
@@ -303,13 +304,16 @@ impl Node {
     }
 
     pub(crate) fn start(&mut self, now: u64) {
-        let (run_id, millis) = (run_id(&mut self.random), self.millis(now));
+        let run_id = run_id(&mut self.random);
+        let millis = self.millis(now);
         self.store.restart(run_id, millis);
         if std::mem::take(&mut self.is_promoted) {
             self.store.set_condition(Condition::Replica);
         }
         self.store.set_condition(Condition::Serving);
-        (self.is_up, self.is_dark, self.refusal) = (true, false, None);
+        self.is_up = true;
+        self.is_dark = false;
+        self.refusal = None;
     }
 }
 
@@ -395,7 +399,9 @@ impl World {
         input.drain(..position);
         let service = self.nodes[node_index].service;
         let connection = &mut self.connections[index];
-        (connection.input, connection.decoder, connection.session) = (input, decoder, session);
+        connection.input = input;
+        connection.decoder = decoder;
+        connection.session = session;
         if !replies.is_empty() {
             self.send_to_client(index, replies, service);
         }

@@ -89,7 +89,8 @@ impl Node {
 impl World {
     /// A node has lost its data, and has older ones at most.
     pub(crate) fn has_lost(&mut self, node: usize) {
-        let (now, present) = (self.now, &self.nodes[node]);
+        let now = self.now;
+        let present = &self.nodes[node];
         let is_in_process = present.is_up;
         let millis = present.millis(now);
         for key in present.store.keys(millis) {
@@ -160,7 +161,8 @@ impl World {
         let clock = (command.millis * 1000).to_string();
         let is_new = time.is_empty();
         let note = [front, if is_new { clock.as_bytes() } else { time }, behind].concat();
-        let (client, node) = (self.connections[command.connection].client, command.node);
+        let client = self.connections[command.connection].client;
+        let node = command.node;
         // Another program may have stored the very same one, within a millisecond.
         let is_other = self.judge.memory.notes[node] != note;
         let is_stored = is_other && reply.strip_suffix(b"\r\n").is_some_and(|reply| reply.ends_with(&note));
@@ -243,7 +245,8 @@ impl World {
         if self.plan.policy(client) == RestartPolicy::Strict {
             return;
         }
-        let (memory, written_at) = (&self.judge.memory, self.connections[command.connection].command_written_at);
+        let memory = &self.judge.memory;
+        let written_at = self.connections[command.connection].command_written_at;
         let Some(loss) = memory.losses[command.node].last().filter(|loss| loss.is_in_process) else { return };
         let look = memory.looks.get(&command.connection).and_then(|looks| looks.last());
         let Some(look) = look.filter(|look| look.read_at <= loss.at) else { return };
@@ -274,7 +277,8 @@ impl World {
 
     fn has_kept(&self, number: usize, node: usize) -> bool {
         let Some(set_at) = self.judge.tokens[number].set_at[node] else { return false };
-        let (memory, present) = (&self.judge.memory, &self.nodes[node]);
+        let memory = &self.judge.memory;
+        let present = &self.nodes[node];
         if memory.unseen.contains(&(number, node)) {
             return true;
         }
@@ -297,7 +301,8 @@ impl World {
         let holds = &self.judge.holds;
         let taken_at = |hold: usize| holds.iter().position(|first| first.token == holds[hold].token);
         let [earlier, later] = if taken_at(hold) < taken_at(other) { [hold, other] } else { [other, hold] };
-        let (earlier, later) = (&holds[earlier], &holds[later]);
+        let earlier = &holds[earlier];
+        let later = &holds[later];
         let memory = &self.judge.memory;
         let is_unseen = |token: usize| memory.unseen.range((token, 0)..(token + 1, 0)).next().is_some();
         let trusts_all = self.plan.clients[later.client].trusts_all;

@@ -242,8 +242,8 @@ const MUTANTS: &[Mutant] = &[
         name: "a renewal counts from its answer",
         file: "engine/watchdog_thread/mod.rs",
         edits: &[(
-            "let lease = ttl.lease_from(start);\n        let now = self.engine.lease_now();",
-            "let now = self.engine.lease_now();\n        let lease = ttl.lease_from(now);",
+            "let lease = ttl.lease_from(start);\n        let now = self.engine.lease_now();\n        let mut",
+            "let now = self.engine.lease_now();\n        let lease = ttl.lease_from(now);\n        let mut",
         )],
     },
     Mutant {

@@ -118,7 +118,8 @@ impl Listener {
 
     fn acquired(&self, name: &Arc<str>) {
         self.record(|world| {
-            let (task, index) = (world.current_task(), world.reports.locks.len());
+            let task = world.current_task();
+            let index = world.reports.locks.len();
             world.reports.by_key.insert(address(name), index);
             world.reports.locks.push(Reported {
                 client: self.client,
@@ -246,7 +247,8 @@ impl Listener {
                 Look::Quarantined => "an observer gets a quarantine",
                 Look::Up => "an observer gets a node that is up",
             });
-            let (now, client) = (world.now, self.client);
+            let now = world.now;
+            let client = self.client;
             world.trace.note(now, || format!("client {client} reports that {node} is {look:?}"));
             // Another quarantine may begin before the last one has ended.
             if world.reports.nodes.insert((self.client, node.to_owned()), look) == Some(look)

@@ -67,9 +67,12 @@ pub(crate) fn steer(plan: &mut Plan) {
 fn paused_writers(plan: &mut Plan, random: &mut Random) {
     reset(plan, random, &[1, 3], &[2, 3]);
     plan.ttls = vec![random.between(50, 300)];
-    (plan.resources, plan.idle) = (1, 20 * MILLISECOND);
-    (plan.watchdog_rarity, plan.extension_rarity) = (0, 0);
-    (plan.pause_rarity, plan.longest_pause) = (100, 2 * SECOND);
+    plan.resources = 1;
+    plan.idle = 20 * MILLISECOND;
+    plan.watchdog_rarity = 0;
+    plan.extension_rarity = 0;
+    plan.pause_rarity = 100;
+    plan.longest_pause = 2 * SECOND;
 }
 
 /// Keys live for longer than the run takes to look for remaining keys.
@@ -81,7 +84,8 @@ fn absent_nodes(plan: &mut Plan, random: &mut Random) {
         plan.restart_policy = RestartPolicy::Observed;
     }
     plan.clients.iter_mut().for_each(|client| client.threads = 3);
-    (plan.resources, plan.idle) = (3, 20 * MILLISECOND);
+    plan.resources = 3;
+    plan.idle = 20 * MILLISECOND;
     for node in &mut plan.nodes {
         if random.once_in(2) {
             node.flavour = ServerKind::Redis;
@@ -102,10 +106,13 @@ fn absent_nodes(plan: &mut Plan, random: &mut Random) {
 fn slow_answers(plan: &mut Plan, random: &mut Random) {
     reset(plan, random, &[1, 2, 3], &[1, 2]);
     plan.ttls = vec![random.between(10, 40)];
-    (plan.node_timeout, plan.fault_time) = (200 * MILLISECOND, random.between(2 * SECOND, 6 * SECOND));
-    (plan.straggling, plan.longest_straggling) = (2, random.between(20, 60) * MILLISECOND);
+    plan.node_timeout = 200 * MILLISECOND;
+    plan.fault_time = random.between(2 * SECOND, 6 * SECOND);
+    plan.straggling = 2;
+    plan.longest_straggling = random.between(20, 60) * MILLISECOND;
     // What has come when a thread wakes up late counts, if it came in time.
-    (plan.lateness, plan.idle) = (5 * MILLISECOND, 5 * MILLISECOND);
+    plan.lateness = 5 * MILLISECOND;
+    plan.idle = 5 * MILLISECOND;
 }
 
 fn unequal_clocks(plan: &mut Plan, random: &mut Random) {
@@ -118,7 +125,8 @@ fn unequal_clocks(plan: &mut Plan, random: &mut Random) {
     plan.attention = 2 * MILLISECOND;
     let count = random.pick(&[0, 10]);
     for _ in 0..count {
-        let (client, time) = (random.index(plan.clients.len()), random.magnitude(200 * MILLISECOND, 4 * SECOND));
+        let client = random.index(plan.clients.len());
+        let time = random.magnitude(200 * MILLISECOND, 4 * SECOND);
         strike(plan, random, Kind::Sleep { client, time });
     }
 }
@@ -127,16 +135,19 @@ fn partitions(plan: &mut Plan, random: &mut Random) {
     reset(plan, random, &[1, 1, 3], &[2]);
     plan.clients.iter_mut().for_each(|client| client.threads = 1);
     plan.ttls = vec![random.between(300, 500)];
-    (plan.node_timeout, plan.fault_time) = (400 * MILLISECOND, 10 * SECOND);
+    plan.node_timeout = 400 * MILLISECOND;
+    plan.fault_time = 10 * SECOND;
     // Far from one client, near to the others.
     for (index, path) in plan.paths.iter_mut().enumerate() {
         let delay = if index < plan.nodes.len() { 40 * MILLISECOND } else { MILLISECOND / 5 };
         *path = PathPlan { delay, jitter: delay / 10 };
     }
-    (plan.watchdog_rarity, plan.extension_rarity) = (random.pick(&[1, 1, 1, 0]), random.pick(&[0, 0, 4]));
+    plan.watchdog_rarity = random.pick(&[1, 1, 1, 0]);
+    plan.extension_rarity = random.pick(&[0, 0, 4]);
     (plan.clients[0].holds_on, plan.attention, plan.idle) = (true, MILLISECOND, 500 * MILLISECOND);
     for _ in 0..random.between(8, 16) {
-        let (time, directions) = (random.between(300, 600) * MILLISECOND, random.pick(&[BOTH, BOTH, REPLIES]));
+        let time = random.between(300, 600) * MILLISECOND;
+        let directions = random.pick(&[BOTH, BOTH, REPLIES]);
         strike(plan, random, Kind::Block { client: Some(0), node: None, directions, time });
     }
 }
@@ -145,10 +156,14 @@ fn two_extenders(plan: &mut Plan, random: &mut Random) {
     reset(plan, random, &[1], &[2]);
     plan.clients.iter_mut().for_each(|client| client.threads = 1);
     plan.ttls = vec![random.between(60, 100), random.between(2_000, 3_000)];
-    (plan.node_timeout, plan.fault_time) = (50 * MILLISECOND, 10 * SECOND);
+    plan.node_timeout = 50 * MILLISECOND;
+    plan.fault_time = 10 * SECOND;
     plan.paths.fill(PathPlan { delay: 5 * MILLISECOND, jitter: MILLISECOND });
-    (plan.straggling, plan.longest_straggling) = (random.between(4, 8), random.between(100, 400) * MILLISECOND);
-    (plan.watchdog_rarity, plan.extension_rarity, plan.stride) = (1, 1, random.between(200, 500) * MILLISECOND);
+    plan.straggling = random.between(4, 8);
+    plan.longest_straggling = random.between(100, 400) * MILLISECOND;
+    plan.watchdog_rarity = 1;
+    plan.extension_rarity = 1;
+    plan.stride = random.between(200, 500) * MILLISECOND;
     plan.clients.iter_mut().for_each(|client| client.holds_on = true);
     plan.idle = 5 * MILLISECOND;
 }
@@ -157,16 +172,19 @@ fn two_extenders(plan: &mut Plan, random: &mut Random) {
 fn lost_keys(plan: &mut Plan, random: &mut Random) {
     reset(plan, random, &[3, 3, 4, 5], &[2, 3]);
     plan.ttls = vec![random.between(60, 400)];
-    (plan.node_timeout, plan.fault_time) = (random.pick(&[50, 200]) * MILLISECOND, 10 * SECOND);
+    plan.node_timeout = random.pick(&[50, 200]) * MILLISECOND;
+    plan.fault_time = 10 * SECOND;
     let is_watched = random.once_in(2);
-    (plan.straggling, plan.longest_straggling) = (random.pick(&[0, 4]), random.between(20, 100) * MILLISECOND);
+    plan.straggling = random.pick(&[0, 4]);
+    plan.longest_straggling = random.between(20, 100) * MILLISECOND;
     (plan.watchdog_rarity, plan.extension_rarity) = if is_watched { (1, 0) } else { (0, 1) };
     plan.preemption_rarity = if is_watched { 30 } else { 0 };
     plan.resources = 3;
     plan.paths.fill(PathPlan { delay: plan.node_timeout / 20, jitter: plan.node_timeout / 40 });
     plan.idle = 20 * MILLISECOND;
     for _ in 0..random.between(40, 80) {
-        let (node, time) = (random.index(plan.nodes.len()), random.between(50, 400) * MILLISECOND);
+        let node = random.index(plan.nodes.len());
+        let time = random.between(50, 400) * MILLISECOND;
         strike(plan, random, Kind::Condition { node, condition: Condition::OutOfMemory, time });
     }
 }
@@ -175,18 +193,21 @@ fn newcomers(plan: &mut Plan, random: &mut Random) {
     reset(plan, random, &[1, 1, 2, 3], &[2, 3, 4]);
     plan.restart_policy = RestartPolicy::Strict;
     plan.ttls = vec![random.between(1_500, 3_000)];
-    (plan.fault_time, plan.attention) = (10 * SECOND, 20 * MILLISECOND);
+    plan.fault_time = 10 * SECOND;
+    plan.attention = 20 * MILLISECOND;
     plan.clients.iter_mut().for_each(|client| client.holds_on = true);
     // Instead of being restarted, nodes are replicas of an empty master for a while, which a client that connects later
     // cannot see.
     let demotes = Random::new(plan.seed ^ 0x6465_6d6f_7465).once_in(3);
     if demotes {
-        (plan.is_fenced, plan.idle) = (false, 4 * SECOND);
+        plan.is_fenced = false;
+        plan.idle = 4 * SECOND;
     }
     let mut at = random.between(SECOND, 3 * SECOND);
     for _ in 0..random.between(1, 2) {
         for node in 0..plan.nodes.len() {
-            let (time, is_dark) = (random.between(1, 20) * MILLISECOND, random.once_in(2));
+            let time = random.between(1, 20) * MILLISECOND;
+            let is_dark = random.once_in(2);
             let kind = match demotes {
                 true => Kind::Resync { node, time: 1_500 * MILLISECOND + 50 * time },
                 false => Kind::Crash { node, time, data: Data::Lost, is_dark },
@@ -210,9 +231,11 @@ fn newcomers(plan: &mut Plan, random: &mut Random) {
 fn forgetful_nodes(plan: &mut Plan, random: &mut Random) {
     reset(plan, random, &[1, 3, 3, 3, 5], &[2, 3, 4]);
     plan.restart_policy = if random.once_in(4) { RestartPolicy::Strict } else { RestartPolicy::Observed };
-    (plan.node_timeout, plan.fault_time) = (random.pick(&[50, 200]) * MILLISECOND, 10 * SECOND);
+    plan.node_timeout = random.pick(&[50, 200]) * MILLISECOND;
+    plan.fault_time = 10 * SECOND;
     plan.ttls = vec![random.between(1_500, 3_000)];
-    (plan.attention, plan.watchdog_rarity) = (20 * MILLISECOND, random.pick(&[0, 0, 1]));
+    plan.attention = 20 * MILLISECOND;
+    plan.watchdog_rarity = random.pick(&[0, 0, 1]);
     plan.clients.iter_mut().for_each(|client| client.holds_on = true);
     // A node that is a moment slower.
     let slow = random.index(plan.nodes.len());
@@ -254,7 +277,9 @@ fn forgetful_nodes(plan: &mut Plan, random: &mut Random) {
 
 /// Some nodes lose what they have: a majority, or fewer, or now and then all.
 fn forget(plan: &mut Plan, random: &mut Random, ways: &[Way], at: u64, steps: bool) {
-    let (nodes, first, way) = (plan.nodes.len(), random.index(plan.nodes.len()), random.pick(ways));
+    let nodes = plan.nodes.len();
+    let first = random.index(plan.nodes.len());
+    let way = random.pick(ways);
     let count = match random.below(8) {
         0 => nodes,
         1 | 2 => nodes / 2,
@@ -267,7 +292,8 @@ fn forget(plan: &mut Plan, random: &mut Random, ways: &[Way], at: u64, steps: bo
         losses::lose(plan, random, (way, node), at, time);
         // One that was noted as a founder votes at once, and its clock matters.
         if steps && count < nodes && random.once_in(2) {
-            let (then, by) = (at + time + random.magnitude(MILLISECOND, SECOND), random.between(2, 30) * SECOND);
+            let then = at + time + random.magnitude(MILLISECOND, SECOND);
+            let by = random.between(2, 30) * SECOND;
             plan.faults.push(Fault { at: then, kind: Kind::SetNodeClock { node, by: by as i64 } });
         }
     }
@@ -278,11 +304,13 @@ fn forget(plan: &mut Plan, random: &mut Random, ways: &[Way], at: u64, steps: bo
 fn narrow_sockets(plan: &mut Plan, random: &mut Random) {
     reset(plan, random, &[1, 3, 5], &[1, 2]);
     plan.ttls = vec![random.between(40_000, 60_000)];
-    (plan.node_timeout, plan.fault_time) = (200 * MILLISECOND, random.between(SECOND, 3 * SECOND));
+    plan.node_timeout = 200 * MILLISECOND;
+    plan.fault_time = random.between(SECOND, 3 * SECOND);
     plan.paths.fill(PathPlan { delay: 2 * MILLISECOND, jitter: MILLISECOND });
     // The scripts that waiting calls ask by have 8 KB. By 40 bytes, one alone takes longer than a client that quits
     // waits.
-    (plan.window, plan.resources) = (random.pick(&[300, 1000]), 3);
+    plan.window = random.pick(&[300, 1000]);
+    plan.resources = 3;
     plan.ending = random.pick(&[Ending::Idles, Ending::Quits]);
     // A client that is not used delivers no events.
     plan.clients.iter_mut().for_each(|client| client.is_observed = false);
@@ -295,10 +323,12 @@ fn refused_releases(plan: &mut Plan, random: &mut Random) {
     plan.ttls = vec![random.between(40_000, 60_000)];
     plan.fault_time = random.between(4 * SECOND, 8 * SECOND);
     plan.clients.iter_mut().for_each(|client| client.threads = 2);
-    (plan.resources, plan.idle) = (3, 20 * MILLISECOND);
+    plan.resources = 3;
+    plan.idle = 20 * MILLISECOND;
     plan.is_fenced = random.once_in(2);
     for _ in 0..random.between(20, 60) {
-        let (node, refusal) = (random.index(plan.nodes.len()), random.pick(&Refusal::ALL));
+        let node = random.index(plan.nodes.len());
+        let refusal = random.pick(&Refusal::ALL);
         let time = random.magnitude(10 * MILLISECOND, SECOND);
         strike(plan, random, Kind::Refuse { node, refusal, time });
     }
@@ -311,18 +341,24 @@ fn refused_releases(plan: &mut Plan, random: &mut Random) {
 /// No clock matters to fences: here they are set at will, and nothing else is judged.
 fn close_fences(plan: &mut Plan, random: &mut Random) {
     reset(plan, random, &[3], &[2, 3, 4]);
-    (plan.is_fenced, plan.is_mixed, plan.only) = (true, false, Some("fences grow"));
+    plan.is_fenced = true;
+    plan.is_mixed = false;
+    plan.only = Some("fences grow");
     plan.ttls = vec![random.between(50, 500)];
-    (plan.node_timeout, plan.fault_time) = (200 * MILLISECOND, 10 * SECOND);
-    (plan.straggling, plan.longest_straggling) = (random.between(2, 5), random.between(20, 100) * MILLISECOND);
+    plan.node_timeout = 200 * MILLISECOND;
+    plan.fault_time = 10 * SECOND;
+    plan.straggling = random.between(2, 5);
+    plan.longest_straggling = random.between(20, 100) * MILLISECOND;
     plan.idle = 5 * MILLISECOND;
     for client in 0..plan.clients.len() {
         // The floors lie behind what nodes have given out: fences go up by one.
-        let (at, by) = (random.below(300 * MILLISECOND), random.between(20 * SECOND, 60 * SECOND));
+        let at = random.below(300 * MILLISECOND);
+        let by = random.between(20 * SECOND, 60 * SECOND);
         plan.faults.push(Fault { at, kind: Kind::SetWallClock { client, by: -(by as i64) } });
     }
     for _ in 0..random.between(60, 120) {
-        let (node, by) = (random.index(plan.nodes.len()), random.magnitude(50 * MILLISECOND, SECOND));
+        let node = random.index(plan.nodes.len());
+        let by = random.magnitude(50 * MILLISECOND, SECOND);
         strike(plan, random, Kind::SetNodeClock { node, by: by as i64 });
     }
 }
@@ -334,14 +370,17 @@ fn slow_observer(plan: &mut Plan, random: &mut Random) {
     plan.clients.iter_mut().for_each(|client| (client.threads, client.is_observed) = (6, true));
     plan.clients[0].callback = random.magnitude(MILLISECOND, 3 * MILLISECOND);
     // One for each of its threads.
-    (plan.resources, plan.ttls, plan.fault_time) = (6, vec![random.between(1_000, 5_000)], SECOND / 2);
+    plan.resources = 6;
+    plan.ttls = vec![random.between(1_000, 5_000)];
+    plan.fault_time = SECOND / 2;
     plan.is_fenced = false;
 }
 
 /// Nothing fails, so that all that a waiter does depends on what becomes of published releases. With three clients or
 /// more, one neither publishes nor subscribes.
 fn lost_hints(plan: &mut Plan, random: &mut Random) {
-    let (skew, hints) = (random.magnitude(10_000, plan.node_timeout / 8), HintPlan::draw(random));
+    let skew = random.magnitude(10_000, plan.node_timeout / 8);
+    let hints = HintPlan::draw(random);
     reset(plan, random, &[1, 2, 3, 3, 5], &[2, 2, 3, 3, 4]);
     plan.clients.iter_mut().for_each(|client| client.threads = 1 + random.index(2));
     plan.ttls = vec![random.between(1_000, 10_000)];
@@ -357,7 +396,8 @@ fn lost_hints(plan: &mut Plan, random: &mut Random) {
         _ => hints,
     };
     if random.once_in(3) {
-        let (node, interval) = (random.index(plan.nodes.len()), random.magnitude(MILLISECOND / 2, 20 * MILLISECOND));
+        let node = random.index(plan.nodes.len());
+        let interval = random.magnitude(MILLISECOND / 2, 20 * MILLISECOND);
         plan.hints.strays = Some(Strays { node, interval });
     }
     if plan.takes_sets() {
@@ -368,7 +408,8 @@ fn lost_hints(plan: &mut Plan, random: &mut Random) {
 
 /// So many nodes and clients, one resource, and nothing of what only delays a run: faults come with the profile.
 fn reset(plan: &mut Plan, random: &mut Random, nodes: &[usize], clients: &[usize]) {
-    let (node, client) = (plan.nodes[0].clone(), plan.clients[0].clone());
+    let node = plan.nodes[0].clone();
+    let client = plan.clients[0].clone();
     plan.nodes.resize(random.pick(nodes), node);
     plan.clients.resize(random.pick(clients), client);
     let farthest = random.magnitude(200_000, plan.node_timeout / 16);
@@ -379,11 +420,18 @@ fn reset(plan: &mut Plan, random: &mut Random, nodes: &[usize], clients: &[usize
     plan.paths = (0..plan.clients.len() * plan.nodes.len()).map(|_| path(random)).collect();
     plan.faults.clear();
     plan.restart_policy = RestartPolicy::Off;
-    (plan.resources, plan.loss, plan.straggling) = (1, 0, 0);
-    (plan.skew, plan.hints) = (0, HintPlan::default());
-    (plan.window, plan.piece, plan.lateness) = (64 * 1024, 0, plan.lateness.min(MILLISECOND / 4));
-    (plan.preemption_rarity, plan.pause_rarity) = (0, 0);
-    (plan.watchdog_rarity, plan.extension_rarity) = (0, 0);
+    plan.resources = 1;
+    plan.loss = 0;
+    plan.straggling = 0;
+    plan.skew = 0;
+    plan.hints = HintPlan::default();
+    plan.window = 64 * 1024;
+    plan.piece = 0;
+    plan.lateness = plan.lateness.min(MILLISECOND / 4);
+    plan.preemption_rarity = 0;
+    plan.pause_rarity = 0;
+    plan.watchdog_rarity = 0;
+    plan.extension_rarity = 0;
     plan.idle = plan.idle.min(50 * MILLISECOND);
 }
 

@@ -107,7 +107,8 @@ impl World {
 
     /// A node has run a script with a queue.
     pub(crate) fn queued(&mut self, command: &Command<'_>, request: &Request<'_>) {
-        let (client, member) = (self.connections[command.connection].client, request.member);
+        let client = self.connections[command.connection].client;
+        let member = request.member;
         if member.is_empty() {
             return;
         }
@@ -131,7 +132,9 @@ impl World {
 
     /// A node has run a script about an entry and not about the lock.
     pub(crate) fn note_entry(&mut self, command: &Command<'_>, reply: &[u8]) {
-        let (now, client, node) = (self.now, self.connections[command.connection].client, command.node);
+        let now = self.now;
+        let client = self.connections[command.connection].client;
+        let node = command.node;
         self.trace.note(now, || {
             let words: Vec<_> = command.words[3..].iter().map(|word| String::from_utf8_lossy(word)).collect();
             format!("client {client} → node {node}: {}: {}", words.join(" "), String::from_utf8_lossy(reply).trim_end())
@@ -150,8 +153,10 @@ impl World {
 
     /// The queues of a node, each with its entries in order.
     pub(crate) fn queues_of(&self, node: usize) -> Vec<(Vec<u8>, Vec<Vec<u8>>)> {
-        let (present, mut session) = (&self.nodes[node], ClientState::default());
-        let (millis, mut store) = (present.millis(self.now), present.store.clone());
+        let present = &self.nodes[node];
+        let mut session = ClientState::default();
+        let millis = present.millis(self.now);
+        let mut store = present.store.clone();
         store.set_condition(quorumlock::embedded::Condition::Serving);
         store.execute(&mut session, &[b"AUTH", b"secret"], millis, &mut Vec::new());
         let keys: Vec<Vec<u8>> = store.keys(millis).filter(|key| key.starts_with(QUEUE)).map(<[u8]>::to_vec).collect();

@@ -103,7 +103,8 @@ impl World {
         // What a clock that was set back has left to live longer may stay.
         let ends = |content: &Content| content.entry(own).and_then(|entry| entry.until);
         let limit = Some(command.millis + self.judge.longest_ttl);
-        let (entry, entry_before) = (ends(&after), ends(&before));
+        let entry = ends(&after);
+        let entry_before = ends(&before);
         if entry > limit.max(entry_before) {
             let text = format!("on node {node} an entry would live until {entry:?}");
             self.violate("bounded key", text);
@@ -127,7 +128,8 @@ impl World {
 
     fn check_number(&mut self, command: &Command<'_>, key: &[u8], (before, after): (&Content, &Content)) {
         let Some((last, until)) = before.fence.filter(|&(_, until)| until >= command.millis) else { return };
-        let (node, millis) = (command.node, command.millis);
+        let node = command.node;
+        let millis = command.millis;
         let key_ends = self.nodes[node].store.deadline(key, millis).flatten();
         let is_kept =
             after.fence.is_some_and(|(fence, kept)| fence >= last && kept >= until) && key_ends >= Some(until);

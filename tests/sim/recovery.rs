@@ -24,19 +24,37 @@ const ENOUGH: u64 = 1_500 * MILLISECOND;
 pub(crate) fn quiet(seed: u64, nodes: usize) -> Plan {
     let mut plan = Plan::of_seed(seed, Bounds::Kept);
     let mut node = plan.nodes[0].clone();
-    (node.flavour, node.has_password, node.rate) = (ServerKind::Redis, false, 0);
+    node.flavour = ServerKind::Redis;
+    node.has_password = false;
+    node.rate = 0;
     plan.nodes = vec![node; nodes];
     plan.clients.truncate(1);
     (plan.clients[0].threads, plan.clients[0].rate, plan.clients[0].callback) = (1, 0, 0);
     plan.paths = vec![PathPlan { delay: MILLISECOND / 10, jitter: MILLISECOND / 100 }; nodes];
-    (plan.resources, plan.ttls, plan.node_timeout) = (1, vec![100], 50 * MILLISECOND);
-    (plan.loss, plan.straggling, plan.window, plan.piece) = (0, 0, 64 * 1024, 0);
-    (plan.skew, plan.hints) = (0, HintPlan::default());
-    (plan.lateness, plan.preemption_rarity, plan.pause_rarity) = (1_000, 0, 0);
-    (plan.watchdog_rarity, plan.extension_rarity, plan.idle) = (0, 0, 100 * MILLISECOND);
-    (plan.is_fenced, plan.is_fair, plan.has_sets, plan.has_tls) = (false, false, false, false);
-    (plan.is_read_write, plan.is_mixed, plan.has_permits) = (false, false, false);
-    (plan.fault_time, plan.faults) = (5 * SECOND, Vec::new());
+    plan.resources = 1;
+    plan.ttls = vec![100];
+    plan.node_timeout = 50 * MILLISECOND;
+    plan.loss = 0;
+    plan.straggling = 0;
+    plan.window = 64 * 1024;
+    plan.piece = 0;
+    plan.skew = 0;
+    plan.hints = HintPlan::default();
+    plan.lateness = 1_000;
+    plan.preemption_rarity = 0;
+    plan.pause_rarity = 0;
+    plan.watchdog_rarity = 0;
+    plan.extension_rarity = 0;
+    plan.idle = 100 * MILLISECOND;
+    plan.is_fenced = false;
+    plan.is_fair = false;
+    plan.has_sets = false;
+    plan.has_tls = false;
+    plan.is_read_write = false;
+    plan.is_mixed = false;
+    plan.has_permits = false;
+    plan.fault_time = 5 * SECOND;
+    plan.faults = Vec::new();
     if plan.restart_policy == RestartPolicy::Strict {
         // The first program of a new deployment would wait.
         plan.restart_policy = RestartPolicy::Observed;
@@ -50,7 +68,8 @@ fn with_machines_that_restart(mut plan: Plan) -> Plan {
         let at = |time| plan.fault_time - time;
         let hang = Kind::Hang { node, time: 10 * SECOND };
         let crash = Kind::Crash { node, time: MILLISECOND / 2, data: Data::Kept, is_dark: true };
-        let (hang, crash) = (Fault { at: at(3 * SECOND), kind: hang }, Fault { at: at(MILLISECOND), kind: crash });
+        let hang = Fault { at: at(3 * SECOND), kind: hang };
+        let crash = Fault { at: at(MILLISECOND), kind: crash };
         plan.faults.extend([hang, crash]);
     }
     plan
@@ -97,7 +116,8 @@ fn a_node_that_loads_its_data_is_not_flooded_with_releases() {
         let times = |kind: &str| -> u64 {
             world.seen.iter().filter(|(what, _)| what.starts_with(kind)).map(|(_, times)| times).sum()
         };
-        let (asked, released) = (times("a SET"), times("a release"));
+        let asked = times("a SET");
+        let released = times("a release");
         assert!(released < 2 * asked, "seed {seed}: {released} releases for {asked} SETs");
     }
 }
@@ -128,13 +148,15 @@ fn an_attempt_that_has_to_connect_first_has_time_for_that() {
     {
         let seen = (0..4).map(|seed| {
             let mut plan = quiet(seed, 3);
-            (plan.node_timeout, plan.ttls) = (node_timeout * MILLISECOND, vec![5000]);
+            plan.node_timeout = node_timeout * MILLISECOND;
+            plan.ttls = vec![5000];
             plan.paths.fill(PathPlan { delay: round_trip * MILLISECOND / 2, jitter: MILLISECOND / 100 });
             kernel::run(World::new(plan, Trace::silent()), two_attempts).seen
         });
         let seen: Vec<_> = seen.collect();
         let times = |what| seen.iter().filter(|seen| seen.contains_key(what)).count();
-        let (cold, warm) = (times("a cold attempt that wins"), times("a warm attempt that wins"));
+        let cold = times("a cold attempt that wins");
+        let warm = times("a warm attempt that wins");
         println!("round trip {round_trip} ms of {node_timeout}: {cold} of 4 cold attempts, {warm} of 4 warm ones");
         assert_eq!((cold, warm), if wins { (4, 4) } else { (0, 0) }, "{round_trip} ms of {node_timeout}");
     }
@@ -148,11 +170,13 @@ fn notifications_of_far_nodes_are_received() {
         let mut plan = quiet(seed, 3);
         plan.clients = vec![plan.clients[0].clone(); 2];
         plan.paths = vec![PathPlan { delay: 3 * MILLISECOND, jitter: MILLISECOND / 10 }; 6];
-        (plan.ttls, plan.idle) = (vec![1000], MILLISECOND);
+        plan.ttls = vec![1000];
+        plan.idle = MILLISECOND;
         let world = run(plan, Trace::silent());
         assert!(world.judge.finding.is_none(), "seed {seed}: {:?}", world.judge.finding);
         let times = |what| world.seen.get(what).copied().unwrap_or(0);
-        let (received, made) = (times("a notification that a subscriber receives"), times("a connection that is made"));
+        let received = times("a notification that a subscriber receives");
+        let made = times("a connection that is made");
         println!("seed {seed}: {received} notifications received, {made} connections");
         assert!(received > 10, "seed {seed}: {received} notifications were received, on {made} connections");
     }

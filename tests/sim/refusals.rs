@@ -47,7 +47,9 @@ impl Refusal {
         words: &[&[u8]],
         millis: u64,
     ) -> Option<Vec<u8>> {
-        let (mut probe, mut session, mut reply) = (store.clone(), session.clone(), Vec::new());
+        let mut probe = store.clone();
+        let mut session = session.clone();
+        let mut reply = Vec::new();
         probe.set_condition(Condition::Replica);
         probe.execute(&mut session, words, millis, &mut reply);
         let reply = String::from_utf8_lossy(&reply);
@@ -72,7 +74,8 @@ fn refusals_have_the_texts_of_real_servers() {
     let extend: &[&[u8]] = &[b"EVAL", kinds::plain::EXTEND.as_bytes(), b"1", b"k", b"token", b"2000"];
     let all = [("acquire", acquire), ("release", release), ("extend", extend)];
     for (flavour, version) in [(ServerKind::Redis, "7.0.15"), (ServerKind::Valkey9, "valkey-9.1.2")] {
-        let (mut store, mut session) = (Store::new(flavour, "0".repeat(40), 0), ClientState::default());
+        let mut store = Store::new(flavour, "0".repeat(40), 0);
+        let mut session = ClientState::default();
         store.execute(&mut session, acquire, 1, &mut Vec::new());
         for refusal in Refusal::ALL {
             for (request, words) in all {
@@ -97,7 +100,8 @@ fn refusals_have_the_texts_of_real_servers() {
 /// What a server in such a condition still runs.
 #[test]
 fn a_server_that_refuses_writes_answers_questions() {
-    let (store, session) = (Store::new(ServerKind::Redis, "0".repeat(40), 0), ClientState::default());
+    let store = Store::new(ServerKind::Redis, "0".repeat(40), 0);
+    let session = ClientState::default();
     let reply = |refusal: Refusal, words: &[&[u8]]| refusal.reply(ServerKind::Redis, (&store, &session), words, 1);
     for refusal in Refusal::ALL {
         let is_busy = refusal == Refusal::Busy;

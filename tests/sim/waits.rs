@@ -89,8 +89,10 @@ struct Call {
 impl World {
     /// The running thread calls for a lock.
     pub(crate) fn begins_to_wait(&mut self, awaited: Awaited) {
-        let (task, client) = (self.current_task(), self.current_client());
-        let (begun, pauses) = (self.now, self.clients[client].pauses);
+        let task = self.current_task();
+        let client = self.current_client();
+        let begun = self.now;
+        let pauses = self.clients[client].pauses;
         if awaited.resources.contains(&SHARED) {
             self.saw("a wait for a set");
         }
@@ -120,7 +122,8 @@ impl World {
 
     /// A thread begins an attempt.
     pub(crate) fn asks(&mut self) {
-        let (task, now) = (self.current_task(), self.now);
+        let task = self.current_task();
+        let now = self.now;
         self.check_asked_in_time(task);
         let Some(call) = self.waits.calls.get_mut(&task) else { return };
         call.attempts += 1;
@@ -135,7 +138,8 @@ impl World {
             (call.client, call.awaited.resources.clone(), call.attempts, call.begun);
         self.waits.asked_at.extend(resources.iter().map(|&resource| ((client, resource), now)));
         if attempts > limit && is_limited && self.plan.is_calm() {
-            let (took, what) = (seconds(now - begun), name(&resources));
+            let took = seconds(now - begun);
+            let what = name(&resources);
             let text = format!("client {client} has asked {attempts} times for {what} in {took}");
             self.violate("asks seldom", text);
         }
@@ -148,7 +152,8 @@ impl World {
 
     /// A node has run a command for the key of a lock.
     pub(crate) fn note_key(&mut self, node: usize, key: &[u8], resource: usize) {
-        let (now, present) = (self.now, &self.nodes[node]);
+        let now = self.now;
+        let present = &self.nodes[node];
         let known = self.waits.keys.entry((resource, node)).or_default();
         let refuses_for = [Access::Read, Access::Write].map(|access| present.refuses_for(key, access, now));
         let until =
@@ -169,9 +174,11 @@ impl World {
         let number = keys::attempt_of(command.words[5]).filter(|&number| number < self.judge.tokens.len());
         let Some(number) = number.filter(|_| request.verb == b"take") else { return };
         self.judge.tokens[number].in_turn = request.stores;
-        let (task, now) = (self.judge.tokens[number].task, self.now);
+        let task = self.judge.tokens[number].task;
+        let now = self.now;
         let margin = 4 * self.plan.longest_way() + 20 * self.plan.lateness;
-        let (majority, drawn_at) = (self.judge.majority, self.judge.tokens[number].drawn_at);
+        let majority = self.judge.majority;
+        let drawn_at = self.judge.tokens[number].drawn_at;
         let is_subscribed = self.is_subscribed(self.connections[command.connection].client, command.node);
         let is_seated = |call: &&mut Call| is_taken && is_subscribed && call.begun <= drawn_at;
         let Some(call) = self.waits.calls.get_mut(&task).filter(is_seated) else { return };
@@ -190,7 +197,8 @@ impl World {
     /// A node has run a take that removes what is in front, which may be alive: a call that the others of a quorum do
     /// not keep has its place again when a quorum has stored it again.
     pub(crate) fn note_challenge(&mut self, command: &Command<'_>) {
-        let (client, majority) = (self.connections[command.connection].client, self.judge.majority);
+        let client = self.connections[command.connection].client;
+        let majority = self.judge.majority;
         let Some(resource) = keys::resource_of(command.words[3]) else { return };
         let is_concerned = |call: &&mut Call| call.client != client && call.awaited.resources.contains(&resource);
         for call in self.waits.calls.values_mut().filter(is_concerned) {
@@ -230,9 +238,12 @@ impl World {
 
     /// A client has taken a lock, by a call that began then. That a set has its turn among many is not promised.
     pub(crate) fn note_change(&mut self, client: usize, taken: &[usize], token: usize, begun: u64) {
-        let (now, in_turn) = (self.now, self.judge.tokens[token].in_turn);
-        let (mut overtaken, mut out_of_order) = (None, None);
-        let (clients, is_whole) = (self.clients.len() as u64, self.plan.hints.is_whole());
+        let now = self.now;
+        let in_turn = self.judge.tokens[token].in_turn;
+        let mut overtaken = None;
+        let mut out_of_order = None;
+        let clients = self.clients.len() as u64;
+        let is_whole = self.plan.hints.is_whole();
         let concerns = |call: &&mut Call| call.awaited.resources.iter().any(|resource| taken.contains(resource));
         for call in self.waits.calls.values_mut().filter(|call| call.client != client).filter(concerns) {
             call.changes += 1;
@@ -266,7 +277,8 @@ impl World {
             self.violate("has its turn", text);
         }
         if let Some((client, (in_turn, others), resources, seated_at)) = out_of_order {
-            let (what, since) = (name(&resources), seconds(seated_at));
+            let what = name(&resources);
+            let since = seconds(seated_at);
             let text = format!(
                 "client {client} waits for {what} in a queue since {since}, and was overtaken {in_turn} times in turn \
                  and {others} times by newcomers; the last one began at {}",
@@ -280,7 +292,8 @@ impl World {
     pub(crate) fn note_connection(&mut self, client: usize, node: usize) {
         let number = self.waits.connections.entry((client, node)).or_default();
         *number += 1;
-        let (number, limit) = (*number, FIRST_CONNECTIONS + CONNECTIONS_PER_SECOND * self.now / SECOND);
+        let number = *number;
+        let limit = FIRST_CONNECTIONS + CONNECTIONS_PER_SECOND * self.now / SECOND;
         if number > limit && self.plan.is_calm() {
             let took = seconds(self.now);
             let text = format!("client {client} has made {number} connections to node {node} in {took}");
@@ -319,13 +332,18 @@ impl World {
         let most_free = 3 * limit + hand_off * (call.changes + 1);
         let is_queued = call.seated_at.is_some() && publishes(call.client);
         if waited > limit {
-            let (waited, limit) = (seconds(waited), seconds(limit));
-            let (client, what) = (call.client, name(&call.awaited.resources));
+            let waited = seconds(waited);
+            let limit = seconds(limit);
+            let client = call.client;
+            let what = name(&call.awaited.resources);
             let text = format!("client {client} waits for {what}, and leaves it free for {waited} of {limit}");
             self.violate("asks in time", text);
         } else if is_queued && free > most_free && self.plan.is_calm() {
-            let (client, what, changes) = (call.client, name(&call.awaited.resources), call.changes);
-            let (free, begun) = (seconds(free), seconds(call.begun));
+            let client = call.client;
+            let what = name(&call.awaited.resources);
+            let changes = call.changes;
+            let free = seconds(free);
+            let begun = seconds(call.begun);
             let text = format!(
                 "client {client} waits for {what} since {begun}, which was free for {free} and changed hands {changes} \
                  times"

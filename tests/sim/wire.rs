@@ -173,7 +173,8 @@ impl World {
 
     /// The answer to a connection attempt is there, unless the path is blocked.
     pub(crate) fn connected(&mut self, index: usize) {
-        let (client, node) = (self.connections[index].client, self.connections[index].node);
+        let client = self.connections[index].client;
+        let node = self.connections[index].node;
         if self.connections[index].is_closed_by_client || self.connections[index].making != Making::UnderWay {
             return;
         }
@@ -302,7 +303,8 @@ impl World {
 
     /// Takes what is due, unless the path is blocked.
     fn take_parcel(&mut self, index: usize, direction: usize) -> Option<Parcel> {
-        let (client, node) = (self.connections[index].client, self.connections[index].node);
+        let client = self.connections[index].client;
+        let node = self.connections[index].node;
         let now = self.now;
         let blocked_until = self.path(client, node).blocked_until[direction];
         let connection = &mut self.connections[index];

@@ -119,7 +119,8 @@ impl Worker {
             0 => ("try_lock", Some(round_trips * node_timeout), mutex.try_lock()),
             1 if is_long_enough => ("lock", None, waiting(None, &mut || mutex.lock().map(Some))),
             2 => {
-                let (cancel, time) = (CancelHandle::new(), self.random.magnitude(10_000, SECOND));
+                let cancel = CancelHandle::new();
+                let time = self.random.magnitude(10_000, SECOND);
                 let handle = cancel.clone();
                 kernel::spawn(kernel::current_client(), move || {
                     sleep_until(with(|world| world.now) + time);
@@ -162,7 +163,8 @@ impl Worker {
             }),
             Err(error) => with(|world| {
                 let is_expected = matches!(error.kind(), ErrorKind::Cancelled | ErrorKind::Unavailable);
-                let (now, client) = (world.now, world.current_client());
+                let now = world.now;
+                let client = world.current_client();
                 let task = world.current_task();
                 world.trace.note(now, || format!("client {client} thread {task}: {what} failed: {error}"));
                 world.got_nothing(false, true);

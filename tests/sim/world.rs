@@ -162,7 +162,8 @@ impl World {
         for (what, index, rate) in clocks {
             self.trace.note(0, || format!("the clock of {what} {index} is {:+.2} % fast", rate as f64 / 10_000.0));
         }
-        let (skew, hints) = (self.plan.skew, &self.plan.hints);
+        let skew = self.plan.skew;
+        let hints = &self.plan.hints;
         if skew > 0 {
             self.trace.note(0, || format!("connections of one node lag behind others by up to {} µs", skew / 1_000));
         }

@@ -258,7 +258,8 @@ impl Model {
 
     /// What the replies to all parts of a lock's request mean: the worst of them, or the first of the worst.
     fn answer(&self, request: Request, said: &[Said]) -> Option<Meaning> {
-        let (worst, standing) = (worst(said)?, self.standing);
+        let worst = worst(said)?;
+        let standing = self.standing;
         let (ticket, again) = match request {
             Request::Acquire(ticket) | Request::Extend(ticket) => (ticket, None),
             Request::Leave(ticket, by_hash) => (ticket, by_hash.then_some(Request::Leave(ticket, false))),

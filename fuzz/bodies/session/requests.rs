@@ -104,7 +104,8 @@ pub(super) fn check_commands(mut bytes: &[u8], asked: &[Asked]) {
             }
             (Request::Auth, [b"AUTH", b"hunter2"] | [b"AUTH", b"alice", b"hunter2"]) => true,
             (Request::Extend(ticket), words) => {
-                let (token, ttl) = (token(ticket).digits(), ticket.generation.to_string());
+                let token = token(ticket).digits();
+                let ttl = ticket.generation.to_string();
                 *words == [b"EVAL", kinds::plain::EXTEND.as_bytes(), b"1", key, &token, ttl.as_bytes()]
             }
             (Request::Take(ticket, way), words) => {
@@ -112,7 +113,8 @@ pub(super) fn check_commands(mut bytes: &[u8], asked: &[Asked]) {
                 let (token, ttl, clock) =
                     (token(ticket).digits(), ticket.generation.to_string(), ticket.slot.to_string());
                 let member = entry(ticket).member();
-                let (ttl, clock) = (ttl.as_bytes(), clock.as_bytes());
+                let ttl = ttl.as_bytes();
+                let clock = clock.as_bytes();
                 *words == [call, text, b"1", key, b"take", &token, ttl, member.text(), clock, b"p", b""]
             }
             (Request::Leave(ticket, by_hash), words) => {

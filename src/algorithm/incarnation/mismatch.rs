@@ -59,7 +59,8 @@ impl fmt::Display for Mismatch {
         match *self {
             Mismatch::MaxTtl { noted, own } => {
                 let longest = Human(noted.max(own));
-                let (noted, own) = (Human(noted), Human(own));
+                let noted = Human(noted);
+                let own = Human(own);
                 write!(f, "another program has noted a max_ttl of {noted}, this one has {own}: all wait for {longest}")
             }
             Mismatch::Nodes { noted, own } => {

@@ -283,7 +283,9 @@ impl Rules {
         let new_note = |look: &Look| match self.note(look) {
             Some(note) => NewNote { note: Note { max_ttl: longest, ..*note }, keeps_times: true },
             None => {
-                let (incarnation, time, wall) = (look.present, look.time, look.wall);
+                let incarnation = look.present;
+                let time = look.time;
+                let wall = look.wall;
                 let note = Note { incarnation, origin, time, wall, max_ttl: longest, nodes };
                 NewNote { note, keeps_times: false }
             }

@@ -133,7 +133,8 @@ fn a_node_counts_as_a_founder_or_at_the_age_of_the_longest_time_to_live() {
         assert_eq!(standing(Off), observed, "{found}");
     }
     // A note at another node knows of a longer one.
-    let (rules, seen) = (Rules { policy: Observed, max_ttl: TTL }, all_seen("s600 f600X _"));
+    let rules = Rules { policy: Observed, max_ttl: TTL };
+    let seen = all_seen("s600 f600X _");
     assert_eq!(rules.standing(seen[0].look().unwrap(), rules.longest(&seen)), waits(400));
 }
 
@@ -165,7 +166,8 @@ fn a_note_that_either_clock_calls_old_is_not_young() {
     let rules = Rules { policy: RestartPolicy::Observed, max_ttl: TTL };
     for (time, wall) in [(NOW - 60_000_000, NOW), (NOW, NOW - 60_000_000)] {
         let Seen::Look(look) = &mut seen[0] else { unreachable!() };
-        (look.time, look.wall) = (time, wall);
+        look.time = time;
+        look.wall = wall;
         assert!(rules.notes(&seen, TTL).iter().all(|(_, new)| new.note.origin == Origin::Since), "{time} {wall}");
     }
 }

@@ -221,7 +221,8 @@ impl QueuedCall {
         let is_told = self.is_told();
         self.has_missed = std::mem::take(&mut self.suspects) && !is_told;
         if self.turns.len() >= self.setup.quorum() {
-            (self.spacing, self.slot_pause) = (SPACING, JITTER);
+            self.spacing = SPACING;
+            self.slot_pause = JITTER;
         } else if !self.turns.is_empty() {
             self.spacing = (self.spacing * 2).min(self.setup.place_lease).max(SPACING);
         }
@@ -233,9 +234,13 @@ impl QueuedCall {
         } else if self.ticket.is_some() {
             self.because.unasked += 1;
         }
-        (self.turns, self.found_first) = (NodeSet::EMPTY, NodeSet::EMPTY);
-        (self.next, self.retry, self.asked) = (None, None, now);
-        (self.leaves, self.pause) = (NodeSet::EMPTY, Duration::ZERO);
+        self.turns = NodeSet::EMPTY;
+        self.found_first = NodeSet::EMPTY;
+        self.next = None;
+        self.retry = None;
+        self.asked = now;
+        self.leaves = NodeSet::EMPTY;
+        self.pause = Duration::ZERO;
     }
 
     /// A set asked for all keys in vain: it may have kept another set from one of them, which kept it from another one.
@@ -322,7 +327,8 @@ impl QueuedCall {
             self.next = self.next.or(Some(now));
         }
         if answered < quorum {
-            (self.leaves, self.stored) = (granted.union(refused), NodeSet::EMPTY);
+            self.leaves = granted.union(refused);
+            self.stored = NodeSet::EMPTY;
             return Aftermath::StepsAside;
         }
         Aftermath::Waits {

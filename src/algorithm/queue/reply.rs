@@ -100,7 +100,8 @@ impl Slots {
     pub fn of(letters: &[u8]) -> Slots {
         let mut slots = Slots::default();
         for (slot, letter) in letters.iter().enumerate().take(MOST_SLOTS) {
-            let (word, bit) = (slot / 64, 1 << (slot % 64));
+            let word = slot / 64;
+            let bit = 1 << (slot % 64);
             match letter {
                 b'f' => slots.free[word] |= bit,
                 b'e' => slots.endless[word] |= bit,

@@ -149,7 +149,8 @@ fn nodes_without_a_queue_count_as_answers_and_are_neither_undone_nor_stored_at()
 
 #[test]
 fn a_lost_round_is_undone_where_a_node_granted_or_was_silent_and_stored_where_the_ticket_differs() {
-    let (unstored, denied) = (Storage::NoMemory, Storage::Denied);
+    let unstored = Storage::NoMemory;
+    let denied = Storage::Denied;
     let with = |storage, ticket| QueueReply { storage, ..reply(ticket, 1, 1) };
     for (granted, replies, undo, store) in [
         (&[][..], vec![(0, with(Storage::Now, 5)), (1, with(Storage::Before, 5))], &[2][..], &[][..]),
@@ -171,7 +172,8 @@ fn a_lost_round_is_undone_where_a_node_granted_or_was_silent_and_stored_where_th
 
 #[test]
 fn a_ticket_that_neither_the_clock_nor_another_node_explains_is_not_believed() {
-    let (lie, far) = (latest_ticket(CLOCK) + 1, CLOCK + 365 * 86_400_000_000);
+    let lie = latest_ticket(CLOCK) + 1;
+    let far = CLOCK + 365 * 86_400_000_000;
     for (tickets, believed) in [
         (&[CLOCK, CLOCK + 5][..], CLOCK + 5),
         (&[CLOCK, lie - 1], lie - 1),

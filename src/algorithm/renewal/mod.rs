@@ -142,7 +142,10 @@ impl Renewals {
     pub fn insert(&mut self, config: RenewalConfig, start: LeaseTime, lease: Validity, now: LeaseTime) -> LeaseId {
         self.inserted += 1;
         let id = LeaseId(self.inserted);
-        let (extensions, is_in_flight, is_extra, try_at) = (0, false, false, None);
+        let extensions = 0;
+        let is_in_flight = false;
+        let is_extra = false;
+        let try_at = None;
         let scheduled = ScheduledLease { config, start, validity: lease, extensions, is_in_flight, is_extra, try_at };
         self.leases.insert(id, scheduled);
         self.ends.insert((lease.end(), id));
@@ -253,9 +256,11 @@ impl Renewals {
         let old_end = present.validity.end();
         // Nodes go by the extension that was sent last, in whichever order the answers arrive.
         if start >= present.start {
-            (present.start, present.validity) = (start, lease);
+            present.start = start;
+            present.validity = lease;
         }
-        let (validity, first_try) = (present.validity, present.first_try());
+        let validity = present.validity;
+        let first_try = present.first_try();
         self.ends.remove(&(old_end, id));
         self.ends.insert((validity.end(), id));
         self.plan_try(id, first_try.max(now));

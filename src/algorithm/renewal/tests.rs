@@ -42,7 +42,8 @@ fn renew(renewals: &mut Renewals, id: LeaseId, now: u64) {
 fn failing(renewals: &mut Renewals, id: LeaseId, end: LeaseTime, after: Duration) -> Vec<u64> {
     let mut tries = Vec::new();
     while renewals.next_at() < end {
-        let (now, mut due) = (renewals.next_at(), Vec::new());
+        let now = renewals.next_at();
+        let mut due = Vec::new();
         tries.push(now.since(LeaseTime::ORIGIN).as_millis() as u64);
         renewals.due(now, usize::MAX, &mut due);
         assert_eq!(due, [id]);
@@ -208,7 +209,8 @@ fn an_extension_by_hand_at_the_very_time_of_a_renewal_counts_as_the_later() {
         for is_answered_last in [true, false] {
             let (mut renewals, id) = single(RenewalConfig::of(ttl(900)));
             assert_eq!(due(&mut renewals, 300), [id]);
-            let (automatic, by_hand) = (ttl(automatic).lease_from(at(300)), ttl(by_hand).lease_from(at(300)));
+            let automatic = ttl(automatic).lease_from(at(300));
+            let by_hand = ttl(by_hand).lease_from(at(300));
             if is_answered_last {
                 assert_eq!(renewals.renewed(id, at(300), automatic, at(301)), Some(automatic));
                 assert_eq!(renewals.extended(id, at(300), by_hand, at(301)), Some(by_hand));

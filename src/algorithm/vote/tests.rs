@@ -213,7 +213,8 @@ fn thresholds_are_those_of_a_majority() {
                 "x".repeat(failed),
                 "_".repeat(undecided),
             ];
-            let (row, denied) = (row.concat(), refused + absent);
+            let row = row.concat();
+            let denied = refused + absent;
             let tally = tally(&row);
             let acquired = match () {
                 () if more_than_half(granted) => Outcome::Won,
@@ -285,7 +286,8 @@ fn only_the_first_vote_of_a_node_counts() {
 
 /// Every row of these letters for up to this many nodes.
 fn rows(letters: &str, nodes: usize) -> Vec<String> {
-    let (mut all, mut longest) = (Vec::new(), vec![String::new()]);
+    let mut all = Vec::new();
+    let mut longest = vec![String::new()];
     for _ in 0..nodes {
         longest = longest.iter().flat_map(|row| letters.chars().map(move |letter| format!("{row}{letter}"))).collect();
         all.extend_from_slice(&longest);
@@ -336,7 +338,8 @@ fn verdicts_are_pending_no_longer_than_they_must() {
 #[test]
 fn elsewhere_an_absent_key_is_a_refusal() {
     for row in rows("grax_", 6) {
-        let (absent, refused) = (tally(&row), tally(&row.replace('a', "r")));
+        let absent = tally(&row);
+        let refused = tally(&row.replace('a', "r"));
         assert_eq!(absent.acquisition(), refused.acquisition(), "{row}");
         assert_eq!(absent.release(), refused.release(), "{row}");
         assert_eq!(absent.undecided(), refused.undecided(), "{row}");

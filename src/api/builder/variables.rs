@@ -126,8 +126,10 @@ impl Builder {
         prefix: &str,
         variables: impl IntoIterator<Item = (N, V)>,
     ) -> Result<Builder> {
-        let (mut builder, mut nodes) = (Builder::new(), None);
-        let (mut has_ttl, mut lacks_underscore) = (false, false);
+        let mut builder = Builder::new();
+        let mut nodes = None;
+        let mut has_ttl = false;
+        let mut lacks_underscore = false;
         for (name, value) in variables {
             let Some(name) = name.as_ref().to_str().and_then(|name| name.strip_prefix(prefix)) else { continue };
             lacks_underscore |= name == "_NODES";
@@ -279,7 +281,8 @@ mod tests {
 
     #[test]
     fn durations_have_a_unit() {
-        let (milli, second) = (Duration::from_millis, Duration::from_secs);
+        let milli = Duration::from_millis;
+        let second = Duration::from_secs;
         let table = [
             ("0", Some(Duration::ZERO)),
             ("250ms", Some(milli(250))),

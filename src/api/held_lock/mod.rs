@@ -40,7 +40,8 @@ pub(crate) struct HeldLock {
 impl HeldLock {
     pub(crate) fn new(client: Client, local: LocalLock, claim: AttemptRecord, lease: Validity, ttl: Ttl) -> HeldLock {
         let state = StateCell::new(HeldState::since_taken(lease, ttl, claim.reached));
-        let (occupancy, watched) = (Occupancy::new(), OnceLock::new());
+        let occupancy = Occupancy::new();
+        let watched = OnceLock::new();
         HeldLock { client, local, claim, state, occupancy, watched }
     }
 
@@ -157,9 +158,11 @@ impl HeldLock {
         let found = self.extend_by(ttl, begun);
         let is_reported_here = if let ExtendResult::Lost(reason) = &found { self.lose(*reason) } else { true };
         // Threads of this client that wait for it may have to wait less, or longer.
-        let (hold, now) = (self.hold_id(), self.client.engine().readings());
+        let hold = self.hold_id();
+        let now = self.client.engine().readings();
         self.local.hold_until(hold, self.lease().end(), now);
-        let (report, key) = (self.client.report(), self.key().title());
+        let report = self.client.report();
+        let key = self.key().title();
         match found {
             ExtendResult::Extended(repaired) => {
                 report.extended(key, ttl.duration(), false, repaired);
@@ -186,7 +189,8 @@ impl HeldLock {
         }
         // A node may do it though its answer never comes, or go by an earlier one because this one never reaches it.
         self.state.change(|state| state.longest = state.longest.max(ttl.longest()));
-        let (engine, old) = (self.client.engine(), self.lease());
+        let engine = self.client.engine();
+        let old = self.lease();
         let order =
             LeaseRequest { key: self.key(), token: &self.claim.token, ttl_millis: ttl.millis(), kind: self.claim.kind };
         // Unless the end is near, there is time to wait for all nodes, and to find those that have lost the key.
@@ -214,7 +218,8 @@ impl HeldLock {
     /// Asks the nodes for a lock that is held, as for a new one, and returns when that was and when they had answered.
     /// None when they did not grant it by then, or the lease has ended. No other thread may extend the lock.
     pub(crate) fn ask_again(&self, ttl: Ttl, until: Timestamp) -> Option<(Timestamp, Timestamp)> {
-        let (engine, kind) = (self.client.engine(), self.claim.kind);
+        let engine = self.client.engine();
+        let kind = self.claim.kind;
         if self.is_lost() || !self.lease().is_valid(engine.lease_now()) {
             return None;
         }
@@ -222,7 +227,8 @@ impl HeldLock {
         self.state.change(|state| state.longest = state.longest.max(ttl.longest()));
         let timeout = engine.node_timeout();
         let deadline = |t0: Timestamp, connects: bool| t0.after(timeout * (1 + u32::from(connects))).min(until);
-        let (key, token) = (self.key().clone(), self.claim.token.clone());
+        let key = self.key().clone();
+        let token = self.claim.token.clone();
         let in_turn = Some(InTurn::AS_A_NEWCOMER);
         let request = AttemptRequest { key, token, ttl_millis: ttl.millis(), kind, in_turn };
         let (record, result) = engine.acquire(request, None, deadline);
@@ -250,7 +256,8 @@ impl HeldLock {
         let duration = if self.remaining() > ttl.validity() { longest } else { ttl.duration() };
         let outcome = self.extend_to(self.client.checked_ttl(duration)?, self.client.engine().lease_now());
         // Behind the extension, on each connection: the writer's entry goes, if it has one, and readers are told.
-        let (entry, reached) = (self.claim.departure.take().map(|departure| departure.entry), self.state.get().reached);
+        let entry = self.claim.departure.take().map(|departure| departure.entry);
+        let reached = self.state.get().reached;
         for entry in entry.map(Some).into_iter().chain([None]) {
             self.client.engine().leave(&self.key().each()[0], self.claim.kind, entry, reached);
         }

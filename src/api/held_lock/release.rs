@@ -24,14 +24,16 @@ impl HeldLock {
         let client = &self.client;
         let now = client.engine().readings();
         let was_valid = lease.is_valid(now.lease);
-        let (release, hold) = (self.release_at(now.lease, reached), self.hold_id());
+        let release = self.release_at(now.lease, reached);
+        let hold = self.hold_id();
         let count = client.engine().release(release, now.steady, || {
             self.state.change(|state| state.lasts = None);
             self.local.release(hold, now.steady);
             queued();
         });
         let held = self.held_at(now);
-        let (key, class) = (Arc::clone(self.key().title()), None);
+        let key = Arc::clone(self.key().title());
+        let class = None;
         let context = ReleaseContext { key, was_valid, loss_reported, held, class, is_observed: true };
         self.client.report().unlocked(&context, &count.tally, &count.faults);
         ReleaseOutcome::of(count.tally.release(), was_valid).ok_or_else(|| {
@@ -61,11 +63,13 @@ impl HeldLock {
     /// Releases the lock without waiting. The caller delivers queued events.
     pub(crate) fn post_release(&self) {
         let Unregistered { lease, reached, loss_reported } = self.leave_watch();
-        let (client, key) = (&self.client, self.key());
+        let client = &self.client;
+        let key = self.key();
         let now = client.engine().readings();
         let was_valid = lease.is_valid(now.lease);
         let is_loss_found = !was_valid && !loss_reported;
-        let (loss_reported, held) = (loss_reported || is_loss_found, self.held_at(now));
+        let loss_reported = loss_reported || is_loss_found;
+        let held = self.held_at(now);
         let context = client.report().dropped(key.title(), was_valid, loss_reported, held);
         client.engine().post_release(self.release_at(now.lease, reached), now.steady, context);
         self.local.release(self.hold_id(), now.steady);
@@ -95,14 +99,16 @@ impl HeldLock {
         let millis = left.as_nanos().div_ceil(1_000_000);
         let stands_for = u64::try_from(millis).ok().and_then(NonZeroU64::new);
         let attempt = AttemptRecord { reached, ..self.claim.clone() };
-        let (scope, key_lasts) = (ReleaseScope::Everywhere { stands_for }, Duration::from_millis(longest.get()));
+        let scope = ReleaseScope::Everywhere { stands_for };
+        let key_lasts = Duration::from_millis(longest.get());
         Release { key: self.key().clone(), attempt, scope, key_lasts }
     }
 
     /// Removes the call's entry from the queue of the lock, which is held without it.
     fn leave_queue(&self) {
         if let Some(departure) = self.claim.departure {
-            let (key, reached) = (&self.key().each()[usize::from(departure.key)], self.state.get().reached);
+            let key = &self.key().each()[usize::from(departure.key)];
+            let reached = self.state.get().reached;
             self.client.engine().leave(key, self.claim.kind, Some(departure.entry), reached);
         }
     }

@@ -141,7 +141,9 @@ mod tests {
     fn claim() -> AttemptRecord {
         let token = OwnerToken::from_entropy([7; OwnerToken::ENTROPY]);
         let t0 = Readings { steady: Timestamp::ORIGIN, lease: here(5_000) };
-        let (reached, origin, kind) = (NodeSet::EMPTY, KeyOrigin::Here, Kind::Plain);
+        let reached = NodeSet::EMPTY;
+        let origin = KeyOrigin::Here;
+        let kind = Kind::Plain;
         AttemptRecord { token, t0, reached, origin, departure: None, kind }
     }
 

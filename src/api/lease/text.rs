@@ -103,7 +103,9 @@ impl LeaseContent {
             None => refusal("not the text of a lease"),
         })?;
         let mut field = || fields.next().unwrap_or_default();
-        let (key, ttl, end) = (field(), field(), field());
+        let key = field();
+        let ttl = field();
+        let end = field();
         let fence = kind.is_fenced().then(&mut field);
         let label = is_labelled.then(&mut field);
         let token = field();

@@ -23,7 +23,8 @@ use std::time::SystemTime;
 impl DetachedLease {
     /// The lock that it is of, with the time to live of the lease and otherwise default settings.
     pub(in crate::api) fn lock(&self, client: &Client, reads: &Arc<SharedLocks>, is_reentrant: bool) -> Result<Lock> {
-        let (key, prefix) = (self.key(), &client.settings().prefix);
+        let key = self.key();
+        let prefix = &client.settings().prefix;
         let marker = kinds::keys(self.kind()).marker;
         let name = |key: &str| key.strip_prefix(marker)?.strip_prefix(&**prefix).map(str::to_owned);
         let of_another = || {

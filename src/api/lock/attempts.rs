@@ -217,7 +217,9 @@ impl<'a, 'm> Attempts<'a, 'm> {
         if let Some(round) = result.queue.take() {
             self.machine.answered_in_turn(round, result.tally.granted());
         }
-        let (t0, tally, reached) = (record.t0, &result.tally, record.reached);
+        let t0 = record.t0;
+        let tally = &result.tally;
+        let reached = record.reached;
         match result.agreement {
             Some(agreement) => self.machine.attempted_fenced(t0, tally, agreement, reached, self.now, random),
             None => self.machine.attempted(t0, tally, reached, self.now, random),
@@ -363,7 +365,8 @@ impl<'a, 'm> Attempts<'a, 'm> {
     /// The error of a call that found neither that the lock is its own nor that it is held.
     fn failed(&mut self, verdict: Verdict) -> Error {
         let LockCall { lock, ttl, .. } = self.call;
-        let (client, name) = (&lock.client, self.call.name());
+        let client = &lock.client;
+        let name = self.call.name();
         let result = self.last.take().map(|(_, result)| result);
         match verdict {
             Verdict::Cancelled => self.call.cancelled(),

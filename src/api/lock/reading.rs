@@ -49,7 +49,8 @@ impl Lock {
     pub(in crate::api) fn downgrade(&self, held: Held) -> Result<Held> {
         let Held::Alone(writer) = held else { return Ok(held) };
         self.client.check_process()?;
-        let (ttl, asked_at) = (self.prepare()?, self.client.engine().now());
+        let ttl = self.prepare()?;
+        let asked_at = self.client.engine().now();
         let reader = writer.downgrade(ttl, self.watchdog.as_ref())?;
         let held_here = reader.hold_id();
         let share = self.share(SharedLock::asked_at(asked_at, reader));
@@ -93,7 +94,8 @@ impl Lock {
 
     /// Joins them as the first of the threads that wait.
     fn join_at_head(&self, attempts: &mut Attempts<'_, '_>) -> Result<Option<Share>> {
-        let (came_at, until) = (attempts.call.called_at.steady, attempts.until());
+        let came_at = attempts.call.called_at.steady;
+        let until = attempts.until();
         let until = if until > came_at { until } else { Timestamp::NEVER };
         let has_lease = self.shared().is_some();
         match self.join(came_at, Some(until))? {

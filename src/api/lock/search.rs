@@ -56,7 +56,8 @@ impl<'a> Attempts<'a, '_> {
                 return Ok(());
             }
             self.give_up_slot();
-            (next, last) = (free, Some((record, result)));
+            next = free;
+            last = Some((record, result));
         }
         match last {
             Some((record, result)) => self.searched(record, result, MOST_TRIES),
@@ -102,7 +103,8 @@ impl<'a> Attempts<'a, '_> {
     fn report_endless(&self, permits: &PermitSlots, result: &RoundResult) {
         let Some(round) = &result.queue else { return };
         let found: Vec<(usize, NodeSet)> = round.endless_slots(&self.setup(), permits.keys().len());
-        let (slots, engine) = (found.iter().map(|&(slot, _)| slot).collect::<Vec<_>>(), self.call.lock.client.engine());
+        let slots = found.iter().map(|&(slot, _)| slot).collect::<Vec<_>>();
+        let engine = self.call.lock.client.engine();
         let reported = permits.slots().record_endless(&slots, self.now.steady, engine.node_timeout());
         for &(slot, nodes) in found.iter().filter(|(slot, _)| reported.contains(slot)) {
             self.call.lock.client.report().key_without_expiry(&permits.keys()[slot], nodes);
@@ -126,7 +128,8 @@ impl<'a> Attempts<'a, '_> {
         let reached = record.reached.without(result.tally.refused());
         if !reached.is_empty() {
             let departure = self.departure();
-            let (attempt, key_lasts) = (AttemptRecord { reached, ..record.clone() }, self.call.ttl.duration());
+            let attempt = AttemptRecord { reached, ..record.clone() };
+            let key_lasts = self.call.ttl.duration();
             self.call.lock.client.engine().undo(self.call.key(), attempt, departure, key_lasts);
         }
     }

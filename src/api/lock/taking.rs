@@ -111,7 +111,8 @@ impl Lock {
     }
 
     fn call(&self, wait: Option<&Wait>, called_at: Readings) -> Result<LockCall<'_>> {
-        let (ttl, limit) = (self.prepare()?, self.wait_limit(wait, called_at));
+        let ttl = self.prepare()?;
+        let limit = self.wait_limit(wait, called_at);
         Ok(LockCall { lock: self, local: &self.local, ttl, limit, called_at, started: called_at.steady })
     }
 

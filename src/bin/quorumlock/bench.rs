@@ -32,7 +32,8 @@ pub(crate) fn bench(options: Options) -> Result<Exit, Failure> {
     let pairs = |number| pairs(&redlock, &format!("{run}-{number}"), duration);
     let result = Progress::during("locking and unlocking", || at_once(0..threads, pairs));
     let times = Times::of(result.into_iter().collect::<Result<_, _>>()?);
-    let (count, p999) = (times.count(), times.quantile(0.999));
+    let count = times.count();
+    let p999 = times.quantile(0.999);
     let rate = count as f64 / begun.elapsed().as_secs_f64();
     if common.json {
         let object = Object::new().raw("threads", threads).raw("pairs", count).raw("pairs_per_second", rate as u64);
@@ -46,7 +47,8 @@ pub(crate) fn bench(options: Options) -> Result<Exit, Failure> {
 
 /// Locks and unlocks for so long. How long each pair took.
 fn pairs(redlock: &Redlock, name: &str, duration: Duration) -> quorumlock::Result<Times> {
-    let (mutex, mut times) = (redlock.mutex(name), Times::default());
+    let mutex = redlock.mutex(name);
+    let mut times = Times::default();
     times.measure(usize::MAX, duration, || mutex.lock()?.unlock().map(drop))?;
     Ok(times)
 }

@@ -34,7 +34,8 @@ pub(crate) struct Options {
 }
 
 pub(crate) fn break_lock(options: Options) -> Result<Exit, Failure> {
-    let (name, is_json) = (options.name, options.common.json);
+    let name = options.name;
+    let is_json = options.common.json;
     let deployment = Deployment::new(options.common.settings.read()?)?;
     let survey = Progress::during("asking the nodes", || Survey::of_lock(&deployment, &name));
     let held: Vec<String> = survey.keys().into_iter().filter(|key| is_held(&survey, key)).map(str::to_owned).collect();

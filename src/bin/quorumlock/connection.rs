@@ -215,7 +215,8 @@ fn parse(bytes: &[u8], depth: usize) -> Result<Option<(Value, usize)>, ()> {
         return Ok(None);
     };
     let count: i64 = std::str::from_utf8(&bytes[1..end]).map_err(drop)?.parse().map_err(drop)?;
-    let (mut values, mut at) = (Vec::new(), end + 2);
+    let mut values = Vec::new();
+    let mut at = end + 2;
     if count < 0 {
         return Ok(Some((Value::Nil, at)));
     }

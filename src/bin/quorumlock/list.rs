@@ -43,8 +43,11 @@ fn table(locks: &[&Verdict], nodes: usize) {
         "NAME", "STATE", "NODES", "LEFT", "KIND"
     ));
     for verdict in locks {
-        let (count, kind) = (verdict.nodes.len(), verdict.kind());
-        let (name, state, left) = (printable(&verdict.name), verdict.state, verdict.time_left());
+        let count = verdict.nodes.len();
+        let kind = verdict.kind();
+        let name = printable(&verdict.name);
+        let state = verdict.state;
+        let left = verdict.time_left();
         let on = match count {
             // Which, by their numbers in the order of the nodes, where it is not all or none.
             part if part > 0 && part < nodes => {

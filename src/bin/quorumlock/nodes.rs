@@ -30,7 +30,8 @@ pub(crate) struct Options {
 
 pub(crate) fn nodes(options: Options) -> Result<Exit, Failure> {
     let settings = options.common.settings.read()?;
-    let (redlock, name) = (settings.client()?, random_name(&options.names)?);
+    let redlock = settings.client()?;
+    let name = random_name(&options.names)?;
     let mutex = redlock.mutex(name).ttl(settings.trial_ttl(TTL));
     let is_locked = Progress::during("connecting", || can_lock(&redlock, &mutex, options.timeout));
     // Without a majority there are the states all the same.

@@ -43,16 +43,20 @@ pub(crate) fn since_1970() -> Duration {
 
 /// A time since 1970 as UTC, to the second: `2026-11-22T15:04:05Z`.
 pub(crate) fn utc(since_1970: Duration) -> String {
-    let (days, seconds) = (since_1970.as_secs() / 86_400, since_1970.as_secs() % 86_400);
+    let days = since_1970.as_secs() / 86_400;
+    let seconds = since_1970.as_secs() % 86_400;
     // Years that begin in March, so that a leap day is the last one: eras of 400 years.
     let shifted = days + 719_468;
-    let (era, of_era) = (shifted / 146_097, shifted % 146_097);
+    let era = shifted / 146_097;
+    let of_era = shifted % 146_097;
     let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
     let of_year = of_era - (365 * year + year / 4 - year / 100);
     let month = (5 * of_year + 2) / 153;
     let day = of_year - (153 * month + 2) / 5 + 1;
     let (month, later) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
-    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    let hour = seconds / 3600;
+    let minute = seconds / 60 % 60;
+    let second = seconds % 60;
     format!("{:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z", era * 400 + year + later)
 }
 

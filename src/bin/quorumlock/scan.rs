@@ -88,7 +88,8 @@ fn faults(sighting: &Sighting, max_ttl: Duration) -> Vec<(&'static str, String)>
             faults.push(("fence-at-rest", format!("fence {fence}, kept for later acquisitions")));
         }
         _ if is_long => {
-            let (left, limit) = (Human(sighting.remaining), Human(max_ttl));
+            let left = Human(sighting.remaining);
+            let limit = Human(max_ttl);
             faults.push(("too-long", format!("{left} left, more than max_ttl ({limit})")));
         }
         _ => {}

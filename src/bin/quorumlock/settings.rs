@@ -132,7 +132,8 @@ impl Options {
             self.0.iter().filter(|(name, _)| !["config", "sni", "tls"].contains(*name)).collect();
         variables.extend(given.iter().map(|(name, value)| (variable(name), value.into())));
         let mut settings = Settings { variables, given: given.into_keys().copied().collect() };
-        let (has_tls, name) = (self.0.contains_key("tls"), self.0.get("sni"));
+        let has_tls = self.0.contains_key("tls");
+        let name = self.0.get("sni");
         if has_tls || name.is_some() {
             let name = name.map(|name| server_name("--sni", name.clone())).transpose()?;
             let by_tls = |url: &str| if has_tls { by_tls(url) } else { url.to_owned() };

@@ -29,7 +29,8 @@ pub(super) fn looks() -> Vec<NodeStatus> {
         NodeStatus::new("10.0.0.1:6379".into(), is_durable, snapshot)
     };
     let auth = Fault::new(Phase::Handshake, Cause::Auth).with(Detail::PasswordWrong);
-    let (founder, since) = (NodeNote::Founder { age: MINUTE * 4320 }, NodeNote::Since { age: MINUTE / 20 });
+    let founder = NodeNote::Founder { age: MINUTE * 4320 };
+    let since = NodeNote::Since { age: MINUTE / 20 };
     let version = "redis_version:7.0.15";
     let evicts = &format!("{version}\nmaxmemory:1\nmaxmemory_policy:allkeys-lru");
     vec![

@@ -26,12 +26,15 @@ pub(super) fn run(calls: &mut Calls<'_>) -> Answer {
         Ok(value) => value.map_or_else(|| Some(FencedValue::default()), FencedValue::parse),
         Err(_) => None,
     };
-    let (is_valid, mut stored) = (stored.is_some(), stored.unwrap_or_default());
-    let (verb, queue) = (calls.text(1), [QUEUE, calls.key].concat());
+    let is_valid = stored.is_some();
+    let mut stored = stored.unwrap_or_default();
+    let verb = calls.text(1);
+    let queue = [QUEUE, calls.key].concat();
     let mut ours = is_valid && verb != b"leave" && stored.owner.token == Signature::of_request(calls.text(2)).token;
     if verb == b"release" {
         if ours {
-            (stored.deadline, stored.owner.token) = (0, Vec::new());
+            stored.deadline = 0;
+            stored.owner.token = Vec::new();
             calls.set_again(&stored.text(), calls.text(5))?;
         }
         if calls.text(3).is_empty() && !calls.exists(&queue) {
@@ -55,7 +58,9 @@ pub(super) fn run(calls: &mut Calls<'_>) -> Answer {
 /// Grants the key to the caller, with a new fence that is no less than this one, if no clock shows that it is too far
 /// ahead. `ARGV[retention]` is for how long the key is kept, and the one after it the least fence.
 fn acquire(stored: &mut FencedValue, calls: &mut Calls<'_>, retention: usize) -> Answer {
-    let (ttl, least, clock) = (calls.number(3)?, calls.number(retention + 1)?, calls.clock());
+    let ttl = calls.number(3)?;
+    let least = calls.number(retention + 1)?;
+    let clock = calls.clock();
     stored.fence = stored.fence.saturating_add(1).max(least.min(latest_floor(clock)));
     if is_ahead(stored.fence, clock) {
         return Ok(Integer(-3));

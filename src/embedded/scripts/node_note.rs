@@ -12,7 +12,8 @@ const MOMENT: u64 = 1_000_000;
 /// What keeps it from an answer.
 pub(super) fn run(calls: &mut Calls<'_>) -> Answer {
     let found = calls.get(calls.key)?.map(<[u8]>::to_vec);
-    let (now, looked) = (calls.clock(), calls.number(2)?);
+    let now = calls.clock();
+    let looked = calls.number(2)?;
     let is_as_read = found.as_deref().unwrap_or_default() == calls.text(1);
     if !is_as_read || now < looked || now - looked > MOMENT {
         return Ok(found.map_or(ScriptValue::Null, ScriptValue::Bulk));

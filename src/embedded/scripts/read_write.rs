@@ -28,7 +28,8 @@ struct ReadWrite {
 /// # Errors
 /// What keeps it from an answer.
 pub(super) fn run(calls: &mut Calls<'_>) -> Answer {
-    let (key, verb) = (calls.key, calls.text(1));
+    let key = calls.key;
+    let verb = calls.text(1);
     let stored = match calls.get(key) {
         Ok(None) => Some(ReadWriteValue::default()),
         Ok(Some(value)) => ReadWriteValue::parse(value),
@@ -106,7 +107,9 @@ impl ReadWrite {
 
     /// Grants the lock or lets the hold last longer. `ARGV[retention]` and the one after it belong to the number.
     fn hold(&mut self, calls: &mut Calls<'_>, is_write: bool, retention: usize) -> Answer {
-        let (now, clock, stored) = (calls.now, calls.clock(), &mut self.stored);
+        let now = calls.now;
+        let clock = calls.clock();
+        let stored = &mut self.stored;
         let (is_extension, keeps) = (matches!(calls.text(1), b"extend" | b"keep"), calls.text(1) == b"keep");
         let mut answer = Integer(1);
         if calls.argument(retention).is_some() {
@@ -145,7 +148,8 @@ impl ReadWrite {
         if latest == 0 {
             return calls.del(calls.key).map(|_| ());
         }
-        let (value, left) = (self.stored.text(), (latest.saturating_add(1) - calls.now).to_string());
+        let value = self.stored.text();
+        let left = (latest.saturating_add(1) - calls.now).to_string();
         match calls.text(1) {
             b"extend" | b"keep" | b"release" => calls.set_again(&value, left.as_bytes()),
             _ => calls.set(&value, left.as_bytes()),

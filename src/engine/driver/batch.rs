@@ -38,7 +38,9 @@ impl Batch {
     pub(super) fn begin_next(&mut self, now: Timestamp, is_alone: bool) {
         let pays = !is_alone && u128::from(self.average) <= LONGEST_HOLD.as_nanos();
         self.held_until = if pays { now.after(LONGEST_HOLD) } else { Timestamp::NEVER };
-        (self.number, self.pending, self.begun_at) = (self.number + 1, 0, now);
+        self.number += 1;
+        self.pending = 0;
+        self.begun_at = now;
     }
 
     /// Whether submissions stay in their queue.

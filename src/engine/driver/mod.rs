@@ -273,7 +273,9 @@ impl<R: Reactor + Send + 'static> Driver<R> {
 
     /// Drives once: polls until then at most, and lets the reactor absorb what is ready.
     fn drive<'a>(&'a self, mut state: Guard<'a, R>, until: Timestamp) -> Guard<'a, R> {
-        let (now, is_alone, is_held) = (state.now, state.sleepers.is_alone(), state.batch.is_held());
+        let now = state.now;
+        let is_alone = state.sleepers.is_alone();
+        let is_held = state.batch.is_held();
         let mut watch = state.reactor.watch(is_alone, now);
         let poll = state.driving.begin_poll(is_held);
         drop(state);

@@ -139,7 +139,8 @@ impl<R: Reactor> State<R> {
 
     fn begin(&mut self, submission: &R::Submission, cell: Arc<WaitCell<R::Verdict>>) {
         let (ticket, has_to_connect) = self.act(|reactor, now| reactor.begin(submission, now));
-        let (slot, batch) = (cell.slot, self.batch.number);
+        let slot = cell.slot;
+        let batch = self.batch.number;
         self.batch.insert();
         self.insert(Sleeper { cell, ticket, takes_verdict: true, batch, has_to_connect });
         if self.reactor.is_decided(ticket) {

@@ -122,7 +122,8 @@ impl KeyQueue {
     /// Enters a guard of this client, made by this thread, as the holder.
     pub(super) fn hold(&self, id: HoldId, validity: Validity, now: Readings) {
         let mut queue = lock(&self.state);
-        let (thread, until) = (ThreadNumber::current().short(), by_both_clocks(validity.end(), now));
+        let thread = ThreadNumber::current().short();
+        let until = by_both_clocks(validity.end(), now);
         queue.holder = Some(Holder { id, thread, until });
         if let Some(waiters) = &mut queue.waiters {
             waiters.record_answer(now.steady);
@@ -291,7 +292,8 @@ impl Queue {
             // A thread that is just ending has none, and keeps none.
             let mut waiters = SPARE.try_with(Cell::take).ok().flatten().unwrap_or_default();
             waiters.was_held = self.holder.as_ref().is_some_and(|holder| now.lease < holder.until.lease);
-            (waiters.available_at, waiters.unavailability) = (now.steady, None);
+            waiters.available_at = now.steady;
+            waiters.unavailability = None;
             waiters
         })
     }

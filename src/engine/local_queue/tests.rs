@@ -55,8 +55,11 @@ fn the_queue_is_first_in_first_out_and_only_the_head_may_ask() {
 fn a_thread_that_gives_up_in_the_middle_notifies_and_blocks_no_other() {
     let local = one("k");
     let queue = &local.queues()[0];
-    let (first, second, third) = (queue.join(clocks(0)).0, queue.join(clocks(0)).0, queue.join(clocks(0)).0);
-    let (first_channel, third_channel) = (first.notifications(), third.notifications());
+    let first = queue.join(clocks(0)).0;
+    let second = queue.join(clocks(0)).0;
+    let third = queue.join(clocks(0)).0;
+    let first_channel = first.notifications();
+    let third_channel = third.notifications();
     drop(second);
     assert!(first_channel.try_recv().is_err() && third_channel.try_recv().is_err());
     drop(first);
@@ -122,7 +125,8 @@ fn an_expired_guard_does_not_remove_its_successor() {
 fn before_the_first_answer_no_thread_finds_the_lock_held() {
     let local = one("k");
     let queue = &local.queues()[0];
-    let (head, behind) = (queue.join(clocks(0)).0, queue.join(clocks(0)).0);
+    let head = queue.join(clocks(0)).0;
+    let behind = queue.join(clocks(0)).0;
     assert!(behind.is_known_held().is_err());
     let hold = held_by(9);
     local.hold(hold, Validity::until(lease_at(50)), clocks(5));
@@ -142,7 +146,8 @@ fn before_the_first_answer_no_thread_finds_the_lock_held() {
 fn unavailability_is_known_to_the_threads_behind_and_forgotten_when_a_quorum_answers() {
     let local = one("k");
     let queue = &local.queues()[0];
-    let (head, behind) = (queue.join(clocks(0)).0, queue.join(clocks(0)).0);
+    let head = queue.join(clocks(0)).0;
+    let behind = queue.join(clocks(0)).0;
     head.record_unavailability(Unavailability { answered: NodeSet::first(1), ..Unavailability::default() });
     assert_eq!(behind.is_known_held().unwrap_err().answered.len(), 1);
     head.record_answer(at(7));
@@ -157,7 +162,8 @@ fn a_set_is_held_in_the_queue_of_each_of_its_keys() {
     let queues = Queues::default();
     let local = queues.of(&LockKey::of("", ["a", "b", "c"]));
     let [a, b, c] = local.queues() else { panic!() };
-    let (heads, hold) = ([a, c].map(|queue| queue.join(clocks(0)).0), held_by(1));
+    let heads = [a, c].map(|queue| queue.join(clocks(0)).0);
+    let hold = held_by(1);
     let channels = [&heads[0], &heads[1]].map(QueueTicket::notifications);
     let set = b.join(clocks(0)).0;
     assert_eq!(local.first_held(lease_at(1)), None);

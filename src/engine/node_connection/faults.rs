@@ -27,7 +27,8 @@ impl NodeConnection {
 
     /// Why the connection must be closed, if it exceeded a limit.
     pub(in crate::engine) fn exceeded_limit(&self, now: Timestamp) -> Option<Fault> {
-        let (backlog, silence_limit) = (self.backlog(), SILENCE_LIMIT.max(self.node_timeout * 2));
+        let backlog = self.backlog();
+        let silence_limit = SILENCE_LIMIT.max(self.node_timeout * 2);
         let is_long = backlog.requests > HARD_LIMIT || backlog.unsent > UNSENT_LIMIT;
         let (is_late, limit) = match self.link.socket {
             SocketState::Closed => return None,

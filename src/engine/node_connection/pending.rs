@@ -141,7 +141,8 @@ impl Lane {
         if self.refusals > 0 {
             // One is enough to find out; its answer, or the end of the pause, allows the next.
             self.refusals = self.refusals.saturating_add(1);
-            (self.paused_until, self.last) = (now.after(self.pause()), Some(next));
+            self.paused_until = now.after(self.pause());
+            self.last = Some(next);
         }
         self.by_end.remove(&next);
         Some(next.1)
@@ -155,7 +156,9 @@ impl Lane {
     }
 
     fn resume(&mut self) {
-        (self.refusals, self.refusal, self.last) = (0, None, None);
+        self.refusals = 0;
+        self.refusal = None;
+        self.last = None;
         self.paused_until = Timestamp::ORIGIN;
     }
 
@@ -214,7 +217,8 @@ mod tests {
         for slot in 0..1000 {
             pending.insert(ticket(slot), at(1_000_000), None);
         }
-        let (mut taken, mut taken_at) = (0, Vec::new());
+        let mut taken = 0;
+        let mut taken_at = Vec::new();
         pending.insert(ticket(1000), at(1_000_000), Some((BUSY, at(0))));
         for now in 0..5000 {
             while let Some(ticket) = pending.take(at(now)) {

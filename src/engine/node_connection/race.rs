@@ -284,7 +284,8 @@ mod tests {
         let mut ports: Vec<u16> = (30..630).collect();
         ports[100] = 1;
         let (mut race, mut result) = race(&ports);
-        let (mut now, mut most) = (0, 0);
+        let mut now = 0;
+        let mut most = 0;
         while result == Ok(None) && now < 10_000 {
             now += 1;
             result = made(&mut race, now);

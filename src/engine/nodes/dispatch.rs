@@ -146,7 +146,8 @@ impl Nodes {
     /// Counts the vote in an answer, and records whatever else the answer contains.
     fn on_answer(&mut self, ticket: Ticket, node: NodeId, answer: &Answer, now: Timestamp) -> bool {
         self.take_wakes(node, ticket, now);
-        let (mut cast, mut refusal) = (NodeVote { ticket, node, vote: Vote::Refused, fence: None }, None);
+        let mut cast = NodeVote { ticket, node, vote: Vote::Refused, fence: None };
+        let mut refusal = None;
         match answer {
             Answer::Vote(vote) => cast.vote = *vote,
             Answer::Fence(fence) => (cast.vote, cast.fence) = (Vote::Granted, Some(*fence)),
@@ -200,7 +201,8 @@ impl Nodes {
             self.subscribers.note_publish_denied(node, fault);
         }
         let Some(command) = self.rounds.command(ticket) else { return };
-        let (keys, leave) = (command.key.clone(), Operation { verb: Verb::Leave(None), ..*command.operation });
+        let keys = command.key.clone();
+        let leave = Operation { verb: Verb::Leave(None), ..*command.operation };
         for (key, part) in keys.each().iter().zip(0..) {
             if wakes.told & 1 << part != 0 {
                 self.subscribers.registry.note_woken(key, now);

@@ -289,7 +289,8 @@ impl Nodes {
 
     /// The result of a check. The state of each node that failed notes its fault.
     pub(in crate::engine) fn conclude_check(&mut self, ticket: Ticket) -> RoundResult {
-        let (result, now) = (self.rounds.conclude(ticket), self.clock.now());
+        let result = self.rounds.conclude(ticket);
+        let now = self.clock.now();
         for &(node, fault) in result.faults.iter().filter(|(_, fault)| fault.cause != Cause::Quarantined) {
             self.filter(node).note_failure(fault, now);
         }

@@ -53,10 +53,12 @@ impl PollList {
             Box::new(Watch::new(&self.waker, connections.len()))
         });
         watch.number = self.taken;
-        let (changed, mut due) = (self.stale.union(unsent).union(self.timed), Timestamp::NEVER);
+        let changed = self.stale.union(unsent).union(self.timed);
+        let mut due = Timestamp::NEVER;
         self.stale = NodeSet::EMPTY;
         for node in changed.iter() {
-            let (connection, interest) = (&connections[node.index()], &mut watch.streams[node.index()]);
+            let connection = &connections[node.index()];
+            let interest = &mut watch.streams[node.index()];
             if !connection.is_interested_in(interest.as_ref(), log) {
                 *interest = connection.interest(log);
             }

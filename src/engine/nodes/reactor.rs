@@ -118,7 +118,8 @@ impl Reactor for Nodes {
                 self.refresh(node, now);
             }
         }
-        let (connections, rounds) = (&self.connections, &mut self.rounds);
+        let connections = &self.connections;
+        let rounds = &mut self.rounds;
         let ended = self.subscribers.absorb(&mut watch, connections, rounds, &mut self.poll, now);
         self.poll.put_back(watch, &self.connections);
         for (node, notice) in ended {

@@ -129,7 +129,8 @@ impl Nodes {
     /// Nothing is kept for it, because its key ends by itself.
     pub(super) fn release(&mut self, release: &Release, now: Timestamp) -> Ticket {
         let Release { key, attempt: AttemptRecord { token, reached, kind, departure, .. }, scope, .. } = release;
-        let (kind, conditions) = (*kind, release.conditions(now));
+        let kind = *kind;
+        let conditions = release.conditions(now);
         let (verb, departure) = match *scope {
             ReleaseScope::Everywhere { stands_for: Some(millis) } => {
                 (Verb::Keep { ttl_millis: millis.get() }, *departure)
@@ -191,7 +192,8 @@ impl Nodes {
         for node in self.nodes() {
             self.prepare_to_release(node, now.steady);
         }
-        let (reached, origin) = (self.nodes().collect(), KeyOrigin::Elsewhere);
+        let reached = self.nodes().collect();
+        let origin = KeyOrigin::Elsewhere;
         AttemptRecord { token, t0: now, reached, origin, departure: None, kind }
     }
 

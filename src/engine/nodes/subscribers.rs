@@ -82,7 +82,8 @@ impl Subscribers {
     /// Entries may be left on these nodes: their removal, or a request that stores them, was lost or comes late.
     pub(super) fn note_left(&mut self, nodes: NodeSet, poll: &mut PollList, now: Timestamp) {
         if self.registry.client().is_some() && !nodes.is_empty() {
-            (self.left, self.left_at) = (self.left.union(nodes), now);
+            self.left = self.left.union(nodes);
+            self.left_at = now;
             self.registry.forget_removed(nodes);
             self.close_left(poll, now);
         }
@@ -212,7 +213,8 @@ impl Subscribers {
 
     fn read(&mut self, node: NodeId, rounds: &mut Rounds, ended: &mut Vec<(NodeId, Notice)>, now: Timestamp) {
         let registry = &mut self.registry;
-        let (mut refusal, mut is_confirmed) = (None, false);
+        let mut refusal = None;
+        let mut is_confirmed = false;
         let is_open = self.connections[node.index()].ready(now, |event| match event {
             SubscriptionEvent::Confirmed => {
                 is_confirmed = true;

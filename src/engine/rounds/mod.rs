@@ -126,8 +126,11 @@ impl Rounds {
         round.references = 1;
         round.purpose = purpose;
         round.tally = Tally::new(nodes);
-        (round.reached, round.resent) = (NodeSet::EMPTY, NodeSet::EMPTY);
-        (round.is_decided, round.owner, round.awaited) = (false, Owner::Absent, Awaited::Verdict);
+        round.reached = NodeSet::EMPTY;
+        round.resent = NodeSet::EMPTY;
+        round.is_decided = false;
+        round.owner = Owner::Absent;
+        round.awaited = Awaited::Verdict;
         Ticket { slot, generation: round.generation }
     }
 
@@ -370,7 +373,8 @@ impl Rounds {
         let Some(round) = self.round_mut(ticket) else { return false };
         let has_stragglers = !round.tally.undecided().is_empty() && round.purpose.awaits_stragglers(&round.tally);
         if has_stragglers {
-            (round.is_decided, round.awaited) = (false, Awaited::Stragglers);
+            round.is_decided = false;
+            round.awaited = Awaited::Stragglers;
         }
         has_stragglers
     }
@@ -379,7 +383,8 @@ impl Rounds {
     pub(crate) fn conclude(&mut self, ticket: Ticket) -> RoundResult {
         let round = &mut self.slots[ticket.slot as usize];
         debug_assert_eq!(round.generation, ticket.generation, "the owner refers to its round until here");
-        let (tally, purpose) = (round.tally, &mut round.purpose);
+        let tally = round.tally;
+        let purpose = &mut round.purpose;
         let matters = matches!(purpose, Purpose::Check | Purpose::Inspect(_)) || tally.granted().len() < tally.quorum();
         let faulted = if matters { tally.faulted() } else { NodeSet::EMPTY };
         let faults = faulted.iter().map(|node| (node, round.faults[node.index()])).collect();

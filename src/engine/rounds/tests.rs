@@ -63,7 +63,8 @@ fn the_fence_of_a_grant_that_is_withdrawn_does_not_count() {
 /// It is counted when the node has been judged, as if it came then.
 #[test]
 fn a_grant_that_is_taken_back_counts_with_its_fence_when_it_is_counted_again() {
-    let (node, fence) = (NodeId::new(0), FencingToken::saturating(9));
+    let node = NodeId::new(0);
+    let fence = FencingToken::saturating(9);
     let (mut rounds, ticket) = rounds();
     let grant = |rounds: &mut Rounds, node| {
         rounds.record_fence(ticket, node, fence);

@@ -201,7 +201,8 @@ impl WatchdogThread {
         // The thread holds the schedule while it sends: what it has sent was sent before `now`.
         let _schedule = lock(&self.shared.schedule);
         let now = self.engine.lease_now();
-        let (mut held, asked) = (lock(&watched.held), ttl.lease_from(now));
+        let mut held = lock(&watched.held);
+        let asked = ttl.lease_from(now);
         if !held.is_over && held.lease.end() >= asked.end() {
             return None;
         }
@@ -212,7 +213,8 @@ impl WatchdogThread {
     /// The owner has extended the lock by hand, at `start`: automatic extensions use the same time to live from now on.
     /// False when its loss has been signalled.
     pub(crate) fn extended(&self, watched: &WatchedLock, start: LeaseTime, ttl: Ttl) -> bool {
-        let (lease, now) = (ttl.lease_from(start), self.engine.lease_now());
+        let lease = ttl.lease_from(start);
+        let now = self.engine.lease_now();
         let less_margin = watched.lease_less_margin(lease, ttl);
         let mut schedule = lock(&self.shared.schedule);
         let counted = schedule.renewals.extended(watched.id, start, less_margin, now);
@@ -352,7 +354,8 @@ impl WatchdogLoop {
                 self.batch.unreported.push((Arc::clone(watched), found));
             }
         }
-        (self.batch.extending, self.batch.tickets) = (extending, tickets);
+        self.batch.extending = extending;
+        self.batch.tickets = tickets;
         self.batch.extending.clear();
     }
 

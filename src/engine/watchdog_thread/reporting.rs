@@ -8,7 +8,8 @@ impl WatchdogLoop {
     /// Reports what batches have found, to the observer and to loss callbacks.
     pub(super) fn report_batch(&mut self) {
         for (watched, found) in self.batch.unreported.extract_if(.., |(watched, _)| watched.is_announced()) {
-            let (report, key) = (&self.report, watched.local.key().title());
+            let report = &self.report;
+            let key = watched.local.key().title();
             match found {
                 Finding::Extended(ttl, repaired) => report.extended(key, ttl.duration(), true, repaired),
                 Finding::Failed(faults) => {

@@ -205,7 +205,8 @@ impl WatchedLock {
     pub(super) fn end(&self, now: LeaseTime) -> bool {
         {
             let mut held = lock(&self.held);
-            (held.lease, held.is_over) = (Validity::until(now), true);
+            held.lease = Validity::until(now);
+            held.is_over = true;
         }
         self.signal_loss()
     }

@@ -25,7 +25,8 @@ impl fmt::Display for Event {
                 write!(f, "{}extended {name:?} to {}", word(*is_automatic, "automatically "), Human(*ttl))
             }
             Event::ExtensionFailed { name, is_automatic, remaining, causes } => {
-                let (automatic, remaining) = (word(*is_automatic, "automatic "), Human(*remaining));
+                let automatic = word(*is_automatic, "automatic ");
+                let remaining = Human(*remaining);
                 write!(f, "{automatic}extension of {name:?} failed, lock held for another {remaining}")?;
                 NodeFault::list(causes, f)
             }

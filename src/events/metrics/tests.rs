@@ -69,7 +69,8 @@ fn all_slots_of_a_semaphore_are_in_its_class() {
 #[test]
 fn nodes_are_shown_as_the_least_of_their_clients_sees_them() {
     let counters = Counters::new();
-    let (mut replies, mut faults) = (Histogram::default(), FaultCounts::default());
+    let mut replies = Histogram::default();
+    let mut faults = FaultCounts::default();
     [3, 200, 200_000_000].into_iter().for_each(|micros| replies.record(Duration::from_micros(micros)));
     faults.record(Fault::new(Phase::Reply, Cause::TimedOut));
     let node = |is_up, votes, seconds: u64| NodeSample {
@@ -81,7 +82,9 @@ fn nodes_are_shown_as_the_least_of_their_clients_sees_them() {
         replies: replies.clone(),
         faults: faults.clone(),
     };
-    let (one, two, three) = (node(true, true, 0), node(true, false, 5), node(false, false, 7));
+    let one = node(true, true, 0);
+    let two = node(true, false, 5);
+    let three = node(false, false, 7);
     counters.watch_nodes(move || Some(vec![one.clone()]));
     has(&counters, "quorumlock_node_votes{node=\"10.0.0.1:6379\"} 1");
     has(&counters, "quorumlock_quorum 1");

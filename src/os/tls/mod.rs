@@ -246,7 +246,8 @@ impl TlsSession {
             self.is_answered |= self.connection.read_tls(&mut Wire(stream))? > 0;
             match self.connection.process_new_packets() {
                 Ok(state) => {
-                    (self.unread, self.has_ended) = (state.plaintext_bytes_to_read(), state.peer_has_closed());
+                    self.unread = state.plaintext_bytes_to_read();
+                    self.has_ended = state.peer_has_closed();
                     self.failure = self.verify_resumed().err().map(|error| self.cause_of(&error));
                 }
                 Err(error) => self.failure = Some(self.cause_of(&error)),

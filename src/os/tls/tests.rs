@@ -44,7 +44,8 @@ impl Node {
     fn new() -> Node {
         let mut root = CertificateParams::new(Vec::new()).unwrap();
         root.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let (root_key, key) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
+        let root_key = KeyPair::generate().unwrap();
+        let key = KeyPair::generate().unwrap();
         let mut roots = Roots::new();
         roots.add_pem(root.self_signed(&root_key).unwrap().pem().as_bytes()).unwrap();
         let mut params = CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();

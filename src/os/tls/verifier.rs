@@ -33,7 +33,8 @@ impl Verifier {
             return false;
         }
         itself.roots.iter().all(|itself| {
-            let (subject, der) = (itself.subject.as_ref(), certificate.as_ref());
+            let subject = itself.subject.as_ref();
+            let der = certificate.as_ref();
             // The names of the subject and the issuer are the same: it is there twice.
             let is_its_own =
                 !subject.is_empty() && der.windows(subject.len()).filter(|&part| part == subject).count() > 1;

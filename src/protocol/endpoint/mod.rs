@@ -132,7 +132,8 @@ impl Endpoint {
     /// Has connections look at what the node remembers under this key: behind each vote if so, or once a second.
     #[must_use]
     pub fn look_at(mut self, node_key: String, behind_votes: bool) -> Endpoint {
-        (self.handshake.node_key, self.handshake.looks_behind_votes) = (Some(node_key), behind_votes);
+        self.handshake.node_key = Some(node_key);
+        self.handshake.looks_behind_votes = behind_votes;
         self
     }
 
@@ -171,7 +172,8 @@ impl fmt::Display for EndpointError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Unencoded(character) => {
-                let (code, place) = (u32::from(*character), "in a user or password write it as");
+                let code = u32::from(*character);
+                let place = "in a user or password write it as";
                 return write!(f, "a {character} that is not part of a URL; {place} %{code:02X}");
             }
             Self::BadEncoding => "malformed percent-encoding; write % as %25 in a user, password or path",
@@ -290,7 +292,8 @@ fn parse_login(authority: &str) -> Result<(Handshake, &str), EndpointError> {
         return Ok((Handshake::default(), authority));
     };
     let (user, password) = login.split_once(':').unwrap_or((login, ""));
-    let (user, password) = (percent_decoded(user)?, percent_decoded(password)?);
+    let user = percent_decoded(user)?;
+    let password = percent_decoded(password)?;
     if password.is_empty() && !user.is_empty() {
         return Err(EndpointError::NoPassword);
     }

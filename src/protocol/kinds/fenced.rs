@@ -124,7 +124,8 @@ impl FencedValue {
     /// None for a value that no fenced lock has.
     pub fn parse(value: &[u8]) -> Option<FencedValue> {
         let mut fields = value.splitn(3, |&byte| byte == b' ');
-        let (fence, deadline) = (positive(fields.next()?)?, number(fields.next()?)?);
+        let fence = positive(fields.next()?)?;
+        let deadline = number(fields.next()?)?;
         Some(FencedValue { fence, deadline, owner: Signature::parse_any(fields.next()?)? })
     }
 

@@ -29,7 +29,8 @@ fn write_tail(words: &mut Words<'_>, operation: &Operation) {
 /// The semaphore and the number in the key of a slot; none for a key of another form.
 pub fn slot(key: &[u8]) -> Option<(&[u8], &[u8])> {
     let at = key.iter().rposition(|&byte| byte == b'#')?;
-    let (semaphore, number) = (&key[..at], &key[at + 1..]);
+    let semaphore = &key[..at];
+    let number = &key[at + 1..];
     (!number.is_empty() && number.iter().all(u8::is_ascii_digit)).then_some((semaphore, number))
 }
 

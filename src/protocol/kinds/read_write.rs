@@ -160,7 +160,8 @@ impl ReadWriteValue {
         let mut words: Vec<&[u8]> = bytes.split(|&byte| byte == b' ').collect();
         let [mut fence, mut kept] = [0; 2];
         if let [b"f", last, deadline, ..] = words[..] {
-            (fence, kept) = (positive(last)?, number(deadline)?);
+            fence = positive(last)?;
+            kept = number(deadline)?;
             words.drain(..3);
         }
         let hold = |deadline: &[u8], token: &[u8]| {
@@ -203,7 +204,8 @@ impl ReadWriteValue {
         self.holds.retain(|hold| hold.deadline >= now);
         self.is_write &= !self.holds.is_empty();
         if self.kept < now {
-            (self.fence, self.kept) = (0, 0);
+            self.fence = 0;
+            self.kept = 0;
         }
     }
 

@@ -76,7 +76,8 @@ fn a_grant_is_one_or_the_number_of_a_lock_that_has_numbers() {
 #[test]
 fn a_number_that_is_far_ahead_of_what_was_asked_for_is_no_vote() {
     let number = Ok(Answer::Fence(FencingToken::saturating(1_700_000_000_000_000)));
-    let (ahead, floor) = (failed(Cause::FenceAhead), 1_700_000_000_000_000 - LEAD_LIMIT);
+    let ahead = failed(Cause::FenceAhead);
+    let floor = 1_700_000_000_000_000 - LEAD_LIMIT;
     let kinds: [fn(FencingToken) -> Kind; 2] = [Kind::Fenced, |least| Kind::Write(Some(least))];
     for verb in [Verb::Acquire { ttl_millis: 30_000 }, took(take(TicketRequest::Fixed(6)))] {
         for kind in kinds {

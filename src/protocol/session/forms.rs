@@ -87,7 +87,8 @@ mod tests {
         let asked = |kind| Asked::of(&Operation { verb: Verb::Release(None), kind, retention_millis: 1 });
         let [fenced, plain] = [Kind::Fenced(FencingToken::MAX), Kind::Plain].map(asked);
         let sent = |asked, form| SentOperation { ticket: Ticket { slot: 0, generation: 0 }, asked, form, part: 0 };
-        let (run, mut forms) = (Answer::Vote(Vote::Granted), Forms::default());
+        let run = Answer::Vote(Vote::Granted);
+        let mut forms = Forms::default();
         assert_eq!(forms.first(fenced), Form::Text);
         for round in 0..HASH_REFUSALS {
             forms.learn(&sent(fenced, Form::Text), &run);

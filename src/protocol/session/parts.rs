@@ -108,7 +108,8 @@ mod tests {
         let silent = "-NOPERM no\r\n".repeat(2);
         assert_eq!(events(&mut session, &silent), [SessionEvent::Accepted]);
         session.pipeline.sent(session.pipeline.unsent(&Log::default()).len());
-        let (key, token) = (LockKey::of("", ["b", "a"]), OwnerToken::from_entropy([0xab; OwnerToken::ENTROPY]));
+        let key = LockKey::of("", ["b", "a"]);
+        let token = OwnerToken::from_entropy([0xab; OwnerToken::ENTROPY]);
         let command = Command { ticket: TICKET, operation: &operation, key: &key, token: &token };
         session.queue(&command, Timestamp::ORIGIN);
         let sent = String::from_utf8(session.pipeline.unsent(&Log::default()).to_vec()).unwrap();
@@ -193,7 +194,8 @@ mod tests {
     fn a_set_is_asked_again_as_a_whole() {
         let (mut session, _) = asked(RELEASE);
         assert_eq!(events(&mut session, ":1\r\n:1\r\n"), [SessionEvent::Answered(TICKET, Answer::Vote(Vote::Granted))]);
-        let (key, token) = (LockKey::of("", ["a", "b"]), OwnerToken::from_entropy([0xab; OwnerToken::ENTROPY]));
+        let key = LockKey::of("", ["a", "b"]);
+        let token = OwnerToken::from_entropy([0xab; OwnerToken::ENTROPY]);
         let command = Command { ticket: TICKET, operation: &RELEASE, key: &key, token: &token };
         session.queue(&command, Timestamp::ORIGIN);
         let reported = events(&mut session, &"-NOSCRIPT No matching script.\r\n".repeat(2));

@@ -88,7 +88,8 @@ impl Peer {
     ///   the server may be refused because of it. A fence is excluded: it is raised on the connection that replied.
     /// * A release is sent again in another form, because the key is to be deleted on every node.
     fn counts_all_the_same(&self, sent: &SentOperation, answer: &Answer) -> bool {
-        let (is_release, is_duplicate) = (sent.asked.is_release(), self.standing.is_duplicate());
+        let is_release = sent.asked.is_release();
+        let is_duplicate = self.standing.is_duplicate();
         match answer {
             Answer::Vote(Vote::Granted) => is_duplicate && (is_release || sent.asked.least.is_none()),
             Answer::WrongForm => is_release || is_duplicate,

@@ -81,7 +81,8 @@ impl Pipeline {
 
     /// Follows a log from this place on.
     pub(super) fn follow(&mut self, cursor: Cursor) {
-        (self.cursor, self.follows) = (cursor, true);
+        self.cursor = cursor;
+        self.follows = true;
     }
 
     /// Leaves the log, and takes over what was not sent and not answered of it.
@@ -110,7 +111,8 @@ mod tests {
     fn a_request_counts_as_written_from_its_first_byte_on() {
         // Three requests of four bytes each, the last one with two replies.
         let written = |bytes: usize, replies: usize| {
-            let (mut pipeline, log) = (Pipeline::default(), Log::default());
+            let mut pipeline = Pipeline::default();
+            let log = Log::default();
             for replies in [1, 1, 2] {
                 pipeline.own.ask(Timestamp::ORIGIN, |out| {
                     out.extend_from_slice(b"ask\n");

@@ -129,7 +129,9 @@ impl Requests {
     pub(super) fn take_over(&mut self, others: &Requests, cursor: &Cursor) {
         self.bytes.extend_from_slice(others.unsent(cursor));
         self.awaited.extend(others.awaited.range(others.place(cursor)..).copied());
-        (self.cut_bytes, self.cut_requests, self.releases) = (cursor.sent, cursor.answered, others.releases);
+        self.cut_bytes = cursor.sent;
+        self.cut_requests = cursor.answered;
+        self.releases = others.releases;
     }
 
     /// Expects nothing any more at this cursor. Yields the requests, each with whether a byte of it may have been sent.

@@ -73,7 +73,8 @@ fn calls(trace: &str) -> BTreeMap<String, f64> {
 /// `calls=` is the cost of the callee, which is counted there.
 fn by_file(profile: &str, source: &str) -> BTreeMap<String, f64> {
     let (mut names, mut counts) = (BTreeMap::new(), BTreeMap::<String, f64>::new());
-    let (mut file, mut is_of_call) = (String::new(), false);
+    let mut file = String::new();
+    let mut is_of_call = false;
     for line in profile.lines() {
         if let Some((kind @ ("fl" | "fi" | "fe" | "cfl" | "cfi"), text)) = line.split_once('=') {
             let (number, name) = text.split_once(' ').unwrap_or((text, ""));

@@ -96,7 +96,8 @@ impl Drop for Running {
 impl Pipe {
     fn read(pipe: Option<impl Read + Send + 'static>) -> Pipe {
         let text = Arc::new(Mutex::new(String::new()));
-        let (written, mut pipe) = (Arc::clone(&text), pipe.expect("a pipe"));
+        let written = Arc::clone(&text);
+        let mut pipe = pipe.expect("a pipe");
         let reader = thread::spawn(move || {
             let mut bytes = [0; 4096];
             while let Ok(length @ 1..) = pipe.read(&mut bytes) {
@@ -201,7 +202,8 @@ pub(crate) fn has_sanitizer(flag: &str) -> bool {
     std::fs::create_dir_all(&programs).unwrap();
     // Tests ask at once, some in processes of their own: a program that a compiler still writes cannot be started.
     let name = format!("empty-{}-{}", std::process::id(), ASKED.fetch_add(1, Ordering::Relaxed));
-    let (source, program) = (programs.join(format!("{name}.c")), programs.join(name));
+    let source = programs.join(format!("{name}.c"));
+    let program = programs.join(name);
     std::fs::write(&source, "int main(void) { return 0; }\n").unwrap();
     let mut command = Command::new("cc");
     command.arg(flag).arg(&source).arg("-o").arg(&program).stdin(Stdio::null());

@@ -89,7 +89,8 @@ fn value(kind: &str, name: &str) -> String {
 
 /// The program, and how many calls it makes.
 fn program(functions: &[Function]) -> (String, usize) {
-    let (mut calls, mut text) = (0, String::new());
+    let mut calls = 0;
+    let mut text = String::new();
     for function in functions {
         let Function { result, name, parameters } = function;
         let callbacks = ["quorumlock_observer", "quorumlock_lost", "quorumlock_write"];

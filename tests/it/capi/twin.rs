@@ -28,7 +28,8 @@ fn work(client: &Redlock, number: usize, pairs: usize) -> Vec<f64> {
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let mut number = || arguments.next().unwrap().parse::<usize>().unwrap();
-    let (threads, pairs) = (number(), number());
+    let threads = number();
+    let pairs = number();
     let client = Redlock::builder().nodes(arguments).node_timeout(Duration::from_secs(5)).build().unwrap();
     let mut times: Vec<f64> = thread::scope(|scope| {
         let client = &client;

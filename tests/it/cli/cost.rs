@@ -39,7 +39,8 @@ const MOST: f64 = if cfg!(debug_assertions) { 20.0 } else { 8.0 };
 #[allow(clippy::print_stdout)]
 fn a_run_costs_little_more_than_its_process_and_its_lock() {
     let deployment = Deployment::of(5);
-    let (mut ours, mut floor) = (Vec::new(), Vec::new());
+    let mut ours = Vec::new();
+    let mut floor = Vec::new();
     for _ in 0..ROUNDS * rounds() {
         let begun = Instant::now();
         bare(&deployment);
@@ -49,7 +50,8 @@ fn a_run_costs_little_more_than_its_process_and_its_lock() {
         assert!(tool.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success());
         ours.push(begun.elapsed());
     }
-    let (ours, floor) = (median(ours), median(floor));
+    let ours = median(ours);
+    let floor = median(floor);
     let ratio = ours.as_secs_f64() / floor.as_secs_f64();
     println!("run true: {ours:?}, bare: {floor:?}, ratio {ratio:.2}");
     assert!(ratio < MOST, "{ratio:.2}");

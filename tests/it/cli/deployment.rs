@@ -91,7 +91,8 @@ pub(super) fn run(mut command: Command) -> Ended {
 
 /// Waits for a program, and gives what it has written.
 pub(super) fn wait(mut child: Child) -> Ended {
-    let (mut out, mut err) = (String::new(), String::new());
+    let mut out = String::new();
+    let mut err = String::new();
     child.stdout.take().map(|mut pipe| pipe.read_to_string(&mut out));
     child.stderr.take().map(|mut pipe| pipe.read_to_string(&mut err));
     Ended { code: child.wait().expect("it is a child").code(), out, err }

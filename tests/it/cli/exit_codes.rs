@@ -189,7 +189,8 @@ fn the_command_finds_name_fence_and_end_and_no_nodes() {
 
 #[test]
 fn options_count_over_a_file_and_a_file_over_the_environment() {
-    let (deployment, folder) = (Deployment::of(1), folder());
+    let deployment = Deployment::of(1);
+    let folder = folder();
     let file = folder.join("quorumlock.env");
     fs::write(&file, "# a comment\nQUORUMLOCK_PREFIX=\"file:\"\nQUORUMLOCK_TTL=20s\n").unwrap();
     let key = |words: &[&str]| {

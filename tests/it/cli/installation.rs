@@ -23,8 +23,11 @@ fn by_cron(line: &str) -> Command {
 
 #[test]
 fn the_line_for_crontab_runs_with_the_path_of_cron() {
-    let (deployment, folder) = (Deployment::of(3), folder());
-    let (config, job, log) = (folder.join("quorumlock.env"), folder.join("report"), folder.join("log"));
+    let deployment = Deployment::of(3);
+    let folder = folder();
+    let config = folder.join("quorumlock.env");
+    let job = folder.join("report");
+    let log = folder.join("log");
     fs::write(&config, format!("QUORUMLOCK_NODES={}\n", deployment.urls())).unwrap();
     fs::write(&job, format!("#!/bin/sh\necho \"$QUORUMLOCK_NAME\" > {}\n", log.display())).unwrap();
     fs::set_permissions(&job, Permissions::from_mode(0o755)).unwrap();
@@ -39,7 +42,8 @@ fn the_line_for_crontab_runs_with_the_path_of_cron() {
 
 #[test]
 fn what_the_manual_installs_goes_where_it_is_looked_for() {
-    let (page, root) = (page(), folder());
+    let page = page();
+    let root = folder();
     let install = page.lines().find(|line| line.starts_with("cargo install ") && line.contains("--root"));
     assert!(install.is_some_and(|line| line.ends_with(&format!("--root {}", "/usr/local"))), "{install:?}");
     let lines: Vec<&str> =

@@ -61,7 +61,8 @@ fn ends(words: &[&str], url: &str) -> Option<Ended> {
         running.wait().unwrap();
         return None;
     }
-    let (mut out, mut err) = (String::new(), String::new());
+    let mut out = String::new();
+    let mut err = String::new();
     running.stdout.take().unwrap().read_to_string(&mut out).unwrap();
     running.stderr.take().unwrap().read_to_string(&mut err).unwrap();
     Some(Ended { code: running.wait().unwrap().code(), out, err })

@@ -36,7 +36,8 @@ struct Pauses {
 impl Pauses {
     fn watch() -> Pauses {
         let pauses = Pauses { seen: Arc::default(), is_over: Arc::default() };
-        let (seen, is_over) = (Arc::clone(&pauses.seen), Arc::clone(&pauses.is_over));
+        let seen = Arc::clone(&pauses.seen);
+        let is_over = Arc::clone(&pauses.is_over);
         thread::spawn(move || {
             let mut last = boot_time_us();
             while !is_over.load(Ordering::Relaxed) {
@@ -72,7 +73,8 @@ struct Run {
 /// Starts a program whose command writes to a stamp.
 fn start(deployment: &Deployment, folder: &Path, number: usize, command: &[&str]) -> Run {
     let name = |kind: &str| folder.join(format!("{number}.{kind}"));
-    let (events, stamp) = (name("events"), name("stamp"));
+    let events = name("events");
+    let stamp = name("stamp");
     // The shell opens a descriptor for the events.
     let script = "exec 9>\"$0\"; exec \"$@\"";
     let mut tool = std::process::Command::new("sh");
@@ -91,9 +93,13 @@ pub(super) fn last_sign(stamp: &Path) -> u64 {
 #[test]
 #[allow(clippy::print_stdout)]
 fn a_command_that_ignores_sigterm_is_gone_before_the_lease_ends() {
-    let (deployment, folder) = (Deployment::of(5), folder());
-    let (wanted, pauses) = (rounds() * AT_ONCE, Pauses::watch());
-    let (mut least, mut judged, mut set_aside) = (u64::MAX, 0, 0);
+    let deployment = Deployment::of(5);
+    let folder = folder();
+    let wanted = rounds() * AT_ONCE;
+    let pauses = Pauses::watch();
+    let mut least = u64::MAX;
+    let mut judged = 0;
+    let mut set_aside = 0;
     while judged < wanted {
         assert!(set_aside < 10 * wanted, "the machine stands still all the time");
         let command = ["python3", "-c", STUBBORN];
@@ -136,7 +142,8 @@ fn a_command_that_ignores_sigterm_is_gone_before_the_lease_ends() {
 
 #[test]
 fn nothing_of_the_group_is_left() {
-    let (deployment, folder) = (Deployment::of(5), folder());
+    let deployment = Deployment::of(5);
+    let folder = folder();
     // The shell writes the ids of what it has started, and waits.
     let script = "sleep 99 & echo $! > \"$0.new\"; (trap '' TERM; sleep 99) & echo $! >> \"$0.new\"; echo $$ >> \
                   \"$0.new\"; mv \"$0.new\" \"$0\"; wait";
@@ -162,8 +169,10 @@ fn what_a_command_leaves_behind_ends_before_the_release() {
 #[test]
 #[allow(clippy::print_stdout)]
 fn a_program_that_is_killed_takes_its_command_along() {
-    let (deployment, folder) = (Deployment::of(5), folder());
-    let (mut longest, mut late) = (0, 0);
+    let deployment = Deployment::of(5);
+    let folder = folder();
+    let mut longest = 0;
+    let mut late = 0;
     for number in 0..5 * rounds() {
         // Without the shell in between: it is this program that is killed.
         let stamp = folder.join(format!("{number}.stamp"));
@@ -199,7 +208,8 @@ fn a_program_that_is_killed_takes_its_command_along() {
 
 #[test]
 fn a_process_of_another_group_is_left_alone() {
-    let (deployment, file) = (Deployment::of(1), folder().join("pid"));
+    let deployment = Deployment::of(1);
+    let file = folder().join("pid");
     // The command starts it, waits until it has a session of its own, and ends.
     let script = "setsid sh -c 'echo $$ > \"$0\"; exec sleep 99' \"$0\" >/dev/null 2>&1 & \
                   while [ ! -s \"$0\" ]; do sleep 0.01; done";

@@ -59,7 +59,8 @@ fn completion_scripts_are_read_by_their_shells() {
 /// What bash offers for the last of these words, in a folder.
 fn offered(folder: &Path, words: &[&str]) -> Vec<String> {
     let quoted: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
-    let (at, last) = (words.len() - 1, &quoted[words.len() - 2..]);
+    let at = words.len() - 1;
+    let last = &quoted[words.len() - 2..];
     let (last, before, words) = (&last[1], &last[0], quoted.join(" "));
     let show = "printf '%s\\n' \"${COMPREPLY[@]}\"";
     let script = run(tool(&["complete", "bash"])).out;

@@ -56,7 +56,8 @@ fn no_output_of_any_command_shows_a_password_or_a_token() {
 fn the_command_does_not_find_the_password_however_it_was_given() {
     let servers = servers();
     let urls: Vec<String> = servers.iter().map(|server| format!("redis://:{PASSWORD}@{}", server.address())).collect();
-    let (urls, file) = (urls.join(","), folder().join("quorumlock.env"));
+    let urls = urls.join(",");
+    let file = folder().join("quorumlock.env");
     fs::write(&file, format!("QUORUMLOCK_NODES={urls}\n")).unwrap();
     fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
     // The environment of the command and of all that it can see of this program's group.

@@ -81,7 +81,8 @@ fn a_node_that_came_back_empty_says_why_it_waits_and_for_how_long() {
         says(&deployment, &["doctor"], 1, &[&fault_line, fault, " s: it joined or lost its keys ", "; wait\n"]);
     says_times(&doctor, "fault: ", 1);
     let json = says(&deployment, &["nodes", "--json"], 1, &["\"note\":\"since\""]);
-    let (waits, age) = (numbers(&json, "quarantine_ms"), numbers(&json, "note_age_ms"));
+    let waits = numbers(&json, "quarantine_ms");
+    let age = numbers(&json, "note_age_ms");
     assert!((59_999..=60_001).contains(&(waits[1].unwrap() + age[1].unwrap())), "{}", json.all());
     assert_eq!((waits[0], waits[2], numbers(&json, "votes_counted_ms")[1]), (None, None, None));
 }
@@ -100,7 +101,8 @@ fn a_node_that_has_waited_has_counted_since_its_wait_has_ended() {
     says_times(&doctor, "; it joined or lost its keys ", 1);
     says_times(&doctor, "  votes counted for ", 3);
     let json = says(&deployment, &[&with_brief("doctor")[..], &["--json"]].concat(), 0, &["\"note\":\"since\""]);
-    let (counted, age) = (numbers(&json, "votes_counted_ms")[0].unwrap(), numbers(&json, "note_age_ms")[0].unwrap());
+    let counted = numbers(&json, "votes_counted_ms")[0].unwrap();
+    let age = numbers(&json, "note_age_ms")[0].unwrap();
     assert!((499..=501).contains(&(age - counted)), "{}", json.all());
 }
 

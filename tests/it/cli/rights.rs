@@ -79,7 +79,8 @@ fn doctor_advises_the_right_that_is_missing_and_no_more_than_the_manual() {
     // A lock that cannot be released is waited for: each thread has a server of its own.
     thread::scope(|scope| {
         for part in 0..THREADS {
-            let (rights, advises) = (&rights, &advises);
+            let rights = &rights;
+            let advises = &advises;
             scope.spawn(move || {
                 let users = Users(Deployment::of(1));
                 rights.iter().skip(part).step_by(THREADS).for_each(|lacking| advises(&users, lacking));

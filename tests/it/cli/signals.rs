@@ -31,7 +31,8 @@ fn times(limit: u64) -> impl Iterator<Item = Duration> {
 
 /// One program that gets SIGTERM after a while: whether its command started, and whether that was a fault.
 fn terminated(deployment: &Deployment, folder: &Path, number: usize, after: Duration) -> (bool, Option<String>) {
-    let (log, stamp) = (folder.join(format!("{number}.events")), folder.join(format!("{number}.stamp")));
+    let log = folder.join(format!("{number}.events"));
+    let stamp = folder.join(format!("{number}.stamp"));
     let script = "exec 9>\"$0\"; exec \"$@\"";
     let mut tool = std::process::Command::new("sh");
     tool.args(["-c", script]).arg(&log).arg(env!("CARGO_BIN_EXE_quorumlock"));
@@ -58,14 +59,17 @@ fn terminated(deployment: &Deployment, folder: &Path, number: usize, after: Dura
 #[test]
 #[allow(clippy::print_stdout)]
 fn no_command_starts_after_a_signal_and_no_key_is_left() {
-    let (deployment, folder) = (Deployment::of(5), folder());
-    let (mut started, mut number) = (0, 0);
+    let deployment = Deployment::of(5);
+    let folder = folder();
+    let mut started = 0;
+    let mut number = 0;
     let mut times = times(60_000);
     for _ in 0..5 * rounds() {
         let batch: Vec<(usize, Duration)> = (0..AT_ONCE).map(|index| (number + index, times.next().unwrap())).collect();
         number += AT_ONCE;
         let results = std::thread::scope(|scope| {
-            let (deployment, folder) = (&deployment, &folder);
+            let deployment = &deployment;
+            let folder = &folder;
             let run = |(number, after)| scope.spawn(move || terminated(deployment, folder, number, after));
             let threads: Vec<_> = batch.into_iter().map(run).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
@@ -106,7 +110,8 @@ fn each_stopping_signal_ends_a_wait() {
 
 #[test]
 fn signals_go_to_the_group_and_not_past_it() {
-    let (deployment, folder) = (Deployment::of(1), folder());
+    let deployment = Deployment::of(1);
+    let folder = folder();
     for foreground in [false, true] {
         let file = folder.join(format!("{foreground}"));
         // Each signal leaves its name; the last one ends it.
@@ -163,7 +168,9 @@ fn a_parent_that_ignored_sigchld_changes_nothing() {
 
 #[test]
 fn nothing_is_signalled_after_it_was_reaped() {
-    let (deployment, folder, library) = (Deployment::of(1), folder(), preload::library("cli/reaped.c"));
+    let deployment = Deployment::of(1);
+    let folder = folder();
+    let library = preload::library("cli/reaped.c");
     for round in 0..10 * rounds() {
         let path = |name: &str| folder.join(format!("{round}.{name}"));
         // It ends among signals, and leaves a process behind that ends among signals.

@@ -25,9 +25,11 @@ open(begun + '.done', 'w').write(str(changed.rowcount))
 
 /// What the database holds after a late write.
 fn last_writer(fenced: bool) -> String {
-    let (deployment, folder) = (Deployment::of(3), folder());
+    let deployment = Deployment::of(3);
+    let folder = folder();
     let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
-    let (database, go) = (path("database"), path("go"));
+    let database = path("database");
+    let go = path("go");
     python(
         "c.execute('CREATE TABLE report (writer TEXT, fence INTEGER)')\n\
          c.execute(\"INSERT INTO report VALUES ('', 0)\")",

@@ -89,7 +89,8 @@ fn job(deployment: &Deployment, options: &[&str], stamp: &Path) -> Running {
 
 #[test]
 fn a_signal_of_job_control_stops_the_command_too() {
-    let (deployment, folder) = (Deployment::of(3), folder());
+    let deployment = Deployment::of(3);
+    let folder = folder();
     for (number, options) in GROUPS.into_iter().enumerate() {
         let stamp = folder.join(format!("{number}.stamp"));
         let running = job(&deployment, options, &stamp);
@@ -115,7 +116,8 @@ fn a_signal_of_job_control_stops_the_command_too() {
 fn a_program_that_stays_stopped_ends_its_command_before_the_lease_ends() {
     let folder = folder();
     for (number, options) in GROUPS.into_iter().enumerate() {
-        let (deployment, stamp) = (Deployment::of(3), folder.join(format!("{number}.stamp")));
+        let deployment = Deployment::of(3);
+        let stamp = folder.join(format!("{number}.stamp"));
         let options = [&["--ttl", "3s", "--grace", "900ms"], options].concat();
         let mut running = job(&deployment, &options, &stamp);
         send(running.pid(), Signal::SIGTSTP);
@@ -133,8 +135,10 @@ fn a_program_that_stays_stopped_ends_its_command_before_the_lease_ends() {
 
 #[test]
 fn what_no_shell_can_continue_is_not_stopped() {
-    let (deployment, folder) = (Deployment::of(1), folder());
-    let (stamp, messages) = (folder.join("stamp"), folder.join("messages"));
+    let deployment = Deployment::of(1);
+    let folder = folder();
+    let stamp = folder.join("stamp");
+    let messages = folder.join("messages");
     let script = format!("{DEAF}{STUBBORN}");
     let mut tool = Command::new("setsid");
     tool.arg(env!("CARGO_BIN_EXE_quorumlock")).args(["run", "-v", "a", "--", "python3", "-c", &script]).arg(&stamp);

@@ -23,7 +23,8 @@ pub(super) fn on_terminal(mut tool: Command) -> Ended {
     drop(tool);
     let mut master = File::from(terminal.master);
     let reader = thread::spawn(move || {
-        let (mut shown, mut chunk) = (Vec::new(), [0; 4096]);
+        let mut shown = Vec::new();
+        let mut chunk = [0; 4096];
         // A terminal that is closed is an error to read from.
         while let Ok(count @ 1..) = master.read(&mut chunk) {
             shown.extend_from_slice(&chunk[..count]);

@@ -81,7 +81,8 @@ fn doctor_names_each_fault_of_tls() {
     if !has_tls() {
         return;
     }
-    let (authority, plain) = (Authority::new(), Particulars::default());
+    let authority = Authority::new();
+    let plain = Particulars::default();
     authority.issue("good", plain).issue("node", plain);
     let sound: Vec<Server> = (0..2).map(|_| authority.server("good")).collect();
     let roots = authority.path("ca.crt").display().to_string();
@@ -128,7 +129,8 @@ fn a_name_that_the_nodes_share_is_checked_and_nothing_switches_the_check_off() {
     let authority = Authority::new();
     let names = Particulars { names: Some("DNS:redis.internal"), ..Particulars::default() };
     let server = authority.issue("node", names).server("node");
-    let (url, roots) = (server.url(), authority.path("ca.crt").display().to_string());
+    let url = server.url();
+    let roots = authority.path("ca.crt").display().to_string();
     let ended = |options: &[&str]| run(tool(&[&["doctor", "--cacert", &roots, "--nodes", &url], options].concat()));
     assert_eq!(ended(&[]).code, Some(2));
     assert_eq!(ended(&["--sni", "redis.internal"]).code, Some(0));

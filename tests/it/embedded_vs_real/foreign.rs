@@ -54,7 +54,8 @@ fn what_no_fenced_lock_has_written_is_foreign_to_both() {
     let token = token('1');
     let entry = "0000000000000007f1";
     for (server, node) in pairs() {
-        let (mut real, mut embedded) = (Raw::connect(&server.address()), Raw::connect(&address_of(&node)));
+        let mut real = Raw::connect(&server.address());
+        let mut embedded = Raw::connect(&address_of(&node));
         for (value, is_read) in &fenced_values() {
             for request in [
                 &["extend", &token, LONG, LONG][..],

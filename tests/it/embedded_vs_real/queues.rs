@@ -112,7 +112,8 @@ fn both_are_the_same(kind: Kind) {
             let shown = format!("step {step}: {:?} {arguments:?} after {damage:?}, {condition:?}", script[3]);
             assert_eq!(replies[0], replies[1], "{shown}");
             assert_eq!(real, embedded, "{shown}");
-            let (reply, (messages, _)) = (&replies[0].1, &real);
+            let reply = &replies[0].1;
+            let (messages, _) = &real;
             let is_queued = reply.split(' ').count() >= 7;
             if is_queued {
                 let first = reply.trim_end().splitn(7, ' ').last().unwrap_or_default();
@@ -144,7 +145,9 @@ fn long_queues_are_the_same() {
                 Kind::Plain => "m",
                 Kind::ReadWrite => "r",
             };
-            let (key, queue, extra) = (kind.keys()[0], kind.queue(), ["600000", "3", "300", "", "r"]);
+            let key = kind.keys()[0];
+            let queue = kind.queue();
+            let extra = ["600000", "3", "300", "", "r"];
             let extra: &[&str] = match kind {
                 Kind::Fenced => &extra[..2],
                 Kind::Permit => &extra[2..3],
@@ -152,7 +155,8 @@ fn long_queues_are_the_same() {
                 Kind::ReadWrite => &extra[4..],
             };
             let token = "1".repeat(40);
-            let (first, last) = (format!("{:016x}{letters}0", 1), format!("{:016x}{letters}299", 1));
+            let first = format!("{:016x}{letters}0", 1);
+            let last = format!("{:016x}{letters}299", 1);
             let take = |mode, challenged| [&["take", &token, "600000", &last, "299", mode, challenged], extra].concat();
             let requests = [
                 vec!["leave"],

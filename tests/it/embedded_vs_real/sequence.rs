@@ -59,7 +59,8 @@ impl Sequence {
     }
 
     fn entry(&mut self) -> String {
-        let (client, call) = (self.choice.of(&[1, 2, 3, 4, 5, 6]), self.choice.of(&[1, 1, 1, 2]));
+        let client = self.choice.of(&[1, 2, 3, 4, 5, 6]);
+        let call = self.choice.of(&[1, 1, 1, 2]);
         let kind = match self.kind {
             Kind::Fenced => "f",
             Kind::Permit => self.choice.of(&["s3:", "s3:", "s3:", "s3:", "s2:", "s0:", "s99999999999999999999:", "s3"]),
@@ -99,7 +100,8 @@ impl Sequence {
 
     /// The arguments of the script.
     pub(super) fn request(&mut self) -> Vec<String> {
-        let (step, token) = (self.step, self.token());
+        let step = self.step;
+        let token = self.token();
         self.needs_pause = false;
         let verbs: &[&str] = match self.kind {
             Kind::Fenced => &["take", "take", "take", "release", "leave", "acquire", "extend", "raise"],
@@ -115,8 +117,10 @@ impl Sequence {
                 self.optional(vec![entry])
             }
             "release" => {
-                let (entry, ticket, retention) = (self.entry(), self.ticket(), self.millis(2 * TTL));
-                let entry = if step % 5 == 0 { String::new() } else { entry };
+                let entry = self.entry();
+                let ticket = self.ticket();
+                let retention = self.millis(2 * TTL);
+                let entry = if step.is_multiple_of(5) { String::new() } else { entry };
                 let ticket = if self.seldom(2) { String::new() } else { ticket };
                 let mut rest = self.optional(vec![entry, ticket]);
                 if self.kind == Kind::Fenced {
@@ -140,7 +144,8 @@ impl Sequence {
     }
 
     fn take(&mut self, token: String) -> Vec<String> {
-        let (entry, ticket) = (self.entry(), self.ticket());
+        let entry = self.entry();
+        let ticket = self.ticket();
         let mode = self.choice.of(&["p", "p", "p", "f", "q", "s", "n"]).to_owned();
         let other = self.entry();
         let challenged = self.choice.of(&["", "", "", &self.first, &other]).to_owned();
@@ -165,7 +170,8 @@ impl Sequence {
 
     /// What no lock has written, and the end of it: a command for both nodes.
     pub(super) fn damage(&mut self) -> Option<Vec<String>> {
-        let (queue, key) = (self.kind.queue(), self.choice.of(self.kind.keys()));
+        let queue = self.kind.queue();
+        let key = self.choice.of(self.kind.keys());
         let tokens = ["4", "5"].map(|digit| digit.repeat(40));
         let readers = |count: u64| (0..count).map(|index| format!(" {}:{:040x}", MOST, index + 9)).collect::<String>();
         let values = match self.kind {
@@ -186,7 +192,8 @@ impl Sequence {
         let values: Vec<&str> = values.iter().map(String::as_str).chain(["junk", ""]).collect();
         let value = self.choice.of(&values);
         let score = self.choice.of(&["inf", "-inf", "5", "2.5", "1e300", "7000000000000000"]);
-        let (zero, long) = (format!("{:016x}m\u{0}x", 1), "y".repeat(120));
+        let zero = format!("{:016x}m\u{0}x", 1);
+        let long = "y".repeat(120);
         let member = self.choice.of(&["x", "", "0000000000000001", "000000000000000as12", "s3:1", &zero, &long]);
         let words: &[&str] = match self.step % 60 {
             4 => &["DEL", key],

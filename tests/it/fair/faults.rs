@@ -188,7 +188,8 @@ fn a_node_that_answers_nonsense_costs_no_lock() {
 fn a_call_that_reaches_no_quorum_lets_others_wait_for_two_challenges_at_most() {
     let servers = Server::several(3).unwrap();
     let proxy = Proxy::before(servers[1].port());
-    let (holder, next) = (client(&servers), client(&servers));
+    let holder = client(&servers);
+    let next = client(&servers);
     let urls = [servers[0].url(), proxy.url(), servers[2].url()];
     // It does not give up, and knows soon that a node does not answer.
     let cut_off = Redlock::builder().nodes(urls).node_timeout(Duration::from_millis(100)).unavailable_after(SOON * 6);

@@ -78,10 +78,13 @@ fn fences_grow_however_many_compete_in_whichever_way() {
     for nodes in [2, 3] {
         let servers = Server::several(nodes).unwrap();
         let end = Instant::now() + Duration::from_secs(1);
-        let (fences, by_fair) = (Guarded::new(Vec::new()), Guarded::new(0));
+        let fences = Guarded::new(Vec::new());
+        let by_fair = Guarded::new(0);
         thread::scope(|scope| {
             for number in 0..6 {
-                let (client, fences, by_fair) = (client(&servers), &fences, &by_fair);
+                let client = client(&servers);
+                let fences = &fences;
+                let by_fair = &by_fair;
                 scope.spawn(move || {
                     let is_fair = number > 0;
                     let lock = if is_fair { fair(&client) } else { fenced(&client) };
@@ -94,7 +97,8 @@ fn fences_grow_however_many_compete_in_whichever_way() {
                 });
             }
         });
-        let (fences, by_fair) = (fences.into_inner().unwrap(), by_fair.into_inner().unwrap());
+        let fences = fences.into_inner().unwrap();
+        let by_fair = by_fair.into_inner().unwrap();
         println!("{nodes} nodes: {} acquisitions, {by_fair} of them fair", fences.len());
         grow(&fences);
         assert!(by_fair >= 5);
@@ -213,7 +217,8 @@ fn it_is_extended_watched_handed_over_and_stands_as_any_lock() {
     });
     grow(&[first, token(&next)]);
     // Handed over, it keeps its number, and its release wakes the one that waits.
-    let (second, lease) = (token(&next), next.detach().unwrap().into_text());
+    let second = token(&next);
+    let lease = next.detach().unwrap().into_text();
     let lease = lease.expose().parse().unwrap();
     let taken = long_lock(&mine, "k").fenced().fair().attach(lease).unwrap();
     assert_eq!(taken.fence(), second);

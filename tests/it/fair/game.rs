@@ -89,7 +89,8 @@ impl Game {
             drop(client.mutex(format!("warm-up/{}", std::process::id())).fair().lock());
             parent.send(".");
             parent.wait();
-            let (end, log) = (now() + self.lasts.as_nanos() as u64, Log::open(directory, program));
+            let end = now() + self.lasts.as_nanos() as u64;
+            let log = Log::open(directory, program);
             thread::scope(|scope| {
                 let compete = || self.compete(&mutex(&client), end, program, &log);
                 (0..self.threads).for_each(|_| _ = scope.spawn(compete));

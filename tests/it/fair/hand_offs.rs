@@ -151,10 +151,12 @@ fn a_call_that_gives_up_when_the_lock_is_free_tells_the_next_one() {
 fn a_thread_behind_another_one_of_its_program_is_behind_the_programs_that_waited_already() {
     let servers = Server::several(3).unwrap();
     let [ours, theirs] = [(); 2].map(|()| patient(servers.iter().map(Server::url)));
-    let (order, (release, released)) = (Guarded::new(Vec::new()), mpsc::channel::<()>());
+    let order = Guarded::new(Vec::new());
+    let (release, released) = mpsc::channel::<()>();
     let held = take(&fair(&client(&servers)));
     thread::scope(|scope| {
-        let (order, ours) = (&order, &ours);
+        let order = &order;
+        let ours = &ours;
         scope.spawn(move || {
             let guard = fair(ours).lock().unwrap();
             order.lock().unwrap().push("first");

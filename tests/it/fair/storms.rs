@@ -88,7 +88,8 @@ fn waiters_killed_all_the_time_cost_the_others_little() {
             let game = game(seconds);
             let mut killed = 0;
             let turns = game.play(&vec![builder.clone(); PROGRAMS], &turns_of(&servers), fair, || {
-                let (begun, mut victims) = (Instant::now(), VecDeque::new());
+                let begun = Instant::now();
+                let mut victims = VecDeque::new();
                 while begun.elapsed() < game.lasts {
                     let number = PROGRAMS + killed + victims.len();
                     let mut victim = game.fork(&builder, fair, &turns_of(&servers), number);
@@ -124,7 +125,8 @@ fn the_order_stays_while_one_node_hangs_and_another_one_forgets() {
         let mut servers = Server::several(SERVERS).unwrap();
         // A node that was restarted counts again soon.
         let builder = builder(&servers).ttl(TTL).max_ttl(TTL);
-        let (directory, mut hung) = (turns_of(&servers), 0);
+        let directory = turns_of(&servers);
+        let mut hung = 0;
         for_a_while(2, |seconds| {
             let game = game(seconds);
             let turns = game.play(&vec![builder.clone(); PROGRAMS], &directory, fair, || {
@@ -142,7 +144,8 @@ fn the_order_stays_while_one_node_hangs_and_another_one_forgets() {
                 }
             });
             no_entry_stays(&servers);
-            let (figures, hand_off) = (figures(&turns), PLACE_LEASE / 3);
+            let figures = figures(&turns);
+            let hand_off = PLACE_LEASE / 3;
             let is_prompt = Duration::from_micros(figures.hand_off_us) < hand_off;
             let longest_wait = (hand_off * PROGRAMS as u32).as_secs_f64() * 1000.0;
             are_in_order(&figures, 0) && is_prompt && figures.longest_wait_ms < longest_wait

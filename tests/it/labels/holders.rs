@@ -19,7 +19,8 @@ fn everywhere(servers: &[Server], key: &str) -> bool {
 fn any_client_sees_the_label_and_the_time_left_of_either_kind_of_lock() {
     for binary in binaries().unwrap() {
         let servers: Vec<_> = (0..3).map(|_| Server::plan().binary(&binary).start().unwrap()).collect();
-        let (holder, reader) = (labelled(&servers, "billing@host7/4711"), client(&servers));
+        let holder = labelled(&servers, "billing@host7/4711");
+        let reader = client(&servers);
         let addresses: Vec<_> = servers.iter().map(Server::address).collect();
         let fenced = reader.mutex("k").fenced();
         let of_plain = || reader.mutex("k").holder().unwrap();
@@ -85,7 +86,8 @@ fn the_calls_that_wait_are_counted_where_the_queue_can_be_asked_for() {
     let server = Server::start().unwrap();
     let client = client([&server]);
     for queue in ["quorumlock-queue:k", "quorumlock-queue:quorumlock-fence:k"] {
-        let (plain, is_fenced) = (long_lock(&client, "k"), queue.contains("fence"));
+        let plain = long_lock(&client, "k");
+        let is_fenced = queue.contains("fence");
         let _guard = take(&if is_fenced { plain.clone().fenced().erase() } else { plain.clone().erase() });
         let holder = || if is_fenced { plain.clone().fenced().holder() } else { plain.holder() };
         let waiting = || holder().unwrap().expect("it is held").waiting();

@@ -62,7 +62,8 @@ fn class(name: &str) -> &str {
 
 /// What one thread does until the time is up.
 fn work(client: &Redlock, seed: u64, until: Instant, cancels: &Mutex<Vec<CancelHandle>>) -> Books {
-    let (mut random, mut books) = (Random::from_seed(seed), Books::default());
+    let mut random = Random::from_seed(seed);
+    let mut books = Books::default();
     while Instant::now() < until {
         let lock = random.below(LOCKS);
         let name = format!("c{}/{lock}", lock % CLASSES);
@@ -177,11 +178,16 @@ fn the_counters_equal_the_books_of_the_program() {
         .unavailable_after(Duration::from_millis(300));
     let client = client.restart_policy(quorumlock::RestartPolicy::Off);
     let client = client.counters(&counters).observer(calling(&losses, Losses::event)).build().unwrap();
-    let (begun, cancels) = (Instant::now(), Mutex::new(Vec::<CancelHandle>::new()));
-    let (until, is_over) = (begun + length, AtomicBool::new(false));
+    let begun = Instant::now();
+    let cancels = Mutex::new(Vec::<CancelHandle>::new());
+    let until = begun + length;
+    let is_over = AtomicBool::new(false);
     let mut all = Books::default();
     thread::scope(|scope| {
-        let (client, cancels, is_over, counters) = (&client, &cancels, &is_over, &counters);
+        let client = &client;
+        let cancels = &cancels;
+        let is_over = &is_over;
+        let counters = &counters;
         let threads: Vec<_> = (0..THREADS)
             .map(|number| scope.spawn(move || work(client, seed.wrapping_mul(1000) + number, until, cancels)))
             .collect();

@@ -265,7 +265,8 @@ impl Nemesis {
 
     /// Keys live longer there.
     fn step_back(&mut self) {
-        let (victim, time) = (self.one(), self.storm.random.millis(1000));
+        let victim = self.one();
+        let time = self.storm.random.millis(1000);
         self.clocks.back(&self.storm.servers, victim, time);
     }
 
@@ -294,14 +295,16 @@ impl Nemesis {
     }
 
     fn trickle(&mut self, direction: Direction) {
-        let (victim, pause) = (self.one(), self.storm.random.up_to(Duration::from_millis(2)));
+        let victim = self.one();
+        let pause = self.storm.random.up_to(Duration::from_millis(2));
         self.proxies[victim].trickle(direction, pause);
         self.storm.rest(1000);
         self.proxies[victim].flow(direction);
     }
 
     fn cut(&mut self, direction: Direction) {
-        let (victim, bytes) = (self.one(), self.storm.random.below(4000));
+        let victim = self.one();
+        let bytes = self.storm.random.below(4000);
         self.proxies[victim].cut_after(direction, bytes);
     }
 
@@ -316,7 +319,9 @@ impl Nemesis {
     }
 
     fn drop_packets(&mut self) {
-        let (victim, percent, time) = (self.one(), 10 + self.storm.random.below(91), self.storm.random.millis(1000));
+        let victim = self.one();
+        let percent = 10 + self.storm.random.below(91);
+        let time = self.storm.random.millis(1000);
         if let Some(packets) = &mut self.packets {
             packets.drop_some(self.proxies[victim].port(), percent);
             thread::sleep(time);
@@ -325,7 +330,8 @@ impl Nemesis {
     }
 
     fn flood(&mut self) {
-        let (victim, time) = (self.one(), self.storm.random.millis(1000));
+        let victim = self.one();
+        let time = self.storm.random.millis(1000);
         self.flood_answers += flood(self.storm.servers[victim].port(), time);
     }
 

@@ -34,7 +34,9 @@ fn send(port: u16, until: Instant) -> std::io::Result<usize> {
     for index in 0..VALUES {
         push(&mut batch, &["SET", &format!("flood {index}"), &value, "PX", "100"]);
     }
-    let (mut stream, mut answered, mut line) = (BufReader::new(stream), 0, String::new());
+    let mut stream = BufReader::new(stream);
+    let mut answered = 0;
+    let mut line = String::new();
     while Instant::now() < until {
         stream.get_mut().write_all(batch.as_bytes())?;
         for _ in 0..SCRIPTS + VALUES {

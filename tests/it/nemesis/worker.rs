@@ -159,7 +159,8 @@ impl Thread<'_> {
             },
             1 => self.mutex.lock().map(Some),
             2 => {
-                let (handle, patience) = (CancelHandle::new(), self.random.up_to(Duration::from_millis(100)));
+                let handle = CancelHandle::new();
+                let patience = self.random.up_to(Duration::from_millis(100));
                 let wait = Wait::timeout(second).cancelled_by(&handle);
                 thread::scope(|scope| {
                     scope.spawn(|| {

@@ -26,7 +26,8 @@ fn reason_and_attempts(end: &Event) -> (GaveUpReason, u32) {
 /// Eight threads give up on a lock that their own process holds: none of them asks a node, and each is reported.
 #[test]
 fn threads_that_never_leave_the_local_queue_are_reported() {
-    let (servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
+    let servers = Server::several(3).unwrap();
+    let recorder = Recorder::new();
     let client = observed(&servers, &recorder);
     let mutex = long_lock(&client, KEY);
     let guard = take(&mutex);
@@ -47,8 +48,10 @@ fn threads_that_never_leave_the_local_queue_are_reported() {
 /// Eight threads wait for a lock that another program holds: one of them asks, and each is reported.
 #[test]
 fn threads_behind_the_first_are_reported_without_an_attempt() {
-    let (servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
-    let (mine, theirs) = (observed(&servers, &recorder), client(&servers));
+    let servers = Server::several(3).unwrap();
+    let recorder = Recorder::new();
+    let mine = observed(&servers, &recorder);
+    let theirs = client(&servers);
     let guard = take(&long_lock(&theirs, KEY));
     everywhere(&servers, KEY);
     let mutex = long_lock(&mine, KEY);
@@ -76,7 +79,8 @@ fn threads_behind_the_first_are_reported_without_an_attempt() {
 /// Each reason, with what the call returned.
 #[test]
 fn a_call_that_gives_up_says_why() {
-    let (mut servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
+    let mut servers = Server::several(3).unwrap();
+    let recorder = Recorder::new();
     let client = observed(&servers, &recorder);
     let mutex = long_lock(&client, KEY);
     let guard = take(&mutex);
@@ -108,7 +112,8 @@ fn a_call_that_gives_up_says_why() {
 
 #[test]
 fn the_end_of_a_lock_says_for_how_long_it_was_held() {
-    let (servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
+    let servers = Server::several(3).unwrap();
+    let recorder = Recorder::new();
     let client = observed(&servers, &recorder);
     let begun = std::time::Instant::now();
     let guard = take(&long_lock(&client, KEY));
@@ -144,7 +149,8 @@ fn the_end_of_a_lock_says_for_how_long_it_was_held() {
 /// The loss was reported when it was signalled. The downgrade and the end of the guard find it, and report nothing.
 #[test]
 fn a_loss_that_was_reported_is_not_reported_again_by_a_downgrade() {
-    let (servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
+    let servers = Server::several(3).unwrap();
+    let recorder = Recorder::new();
     let client = observed(&servers, &recorder);
     let guard = client.write_mutex(KEY).ttl(TTL / 5).lock().unwrap();
     guard.lost().unwrap().recv_timeout(SOON).unwrap();

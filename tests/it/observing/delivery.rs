@@ -52,14 +52,19 @@ fn a_slow_observer_captures_no_thread() {
         take(&client.mutex(format!("watched {index}")).ttl(Duration::from_secs(2)).watchdog(watchdog))
     });
     let watched: Vec<_> = watched.collect();
-    let (most, dropped, is_over) = (Mutex::new((0, "")), AtomicUsize::new(0), AtomicBool::new(false));
+    let most = Mutex::new((0, ""));
+    let dropped = AtomicUsize::new(0);
+    let is_over = AtomicBool::new(false);
     let note = |delivered: usize, call: &'static str| {
         let mut most = most.lock().unwrap();
         *most = (*most).max((delivered, call));
     };
     thread::scope(|scope| {
         for index in 0..THREADS {
-            let (client, note, dropped, is_over) = (&client, &note, &dropped, &is_over);
+            let client = &client;
+            let note = &note;
+            let dropped = &dropped;
+            let is_over = &is_over;
             scope.spawn(move || {
                 let mutex = long_lock(client, &format!("busy {index}"));
                 while !is_over.load(Ordering::Relaxed) {
@@ -144,9 +149,11 @@ fn the_end_of_a_client_delivers_what_is_left() {
 #[test]
 fn the_end_of_a_client_does_not_wait_for_ever_for_its_observer() {
     let servers = Server::several(1).unwrap();
-    let (is_stopped, is_slow) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let is_stopped = Arc::new(AtomicBool::new(false));
+    let is_slow = Arc::new(AtomicBool::new(false));
     let recorder = Recorder::acting({
-        let (is_stopped, is_slow) = (Arc::clone(&is_stopped), Arc::clone(&is_slow));
+        let is_stopped = Arc::clone(&is_stopped);
+        let is_slow = Arc::clone(&is_slow);
         move |event| {
             while words(event).starts_with("released first") && is_stopped.load(Ordering::SeqCst) {
                 thread::sleep(Duration::from_millis(1));

@@ -26,7 +26,8 @@ struct Setting {
 
 impl Setting {
     fn new() -> Setting {
-        let (servers, cancel) = (Server::several(3).unwrap(), Arc::<Mutex<CancelHandle>>::default());
+        let servers = Server::several(3).unwrap();
+        let cancel = Arc::<Mutex<CancelHandle>>::default();
         let (client, recorder) = observer(&servers, &cancel);
         Setting { servers, client, recorder, cancel }
     }
@@ -72,7 +73,8 @@ const NOTHING: [&str; 0] = [];
 #[test]
 fn a_wait_for_a_lock_of_the_same_thread_is_reported_once() {
     let setting = Setting::new();
-    let (client, recorder) = (&setting.client, &setting.recorder);
+    let client = &setting.client;
+    let recorder = &setting.recorder;
     let plain = long_lock(client, "plain");
     let guard = take(&plain);
     assert_eq!(setting.own(|wait| plain.lock_with(wait)), ["plain"]);
@@ -119,7 +121,8 @@ fn a_wait_for_a_lock_of_the_same_thread_is_reported_once() {
 fn a_set_waits_for_its_own_thread_that_has_one_of_its_locks_and_a_permit_for_one_that_has_all() {
     let setting = Setting::new();
     let client = &setting.client;
-    let (set, b) = (client.mutex_set(["a", "b", "c"]).ttl(LONG_TTL), long_lock(client, "b"));
+    let set = client.mutex_set(["a", "b", "c"]).ttl(LONG_TTL);
+    let b = long_lock(client, "b");
     let guard = take(&b);
     assert_eq!(setting.own(|wait| set.lock_with(wait)), ["b"]);
     drop(guard);
@@ -178,7 +181,8 @@ fn a_wait_for_another_holder_is_not_reported_as_one_for_the_same_thread() {
     drop(ended);
 
     // Owners that one thread serves in turn, and a re-entry, which does not wait.
-    let (reentrant, owners) = (mutex.clone().reentrant(), [Owner::new(), Owner::new()]);
+    let reentrant = mutex.clone().reentrant();
+    let owners = [Owner::new(), Owner::new()];
     let level = reentrant.lock_as(&owners[0], &Wait::unlimited()).unwrap();
     assert_eq!(setting.own(|wait| reentrant.lock_as(&owners[1], wait)), NOTHING);
     assert_eq!(setting.own(|wait| mutex.lock_with(wait)), NOTHING);

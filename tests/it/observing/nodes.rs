@@ -78,7 +78,8 @@ fn words_of(recorder: &Recorder, address: &str) -> Vec<String> {
 
 #[test]
 fn a_node_that_is_killed_and_restarted_goes_down_once_and_comes_up_once() {
-    let (mut servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
+    let mut servers = Server::several(3).unwrap();
+    let recorder = Recorder::new();
     let trusting = builder(&servers).node_timeout(NODE_TIMEOUT).restart_policy(RestartPolicy::Off);
     let client = observed_by(trusting, &recorder);
     all_up(&client, &servers, &recorder);
@@ -97,7 +98,8 @@ fn a_node_that_is_killed_and_restarted_goes_down_once_and_comes_up_once() {
 
 #[test]
 fn a_node_that_hangs_goes_down_once_and_comes_up_once() {
-    let (servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
+    let servers = Server::several(3).unwrap();
+    let recorder = Recorder::new();
     let client = short_timeout_client(&servers, &recorder);
     all_up(&client, &servers, &recorder);
     let address = servers[2].address();
@@ -117,7 +119,8 @@ fn a_node_that_hangs_goes_down_once_and_comes_up_once() {
 /// Whose answers are read only with the next call, because the others were quicker.
 #[test]
 fn a_node_whose_answers_no_call_waits_for_is_up_as_well() {
-    let (servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
+    let servers = Server::several(3).unwrap();
+    let recorder = Recorder::new();
     let slow = Proxy::before(servers[2].port());
     let nodes = Redlock::builder().node(servers[0].url()).node(servers[1].url()).node(slow.url());
     let client = observed_by(nodes.node_timeout(NODE_TIMEOUT), &recorder);
@@ -133,7 +136,8 @@ fn a_node_whose_answers_no_call_waits_for_is_up_as_well() {
 
 #[test]
 fn a_node_that_may_not_vote_goes_down_once_however_often_it_is_asked() {
-    let (servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
+    let servers = Server::several(3).unwrap();
+    let recorder = Recorder::new();
     let replica = Server::with(&["--replicaof", "127.0.0.1", &servers[0].port().to_string()]).unwrap();
     let twin = format!("redis://localhost:{}", servers[0].port());
     let nodes = builder(&servers).node(replica.url()).node(twin);
@@ -152,7 +156,8 @@ fn a_node_that_may_not_vote_goes_down_once_however_often_it_is_asked() {
 
 #[test]
 fn idle_connections_that_servers_close_are_no_news() {
-    let (servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
+    let servers = Server::several(3).unwrap();
+    let recorder = Recorder::new();
     let client = observed(&servers, &recorder);
     all_up(&client, &servers, &recorder);
     assert!(eventually(SOON, || servers.iter().all(|server| value(server, "busy").is_none())));
@@ -173,7 +178,8 @@ fn idle_connections_that_servers_close_are_no_news() {
 
 #[test]
 fn a_dropped_guard_is_reported_released_when_the_client_is_used_again() {
-    let (servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
+    let servers = Server::several(3).unwrap();
+    let recorder = Recorder::new();
     let client = observed(&servers, &recorder);
     for _ in 0..10 {
         drop(take(&long_lock(&client, KEY)));
@@ -187,7 +193,8 @@ fn a_dropped_guard_is_reported_released_when_the_client_is_used_again() {
 
 #[test]
 fn a_dropped_guard_whose_keys_are_gone_is_lost_and_expired() {
-    let (servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
+    let servers = Server::several(3).unwrap();
+    let recorder = Recorder::new();
     let client = observed(&servers, &recorder);
     let guard = take(&long_lock(&client, KEY));
     everywhere(&servers, KEY);
@@ -202,7 +209,8 @@ fn a_dropped_guard_whose_keys_are_gone_is_lost_and_expired() {
 /// No call waits for the release; the next call finds that its time is up.
 #[test]
 fn a_dropped_guard_whose_nodes_hang_is_reported_as_a_failed_release() {
-    let (servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
+    let servers = Server::several(3).unwrap();
+    let recorder = Recorder::new();
     let client = short_timeout_client(&servers, &recorder);
     all_up(&client, &servers, &recorder);
     let guard = take(&long_lock(&client, KEY));
@@ -230,7 +238,8 @@ fn a_dropped_guard_whose_nodes_hang_is_reported_as_a_failed_release() {
 
 #[test]
 fn a_dropped_guard_whose_nodes_are_killed_is_reported_as_a_failed_release() {
-    let (mut servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
+    let mut servers = Server::several(3).unwrap();
+    let recorder = Recorder::new();
     let client = short_timeout_client(&servers, &recorder);
     all_up(&client, &servers, &recorder);
     let guard = take(&long_lock(&client, KEY));
@@ -247,7 +256,8 @@ fn a_dropped_guard_whose_nodes_are_killed_is_reported_as_a_failed_release() {
 /// may come when a thread looks for them.
 #[test]
 fn answers_that_came_while_no_thread_polled_are_counted_before_the_time_is_up() {
-    let (servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
+    let servers = Server::several(3).unwrap();
+    let recorder = Recorder::new();
     let proxies: Vec<Proxy> = servers.iter().map(|server| Proxy::before(server.port())).collect();
     let nodes = Redlock::builder().nodes(proxies.iter().map(Proxy::url)).node_timeout(NODE_TIMEOUT);
     let client = observed_by(nodes, &recorder);
@@ -268,7 +278,8 @@ fn answers_that_came_while_no_thread_polled_are_counted_before_the_time_is_up() 
 fn every_dropped_guard_of_many_threads_is_reported_once() {
     const THREADS: usize = 8;
     const PAIRS: usize = 100;
-    let (servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
+    let servers = Server::several(3).unwrap();
+    let recorder = Recorder::new();
     let client = observed(&servers, &recorder);
     thread::scope(|scope| {
         for thread in 0..THREADS {

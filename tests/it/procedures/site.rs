@@ -173,7 +173,8 @@ impl Machine {
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("QUORUMLOCK_")) {
             command.env_remove(name);
         }
-        let (inherited, server) = (std::env::var_os("PATH").unwrap_or_default(), find_binary().unwrap());
+        let inherited = std::env::var_os("PATH").unwrap_or_default();
+        let server = find_binary().unwrap();
         // `redis-cli` may be beside the server alone.
         let [program, server] =
             [Path::new(env!("CARGO_BIN_EXE_quorumlock")), &server].map(|path| path.parent().unwrap());

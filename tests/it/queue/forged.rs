@@ -46,7 +46,9 @@ fn a_thousand_forged_messages_a_second_are_borne() {
             has_entries(&servers, kind.key, 1);
             has_all_channels(&servers);
             thread::sleep(Duration::from_millis(100));
-            let (is_over, sent, others) = (AtomicBool::new(false), AtomicU32::new(0), AtomicU32::new(0));
+            let is_over = AtomicBool::new(false);
+            let sent = AtomicU32::new(0);
+            let others = AtomicU32::new(0);
             let own = entries(&servers[0], kind.key).remove(0);
             let channel = format!("quorumlock:{}", &own[..16]);
             let call = &own[16..];
@@ -65,7 +67,10 @@ fn a_thousand_forged_messages_a_second_are_borne() {
             ];
             thread::scope(|scope| {
                 for server in &servers[..2] {
-                    let (messages, channel, is_over, sent) = (&messages, &channel, &is_over, &sent);
+                    let messages = &messages;
+                    let channel = &channel;
+                    let is_over = &is_over;
+                    let sent = &sent;
                     scope.spawn(move || {
                         // Twenty in each of fifty commands a second.
                         for round in 0.. {

@@ -42,12 +42,14 @@ fn ask(node: &mut Raw, script: &str, words: &[&str]) -> String {
 fn the_life_of_a_key_goes_the_same_way() {
     let tokens = tokens();
     for (server, node) in pairs() {
-        let (mut real, mut embedded) = (Raw::connect(&server.address()), Raw::connect(&address_of(&node)));
+        let mut real = Raw::connect(&server.address());
+        let mut embedded = Raw::connect(&address_of(&node));
         for (index, row) in ROWS.iter().enumerate() {
             for script in [SCRIPT.text, SCRIPT.sha1] {
                 let [one, other] = [&mut real, &mut embedded].map(|node| {
                     // The times differ, and so does what is left of them.
-                    let (answer, value) = (ask(node, script, &request(row, &tokens)), node.say(&[b"GET", b"rw"]));
+                    let answer = ask(node, script, &request(row, &tokens));
+                    let value = node.say(&[b"GET", b"rw"]);
                     let ends = node.say(&[b"PTTL", b"rw"]).len();
                     (answer, value.replace(|letter: char| letter.is_ascii_digit(), "0"), ends)
                 });
@@ -125,7 +127,9 @@ const ROWS: [&str; 60] = [
 
 /// Values, and whether the script reads them as those of a read-write lock.
 pub(crate) fn values() -> Vec<(String, bool)> {
-    let (ours, theirs, late) = ("01".repeat(20), "2".repeat(40), (1_u64 << 53) - 1);
+    let ours = "01".repeat(20);
+    let theirs = "2".repeat(40);
+    let late = (1_u64 << 53) - 1;
     vec![
         (format!("w {late} {theirs}"), true),
         (format!("w {late} {theirs} q {late}"), true),
@@ -187,7 +191,8 @@ pub(crate) fn values() -> Vec<(String, bool)> {
 fn what_no_read_write_lock_has_written_is_foreign_to_both() {
     let tokens = tokens();
     for (server, node) in pairs() {
-        let (mut real, mut embedded) = (Raw::connect(&server.address()), Raw::connect(&address_of(&node)));
+        let mut real = Raw::connect(&server.address());
+        let mut embedded = Raw::connect(&address_of(&node));
         for (value, is_read) in &values() {
             for row in [
                 "acquire OURS LONG r",

@@ -73,7 +73,8 @@ fn every_writer_has_a_greater_number_whatever_comes_in_between() {
         match round % 4 {
             0 => assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released),
             1 => {
-                let (reader, another) = (guard.downgrade().unwrap(), read(&plain));
+                let reader = guard.downgrade().unwrap();
+                let another = read(&plain);
                 assert!(one.write.try_lock().unwrap().is_none(), "readers keep it out");
                 drop((reader, another));
             }
@@ -130,7 +131,8 @@ fn a_lease_that_ended_gives_way_to_a_greater_number() {
 #[test]
 fn a_writer_changes_hands_with_its_number() {
     let servers = Server::several(3).unwrap();
-    let (mine, theirs) = (client(&servers), client(&servers));
+    let mine = client(&servers);
+    let theirs = client(&servers);
     let guard = number(&fenced(&mine));
     let last = guard.fence();
     let lease = guard.detach().unwrap();

@@ -79,7 +79,8 @@ fn the_script_goes_by_its_hash_and_what_others_have_written_is_left_alone() {
 fn full_memory_costs_nothing_that_is_held() {
     for server in servers() {
         let [one, other] = [client([&server]), client([&server])].map(|client| long(&client));
-        let (first, second) = (read(&one), read(&other));
+        let first = read(&one);
+        let second = read(&other);
         server.command(&["CONFIG", "SET", "maxmemory", "1"]).unwrap();
         assert_eq!(first.extend(LONG_TTL * 2).unwrap(), ExtendOutcome::Extended);
         assert_eq!(second.unlock().unwrap(), ReleaseOutcome::Released, "one entry is left");

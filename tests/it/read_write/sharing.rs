@@ -116,7 +116,9 @@ fn threads_that_begin_together_share_one_attempt_over_a_long_wire() {
 }
 
 fn share_one_attempt(servers: &[Server], client: &Redlock) {
-    let (barrier, inside, most) = (Barrier::new(8), AtomicUsize::new(0), AtomicUsize::new(0));
+    let barrier = Barrier::new(8);
+    let inside = AtomicUsize::new(0);
+    let most = AtomicUsize::new(0);
     thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| {
@@ -182,7 +184,8 @@ fn a_thread_that_was_refused_for_a_writer_leaves_the_others_their_lease() {
 fn a_lease_that_others_share_is_not_detached() {
     let servers = Server::several(3).unwrap();
     let mutex = long(&client(&servers));
-    let (one, other) = (read(&mutex), read(&mutex));
+    let one = read(&mutex);
+    let other = read(&mutex);
     assert_eq!(one.detach().expect_err("another thread reads").kind(), ErrorKind::Config);
     assert!(other.remaining() > LONG_TTL / 2);
     let lease = other.detach().expect("it is the last");
@@ -194,7 +197,8 @@ fn a_lease_that_others_share_is_not_detached() {
 #[test]
 fn a_wait_that_ends_with_the_lease_of_another_thread_is_reported_to_end() {
     let servers = Server::several(3).unwrap();
-    let (counters, calls) = (Counters::new(), Arc::new(Calls::default()));
+    let counters = Counters::new();
+    let calls = Arc::new(Calls::default());
     let reader = long(&builder(&servers).counters(&counters).observer(calling(&calls, Calls::event)).build().unwrap());
     let writes = long(&client(&servers)).write.lock().unwrap();
     let guards: Vec<_> = thread::scope(|scope| {
@@ -316,8 +320,12 @@ fn the_limits_of_one_watchdog_do_not_end_the_lease_of_another_thread() {
 fn each_guard_is_told_of_the_loss_as_long_as_it_is_there() {
     let servers = Server::several(3).unwrap();
     let mutex = long(&client(&servers));
-    let (one, other, gone) = (read(&mutex), read(&mutex), read(&mutex));
-    let (kept, left, early) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)), gone.lost().unwrap());
+    let one = read(&mutex);
+    let other = read(&mutex);
+    let gone = read(&mutex);
+    let kept = Arc::new(AtomicUsize::new(0));
+    let left = Arc::new(AtomicUsize::new(0));
+    let early = gone.lost().unwrap();
     for (guard, calls) in [(&one, &kept), (&gone, &left)] {
         let calls = Arc::clone(calls);
         guard.on_lost(move || _ = calls.fetch_add(1, Ordering::Relaxed)).unwrap();

@@ -53,7 +53,9 @@ fn judge(directory: &Path) -> String {
     all.extend(writes.iter().map(|write| (write, true)));
     all.sort_by_key(|(stay, _)| stay.since);
     let (mut last, mut last_writer): (Option<&Stay>, Option<&Stay>) = (None, None);
-    let (mut together, mut numbered, mut fence) = (0, 0, 0);
+    let mut together = 0;
+    let mut numbered = 0;
+    let mut fence = 0;
     for (stay, writes) in all {
         // Of those that began before, the one that ends last, and the writer that does.
         let against = if writes { last } else { last_writer };
@@ -62,7 +64,8 @@ fn judge(directory: &Path) -> String {
         }
         if stay.value > 0 {
             assert!(stay.value > fence, "the later writer has no greater number: {fence}, {stay:?}");
-            (fence, numbered) = (stay.value, numbered + 1);
+            fence = stay.value;
+            numbered += 1;
         }
         together +=
             usize::from(!writes && last.is_some_and(|other| other.until > stay.since && other.process != stay.process));

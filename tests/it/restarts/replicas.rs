@@ -81,7 +81,8 @@ fn a_master_that_was_a_replica_between_two_attempts_gives_no_lock_away_on_the_sa
         let held = take(&brief(&server).build().unwrap().mutex(KEY).ttl(MAX_TTL));
         lose_keys(&server, &other);
         sleep(IDLE);
-        let (name, before) = (shown(&server), count_connections(&server));
+        let name = shown(&server);
+        let before = count_connections(&server);
         let attempt = theirs.mutex(KEY).ttl(MAX_TTL).try_lock();
         assert!(!held.remaining().is_zero(), "too slow");
         let error = attempt.expect_err(&format!("two at once on {name}"));

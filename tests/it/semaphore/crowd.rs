@@ -27,7 +27,8 @@ fn no_four_are_inside() {
     if let Some(worker) = Worker::this() {
         let semaphore = semaphore(&client_of(&worker.urls));
         return worker.threads(threads, |thread| {
-            let (log, mut random) = (worker.log(thread), worker.random(thread));
+            let log = worker.log(thread);
+            let mut random = worker.random(thread);
             while !worker.is_over() {
                 go_inside(&semaphore, worker.number, &log, &mut random);
             }

@@ -23,8 +23,10 @@ fn a_hung_and_a_dead_node_keep_no_permit_back() {
     let mut servers = Server::several(5).unwrap();
     servers[0].pause().unwrap();
     servers[4].kill();
-    let (mine, theirs) = (client(&servers), client(&servers));
-    let (here, there) = (semaphore(&mine, 3), semaphore(&theirs, 3));
+    let mine = client(&servers);
+    let theirs = client(&servers);
+    let here = semaphore(&mine, 3);
+    let there = semaphore(&theirs, 3);
     let held = [take(&here), take(&there), take(&here)];
     assert!(here.try_lock().unwrap().is_none() && there.try_lock().unwrap().is_none());
     let [first, second, _third] = held;

@@ -15,7 +15,8 @@ const TIME: Duration = Duration::from_millis(700);
 /// How many permits the three threads of each of two clients acquire, and how many commands each takes at a node.
 fn shared(servers: &[Server]) -> ([u64; 2], f64) {
     let commands = || ["set", "eval", "evalsha"].map(|command| calls(&servers[0], command)).into_iter().sum::<u64>();
-    let (before, end) = (commands(), Instant::now() + TIME);
+    let before = commands();
+    let end = Instant::now() + TIME;
     let acquired = [client(servers), client(servers)].map(|client| {
         let acquired = AtomicU64::new(0);
         (client, acquired)

@@ -17,7 +17,8 @@ const ARRIVAL: Duration = Duration::from_millis(150);
 #[test]
 fn a_set_that_waits_holds_nothing_and_is_woken_by_each_key_that_it_lacks() {
     let servers = Server::several(3).unwrap();
-    let (mine, theirs) = (client(&servers), client(&servers));
+    let mine = client(&servers);
+    let theirs = client(&servers);
     let held = ["b", "c"].map(|key| long_lock(&theirs, key).lock().unwrap());
     thread::scope(|threads| {
         let waiting = threads.spawn(|| set(&mine, &["a", "b", "c", "d"]).lock_timeout(SOON * 3).unwrap().unwrap());
@@ -45,7 +46,8 @@ fn a_set_waits_where_a_node_has_no_scripts() {
         .nodes(nodes.iter().map(EmbeddedNode::url))
         .observer(downs.by(|event| matches!(event, Event::NodeDown { .. }).then_some(())));
     let mine = builder.build().unwrap();
-    let (theirs, other) = (client(), client());
+    let theirs = client();
+    let other = client();
     let held = ["b", "c"].map(|key| long_lock(&theirs, key).lock().unwrap());
     thread::scope(|threads| {
         let waiting = threads.spawn(|| set(&mine, &["a", "b", "c", "d"]).lock_timeout(SOON * 3).unwrap().unwrap());
@@ -65,7 +67,8 @@ fn a_set_waits_where_a_node_has_no_scripts() {
 #[test]
 fn a_wait_for_a_set_ends_in_time_and_when_it_is_cancelled() {
     let servers = Server::several(3).unwrap();
-    let (mine, theirs) = (client(&servers), client(&servers));
+    let mine = client(&servers);
+    let theirs = client(&servers);
     let held = take(&set(&theirs, &["b", "c"]));
     let mutex = set(&mine, &["a", "b"]);
     let start = Instant::now();
@@ -90,7 +93,8 @@ fn a_set_without_time_to_wait_makes_one_attempt_while_its_client_has_one_of_the_
     let client = client(&servers);
     let held = take(&set(&client, &["b"]));
     let mutex = set(&client, &["a", "b"]);
-    let (now, cancel) = (Instant::now(), CancelHandle::new());
+    let now = Instant::now();
+    let cancel = CancelHandle::new();
     for wait in [Wait::timeout(Duration::ZERO), Wait::deadline(now), Wait::deadline(now - SOON)] {
         let before = calls(&servers[0], "set");
         assert!(mutex.lock_with(&wait).unwrap().is_none());
@@ -105,7 +109,8 @@ fn a_set_without_time_to_wait_makes_one_attempt_while_its_client_has_one_of_the_
 
 #[test]
 fn sets_and_locks_of_one_client_wait_for_each_other_and_ask_no_node() {
-    let (server, waits) = (Server::start().unwrap(), Seen::nothing());
+    let server = Server::start().unwrap();
+    let waits = Seen::nothing();
     // No attempt is made again because the machine has held it up.
     let become_as_many_as = |number| {
         assert!(eventually(SOON, || waits.all().len() == number), "not {number} wait");
@@ -163,7 +168,9 @@ fn sets_in_opposite_orders_and_single_locks_do_not_deadlock() {
     let wanted: [&[usize]; 8] = [&[0, 1], &[1, 0], &[2, 1], &[3, 2, 0], &[0, 3], &[1], &[2], &[0, 1, 2, 3]];
     thread::scope(|threads| {
         for (number, wanted) in wanted.into_iter().enumerate() {
-            let (client, in_use, rounds) = (&clients[number % 2], &in_use, &rounds);
+            let client = &clients[number % 2];
+            let in_use = &in_use;
+            let rounds = &rounds;
             threads.spawn(move || {
                 let names: Vec<&str> = wanted.iter().map(|&index| NAMES[index]).collect();
                 for _ in 0..ROUNDS {

@@ -26,7 +26,8 @@ impl Worker {
         #[cfg(target_os = "linux")]
         nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL).unwrap();
         let mut words = order.split(' ');
-        let (number, directory) = (words.next().unwrap().parse().unwrap(), PathBuf::from(words.next().unwrap()));
+        let number = words.next().unwrap().parse().unwrap();
+        let directory = PathBuf::from(words.next().unwrap());
         Some(Worker { number, directory, urls: words.map(str::to_owned).collect() })
     }
 

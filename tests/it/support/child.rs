@@ -45,7 +45,8 @@ impl Child {
     /// Forks. The child does the body, and ends.
     #[allow(unsafe_code)]
     pub(crate) fn fork(end: End, body: impl FnOnce(&mut Parent)) -> Child {
-        let ((output, parent_output), (parent_input, input)) = (pipe().expect("a pipe"), pipe().expect("a pipe"));
+        let (output, parent_output) = pipe().expect("a pipe");
+        let (parent_input, input) = pipe().expect("a pipe");
         // SAFETY: The child does more than POSIX promises to a child of many threads: it allocates, for one, as the
         // library does and its users do. The C libraries of the systems that run this test see to that.
         match unsafe { fork() }.expect("a child") {

@@ -171,7 +171,8 @@ fn sample(line: &str) -> Result<Sample, String> {
 
 /// The value of a label, and what follows its closing quote.
 fn value(text: &str) -> Option<(String, &str)> {
-    let (mut value, mut letters) = (String::new(), text.char_indices());
+    let mut value = String::new();
+    let mut letters = text.char_indices();
     loop {
         match letters.next()? {
             (at, '"') => return Some((value, &text[at + 1..])),

@@ -344,7 +344,8 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
         let delay = state.delay;
         let pumps = [(Direction::ToClient, "proxy to client"), (Direction::ToServer, "proxy to server")]
             .map(|(direction, name)| {
-                let (wire, shared) = (Arc::clone(&wire), Arc::clone(shared));
+                let wire = Arc::clone(&wire);
+                let shared = Arc::clone(shared);
                 spawn(name, move || match delay {
                     Duration::ZERO => pump(&wire, direction, &shared),
                     delay => pump_late(&wire, direction, delay, &shared),

@@ -333,7 +333,8 @@ impl Plan {
     fn command(&self, directory: &Path) -> io::Result<Command> {
         let binary = self.binary.as_ref().ok_or_else(not_running)?;
         let mut command = Command::new(binary);
-        let (port, none) = (self.port.unwrap_or(0).to_string(), "0".to_owned());
+        let port = self.port.unwrap_or(0).to_string();
+        let none = "0".to_owned();
         let (plain, tls) = if self.has_tls { (none, port) } else { (port, none) };
         command.args(["--bind", "127.0.0.1", "--port", &plain]);
         if self.has_tls {

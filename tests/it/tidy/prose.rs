@@ -92,7 +92,8 @@ fn vague_words_are_rare() {
 /// Every text of the tree, by its name below the root. A file that is not UTF-8 has no prose.
 fn texts() -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let (mut found, mut folders) = (Vec::new(), vec![root.to_owned()]);
+    let mut found = Vec::new();
+    let mut folders = vec![root.to_owned()];
     while let Some(folder) = folders.pop() {
         for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
             let name = name_below(root, &path);
@@ -160,7 +161,8 @@ fn occurrences(line: &str, phrase: &str) -> usize {
     let is_beginning = phrase.starts_with(|letter: char| letter.is_uppercase());
     let line = if is_beginning { line.to_owned() } else { line.to_ascii_lowercase() };
     let is_use = |at: usize| {
-        let (before, after) = (&line[..at], &line[at + phrase.len()..]);
+        let before = &line[..at];
+        let after = &line[at + phrase.len()..];
         let is_whole = !before.ends_with(is_of_word) && !after.starts_with(is_of_word);
         let sentence = before.trim_end();
         is_whole && (!is_beginning || sentence.is_empty() || sentence.ends_with(['.', '!', '?', ':']))

@@ -26,7 +26,8 @@ pub(crate) fn code(text: &str) -> String {
 
 /// Code with every item under `#[cfg(test)]` blanked, and where those items are.
 pub(crate) fn without_tests(code: &str) -> (String, Vec<Range<usize>>) {
-    let (mut out, mut items) = (String::with_capacity(code.len()), Vec::new());
+    let mut out = String::with_capacity(code.len());
+    let mut items = Vec::new();
     let mut rest = code;
     while let Some(at) = rest.find("#[cfg(") {
         let (before, from) = rest.split_at(at);
@@ -94,7 +95,8 @@ pub(crate) fn paths(code: &str, module: &[String], children: &[String]) -> Vec<N
     let mut found = Vec::new();
     // The inline modules around the place that is read, each with the depth of its braces.
     let mut inline: Vec<(String, usize)> = Vec::new();
-    let (mut depth, mut at) = (0_usize, 0);
+    let mut depth = 0_usize;
+    let mut at = 0;
     while at < tokens.len() {
         let here = || module.iter().cloned().chain(inline.iter().map(|(name, _)| name.clone())).collect::<Vec<_>>();
         let before = if at == 0 { "" } else { tokens[at - 1] };
@@ -261,7 +263,8 @@ fn quoted_length(text: &str, quote: char) -> usize {
 }
 
 fn block_comment_length(text: &str) -> usize {
-    let (mut depth, mut at) = (0, 0);
+    let mut depth = 0;
+    let mut at = 0;
     while let Some(sign) = text[at..].find(['/', '*']).map(|next| at + next) {
         at = sign + 1;
         if text[sign..].starts_with("/*") {

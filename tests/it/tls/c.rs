@@ -27,9 +27,11 @@ fn each_fault_has_its_numbers() {
         return;
     }
     let program = compile_against(library_with_tls(), "tls", "tests/it/capi/tls.c", &["-std=c99"]);
-    let (authority, other) = (Authority::new(), Authority::new());
+    let authority = Authority::new();
+    let other = Authority::new();
     let path = |authority: &Authority, name: &str| authority.path(name).display().to_string();
-    let (roots, foreign) = (path(&authority, "ca.crt"), path(&other, "ca.crt"));
+    let roots = path(&authority, "ca.crt");
+    let foreign = path(&other, "ca.crt");
     let past = Some(("20200101000000Z", "20200201000000Z"));
     let future = Some(("20600101000000Z", "20610101000000Z"));
     let plain = Particulars::default();
@@ -61,7 +63,8 @@ fn each_fault_has_its_numbers() {
     let strict = authority.plan("node").start().unwrap();
     let said = says(&program, &[&strict.url(), &roots], &[]);
     assert_eq!(said, "27 116 1 TLS failed: the server requires a client certificate");
-    let (certificate, key) = (path(&authority, "client.crt"), path(&authority, "client.key"));
+    let certificate = path(&authority, "client.crt");
+    let key = path(&authority, "client.key");
     assert_eq!(says(&program, &[&strict.url(), &roots, &certificate, &key], &[]), "all kept");
     let variables = [("NODES", strict.url()), ("CACERT", roots), ("CERT", certificate), ("KEY", key)];
     let variables: Vec<_> = variables.map(|(name, value)| (format!("LOCKS_{name}"), value)).into();

@@ -88,7 +88,9 @@ impl Authority {
     /// A server with this certificate.
     pub(crate) fn plan(&self, name: &str) -> Plan {
         let file = |name: String| self.path(&name).display().to_string();
-        let (certificate, key, ca) = (file(format!("{name}.crt")), file(format!("{name}.key")), file("ca.crt".into()));
+        let certificate = file(format!("{name}.crt"));
+        let key = file(format!("{name}.key"));
+        let ca = file("ca.crt".into());
         Server::plan().tls().arguments(&[
             "--tls-cert-file",
             &certificate,

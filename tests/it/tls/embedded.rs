@@ -44,7 +44,8 @@ fn waiters_are_woken_and_fences_grow() {
     let tls = Tls::new().roots_pem(nodes[0].root_pem().unwrap());
     let minute = 60 * SECOND;
     let client = Redlock::builder().node(url).tls(tls).retry_delay(minute, minute).node_timeout(SECOND);
-    let (ours, theirs) = (client.clone().build().unwrap(), client.build().unwrap());
+    let ours = client.clone().build().unwrap();
+    let theirs = client.build().unwrap();
     let held = theirs.mutex("orders/42").fenced().lock().unwrap();
     let fence = held.fence();
     let waiting = thread::spawn(move || ours.mutex("orders/42").fenced().lock_timeout(20 * SECOND));

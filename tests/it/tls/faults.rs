@@ -40,7 +40,8 @@ fn each_fault_of_a_certificate_has_its_own_cause() {
         return;
     }
     use TlsError::*;
-    let (authority, other) = (Authority::new(), Authority::new());
+    let authority = Authority::new();
+    let other = Authority::new();
     let past = Some(("20200101000000Z", "20200201000000Z"));
     let future = Some(("20600101000000Z", "20610101000000Z"));
     let plain = Particulars::default();
@@ -94,7 +95,8 @@ fn a_server_with_tls_is_said_to_have_it_where_the_url_has_not() {
     let mutex = redlock.mutex("a");
     let cause = || mutex.try_lock().unwrap_err().causes()[0].cause();
     assert_eq!(cause(), Cause::Tls(TlsError::Required));
-    let (connections, begun) = (proxy.connections(), Instant::now());
+    let connections = proxy.connections();
+    let begun = Instant::now();
     while begun.elapsed() < SECOND {
         assert_eq!(cause(), Cause::Tls(TlsError::Required));
     }
@@ -174,7 +176,8 @@ fn a_client_certificate_that_is_missing_or_not_trusted_is_named() {
     if !has_tls() {
         return;
     }
-    let (authority, other) = (Authority::new(), Authority::new());
+    let authority = Authority::new();
+    let other = Authority::new();
     authority.issue("node", Particulars::default());
     other.issue("client", Particulars::default());
     for protocol in ["TLSv1.3", "TLSv1.2"] {

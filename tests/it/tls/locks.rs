@@ -91,7 +91,8 @@ fn a_waiter_is_woken_by_a_release() {
     let minute = 60 * SECOND;
     let builder = Redlock::builder().node(servers[0].url()).tls(authority.roots());
     let client = || builder.clone().retry_delay(minute, minute).node_timeout(SECOND).build().unwrap();
-    let (ours, theirs) = (client(), client());
+    let ours = client();
+    let theirs = client();
     let held = theirs.mutex("orders/42").ttl(30 * SECOND).lock().unwrap();
     let waiting = thread::spawn(move || {
         let begun = Instant::now();

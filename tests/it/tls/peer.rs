@@ -70,7 +70,8 @@ impl Peer {
     /// Shows the certificate `node`, and leads to this port of 127.0.0.1.
     pub(super) fn before(server: u16, authority: &Authority, cut: Cut) -> Peer {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let (port, seen) = (listener.local_addr().unwrap().port(), Arc::<Seen>::default());
+        let port = listener.local_addr().unwrap().port();
+        let seen = Arc::<Seen>::default();
         let config = config(authority);
         let shared = Arc::clone(&seen);
         thread::spawn(move || {
@@ -78,7 +79,8 @@ impl Peer {
                 let Ok(server) = TcpStream::connect((Ipv4Addr::LOCALHOST, server)) else { continue };
                 [&client, &server].into_iter().for_each(|stream| stream.set_nodelay(true).unwrap());
                 let tls = ServerConnection::new(Arc::clone(&config)).unwrap();
-                let (tls, seen) = (Mutex::new(tls), Arc::clone(&shared));
+                let tls = Mutex::new(tls);
+                let seen = Arc::clone(&shared);
                 let wire = Arc::new(Wire { cut, tls, client, server, seen });
                 let same = Arc::clone(&wire);
                 thread::spawn(move || same.pass_requests());
@@ -108,7 +110,8 @@ impl Wire {
         while let Ok(count @ 1..) = (&self.client).read(&mut bytes) {
             let mut tls = self.tls.lock().unwrap();
             let connection = &mut *tls;
-            let (mut rest, mut requests) = (&bytes[..count], Vec::new());
+            let mut rest = &bytes[..count];
+            let mut requests = Vec::new();
             while !rest.is_empty() {
                 connection.read_tls(&mut rest).unwrap();
                 if let Err(error) = connection.process_new_packets() {
@@ -127,7 +130,8 @@ impl Wire {
     }
 
     fn pass_replies(&self) {
-        let (mut replies, mut bytes) = (Vec::new(), [0; 16 * 1024]);
+        let mut replies = Vec::new();
+        let mut bytes = [0; 16 * 1024];
         loop {
             let whole = whole_replies(&replies);
             let is_enough = whole.len() > if self.cut == Cut::Together { 1 } else { 0 };

@@ -29,7 +29,8 @@ impl Recorder {
                     kept.push(Vec::new());
                     kept.len() - 1
                 };
-                let (from_client, to_server) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+                let from_client = client.try_clone().unwrap();
+                let to_server = server.try_clone().unwrap();
                 thread::spawn(move || pump(from_client, to_server, |_| {}));
                 let kept = Arc::clone(&kept);
                 thread::spawn(move || {

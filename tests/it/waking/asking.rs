@@ -30,9 +30,11 @@ fn attempts(
     lock: impl Fn(&Redlock) -> Mutex<Any>,
     meanwhile: impl FnOnce(&MutexGuard<Any>, Instant),
 ) -> u64 {
-    let (mine, theirs) = (client(servers), client(servers));
+    let mine = client(servers);
+    let theirs = client(servers);
     let mut held = take(&lock(&theirs));
-    let (before, mutex) = (asked(&servers[0]), lock(&mine));
+    let before = asked(&servers[0]);
+    let mutex = lock(&mine);
     thread::scope(|scope| {
         let waiting = scope.spawn(|| mutex.lock_timeout(WHILE * 3).unwrap().is_none());
         thread::sleep(ARRIVAL);
@@ -81,7 +83,8 @@ fn a_waiter_for_a_fenced_lock_asks_seldom_as_well() {
 fn what_a_stranger_publishes_at_one_node_costs_a_few_rounds() {
     let servers = Server::several(3).unwrap();
     let attempts = attempts(&servers, plain, |_, until| {
-        let (channel, entry) = (channels(&servers[0]).remove(0), entries(&servers[0], "k").remove(0));
+        let channel = channels(&servers[0]).remove(0);
+        let entry = entries(&servers[0], "k").remove(0);
         let message = format!("{} k", &entry[16..]);
         while Instant::now() < until {
             servers[0].command(&["PUBLISH", &channel, &message]).unwrap();
@@ -97,7 +100,8 @@ fn a_waiter_undoes_nothing_that_all_nodes_have_refused() {
     let servers = Server::several(3).unwrap();
     // An attempt that the machine holds up ends with the wait, and not before.
     let mine = builder(&servers).release_notifications(false).retry_delay(SHORT, SHORT).node_timeout(SOON);
-    let (mine, theirs) = (mine.build().unwrap(), client(&servers));
+    let mine = mine.build().unwrap();
+    let theirs = client(&servers);
     let _held = take(&long_lock(&theirs, "k"));
     mine.connect(SOON).unwrap();
     let count = |command| servers.iter().map(|server| calls(server, command)).sum::<u64>();
@@ -117,7 +121,8 @@ fn a_waiter_undoes_nothing_that_all_nodes_have_refused() {
 #[test]
 fn short_waits_in_a_row_use_one_connection_each() {
     let servers = Server::several(3).unwrap();
-    let (mine, theirs) = (client(&servers), client(&servers));
+    let mine = client(&servers);
+    let theirs = client(&servers);
     let _held = take(&long_lock(&theirs, "k"));
     // A machine may hold up an attempt for so long that it is none.
     let wait = || assert!(!matches!(long_lock(&mine, "k").lock_timeout(Duration::from_millis(20)), Ok(Some(_))));
@@ -134,7 +139,8 @@ fn short_waits_in_a_row_use_one_connection_each() {
 #[test]
 fn a_subscription_is_kept_between_waits() {
     let servers = Server::several(3).unwrap();
-    let (mine, theirs) = (client(&servers), client(&servers));
+    let mine = client(&servers);
+    let theirs = client(&servers);
     for _ in 0..3 {
         let held = take(&long_lock(&theirs, "k"));
         time_to_wake(&mine, "k", || drop(held));
@@ -173,7 +179,8 @@ fn the_release_of_another_library_is_noticed_before_the_place_lease() {
 fn a_waiter_gets_its_share_beside_a_program_that_polls() {
     let servers = Server::several(3).unwrap();
     let mine = client(&servers);
-    let (is_over, theirs) = (AtomicBool::new(false), AtomicU32::new(0));
+    let is_over = AtomicBool::new(false);
+    let theirs = AtomicU32::new(0);
     let ours = thread::scope(|scope| {
         scope.spawn(|| {
             let millis = LONG_TTL.as_millis().to_string();

@@ -35,7 +35,8 @@ fn urls<'s>(servers: &'s [Server], user: &str) -> impl Iterator<Item = String> +
 #[test]
 fn connections_that_are_cut_are_made_again() {
     let servers = Server::several(3).unwrap();
-    let (mine, theirs) = (patient(&servers).build().unwrap(), client(&servers));
+    let mine = patient(&servers).build().unwrap();
+    let theirs = client(&servers);
     let held = take(&long_lock(&theirs, "k"));
     let took = time_to_wake(&mine, "k", || {
         for _ in 0..3 {
@@ -60,7 +61,8 @@ fn a_node_that_closes_them_each_time_is_not_flooded() {
     let client = Redlock::builder().node(node.url()).retry_delay(LONG, LONG).place_lease(LONG).build().unwrap();
     assert!(long_lock(&client, "k").lock_timeout(Duration::from_secs(1)).unwrap().is_none());
     // 10 ms, 20 ms, and so on, less a quarter at most.
-    let (connections, commands) = (node.connections(), node.commands().len());
+    let connections = node.connections();
+    let commands = node.commands().len();
     assert!(connections > 3, "it is tried again");
     assert!(connections < 16 && commands < 80, "{connections} connections, {commands} commands");
 }
@@ -141,7 +143,8 @@ fn connections_that_are_cut_again_and_again_are_made_again_at_once_and_a_fair_lo
 #[test]
 fn what_was_released_while_the_connections_were_cut_is_noticed_when_they_are_back() {
     let servers = Server::several(3).unwrap();
-    let (mine, theirs) = (patient(&servers).build().unwrap(), client(&servers));
+    let mine = patient(&servers).build().unwrap();
+    let theirs = client(&servers);
     let _held = take(&long_lock(&theirs, "k"));
     let took = time_to_wake(&mine, "k", || {
         // No node tells of this.
@@ -219,7 +222,8 @@ fn a_node_that_hangs_does_not_prevent_a_wake_up() {
     for hung in 0..3 {
         let servers = Server::several(3).unwrap();
         let slow_retries = || Redlock::builder().nodes(servers.iter().map(Server::url)).retry_delay(LONG, LONG);
-        let (mine, theirs) = (slow_retries().build().unwrap(), slow_retries().build().unwrap());
+        let mine = slow_retries().build().unwrap();
+        let theirs = slow_retries().build().unwrap();
         for (client, name) in [(&mine, "a"), (&theirs, "b")] {
             drop(take(&long_lock(client, name)));
         }
@@ -235,7 +239,8 @@ fn a_node_that_hangs_does_not_prevent_a_wake_up() {
 fn a_node_that_hangs_during_a_subscription_does_not_prevent_a_wake_up() {
     let servers = Server::several(5).unwrap();
     let slow_retries = || Redlock::builder().nodes(servers.iter().map(Server::url)).retry_delay(LONG, LONG);
-    let (mine, theirs) = (slow_retries().build().unwrap(), slow_retries().build().unwrap());
+    let mine = slow_retries().build().unwrap();
+    let theirs = slow_retries().build().unwrap();
     let held = take(&long_lock(&theirs, "k"));
     let took = time_to_wake(&mine, "k", || {
         servers[0].pause().unwrap();
@@ -254,7 +259,8 @@ fn a_node_that_hangs_during_a_subscription_does_not_prevent_a_wake_up() {
 fn a_release_between_a_lost_attempt_and_the_subscription_is_not_missed() {
     const ROUNDS: u32 = 1000;
     let servers = Server::several(3).unwrap();
-    let (mine, theirs) = (patient(&servers).build().unwrap(), client(&servers));
+    let mine = patient(&servers).build().unwrap();
+    let theirs = client(&servers);
     let waited = thread::scope(|scope| {
         // Not a barrier: a side that fails ends the other one.
         let (ready, is_ready) = bounded(0);

@@ -20,7 +20,8 @@ fn eight_programs_get_equal_shares_and_none_waits_for_long() {
     let mut seen = Vec::new();
     // The machine may hold one of them up.
     for _ in 0..3 {
-        let (end, turns) = (Instant::now() + GAME, AtomicU32::new(0));
+        let end = Instant::now() + GAME;
+        let turns = AtomicU32::new(0);
         let waits: Vec<Vec<u32>> = thread::scope(|scope| {
             let play = |client| {
                 let turns = &turns;
@@ -54,8 +55,10 @@ fn eight_programs_get_equal_shares_and_none_waits_for_long() {
 #[test]
 fn a_program_of_many_threads_lets_another_one_in() {
     let servers = Server::several(3).unwrap();
-    let (crowd, single) = (client(&servers), client(&servers));
-    let (is_over, theirs) = (AtomicBool::new(false), AtomicU32::new(0));
+    let crowd = client(&servers);
+    let single = client(&servers);
+    let is_over = AtomicBool::new(false);
+    let theirs = AtomicU32::new(0);
     let turns = thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
@@ -86,7 +89,8 @@ fn a_thousand_locks_are_waited_for_on_one_connection_each_and_nothing_stays() {
         const LOCKS: usize = 1000;
         let servers = Server::several(3).unwrap();
         // A node that the machine holds up for longer than its timeout misses entries, until their calls ask again.
-        let (mine, theirs) = (client(&servers), client(&servers));
+        let mine = client(&servers);
+        let theirs = client(&servers);
         let name = |number: usize| format!("k{number}");
         let held: Vec<_> = (0..LOCKS).map(|number| take(&long_lock(&theirs, &name(number)))).collect();
         thread::scope(|scope| {
@@ -116,7 +120,8 @@ fn a_thousand_locks_are_waited_for_on_one_connection_each_and_nothing_stays() {
 #[test]
 fn waiters_that_give_up_leave_no_entry_and_share_one_connection() {
     let servers = Server::several(3).unwrap();
-    let (mine, theirs) = (client(&servers), builder(&servers).build().unwrap());
+    let mine = client(&servers);
+    let theirs = builder(&servers).build().unwrap();
     let held = take(&long_lock(&theirs, "k"));
     for _ in 0..20 {
         // On a busy machine it may not find out in so short a time.

@@ -48,7 +48,9 @@ fn a_shorter_time_by_hand_holds_though_a_renewal_was_under_way() {
         let servers = Server::several(5).unwrap();
         let proxies: Vec<Proxy> = servers[..4].iter().map(|server| Proxy::before(server.port())).collect();
         let urls = proxies.iter().map(Proxy::url).chain([servers[4].url()]);
-        let (long, short, node_timeout) = (Duration::from_millis(1500), Duration::from_secs(1), NODE_TIMEOUT * 4);
+        let long = Duration::from_millis(1500);
+        let short = Duration::from_secs(1);
+        let node_timeout = NODE_TIMEOUT * 4;
         let client = Redlock::builder().nodes(urls).node_timeout(node_timeout).build().unwrap();
         let guard = take(&client.mutex(KEY).ttl(long).watchdog(Watchdog::new().max_extensions(1)));
         assert!(eventually(SOON, || servers.iter().all(|server| value(server, KEY).is_some())));

@@ -13,7 +13,8 @@ fn a_limited_number_of_extensions_is_kept_and_then_the_lock_is_lost() {
     let client = client(&servers);
     for at_most in [0, 1, 4] {
         let mutex = client.mutex(KEY).ttl(TTL).watchdog(Watchdog::new().max_extensions(at_most));
-        let (before, start) = (extensions(&servers), Instant::now());
+        let before = extensions(&servers);
+        let start = Instant::now();
         let guard = take(&mutex);
         let taken = runs_out(&guard).duration_since(start);
         // The last one begins at so many periods, and holds for a whole time to live less drift and margin.

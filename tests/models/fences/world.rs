@@ -398,19 +398,22 @@ impl Node {
         {
             self.traffic[before].raise = Message::Over;
         }
-        (self.owner, self.reads) = (0, false);
+        self.owner = 0;
+        self.reads = false;
     }
 }
 
 impl Traffic {
     fn forget_uncounted(&mut self) {
         if !self.is_counted && self.acquire == Message::Answered {
-            (self.granted, self.acquire) = (0, Message::Over);
+            self.granted = 0;
+            self.acquire = Message::Over;
         }
     }
 
     fn forget_answers(&mut self) {
-        (self.granted, self.is_counted) = (0, false);
+        self.granted = 0;
+        self.is_counted = false;
         for message in [&mut self.acquire, &mut self.raise] {
             if *message != Message::UnderWay {
                 *message = Message::Over;

@@ -94,7 +94,8 @@ impl World {
             let is_judged = self.programs[p].round.is_judged;
             let link = &mut self.programs[p].links[n];
             link.is_lost |= link.matters();
-            (link.is_kept, link.is_base) = (false, false);
+            link.is_kept = false;
+            link.is_base = false;
             link.is_promoted |= fault == Fault::Demoted && matches!(link.phase, Phase::Looked | Phase::Noting);
             if matches!(fault, Fault::Empty | Fault::Saved) && self.programs[p].round.is_on {
                 let link = &mut self.programs[p].links[n];
@@ -102,7 +103,9 @@ impl World {
                     // It connects and looks again.
                     Phase::Looked if !is_judged && !link.is_asked => link.phase = Phase::Unasked,
                     Phase::Looked | Phase::Noting => {
-                        (link.phase, link.is_broken, link.is_asked) = (Phase::Looked, true, true);
+                        link.phase = Phase::Looked;
+                        link.is_broken = true;
+                        link.is_asked = true;
                         if is_judged {
                             link.memo = Default::default();
                         }

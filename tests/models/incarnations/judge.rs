@@ -84,7 +84,8 @@ impl World {
         if self.programs[p].round.is_judged {
             return;
         }
-        let (longest, rules) = (self.longest(p, case), rules(case, self.programs[p].is_long));
+        let longest = self.longest(p, case);
+        let rules = rules(case, self.programs[p].is_long);
         for link in &mut self.programs[p].links[..case.scope.nodes] {
             if link.phase == Phase::Looked {
                 let look = link.memo.look(case.rule, rules.max_ttl);
@@ -129,7 +130,8 @@ impl World {
         self.is_passed_over |= is_open;
         let program = &mut self.programs[p];
         program.round.is_judged = true;
-        (program.round.founds, program.round.is_longest_long) = (founds, is_longest_long);
+        program.round.founds = founds;
+        program.round.is_longest_long = is_longest_long;
         for link in &mut program.links {
             link.counts_early = false;
             if link.phase == Phase::Looked {
@@ -145,7 +147,9 @@ impl World {
                 link.counts |= rule == Rule::FoundsUnheard && is_founder;
                 let age = if scope.has(Fault::Step) { link.look_age as i8 } else { 0 };
                 let memo = if keeps_times { memo } else { Memo { wall: memo.wall + age, ..memo } };
-                (link.phase, link.memo, link.keeps_times) = (Phase::Noting, memo, keeps_times);
+                link.phase = Phase::Noting;
+                link.memo = memo;
+                link.keeps_times = keeps_times;
             }
         }
         if !founds {
@@ -246,7 +250,10 @@ fn tries(nodes: &mut [Node], case: Case) -> usize {
     for n in 0..nodes.len() {
         let memo = world.nodes[n].data.memo;
         let link = &mut world.programs[0].links[n];
-        (link.phase, link.memo, link.was_absent, link.is_unchanged) = (Phase::Looked, memo, !memo.is_there(), true);
+        link.phase = Phase::Looked;
+        link.memo = memo;
+        link.was_absent = !memo.is_there();
+        link.is_unchanged = true;
     }
     world.recount(0, case);
     world.judge(0, case);

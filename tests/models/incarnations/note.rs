@@ -61,7 +61,8 @@ fn aged(age: i8) -> i8 {
 }
 
 fn incarnation(run: u8, current: u8, former: u8) -> Incarnation {
-    let (run_id, replication) = (RunId::new(&[run; 40]), ReplicationIds::new(&[current; 40], &[former; 40]));
+    let run_id = RunId::new(&[run; 40]);
+    let replication = ReplicationIds::new(&[current; 40], &[former; 40]);
     Incarnation { run_id: run_id.unwrap(), replication: replication.unwrap() }
 }
 

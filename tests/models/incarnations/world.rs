@@ -173,7 +173,8 @@ impl Link {
 
     /// What is known after a look.
     fn looked(self, memo: Memo) -> Link {
-        let (phase, was_absent) = (Phase::Looked, !memo.is_there());
+        let phase = Phase::Looked;
+        let was_absent = !memo.is_there();
         Link {
             phase,
             was_absent,
@@ -220,12 +221,14 @@ impl World {
     }
 
     pub(crate) fn vote(&mut self, p: usize, n: usize) {
-        let (data, link) = (&mut self.nodes[n].data, &mut self.programs[p].links[n]);
+        let data = &mut self.nodes[n].data;
+        let link = &mut self.programs[p].links[n];
         let own = p as u8 + 1;
         link.is_asked = true;
         link.is_granted = data.lock == 0 || data.lock == own;
         if link.is_granted {
-            (data.lock, data.lock_age) = (own, 0);
+            data.lock = own;
+            data.lock_age = 0;
             link.is_kept = true;
         }
     }
@@ -239,7 +242,8 @@ impl World {
                     data.lock_age += 1;
                     let owner = usize::from(data.lock) - 1;
                     if data.lock_age >= self.programs[owner].ttl() {
-                        (data.lock, data.lock_age) = (0, 0);
+                        data.lock = 0;
+                        data.lock_age = 0;
                     }
                 }
             }
@@ -275,7 +279,8 @@ impl World {
     /// It has no lock any more.
     fn ends(&mut self, p: usize) {
         let program = &mut self.programs[p];
-        (program.life, program.age) = (Life::Over, program.ttl());
+        program.life = Life::Over;
+        program.age = program.ttl();
         program.round = Round { is_on: true, is_judged: true, founds: program.round.founds, ..Round::default() };
         for link in &mut program.links {
             let Link { phase, look_age, memo, is_unchanged, was_absent, keeps_times, is_renamed, is_promoted, .. } =
@@ -304,7 +309,8 @@ impl World {
         for node in &mut self.nodes {
             for data in std::iter::once(&mut node.data).chain(&mut node.copy) {
                 if data.lock == p as u8 + 1 {
-                    (data.lock, data.lock_age) = (0, 0);
+                    data.lock = 0;
+                    data.lock_age = 0;
                 }
             }
         }
@@ -335,9 +341,11 @@ impl World {
         let round = program.round;
         for link in &mut program.links {
             // The lease rests on these votes from here on.
-            (link.is_base, link.is_lost) = (false, link.is_vote(&round) && !link.is_kept);
+            link.is_base = false;
+            link.is_lost = link.is_vote(&round) && !link.is_kept;
         }
-        (program.life, program.age) = (Life::Holding, program.round.age);
+        program.life = Life::Holding;
+        program.age = program.round.age;
         Ok(Some(Won(format!("{name} holds"), false)))
     }
 
@@ -348,10 +356,12 @@ impl World {
             return;
         }
         if program.life == Life::Holding {
-            let (round, is_won) = (program.round, program.round.is_won);
+            let round = program.round;
+            let is_won = program.round.is_won;
             for link in &mut program.links {
                 let is_part = !is_won || link.is_vote(&round);
-                let (is_kept, is_lost) = (link.matters() && is_part, link.is_lost && is_part);
+                let is_kept = link.matters() && is_part;
+                let is_lost = link.is_lost && is_part;
                 *link = Link { is_kept, is_lost, counts: is_kept, ..Link::default() };
             }
             program.round = Round::default();

@@ -179,7 +179,9 @@ impl Scene {
         watchdog: Option<Watchdog>,
         act: impl FnOnce(&Stage, &Lock, HeldLock) + Send + 'static,
     ) {
-        let (stage, client, number) = (Arc::clone(&self.stage), self.client.clone(), self.owners.len() as u8);
+        let stage = Arc::clone(&self.stage);
+        let client = self.client.clone();
+        let number = self.owners.len() as u8;
         self.owners.push(self.pace_of_owners.spawn(move || {
             let name = format!("lock {number}");
             let ttl = Ttl::new(TTL, 0.01, MAX_TTL).unwrap();

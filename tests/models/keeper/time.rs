@@ -111,7 +111,8 @@ pub(crate) fn tick() {
 
 /// Sleeps until then, or later.
 pub(crate) fn sleep_until(until: Timestamp) {
-    let (mutex, condvar) = (Mutex::new(()), Condvar::new());
+    let mutex = Mutex::new(());
+    let condvar = Condvar::new();
     let mut guard = mutex.lock().unwrap();
     while now() < until {
         guard = condvar.wait_timeout(guard, until.since(now())).unwrap().0;

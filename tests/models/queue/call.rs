@@ -107,7 +107,8 @@ impl CallState {
     /// The library's.
     fn queued(&self, nodes: usize, call: usize, heads: &[Watch; NODES]) -> QueuedCall {
         let mut queued = QueuedCall::new(setup(nodes), entry(call), NOW);
-        (queued.ticket, queued.found_first) = (self.ticket, self.found_first);
+        queued.ticket = self.ticket;
+        queued.found_first = self.found_first;
         (queued.turns, queued.next, queued.retry) =
             (self.turns, self.is_next.then_some(NOW), self.retries.then_some(SPACING));
         queued.fallback = NOW.after(PLACE_LEASE);
@@ -124,8 +125,11 @@ impl CallState {
     }
 
     fn store(&mut self, queued: &QueuedCall) {
-        (self.ticket, self.turns, self.retries) = (queued.ticket, queued.turns, queued.retry.is_some());
-        (self.is_next, self.found_first) = (queued.next.is_some(), queued.found_first);
+        self.ticket = queued.ticket;
+        self.turns = queued.turns;
+        self.retries = queued.retry.is_some();
+        self.is_next = queued.next.is_some();
+        self.found_first = queued.found_first;
     }
 
     /// Begins a round, by the command of the lock if there is one. Returns the call whose entry it challenges.
@@ -142,7 +146,8 @@ impl CallState {
         self.store(&queued);
         let greatest = self.ticket.unwrap_or(0);
         let round = Round { greatest, is_by_command: has_command && request.by_command, ..Round::default() };
-        (self.phase, self.round) = (Phase::Asking, round);
+        self.phase = Phase::Asking;
+        self.round = round;
         request.challenged.and_then(call_of)
     }
 
@@ -156,7 +161,8 @@ impl CallState {
                 let mut round = self.round.library(self.ticket, &Heads::default());
                 round.on_refused(node, reply_of(ticket, rank, is_free, Watch::default()));
                 self.round.refused.insert(node);
-                (self.round.exact, self.round.greatest) = (round.exact(), round.ticket());
+                self.round.exact = round.exact();
+                self.round.greatest = round.ticket();
                 self.round.is_next = round.is_next();
             }
             Reply::Taken => _ = self.round.refused.insert(node),
@@ -172,7 +178,8 @@ impl CallState {
 
     /// Whether the engine ends the round.
     pub(crate) fn verdict(&self, nodes: usize) -> Verdict {
-        let (Round { granted, refused, silent, .. }, quorum) = (self.round, setup(nodes).quorum());
+        let Round { granted, refused, silent, .. } = self.round;
+        let quorum = setup(nodes).quorum();
         let undecided = nodes - granted.len() - refused.len() - silent.len();
         let answered = granted.len() + refused.len();
         // Where only refusals decide, a call with a ticket waits as well.
@@ -196,7 +203,8 @@ impl CallState {
 
     /// The round is lost. Returns what is to be done, and what the call watches from now on.
     pub(crate) fn lost(&mut self, rule: Rule, nodes: usize, call: usize, heads: &Heads) -> (Aftermath, [Watch; NODES]) {
-        let (mut queued, round) = (self.queued(nodes, call, &heads[0]), self.round.library(self.ticket, heads));
+        let mut queued = self.queued(nodes, call, &heads[0]);
+        let round = self.round.library(self.ticket, heads);
         let before = queued.next;
         let aftermath = queued.lost(self.round.granted, &round, Timestamp::NEVER, NOW);
         if rule == Rule::RefusedIsNotNext {
@@ -204,7 +212,8 @@ impl CallState {
         }
         queued.retry = queued.retry.filter(|_| rule != Rule::SilenceWaits);
         self.store(&queued);
-        (self.phase, self.round) = (Phase::Waiting, Round::default());
+        self.phase = Phase::Waiting;
+        self.round = Round::default();
         let mut watches = [Watch::default(); NODES];
         for (node, HeadWatch { head, since, holder, is_passed }) in queued.heads {
             let holder = holder.and_then(lock_of);

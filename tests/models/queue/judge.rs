@@ -114,7 +114,10 @@ impl fmt::Display for State {
 impl World {
     /// Nothing fails any more, and what can happen does, in the order that is likely.
     fn progress(mut self, rule: Rule, scope: Scope) -> Result<(), Wrong> {
-        let (mut steps, mut polls, mut count, mut last) = (Vec::new(), 0, 0, 0);
+        let mut steps = Vec::new();
+        let mut polls = 0;
+        let mut count = 0;
+        let mut last = 0;
         loop {
             steps.clear();
             self.push_steps(false, &mut steps);
@@ -205,7 +208,8 @@ impl World {
                 let phase = if queued.phase == Phase::Holding { Phase::Ended } else { queued.phase };
                 let ticket = queued.ticket;
                 *queued = CallState::default();
-                (queued.phase, queued.ticket) = (phase, ticket);
+                queued.phase = phase;
+                queued.ticket = ticket;
             }
             if queued.phase == Phase::Ended && !has(false) {
                 queued.ticket = None;
@@ -311,7 +315,8 @@ impl fmt::Display for World {
                 write!(f, " {}:{:?}", name(c), pipe.iter().collect::<Vec<_>>())?;
             }
             for c in 0..CALLS {
-                let (is_turn, is_next) = (state.node.turns & bit(c) != 0, state.node.nexts & bit(c) != 0);
+                let is_turn = state.node.turns & bit(c) != 0;
+                let is_next = state.node.nexts & bit(c) != 0;
                 let text = if is_turn { "!" } else { "" }.to_owned() + if is_next { "?" } else { "" };
                 if !text.is_empty() {
                     write!(f, " {text}{}", name(c))?;

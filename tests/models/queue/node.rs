@@ -104,7 +104,8 @@ impl Node {
         if self.is_held_by(call) {
             return (Reply::Granted, None);
         }
-        let (ticket, mut grants) = (self.ticket(take), !stores_only);
+        let ticket = self.ticket(take);
+        let mut grants = !stores_only;
         if !(grants && self.fits(call, 0, None) && self.scores == [0; CALLS]) {
             self.scores[call] = ticket;
         }
@@ -140,7 +141,8 @@ impl Node {
                 return (Reply::Granted, None);
             }
         }
-        let (rank, is_free) = (self.rank(call), self.has_room(call));
+        let rank = self.rank(call);
+        let is_free = self.has_room(call);
         (Reply::Refused { ticket: ticket.into(), rank, is_free }, self.first())
     }
 
@@ -159,7 +161,8 @@ impl Node {
             self.lock = Lock::Free;
         }
         self.holders &= !bit(call);
-        (self.granted_away, self.has_unseen_death) = (self.granted_away & !bit(call), false);
+        self.granted_away &= !bit(call);
+        self.has_unseen_death = false;
         let keeps = rule == Rule::NoAgreement && self.scores[call] > 0;
         if !keeps || ticket.is_none() {
             self.scores[call] = ticket.unwrap_or(0);
@@ -221,7 +224,9 @@ impl Node {
     /// Tells those that would be granted now, and the next one that it is that. Removes those without a receiver.
     fn wake(&mut self, rule: Rule, walk: &Walk) {
         let &Walk { caller, is_take, most, mark } = walk;
-        let (mut rank, mut first, mut told) = (0, None, 0);
+        let mut rank = 0;
+        let mut first = None;
+        let mut told = 0;
         for call in self.queue() {
             let is_caller = caller == Some(call);
             if told < most && self.fits(call, rank, first) {
@@ -231,7 +236,8 @@ impl Node {
                 let is_known = is_caller || mark.is_none() && !is_take && self.was_told(rank);
                 if is_known || self.tell(rule, call, mark.unwrap_or(Mark::Turn)) {
                     told += usize::from(!is_known);
-                    (first, rank) = (first.or(Some(call)), rank + 1);
+                    first = first.or(Some(call));
+                    rank += 1;
                     if is_caller && rule == Rule::UndoWakesNoNext {
                         return;
                     }

@@ -83,7 +83,9 @@ impl Pipe {
     /// Loses all but releases, which are sent again on the next connection. Returns the last take that is lost, and
     /// whether a leave is.
     pub(crate) fn lose(&mut self) -> (Option<Request>, bool) {
-        let (before, mut lost, mut is_leave_lost) = (*self, None, false);
+        let before = *self;
+        let mut lost = None;
+        let mut is_leave_lost = false;
         *self = Pipe::default();
         for request in before.iter() {
             match request {

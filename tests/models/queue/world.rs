@@ -305,7 +305,8 @@ impl World {
         if is_poll {
             self.nodes.iter_mut().for_each(|state| state.watches[c] = state.watches[c].aged());
         }
-        let (count, watches) = (self.count.into(), self.nodes.map(|state| state.watches[c]));
+        let count = self.count.into();
+        let watches = self.nodes.map(|state| state.watches[c]);
         let has_command = self.nodes[0].node.kind == Kind::Mutex && rule != Rule::GrantRemoves;
         let call = &mut self.calls[c];
         let challenged = call.queued.ask(count, c, &watches, has_command);
@@ -419,7 +420,8 @@ impl World {
         let round = self.calls[c].queued.round;
         let (aftermath, watches) = self.calls[c].queued.lost(rule, count, c, &heads);
         for (state, watch) in self.nodes.iter_mut().zip(watches) {
-            (state.watches[c], state.seen[c]) = (watch, Watch::default());
+            state.watches[c] = watch;
+            state.seen[c] = Watch::default();
         }
         let (undo, store) = match aftermath {
             Aftermath::Waits { undo, store } => (undo, store),

@@ -226,7 +226,8 @@ impl search::World for World {
             Step::End(c) => {
                 self.clients[c] = Client { phase: Phase::Ended, ..Client::default() };
                 for node in &mut self.nodes {
-                    (node.entries[c], node.traffic[c]) = (None, Traffic::default());
+                    node.entries[c] = None;
+                    node.traffic[c] = Traffic::default();
                     node.awaits &= !(1 << c);
                 }
             }
@@ -234,7 +235,9 @@ impl search::World for World {
                 let lives = |c: &usize| !matches!(self.clients[*c].phase, Phase::Unborn | Phase::Ended);
                 let awaits = (0..CLIENTS).filter(lives).map(|c| 1 << c).sum();
                 let node = &mut self.nodes[n];
-                (node.entries, node.set_for, node.awaits) = ([None; CLIENTS], None, awaits);
+                node.entries = [None; CLIENTS];
+                node.set_for = None;
+                node.awaits = awaits;
                 self.has_lost = true;
             }
         }
@@ -366,7 +369,8 @@ impl World {
         for other in (0..CLIENTS).filter(is_inside) {
             if self.writes(c) || self.writes(other) {
                 let verb = |c| if self.writes(c) { "writes" } else { "reads" };
-                let (one, two) = (name(other), name(c));
+                let one = name(other);
+                let two = name(c);
                 return Err(Wrong(format!("{one} {} and {two} {} at once", verb(other), verb(c))));
             }
             is_shared = true;

@@ -6,7 +6,8 @@ use std::convert::Infallible;
 
 pub(crate) fn draw<R>(_source: &mut R) -> Result<OwnerToken, Infallible> {
     Ok(kernel::with(|world| {
-        let (task, client) = (world.current_task(), world.current_client());
+        let task = world.current_task();
+        let client = world.current_client();
         let number = world.judge.draw_token(task, client, world.now);
         world.asks();
         let mut entropy = [0; OwnerToken::ENTROPY];

@@ -27,7 +27,9 @@ impl Watch {
     }
 
     fn look(&mut self) {
-        (self.readable, self.writable, self.woken) = (NodeSet::EMPTY, NodeSet::EMPTY, self.waker.is_woken());
+        self.readable = NodeSet::EMPTY;
+        self.writable = NodeSet::EMPTY;
+        self.woken = self.waker.is_woken();
         self.readable_subscribers = NodeSet::EMPTY;
         kernel::with(|world| {
             for (index, interest) in self.subscribers.iter().enumerate() {

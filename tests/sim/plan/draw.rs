@@ -180,7 +180,8 @@ impl Plan {
         }
         let longest = random.magnitude(5 * MILLISECOND, 5 * SECOND);
         for _ in 0..random.magnitude(1, 30) {
-            let (at, node) = (random.below(self.fault_time), random.index(self.nodes.len()));
+            let at = random.below(self.fault_time);
+            let node = random.index(self.nodes.len());
             let client = (!random.once_in(3)).then(|| random.index(self.clients.len()));
             let kind = match random.below(8) {
                 0 | 1 => Kind::CutSubscribers { client, node },
@@ -208,7 +209,8 @@ impl Plan {
 
     fn draw_kind(&self, kind: usize, longest: u64, random: &mut Random, wall_steps_back: bool) -> Kind {
         let time = random.magnitude(MILLISECOND, longest);
-        let (node, client) = (random.index(self.nodes.len()), random.index(self.clients.len()));
+        let node = random.index(self.nodes.len());
+        let client = random.index(self.clients.len());
         let directions = random.pick(&[[true, true], [true, true], [true, false], [false, true]]);
         match kind {
             0 => Kind::Block { client: Some(client), node: Some(node), directions, time },

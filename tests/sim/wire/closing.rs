@@ -13,7 +13,8 @@ impl World {
     pub(crate) fn close(&mut self, index: usize) {
         let connection = &mut self.connections[index];
         connection.is_closed_by_client = true;
-        let (client, node) = (connection.client, connection.node);
+        let client = connection.client;
+        let node = connection.node;
         if connection.making != Making::Made || self.clients[client].is_gone {
             return;
         }
@@ -47,7 +48,8 @@ impl World {
 
     /// The node's machine ends the connection.
     pub(crate) fn end_by_node(&mut self, index: usize, end: End) {
-        let (client, node) = (self.connections[index].client, self.connections[index].node);
+        let client = self.connections[index].client;
+        let node = self.connections[index].node;
         self.connections[index].is_closed_by_node = true;
         if self.connections[index].life == self.nodes[node].life {
             self.nodes[node].store.forget(&mut self.connections[index].session);

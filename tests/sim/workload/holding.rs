@@ -59,7 +59,9 @@ impl Worker {
                 if self.random.once_in(3) && guard.is_writer() {
                     drop(lost.take());
                     let Some((reader, reads)) = self.downgrade(hold, guard, what) else { return };
-                    (guard, hold, was_extended) = (reader, reads, true);
+                    guard = reader;
+                    hold = reads;
+                    was_extended = true;
                     is_shared = with(|world| world.judge.holds[hold].is_shared);
                     continue;
                 }
@@ -191,7 +193,8 @@ impl Worker {
         let may_suffice = is_watched || left * 2 > Duration::from_millis(ttl);
         holds::will_change(hold);
         with(|world| {
-            let (now, client) = (world.now, world.current_client());
+            let now = world.now;
+            let client = world.current_client();
             world.trace.note(now, || format!("client {client} extends by hand for {ttl} ms"));
         });
         let reported_as = with(|world| world.judge.holds[hold].reported_as);
@@ -202,7 +205,8 @@ impl Worker {
         let outcome = guard.extend(Duration::from_millis(ttl));
         holds::begins_to_extend(None);
         with(|world| {
-            let (now, client) = (world.now, world.current_client());
+            let now = world.now;
+            let client = world.current_client();
             world.trace.note(now, || format!("client {client}: extension by hand for {ttl} ms: {outcome:?}"));
             if let (Ok(outcome), false) = (&outcome, may_suffice || matches!(guard, Guard::Read(_))) {
                 world.reported_extend(reported_as, reported, outcome);

@@ -79,7 +79,8 @@ fn nor_does_it_contradict_what_another_call_found_before_this_one() {
 #[test]
 fn an_attempt_that_has_hardly_begun_at_the_deadline_has_timed_out() {
     for (micros, verdict) in [(24, Verdict::Held), (999, Verdict::Held), (1000, Verdict::Unavailable)] {
-        let (t0, until) = (at(0), Timestamp::ORIGIN.after(Duration::from_micros(micros)));
+        let t0 = at(0);
+        let until = Timestamp::ORIGIN.after(Duration::from_micros(micros));
         let mut machine = acquire(WaitLimit::Until(until));
         assert_eq!((machine.poll(), machine.attempt_deadline(t0, false)), (Output::Attempt, until));
         let (tally, reached) = tally("x__");

@@ -4,7 +4,8 @@ use super::*;
 
 #[test]
 fn an_entry_that_is_gone_without_a_message_shows_that_messages_do_not_arrive() {
-    let (kept, gone) = (reply(5, 1, 1), QueueReply { storage: Storage::Now, ..reply(5, 1, 1) });
+    let kept = reply(5, 1, 1);
+    let gone = QueueReply { storage: Storage::Now, ..reply(5, 1, 1) };
     for (first, second, told, has_missed) in
         [(kept, gone, false, true), (kept, kept, false, false), (kept, gone, true, false)]
     {

@@ -25,7 +25,8 @@ fn told_by_fewer_it_asks_after_two_milliseconds_and_once_in_ten() {
         assert_eq!(call.due(), at(due), "told at {told}");
     }
     // A node that lost the holder's key sends a turn for each round that is undone there.
-    let (mut call, refused) = (waiting(0, 0), [(0, reply(5, 0, 1)), (1, reply(5, 0, 1))]);
+    let mut call = waiting(0, 0);
+    let refused = [(0, reply(5, 0, 1)), (1, reply(5, 0, 1))];
     for (asked, due) in [(10, 30), (30, 70), (70, 150)] {
         turn(&mut call, 2, asked - 2);
         assert_eq!(call.due(), at(asked));

@@ -22,7 +22,8 @@ impl<'a> Attempts<'a, '_> {
         if self.machine.queue().is_none() && !self.asks_without_entry() {
             return None;
         }
-        let (clock, now) = (clock::since_epoch(), self.call.lock.client.engine().now());
+        let clock = clock::since_epoch();
+        let now = self.call.lock.client.engine().now();
         let clock = u64::try_from(clock.as_micros()).unwrap_or(u64::MAX);
         let is_asked_on = self.search.is_asked_on;
         let request = self.machine.queue().map(|queue| {
@@ -88,7 +89,9 @@ impl<'a> Attempts<'a, '_> {
     /// The call as one that waits.
     pub(super) fn seat(&mut self) -> &Seat<'a> {
         let (key, kind) = self.awaited();
-        let (client, wait, ticket) = (&self.call.lock.client, self.wait, &self.ticket);
+        let client = &self.call.lock.client;
+        let wait = self.wait;
+        let ticket = &self.ticket;
         let waiter = self.waiter.get_or_insert_with(|| {
             let seat = client.engine().sit(key, kind, random());
             if let Some(ticket) = ticket {
@@ -170,7 +173,9 @@ impl<'a> Attempts<'a, '_> {
         let refused = self.last.as_ref().and_then(|(_, result)| result.refused_key);
         let queues = self.call.local.queues();
         let Some(index) = refused.filter(|&key| key != self.key_index && key < queues.len()) else { return false };
-        (self.waiter, self.ticket, self.key_index) = (None, None, index);
+        self.waiter = None;
+        self.ticket = None;
+        self.key_index = index;
         self.ticket = Some(queues[index].join(self.now).0);
         self.machine.leave_queue();
         true

@@ -28,7 +28,8 @@ pub(super) struct Rate {
 pub(super) fn offset(connection: &mut Connection) -> Result<Option<Offset>, Trouble> {
     let mut best: Option<Offset> = None;
     for _ in 0..SAMPLES {
-        let (before, begun) = (report::since_1970(), Instant::now());
+        let before = report::since_1970();
+        let begun = Instant::now();
         let reply = connection.ask(&[b"TIME"])?;
         let round_trip = begun.elapsed().as_secs_f64();
         let Some(micros) = reply.micros() else {

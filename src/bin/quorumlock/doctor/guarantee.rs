@@ -55,7 +55,9 @@ impl<'d> Node<'d> {
 impl Deployment<'_> {
     /// The sentence.
     pub(super) fn guarantee(&self) -> String {
-        let (count, durable, untold) = (self.nodes.len(), self.with(Losses::Durable), self.with(Losses::Untold));
+        let count = self.nodes.len();
+        let durable = self.with(Losses::Durable);
+        let untold = self.with(Losses::Untold);
         let others = count - durable.len() - untold.len();
         let mut conditions = Vec::new();
         if self.policy == RestartPolicy::Off {

@@ -80,7 +80,8 @@ pub(crate) fn doctor(options: Options) -> Result<Exit, Failure> {
         None => Exit::OK,
     };
     let verdict = verdict(exit, voters, nodes.len());
-    let (meaning, guarantee) = (guarantee::meaning(plan.policy), guarantee(&nodes, &trial, plan.policy));
+    let meaning = guarantee::meaning(plan.policy);
+    let guarantee = guarantee(&nodes, &trial, plan.policy);
     if options.common.json {
         let object = Object::new().text("verdict", &verdict).raw("exit", exit.number());
         let object = object.text("restart_policy", meaning).text("guarantee", &guarantee);

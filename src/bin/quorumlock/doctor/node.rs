@@ -93,7 +93,8 @@ impl Examination {
     }
 
     fn look_at_server(&mut self, connection: &mut Connection, endpoint: &Endpoint, plan: &Plan) -> Result<(), Trouble> {
-        let (info, settings) = (self.info(connection, endpoint)?, Settings::read(connection)?);
+        let info = self.info(connection, endpoint)?;
+        let settings = Settings::read(connection)?;
         self.findings.extend(server_findings(&info, &settings, plan));
         if info.is_empty() {
             return Ok(());
@@ -225,13 +226,17 @@ impl Examination {
             report::line(format_args!("  clock {}{}", offset.shown(), rate.unwrap_or_default()));
         }
         if self.times.count() > 0 {
-            let (times, limit) = (&self.times, Human(plan.node_timeout));
-            let (cut, all) = (times.longer_than(plan.node_timeout), times.count());
+            let times = &self.times;
+            let limit = Human(plan.node_timeout);
+            let cut = times.longer_than(plan.node_timeout);
+            let all = times.count();
             report::line(format_args!("  answers in {times}; node_timeout of {limit} would cut {cut} of {all}"));
         }
         let latency = status.latency();
         if latency.count > 0 {
-            let (p50, p99, count) = (Human(latency.p50), Human(latency.p99), latency.count);
+            let p50 = Human(latency.p50);
+            let p99 = Human(latency.p99);
+            let count = latency.count;
             let median = format_args!("{p50} (median), {p99} (p99) of {count}");
             report::line(format_args!("  replies to locks in {median}; {} came too late", timeouts(status)));
         }
@@ -246,7 +251,8 @@ impl Examination {
             .maybe_raw("clock_offset_ms", self.clock.map(|offset| offset.seconds * 1e3))
             .maybe_raw("clock_error_ms", self.clock.map(|offset| offset.error * 1e3))
             .maybe_raw("clock_rate", self.rate.map(|rate| rate.part));
-        let (object, latency) = (self.times.json(object), status.latency());
+        let object = self.times.json(object);
+        let latency = status.latency();
         object
             .raw("cut_by_node_timeout", self.times.longer_than(plan.node_timeout))
             .raw("lock_replies", latency.count)
@@ -278,7 +284,8 @@ impl Settings {
             let reply = connection.ask(&[b"CONFIG", b"GET", name])?;
             Ok(reply.array().and_then(|pair| pair.get(1).and_then(Value::text)))
         };
-        let (appendfsync, save) = (value(b"appendfsync")?, value(b"save")?);
+        let appendfsync = value(b"appendfsync")?;
+        let save = value(b"save")?;
         Ok(Settings { appendfsync, save, stop_writes: value(b"stop-writes-on-bgsave-error")? })
     }
 }

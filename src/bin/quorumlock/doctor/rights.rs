@@ -110,8 +110,10 @@ pub(super) fn own_names(connection: &mut Connection, user: &str) -> Result<Optio
 pub(super) fn missing(connection: &mut Connection, names: &Names, name: &str) -> Result<Missing, Trouble> {
     let keys = kinds::KEYS.map(|kind| kind.key(&names.prefix, name));
     let key = &kinds::plain::KEYS.key(&names.prefix, name);
-    let (queue, node) = (key_space::queue(key), key_space::node(&names.prefix));
-    let (locks, marked) = (&names.locks(), &names.marked());
+    let queue = key_space::queue(key);
+    let node = key_space::node(&names.prefix);
+    let locks = &names.locks();
+    let marked = &names.marked();
     let mut tester = Tester { connection, missing: Missing::default(), has_names: !locks.is_empty() };
 
     let is_taken = tester.allows(Purpose::Locking, locks, key, &["SET KEY TOKEN NX PX TTL"])?;

@@ -183,7 +183,8 @@ mod tests {
     fn several_nodes_have_the_greatest_count_and_the_first_of_most() {
         let node =
             |count, member: &str, score: &str| Queue::of(Value::Integer(count), first(member, score), NOW).unwrap();
-        let (a, b) = ("00000000000000aam1", "00000000000000bbm1");
+        let a = "00000000000000aam1";
+        let b = "00000000000000bbm1";
         let nodes = [node(2, a, "1753999999000000"), node(9, b, "1753999998000000"), node(1, a, "1753999999000000")];
         assert_eq!(Queue::of_nodes(nodes.iter()).to_string(), ", 9 wait, first 00000000000000aa, for 1 s");
         assert_eq!(Queue::of_nodes([].iter()), Queue::default());

@@ -73,7 +73,8 @@ impl Reader<'_> {
 
     /// Goes through a node's keys in parts, so that it answers others in between.
     fn scan(&self, connection: &mut Connection, patterns: &[String], end: Instant) -> Result<Vec<String>, Trouble> {
-        let (mut keys, mut steps) = (BTreeSet::new(), 0..MOST_STEPS);
+        let mut keys = BTreeSet::new();
+        let mut steps = 0..MOST_STEPS;
         for pattern in patterns {
             let mut cursor = b"0".to_vec();
             loop {

@@ -198,7 +198,8 @@ mod tests {
     #[test]
     fn a_majority_decides_what_a_lock_is() {
         let down = || Err(Trouble::new(Step::Connect, "down"));
-        let (a, b) = (|millis| node(Some((1, millis))), |millis| node(Some((2, millis))));
+        let a = |millis| node(Some((1, millis)));
+        let b = |millis| node(Some((2, millis)));
         let none = || node(None);
         let table = [
             (vec![a(5), a(9), a(7), none(), none()], State::Held, 3, 5),

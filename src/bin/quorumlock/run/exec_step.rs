@@ -18,7 +18,8 @@ pub(crate) const EXEC_STEP: &str = "__exec-step";
 /// Becomes the command: `parent`, a descriptor to close or `-`, the program, its arguments. Comes back only to end.
 pub(crate) fn exec_step(mut words: impl Iterator<Item = OsString>) -> Exit {
     let mut number = || words.next().and_then(|word| word.to_str()?.parse::<i32>().ok());
-    let (parent, descriptor) = (number(), number());
+    let parent = number();
+    let descriptor = number();
     let Some(program) = words.next() else {
         return Exit::USAGE;
     };

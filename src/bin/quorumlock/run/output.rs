@@ -62,7 +62,8 @@ impl Output {
 
     /// Waits until all texts are written. A reader that has stalled does not keep the program from ending.
     pub(super) fn drain(&self) {
-        let (end, (done, over)) = (Instant::now() + DRAIN_TIME, bounded(1));
+        let end = Instant::now() + DRAIN_TIME;
+        let (done, over) = bounded(1);
         if self.texts.send_deadline(Text::Drained(done), end).is_ok() {
             let _ = over.recv_deadline(end);
         }
@@ -86,7 +87,8 @@ mod tests {
         let begun = Instant::now();
         output.drain();
         assert!(begun.elapsed() < 60 * DRAIN_TIME);
-        let (mut text, mut chunk) = (String::new(), [0; 4096]);
+        let mut text = String::new();
+        let mut chunk = [0; 4096];
         // In front of each text the thread writes how many did not fit until then.
         let dropped = |text: &str| -> usize {
             text.lines().filter_map(|line| line.strip_suffix(" dropped")?.parse::<usize>().ok()).sum()

@@ -56,7 +56,8 @@ impl Supervisor<'_> {
     /// Comes back when nothing of the group is left.
     pub(super) fn run(mut self) -> Outcome {
         let kill_lead = KILL_LEAD.min(self.job.grace / KILL_LEAD_PART);
-        let (mut loss, mut is_killed) = (None, false);
+        let mut loss = None;
+        let mut is_killed = false;
         // When what was asked to end is killed, however long the lease lasts.
         let mut kill_at: Option<Instant> = None;
         loop {

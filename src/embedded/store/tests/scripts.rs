@@ -16,7 +16,8 @@ struct Scene {
 
 impl Scene {
     fn new() -> Scene {
-        let (asks, receives) = (ClientState::default(), ClientState::default());
+        let asks = ClientState::default();
+        let receives = ClientState::default();
         let mut scene = Scene { node: store(ServerKind::Redis), asks, receives };
         for client in ["1", "2"] {
             let words = format!("SUBSCRIBE quorumlock:{client:0>16}");

@@ -68,10 +68,12 @@ fn a_reply_means_what_its_operation_makes_of_it() {
 
 #[test]
 fn a_value_is_a_writer_or_readers_and_perhaps_a_number() {
-    let (one, two) = ("1".repeat(40), "2".repeat(40));
+    let one = "1".repeat(40);
+    let two = "2".repeat(40);
     let read = |text: &str| ReadWriteValue::parse(text.as_bytes());
     let hold = |deadline, token: &str| Hold { deadline, signature: token.as_bytes().to_vec() };
-    let (first, second) = (hold(7, &one), hold(8, &two));
+    let first = hold(7, &one);
+    let second = hold(8, &two);
     for number in [None, Some((5, 0)), Some((5, 6))] {
         let (fence, kept) = number.unwrap_or_default();
         let front = number.map_or(String::new(), |_| format!("f {fence} {kept} "));

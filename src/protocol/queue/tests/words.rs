@@ -7,7 +7,8 @@ use crate::algorithm::label::HolderLabel;
 
 /// The words of a request behind its one key.
 fn words(verb: Verb, kind: Kind) -> String {
-    let (mut out, token) = (Vec::new(), OwnerToken::from_entropy([0xab; OwnerToken::ENTROPY]));
+    let mut out = Vec::new();
+    let token = OwnerToken::from_entropy([0xab; OwnerToken::ENTROPY]);
     let token = token.labelled(HolderLabel::new(b"host7").unwrap());
     ask(&mut out, Form::Hash, b"k", &token, &operation(verb, kind));
     let text = String::from_utf8(out).unwrap().replace(&"ab".repeat(20), "TOKEN");
@@ -24,11 +25,13 @@ fn release(ticket: Option<u64>) -> Verb {
 #[test]
 fn a_script_goes_out_by_its_text_and_then_by_its_hash() {
     let sent = |form| {
-        let (mut out, token) = (Vec::new(), OwnerToken::from_entropy([0xab; OwnerToken::ENTROPY]));
+        let mut out = Vec::new();
+        let token = OwnerToken::from_entropy([0xab; OwnerToken::ENTROPY]);
         ask(&mut out, form, b"k", &token, &operation(Verb::Release(None), Kind::Plain));
         String::from_utf8(out).unwrap().replace("\r\n", " ")
     };
-    let (digits, text) = ("ab".repeat(20), plain::SCRIPT.text);
+    let digits = "ab".repeat(20);
+    let text = plain::SCRIPT.text;
     assert_eq!(
         sent(Form::Text),
         format!("*6 $4 EVAL ${} {text} $1 1 $1 k $7 release $40 {digits} ", plain::SCRIPT.text.len())
@@ -99,7 +102,8 @@ fn a_leave_names_an_entry_or_none() {
 
 #[test]
 fn what_begins_extends_and_raises_a_hold_goes_out_as_the_script_expects_it() {
-    let (acquire, extend) = (Verb::Acquire { ttl_millis: 30_000 }, Verb::Extend { ttl_millis: 30_000 });
+    let acquire = Verb::Acquire { ttl_millis: 30_000 };
+    let extend = Verb::Extend { ttl_millis: 30_000 };
     for (verb, kind, expected) in [
         (acquire, FENCED, "acquire|TOKEN host7|30000|86400000|9007199254740991"),
         (acquire, Kind::Read, "acquire|TOKEN|30000|r"),

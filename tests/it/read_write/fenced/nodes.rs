@@ -18,7 +18,8 @@ fn numbers_that_differ_are_raised_to_the_greatest() {
         drop(number(&mutex));
         assert!(eventually(SOON, || servers.iter().all(is_free)));
         // A client with a clock that is ahead by a day had it, and no other client saw that.
-        let (ahead, late) = (micros() + 86_400_000_000, micros() / 1000 + 600_000);
+        let ahead = micros() + 86_400_000_000;
+        let late = micros() / 1000 + 600_000;
         for (index, server) in servers.iter().enumerate() {
             set(server, &format!("f {} {late}", ahead + 10 * index as u64));
         }

@@ -223,7 +223,8 @@ impl Network {
         for node in nodes.iter() {
             lock(&self.state).nodes[node.index()].keys.insert(key.into(), Key { token: token.clone(), end });
         }
-        let (origin, kind) = (KeyOrigin::Here, Kind::Plain);
+        let origin = KeyOrigin::Here;
+        let kind = Kind::Plain;
         AttemptRecord { token, t0, reached: nodes, origin, departure: None, kind }
     }
 
@@ -377,7 +378,8 @@ impl State {
     }
 
     fn answer(&mut self, index: usize, request: &Request) {
-        let (now, keys) = (time::lease_now(), &mut self.nodes[index].keys);
+        let now = time::lease_now();
+        let keys = &mut self.nodes[index].keys;
         keys.retain(|_, key| now < key.end);
         let end = now.after(request.ttl);
         let found = keys.get_mut(&request.key);
