@@ -141,6 +141,8 @@
 pub mod algorithm;
 pub mod docs;
 #[doc(hidden)]
+pub mod fault;
+#[doc(hidden)]
 pub mod protocol;
 
 #[cfg(feature = "embedded")]
@@ -154,12 +156,9 @@ mod engine;
 mod events;
 mod os;
 
-pub use algorithm::fault::{Cause, Phase};
 pub use algorithm::fence::FencingToken;
 pub use algorithm::incarnation::summary::NodeNote;
 pub use algorithm::quarantine::RestartPolicy;
-pub use algorithm::server_error::ServerError;
-pub use algorithm::tls_error::TlsError;
 pub use api::aliases::{
     FencedGuard, FencedMutex, FencedRwWriteGuard, FencedRwWriteMutex, MutexSet, Permit, ReentrantGuard, ReentrantMutex,
     RwReadGuard, RwReadMutex, RwWriteGuard, RwWriteMutex, Semaphore, SetGuard,
@@ -194,6 +193,9 @@ pub use events::event;
 pub use events::extension::ExtendOutcome;
 pub use events::metrics::counters::Counters;
 pub use events::release::ReleaseOutcome;
+pub use fault::server_error::ServerError;
+pub use fault::tls_error::TlsError;
+pub use fault::{Cause, Phase};
 
 /// The code in README.md, which the documentation tests compile and run.
 #[cfg(all(doctest, feature = "embedded"))]

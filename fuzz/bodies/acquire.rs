@@ -19,11 +19,11 @@
 use super::Input;
 use quorumlock::algorithm::acquire::{Acquire, AcquireConfig, Output, Verdict, WaitLimit};
 use quorumlock::algorithm::backoff::Backoff;
-use quorumlock::algorithm::fault::{Cause, Fault, Phase};
 use quorumlock::algorithm::lease::Ttl;
 use quorumlock::algorithm::node::{NodeId, NodeSet};
 use quorumlock::algorithm::time::{LeaseTime, Readings, Timestamp};
 use quorumlock::algorithm::vote::{Tally, Vote};
+use quorumlock::fault::{Cause, Fault, Phase};
 use std::time::Duration;
 
 const MILLI: u64 = 1_000_000;

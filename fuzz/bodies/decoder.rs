@@ -10,7 +10,7 @@
 //! 4. What waits for more bytes does not wait for ever: no buffer outgrows the limits.
 
 use super::{Cuts, Input, Tree};
-use quorumlock::algorithm::protocol_error::ProtocolError;
+use quorumlock::fault::protocol_error::ProtocolError;
 use quorumlock::protocol::resp::{Decoder, MAX_BULK, MAX_REPLY};
 
 /// More than this is never waited on: a reply one byte short of its limit, and a bulk string that reaches beyond it.

@@ -8,7 +8,7 @@
 
 use super::decoder::{self, Decoded};
 use super::{Cuts, Input, Tree};
-use quorumlock::algorithm::protocol_error::ProtocolError;
+use quorumlock::fault::protocol_error::ProtocolError;
 use quorumlock::protocol::resp::{self, MAX_ARRAY, MAX_BULK, MAX_DEPTH, MAX_LINE, MAX_REPLY};
 
 /// Long strings and arrays per input that has any: enough to reach the limit of a whole reply. Most inputs have none

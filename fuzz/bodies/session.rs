@@ -23,11 +23,11 @@ mod replies;
 mod requests;
 
 use super::{Input, Tree};
-use quorumlock::algorithm::fault::{Cause, Fault, Phase};
 use quorumlock::algorithm::kind::Kind;
-use quorumlock::algorithm::protocol_error::ProtocolError;
 use quorumlock::algorithm::time::Timestamp;
 use quorumlock::algorithm::vote::Vote;
+use quorumlock::fault::protocol_error::ProtocolError;
+use quorumlock::fault::{Cause, Fault, Phase};
 use quorumlock::protocol::handshake::Handshake;
 use quorumlock::protocol::operation::{Operation, Verb};
 use quorumlock::protocol::resp::Decoder;

@@ -8,9 +8,9 @@
 //! 4. A message that names no call is ignored, and ends no connection.
 
 use super::{Cuts, Input};
-use quorumlock::algorithm::protocol_error::ProtocolError;
 use quorumlock::algorithm::queue::Message;
 use quorumlock::algorithm::time::Timestamp;
+use quorumlock::fault::protocol_error::ProtocolError;
 use quorumlock::protocol::handshake::Handshake;
 use quorumlock::protocol::subscription::{Notice, Subscription, SubscriptionEvent};
 

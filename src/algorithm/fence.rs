@@ -38,7 +38,7 @@
 //! themselves refuse to give out such a fence or to be raised to it, by their own clocks, and write nothing then. Both
 //! are sound, because the proof holds for every R.
 //!
-//! [`Cause::FenceAhead`]: super::fault::Cause::FenceAhead
+//! [`Cause::FenceAhead`]: crate::fault::Cause::FenceAhead
 
 use super::node::{NodeId, NodeSet};
 use std::fmt;

@@ -12,8 +12,8 @@
 //! a dead or hung node is asked at most once per delay (rule 7.7), for ever, and never given up (rule 7.1). The delay
 //! is spread by a little jitter, so that many clients do not come back in the same millisecond.
 
-use super::fault::{Cause, Fault, Phase};
 use super::time::Timestamp;
+use crate::fault::{Cause, Fault, Phase};
 use std::time::Duration;
 
 /// Delay after the first of several failures in a row.

@@ -118,9 +118,9 @@ impl Inspection {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fault::{Cause, Fault, Phase};
     use super::super::vote::Vote;
     use super::*;
+    use crate::fault::{Cause, Fault, Phase};
 
     fn at(seconds: u64) -> Timestamp {
         Timestamp::ORIGIN.after(Duration::from_secs(seconds))

@@ -1,6 +1,6 @@
 //! Redlock itself: attempts, tallies, leases, renewals, fences and quarantine. It knows no sockets and no commands. Of
-//! Redis it knows how a node can fail ([`fault::Cause`], with the first words of error replies) and what shows a
-//! restart ([`quarantine::ServerProcess`]).
+//! Redis it knows how a node can fail ([`Cause`](crate::fault::Cause)) and what shows a restart
+//! ([`quarantine::ServerProcess`]).
 //!
 //! Nothing here touches a socket, a clock, a thread, entropy or a file. A function that depends on time or chance takes
 //! both as arguments. So a test or a simulator can run all of it, on any clock. This module is public for tests,
@@ -16,7 +16,7 @@
 //! 3. **Ask.** `SET key token NX PX ttl` goes to all nodes at once. They may answer until
 //!    [`Acquire::attempt_deadline`](acquire::Acquire::attempt_deadline) (rule 2.6).
 //! 4. **Votes.** Each reply, or its absence, is a [`Vote`](vote::Vote): granted, refused, absent or a
-//!    [`Fault`](fault::Fault). A node that may have forgotten locks has no usable vote:
+//!    [`Fault`](crate::fault::Fault). A node that may have forgotten locks has no usable vote:
 //!    [`quarantine::of_attempt`].
 //! 5. **Tally.** [`Tally::record`](vote::Tally::record) counts the first vote of each node, and
 //!    [`Tally::acquisition`](vote::Tally::acquisition) returns the outcome as soon as it is certain (rule 2.5).
@@ -126,10 +126,7 @@
 
 pub mod acquire;
 pub mod backoff;
-pub mod detail;
 pub mod early_end;
-pub mod fault;
-pub mod fault_counts;
 pub mod fence;
 pub mod health;
 pub mod holder;
@@ -137,16 +134,11 @@ pub mod incarnation;
 pub mod inspection;
 pub mod kind;
 pub mod label;
-pub mod latency;
 pub mod lease;
 pub mod node;
 pub mod pending_release;
-pub mod protocol_error;
 pub mod quarantine;
 pub mod queue;
 pub mod renewal;
-pub mod run_id;
-pub mod server_error;
 pub mod time;
-pub mod tls_error;
 pub mod vote;

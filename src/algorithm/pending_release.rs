@@ -1,8 +1,8 @@
 //! Releases that nodes have not run: what decides whether they are owed, and how far they are waited for.
 
-use super::fault::Cause;
 use super::time::Timestamp;
-use crate::algorithm::server_error::ServerError;
+use crate::fault::Cause;
+use crate::fault::server_error::ServerError;
 
 /// What decides whether a node that has not run a release is sent it again.
 #[derive(Clone, Copy, Debug, Default)]

@@ -42,10 +42,10 @@
 //! node has freed its backlog (`repl-backlog-ttl`, an hour by default, and no harm where it is longer than `max_ttl`),
 //! or got its first replica after a synchronisation that did not finish, or has run `DEBUG CHANGE-REPL-ID`.
 
-use super::fault::{Cause, Fault, Phase};
-use super::run_id::{ReplicationIds, RunId};
+use super::incarnation::run_id::{ReplicationIds, RunId};
 use super::time::Timestamp;
 use super::vote::Vote;
+use crate::fault::{Cause, Fault, Phase};
 use std::time::Duration;
 
 /// What is done about nodes that were restarted, and may have forgotten locks: given to

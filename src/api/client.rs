@@ -3,8 +3,6 @@
 //! In a child made by `fork`, none of it may be touched ([`forked`](crate::api::forked)).
 
 use crate::algorithm::backoff::Backoff;
-use crate::algorithm::detail::Detail;
-use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::label::HolderLabel;
 use crate::algorithm::lease::{Ttl, TtlError};
 use crate::algorithm::node::{NodeId, NodeSet};
@@ -16,6 +14,8 @@ use crate::engine::local_queue::{LocalLock, Queues, Unavailability};
 use crate::engine::watchdog_thread::WatchdogThread;
 use crate::events::error::{Error, ErrorKind, NodeFault, Result};
 use crate::events::report::Reporter;
+use crate::fault::detail::Detail;
+use crate::fault::{Cause, Fault, Phase};
 use crate::os::fork::ForkEpoch;
 use crate::protocol::key_space;
 use crate::protocol::lock_key::LockKey;

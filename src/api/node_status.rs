@@ -1,11 +1,11 @@
 //! What a client knows of its nodes at present, for operators and health checks.
 
-use crate::algorithm::fault::{Cause, Fault};
 use crate::algorithm::incarnation::mismatch::Mismatch;
 use crate::algorithm::incarnation::summary::NodeNote;
 use crate::algorithm::time::Human;
 use crate::engine::nodes::status::{NodeStateSnapshot, NodeStatusSnapshot};
 use crate::events::error::{Explained, NodeFault};
+use crate::fault::{Cause, Fault};
 use std::fmt;
 use std::time::Duration;
 

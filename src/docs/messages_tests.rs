@@ -6,12 +6,12 @@
 mod errors;
 mod statuses;
 
-use crate::algorithm::detail::Detail;
-use crate::algorithm::fault::{Cause, Fault, Phase};
-use crate::algorithm::protocol_error::ProtocolError;
-use crate::algorithm::server_error::ServerError;
-use crate::algorithm::tls_error::TlsError;
 use crate::events::error::NodeFault;
+use crate::fault::detail::Detail;
+use crate::fault::protocol_error::ProtocolError;
+use crate::fault::server_error::ServerError;
+use crate::fault::tls_error::TlsError;
+use crate::fault::{Cause, Fault, Phase};
 use crate::ffi::event_tests;
 use crate::{FenceChecker, FencingToken};
 use errors::{TIMEOUT, errors, unavailable, url_errors};

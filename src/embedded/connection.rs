@@ -10,7 +10,7 @@ use std::net::TcpStream;
 use super::reply;
 use super::store::{ClientState, Message, Millis, Store};
 use super::wire::{Protection, Wire};
-use crate::algorithm::protocol_error::ProtocolError;
+use crate::fault::protocol_error::ProtocolError;
 use crate::protocol::resp::{Decoder, MAX_ARRAY, Reply};
 
 /// Unsent replies at which a client that does not read is no longer read. One reply may go over it.

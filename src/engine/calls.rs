@@ -17,7 +17,6 @@ pub(crate) use super::nodes::submission::{
 use super::nodes::submission::{Posting, Submission};
 pub(crate) use super::rounds::RoundResult;
 use super::seat::Seat;
-use crate::algorithm::fault::Fault;
 use crate::algorithm::fence::Agreement;
 use crate::algorithm::kind::Kind;
 use crate::algorithm::lease::OwnerToken;
@@ -27,6 +26,7 @@ use crate::algorithm::quarantine::Quarantine;
 use crate::algorithm::queue::{Entry, TakeRequest, TicketRequest};
 use crate::algorithm::time::{Clock, LeaseTime, Readings, Timestamp};
 use crate::events::event_queue::ReleaseContext;
+use crate::fault::Fault;
 use crate::os::transport::TransportConfig;
 use crate::os::waker::Waker;
 use crate::protocol::endpoint::Endpoint;

@@ -7,10 +7,10 @@
 
 use super::node_connection::NodeConnection;
 use super::socket_state::SocketState;
-use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::health::Health;
 use crate::algorithm::node::NodeId;
 use crate::algorithm::time::Timestamp;
+use crate::fault::{Cause, Fault, Phase};
 use crate::os::stream::{self, Stream};
 use crate::os::transport::TransportConfig;
 use crate::os::watch::Interest;

@@ -4,10 +4,10 @@
 //! not be determined, or that no attempt was possible or permitted. No error contains text from a server, a password, a
 //! token or a URL.
 
-use crate::algorithm::detail::Detail;
-use crate::algorithm::fault::{Cause, Fault, Phase};
-use crate::algorithm::server_error::ServerError;
 use crate::algorithm::time::Human;
+use crate::fault::detail::Detail;
+use crate::fault::server_error::ServerError;
+use crate::fault::{Cause, Fault, Phase};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;

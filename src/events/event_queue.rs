@@ -11,7 +11,6 @@
 //! A client without an observer and without counters has no queue. Counters count a release when its events are pushed,
 //! so that they miss none. Without an observer, no event is made.
 
-use crate::algorithm::fault::Fault;
 use crate::algorithm::node::NodeId;
 use crate::algorithm::vote::ReleaseVerdict;
 use crate::events::event::{Event, LossReason};
@@ -20,6 +19,7 @@ use crate::events::metrics::classes::ClassId;
 use crate::events::metrics::counters::Counters;
 use crate::events::names::Names;
 use crate::events::release::ReleaseOutcome;
+use crate::fault::Fault;
 use crate::os::sync::{Mutex, lock};
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -40,7 +40,7 @@ impl fmt::Display for ExtendOutcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::algorithm::fault::{Cause, Fault, Phase};
+    use crate::fault::{Cause, Fault, Phase};
 
     #[test]
     fn an_extension_is_one_readable_line() {

@@ -1,8 +1,8 @@
 //! What turns keys and numbers of nodes into the names that events show.
 
-use crate::algorithm::fault::Fault;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::events::error::NodeFault;
+use crate::fault::Fault;
 use crate::protocol::key_space;
 use std::sync::Arc;
 

@@ -3,12 +3,12 @@
 //! Each change pushes one event, if the client has an observer. [`Redlock::nodes`](crate::Redlock::nodes) shows the
 //! states.
 
-use crate::algorithm::fault::Fault;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::time::Timestamp;
 use crate::events::event::Event;
 use crate::events::event_queue::EventQueue;
 use crate::events::names::Names;
+use crate::fault::Fault;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -151,7 +151,7 @@ impl NodeStates {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::algorithm::fault::{Cause, Phase};
+    use crate::fault::{Cause, Phase};
 
     const REFUSED: Fault = Fault::new(Phase::Connect, Cause::Refused);
 

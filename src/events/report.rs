@@ -8,7 +8,6 @@
 //! 4. A call reports its own events first, and then delivers a limited number of queued events.
 //! 5. Counters count before observers are called, also within a callback, and what the queue drops.
 
-use crate::algorithm::fault::Fault;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::queue::AskedBecause;
 use crate::algorithm::vote::Tally;
@@ -18,6 +17,7 @@ use crate::events::event_queue::{EventQueue, ReleaseContext};
 use crate::events::metrics::class::{Class, ExtensionResult};
 use crate::events::metrics::counters::Counters;
 use crate::events::names::Names;
+use crate::fault::Fault;
 use crate::os::sync::{is_in_callback, set_in_callback};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

@@ -6,7 +6,7 @@
 //!
 //! In a child made by `fork` a stream belongs to the parent: no byte of it is written or read there, and no option set.
 
-use crate::algorithm::fault::Cause;
+use crate::fault::Cause;
 use crate::os::fork::ForkEpoch;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::{Domain, SockAddr, Socket, TcpKeepalive, Type};

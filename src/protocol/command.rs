@@ -5,7 +5,7 @@
 
 use super::error_reply::ErrorReply;
 use super::resp::{self, Reply};
-use crate::algorithm::protocol_error::ProtocolError;
+use crate::fault::protocol_error::ProtocolError;
 use std::time::Duration;
 
 /// Asks for how long a key will live: `PTTL key`.
@@ -84,7 +84,7 @@ pub fn info(out: &mut Vec<u8>, section: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::algorithm::fault::Cause;
+    use crate::fault::Cause;
 
     fn sent(encode: impl FnOnce(&mut Vec<u8>)) -> String {
         let mut out = Vec::new();

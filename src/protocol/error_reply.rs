@@ -5,9 +5,9 @@
 //! nothing is looked for behind the beginning.
 
 use super::script_error;
-use crate::algorithm::detail::Detail;
-use crate::algorithm::fault::{Cause, Fault, Phase};
-use crate::algorithm::server_error::ServerError;
+use crate::fault::detail::Detail;
+use crate::fault::server_error::ServerError;
+use crate::fault::{Cause, Fault, Phase};
 
 /// What an error reply means. Its text is not kept: it may repeat what the server was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,10 +9,10 @@
 //!                                                                   a fault, for all others
 //! ```
 
-use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::fence::FencingToken;
 use crate::algorithm::queue::QueueReply;
 use crate::algorithm::vote::Vote;
+use crate::fault::{Cause, Fault, Phase};
 use std::time::Duration;
 
 /// The form that an operation is sent in.

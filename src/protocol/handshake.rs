@@ -9,9 +9,9 @@ use super::error_reply::{ErrorReply, Subject};
 use super::node_note;
 use super::resp::Reply;
 use super::server_info::ServerInfo;
-use crate::algorithm::detail::Detail;
-use crate::algorithm::fault::{Cause, Fault, Phase};
-use crate::algorithm::protocol_error::ProtocolError;
+use crate::fault::detail::Detail;
+use crate::fault::protocol_error::ProtocolError;
+use crate::fault::{Cause, Fault, Phase};
 use std::fmt;
 
 /// What to send first on a connection.
@@ -129,7 +129,7 @@ impl fmt::Debug for Handshake {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::algorithm::server_error::ServerError;
+    use crate::fault::server_error::ServerError;
 
     fn parts(handshake: &Handshake) -> (String, Vec<Part>) {
         let mut flight = Vec::new();

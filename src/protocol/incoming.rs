@@ -3,8 +3,8 @@
 //! The buffer is kept from one use to the next, so that the steady state allocates nothing.
 
 use super::resp::{Decoder, Reply};
-use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::time::Timestamp;
+use crate::fault::protocol_error::ProtocolError;
 
 /// Free space below which the receive buffer is compacted before a read.
 const LOW_SPACE: usize = 2 * 1024;

@@ -14,13 +14,13 @@ use super::key_space;
 use super::kinds::key_kind::{Hold, KeyKind, StoredLock};
 use super::kinds::{fenced, plain};
 use super::resp::{self, Reply};
-use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::holder::HolderTag;
 use crate::algorithm::inspection::Occupant;
 use crate::algorithm::label::HolderLabel;
-use crate::algorithm::protocol_error::ProtocolError;
-use crate::algorithm::server_error::ServerError;
 use crate::algorithm::vote::Vote;
+use crate::fault::protocol_error::ProtocolError;
+use crate::fault::server_error::ServerError;
+use crate::fault::{Cause, Fault, Phase};
 use std::time::Duration;
 
 /// What a node has replied to the question.

@@ -39,10 +39,10 @@
 //! - What servers of every version answer to it: `error_texts.txt`, the embedded node (`src/embedded/command.rs`), and
 //!   `tests/it/embedded_vs_real.rs`, which compares the two. The fuzz target is `fuzz/bodies/session.rs`.
 //! - What users must be permitted: the table of access control in `src/docs/operations.md`, and the texts of
-//!   [`Detail::Command`](crate::algorithm::detail::Detail::Command) in `src/docs/messages_tests.rs`.
+//!   [`Detail::Command`](crate::fault::detail::Detail::Command) in `src/docs/messages_tests.rs`.
 //!
 //! Nothing in `api` changes with it. `algorithm` changes only for an error reply with a meaning of its own:
-//! [`ServerError`](crate::algorithm::server_error::ServerError) has it, and `Cause::is_permanent` and
+//! [`ServerError`](crate::fault::server_error::ServerError) has it, and `Cause::is_permanent` and
 //! `Cause::is_not_run` name it.
 //!
 //! This module is public for tests, simulators and fuzzers, and is not part of the stable interface.
@@ -57,6 +57,7 @@ pub mod incoming;
 mod inspection;
 pub mod key_space;
 pub mod kinds;
+pub mod latency;
 pub mod lock_key;
 pub mod node_note;
 pub mod operation;

@@ -13,10 +13,10 @@ use super::command;
 use super::error_reply::ErrorReply;
 use super::resp::{self, Reply};
 use super::script::script;
-use crate::algorithm::fault::Cause;
+use crate::algorithm::incarnation::run_id::{ReplicationIds, RunId};
 use crate::algorithm::incarnation::{Found, Incarnation, LONGEST_MAX_TTL, Look, NewNote, Note, Origin, Seen};
-use crate::algorithm::protocol_error::ProtocolError;
-use crate::algorithm::run_id::{ReplicationIds, RunId};
+use crate::fault::Cause;
+use crate::fault::protocol_error::ProtocolError;
 use std::time::Duration;
 
 /// Stores a note: `EVAL STORE 1 key …`.

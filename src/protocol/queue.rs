@@ -18,10 +18,10 @@ use super::kinds::wire::{Word, Words};
 use super::operation::{Operation, Verb};
 use super::resp;
 use super::script::Script;
-use crate::algorithm::fault::Cause;
 use crate::algorithm::holder::HolderTag;
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::queue::{Member, QueueReply, Slots, Storage, TakeRequest, TicketRequest};
+use crate::fault::Cause;
 use std::time::Duration;
 
 /// What the name of a client's channel begins with. Its id is the rest.

@@ -4,9 +4,9 @@ use super::asked::Asked;
 use super::error_reply::ErrorReply;
 use super::form::{Answer, Form};
 use super::kinds::wire::AskedVerb;
-use crate::algorithm::fault::Cause;
-use crate::algorithm::server_error::ServerError;
 use crate::algorithm::vote::Vote;
+use crate::fault::Cause;
+use crate::fault::server_error::ServerError;
 
 /// The meaning of an error reply to a script that was sent in this form.
 pub(super) fn meaning(form: Form, asked: Asked, text: &[u8]) -> Answer {

@@ -6,9 +6,9 @@ use super::kinds::plain;
 use super::kinds::wire::AskedVerb;
 use super::resp::Reply;
 use super::{queue, refusal};
-use crate::algorithm::fault::Cause;
-use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::vote::Vote;
+use crate::fault::Cause;
+use crate::fault::protocol_error::ProtocolError;
 
 /// The meaning of a reply to an operation in this form.
 ///

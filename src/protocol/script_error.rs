@@ -54,11 +54,11 @@ mod tests {
     use super::super::reply;
     use super::super::resp::Reply;
     use super::*;
-    use crate::algorithm::fault::{Cause, Fault, Phase};
     use crate::algorithm::fence::FencingToken;
     use crate::algorithm::kind::Kind;
-    use crate::algorithm::server_error::ServerError;
     use crate::algorithm::vote::Vote;
+    use crate::fault::server_error::ServerError;
+    use crate::fault::{Cause, Fault, Phase};
 
     const TEXTS: &str = include_str!("error_texts.txt");
     const VERSIONS: [&str; 8] = ["5.0.14", "6.2.16", "7.0.15", "7.2.6", "7.4.1", "8.0.6", "8.6.2", "valkey-9.1.2"];

@@ -9,10 +9,10 @@ use super::lock_key::LockKey;
 use super::operation::{Operation, Verb};
 use super::resp::Reply;
 use super::{queue, reply};
-use crate::algorithm::fault::{Cause, Fault};
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::node::NodeId;
-use crate::algorithm::protocol_error::ProtocolError;
+use crate::fault::protocol_error::ProtocolError;
+use crate::fault::{Cause, Fault};
 
 /// Names the round that a request belongs to. A slot is used again; its generation then differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

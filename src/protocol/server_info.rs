@@ -5,10 +5,10 @@
 
 use super::node_note::NodeLook;
 use super::resp;
-use crate::algorithm::fault::Cause;
+use crate::algorithm::incarnation::run_id::{ReplicationIds, RunId};
 use crate::algorithm::incarnation::{Incarnation, Seen};
 use crate::algorithm::quarantine::ServerProcess;
-use crate::algorithm::run_id::{ReplicationIds, RunId};
+use crate::fault::Cause;
 use std::time::Duration;
 
 /// What a node has reported about itself on one connection.

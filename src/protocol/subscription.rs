@@ -17,13 +17,13 @@ use super::incoming::Incoming;
 use super::key_space;
 use super::queue::CHANNEL;
 use super::resp::{self, Elements, Reply};
-use crate::algorithm::detail::Detail;
-use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::kind::EntryKind;
-use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::queue::{CLIENT_DIGITS, Entry, Message};
-use crate::algorithm::server_error::ServerError;
 use crate::algorithm::time::Timestamp;
+use crate::fault::detail::Detail;
+use crate::fault::protocol_error::ProtocolError;
+use crate::fault::server_error::ServerError;
+use crate::fault::{Cause, Fault, Phase};
 use std::fmt;
 use std::sync::Arc;
 

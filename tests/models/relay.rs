@@ -25,7 +25,7 @@
     reason = "a test, and it uses a part of what it includes"
 )]
 
-use quorumlock::{algorithm, protocol};
+use quorumlock::{algorithm, fault, protocol};
 
 #[path = "../../src/engine/mod.rs"]
 mod engine;

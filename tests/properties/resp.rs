@@ -1,7 +1,7 @@
 //! Properties of the RESP2 codec: any bytes, cut wherever a network may cut them.
 
 use proptest::prelude::*;
-use quorumlock::algorithm::protocol_error::ProtocolError;
+use quorumlock::fault::protocol_error::ProtocolError;
 use quorumlock::protocol::resp::{Decoder, MAX_ARRAY, MAX_BULK, MAX_DEPTH, MAX_LINE, Reply, encode};
 
 /// A reply that owns its bytes.

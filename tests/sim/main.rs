@@ -58,7 +58,7 @@
 #![allow(missing_docs, unreachable_pub, dead_code, unused_imports)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
-use quorumlock::{algorithm, protocol};
+use quorumlock::{algorithm, fault, protocol};
 
 // The library itself, a layer each, as modules of this crate.
 #[path = "../../src/api/mod.rs"]

@@ -3,10 +3,10 @@
 use super::super::Tree;
 use super::requests::{Asked, Request, Way};
 use quorumlock::ServerError;
-use quorumlock::algorithm::fault::{Cause, Fault, Phase};
 use quorumlock::algorithm::holder::HolderTag;
 use quorumlock::algorithm::queue::{Member, QueueReply, Slots, Storage};
 use quorumlock::algorithm::vote::Vote;
+use quorumlock::fault::{Cause, Fault, Phase};
 use quorumlock::protocol::error_reply::ErrorReply;
 use quorumlock::protocol::server_info::ServerInfo;
 use quorumlock::protocol::session::{Answer, HandshakeState, SessionEvent, Ticket, Wakes};

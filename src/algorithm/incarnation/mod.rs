@@ -35,11 +35,12 @@
 //! `tests/models/incarnations` searches what these rules allow, and refutes the rules without each of them.
 
 pub mod mismatch;
+pub mod run_id;
 pub mod summary;
 
 use super::node::NodeId;
 use super::quarantine::RestartPolicy;
-use super::run_id::{ReplicationIds, RunId};
+use run_id::{ReplicationIds, RunId};
 use std::time::Duration;
 
 /// A younger note may come from a program that begins at the same time. No note is stored because of an older look.

@@ -13,8 +13,8 @@
 //! A verdict is given as soon as it is certain, so no caller waits for a straggler (rule 2.5). Only the first vote of a
 //! node counts: a later one belongs to the bookkeeping of its connection, not to the tally.
 
-use super::fault::Fault;
 use super::node::{MAX_NODES, NodeId, NodeSet};
+use crate::fault::Fault;
 
 /// What one node replied in one round, if the reply was usable, or its failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! Tests of votes and their count: tables of rows, every count of up to nine nodes against a model that only adds,
 //! every row of up to six nodes, and votes in any order.
 
-use super::super::fault::{Cause, Phase};
 use super::*;
+use crate::fault::{Cause, Phase};
 
 /// In the order of the sets of a tally.
 const KINDS: [Vote; 4] =

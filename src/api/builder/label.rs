@@ -3,7 +3,7 @@
 use crate::algorithm::label::HolderLabel;
 use crate::os::host;
 
-/// The name of this machine, a slash and the id of this process, as a [`Builder::label`]: `host7/4711`. It is always
+/// The name of this machine, a slash and the id of this process, as a [`Builder::label`](crate::Builder::label): `host7/4711`. It is always
 /// usable: a long name is cut, and each byte that a label cannot contain is a `-`.
 ///
 /// ```

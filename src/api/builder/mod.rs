@@ -378,7 +378,7 @@ impl Builder {
     /// What this client calls itself, for the operator and for other programs: the label is stored in the keys of its
     /// locks, and [`Mutex::holder`](crate::Mutex::holder) shows it. Default: none.
     ///
-    /// 1 to 64 visible ASCII characters, such as `billing@host7/4711`, or [`host_label`]; any other label is an error
+    /// 1 to 64 visible ASCII characters, such as `billing@host7/4711`, or [`host_label`](crate::host_label); any other label is an error
     /// of [`build`](Builder::build). **All that can read the keys can read it.** The value of a key becomes the owner
     /// token, a space and the label. Other libraries compare the whole value, so that such a lock excludes theirs, and
     /// theirs excludes it, as before. Without a label, no byte more is sent.

@@ -3,9 +3,9 @@
 
 use super::Builder;
 use super::transports::transports;
-use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::engine::node_connection::probe::Probe;
 use crate::events::error::Result;
+use crate::fault::{Cause, Fault, Phase};
 use crate::os::blocking::BlockingStream;
 use crate::os::stream::{Stream, cause_of};
 use crate::os::transport::TransportConfig;

@@ -4,13 +4,13 @@
 //! it twice.
 
 use super::call::LockCall;
-use crate::algorithm::fault::Fault;
 use crate::algorithm::node::NodeId;
 use crate::algorithm::time::{LeaseTime, Readings};
 use crate::api::client::Client;
 use crate::events::error::{Error, ErrorKind, Result};
 use crate::events::event::GaveUpReason;
 use crate::events::report::FailedCall;
+use crate::fault::Fault;
 use std::sync::Arc;
 
 /// The account of one call.

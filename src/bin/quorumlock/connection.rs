@@ -3,7 +3,7 @@
 //! No text of a server is shown: it is the server's to choose, and may repeat what it was sent. Errors are classified
 //! by the library.
 
-use quorumlock::algorithm::fault::Fault;
+use quorumlock::fault::Fault;
 use quorumlock::protocol::error_reply::ErrorReply;
 use quorumlock::protocol::resp::{self, Decoder, Reply};
 use quorumlock::{Cause, NodeStream, NodeTarget, Phase};

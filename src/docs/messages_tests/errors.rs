@@ -1,9 +1,9 @@
 //! An error of each message: of a URL, of a setting, a name, a lease or a wait, and where too few nodes answered.
 
-use crate::algorithm::detail::Detail;
-use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::node::NodeId;
 use crate::events::error::{Error, NodeFault};
+use crate::fault::detail::Detail;
+use crate::fault::{Cause, Fault, Phase};
 use crate::os::fork::ForkEpoch;
 use crate::protocol::endpoint::EndpointError;
 use crate::{CancelHandle, Lease, Mutex, Redlock, Wait, Watchdog};

@@ -1,9 +1,9 @@
 //! A status of a node of each message.
 
 use super::errors::MINUTE;
-use crate::algorithm::detail::Detail;
-use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::engine::nodes::status::{NodeStateSnapshot, NodeStatusSnapshot};
+use crate::fault::detail::Detail;
+use crate::fault::{Cause, Fault, Phase};
 use crate::protocol::server_info::ServerInfo;
 use crate::{NodeNote, NodeStatus};
 use std::time::Duration;

@@ -2,12 +2,12 @@
 
 use super::probe::ALERT;
 use super::{CONNECT_LIMIT, NodeConnection};
-use crate::algorithm::detail::Detail;
-use crate::algorithm::fault::{Cause, Fault, Phase};
-use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::time::Timestamp;
-use crate::algorithm::tls_error::TlsError;
 use crate::engine::socket_state::SocketState;
+use crate::fault::detail::Detail;
+use crate::fault::protocol_error::ProtocolError;
+use crate::fault::tls_error::TlsError;
+use crate::fault::{Cause, Fault, Phase};
 use crate::os::transport::TransportConfig;
 use crate::protocol::session::HandshakeState;
 use crate::protocol::session::backlog::{HARD_LIMIT, UNSENT_LIMIT};

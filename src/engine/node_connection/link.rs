@@ -1,9 +1,9 @@
 //! How a node is reached: its address, and the socket of the present connection.
 
 use super::race::{self, Attempt, Place, Progress, Race};
-use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::time::Timestamp;
 use crate::engine::socket_state::SocketState;
+use crate::fault::{Cause, Fault, Phase};
 use crate::os::resolve::{self, Resolution};
 use crate::os::stream::{self, Stream};
 use crate::os::transport::TransportConfig;

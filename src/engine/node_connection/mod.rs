@@ -24,13 +24,13 @@ mod probing;
 mod race;
 
 use super::socket_state::SocketState;
-use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::health::Health;
+use crate::algorithm::incarnation::run_id::RunId;
 use crate::algorithm::node::NodeId;
 use crate::algorithm::pending_release::ReleaseConditions;
 use crate::algorithm::quarantine::Quarantine;
-use crate::algorithm::run_id::RunId;
 use crate::algorithm::time::Timestamp;
+use crate::fault::{Cause, Fault, Phase};
 use crate::os::stream;
 use crate::os::transport::TransportConfig;
 use crate::os::waker::Waker;

@@ -4,9 +4,9 @@
 //! none for a pause that grows, and then a single one to find out. An error that may concern a single key tells nothing
 //! of other releases: those that were answered so have a pause of their own, and hold up no other one.
 
-use crate::algorithm::fault::Fault;
 use crate::algorithm::pending_release::concerns_all_releases;
 use crate::algorithm::time::Timestamp;
+use crate::fault::Fault;
 use crate::protocol::session::Ticket;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -174,8 +174,8 @@ impl Lane {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::algorithm::fault::{Cause, Phase};
-    use crate::algorithm::server_error::ServerError;
+    use crate::fault::server_error::ServerError;
+    use crate::fault::{Cause, Phase};
 
     const BUSY: Fault = Fault::new(Phase::Reply, Cause::Server(ServerError::Busy));
     const DENIED: Fault = Fault::new(Phase::Reply, Cause::NoPermission);

@@ -2,8 +2,8 @@
 
 use super::link::Link;
 use super::probe::{self, Probe};
-use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::time::Timestamp;
+use crate::fault::{Cause, Fault, Phase};
 use crate::os::transport::TransportConfig;
 use crate::protocol::endpoint::Address;
 use std::time::Duration;

@@ -11,8 +11,8 @@
 //! [`due`](Race::due) has come, until a connection is made or all have failed; [`stop`](Race::stop) when it is
 //! abandoned.
 
-use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::time::Timestamp;
+use crate::fault::{Cause, Fault, Phase};
 use crate::os::stream::{self, Stream};
 use std::collections::VecDeque;
 use std::io;

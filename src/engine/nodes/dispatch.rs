@@ -2,14 +2,14 @@
 
 use super::Nodes;
 use super::vote_filter::{NodeVote, VoteFilter};
-use crate::algorithm::detail::Detail;
-use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::node::{NodeId, NodeSet};
-use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Vote;
 use crate::engine::node_connection::Received;
 use crate::engine::rounds::{Purpose, Refusal};
+use crate::fault::detail::Detail;
+use crate::fault::protocol_error::ProtocolError;
+use crate::fault::{Cause, Fault, Phase};
 use crate::protocol::operation::{Operation, Verb};
 use crate::protocol::session::{Answer, Inspected, PlainVote, SessionEvent, Ticket, Wakes};
 use std::time::Duration;

@@ -2,7 +2,6 @@
 //! [`judging`](super::judging) is what is done about it.
 
 use super::vote_filter::{NodeVote, in_quarantine};
-use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::incarnation::mismatch::Mismatch;
 use crate::algorithm::incarnation::summary::NodeNote;
 use crate::algorithm::incarnation::{Found, Incarnation, Look, Rules, Seen, Standing};
@@ -10,6 +9,7 @@ use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Vote;
 use crate::engine::rounds::{Purpose, Round};
+use crate::fault::{Cause, Fault, Phase};
 use std::time::Duration;
 
 /// What is known of the nodes' incarnations.

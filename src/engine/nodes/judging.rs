@@ -10,8 +10,6 @@
 use super::Nodes;
 use super::incarnations::{Incarnations, Judging, LookTimes, Stage};
 use super::vote_filter::{NodeVote, in_quarantine};
-use crate::algorithm::detail::Detail;
-use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::incarnation::mismatch::Mismatch;
 use crate::algorithm::incarnation::{Look, MOMENT, Origin, Seen, Standing};
 use crate::algorithm::node::{NodeId, NodeSet};
@@ -20,6 +18,8 @@ use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Vote;
 use crate::engine::node_connection::NodeConnection;
 use crate::events::event::Event;
+use crate::fault::detail::Detail;
+use crate::fault::{Cause, Fault, Phase};
 use crate::os::clock;
 use crate::protocol::session::{HandshakeState, Ticket};
 use std::time::Duration;

@@ -24,7 +24,6 @@ mod vote_filter;
 
 use super::node_connection::{NodeConnection, Received};
 use super::rounds::{Purpose, RoundResult, Rounds};
-use crate::algorithm::fault::{Cause, Fault};
 use crate::algorithm::incarnation::Rules;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::pending_release::Settled;
@@ -32,6 +31,7 @@ use crate::algorithm::time::{Clock, Timestamp};
 use crate::algorithm::vote::Vote;
 use crate::events::event_queue::EventQueue;
 use crate::events::node_states::NodeStates;
+use crate::fault::{Cause, Fault};
 use crate::os::waker::Waker;
 use crate::os::watch::Watch;
 use crate::protocol::session::{Abandoned, HandshakeState, Ticket};

@@ -18,13 +18,13 @@
 //! ends no later than the next back-off, pause or key. Without a driving thread, `driver/helper.rs` does this.
 
 use super::Nodes;
-use crate::algorithm::fault::{Cause, Fault};
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::pending_release::Settled;
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Vote;
 use crate::engine::driver::Reactor;
 use crate::engine::rounds::Purpose;
+use crate::fault::{Cause, Fault};
 use crate::protocol::session::Ticket;
 
 /// Unanswered requests, and unsent bytes, up to which more pending releases are queued: half of what a node may have to

@@ -7,7 +7,6 @@
 use super::Nodes;
 use super::commands::InTurn;
 use super::submission::{AttemptRecord, AttemptRequest, KeyOrigin, LeaseRequest, Release, ReleaseScope};
-use crate::algorithm::fault::Fault;
 use crate::algorithm::fence::Agreement;
 use crate::algorithm::inspection::Inspection;
 use crate::algorithm::kind::Kind;
@@ -18,6 +17,7 @@ use crate::algorithm::vote::Vote;
 use crate::engine::interrupt::Interrupt;
 use crate::engine::node_connection::NodeConnection;
 use crate::engine::rounds::{Attempt, Purpose};
+use crate::fault::Fault;
 use crate::protocol::lock_key::LockKey;
 use crate::protocol::operation::{Departure, Operation, Verb};
 use crate::protocol::session::{Command, Session, Ticket};

@@ -3,17 +3,17 @@
 //! It is what is known already. Only a [`check`](Nodes::check) sends, connects or waits.
 
 use super::Nodes;
-use crate::algorithm::fault::{Cause, Fault, Phase};
-use crate::algorithm::fault_counts::FaultCounts;
 use crate::algorithm::incarnation::mismatch::Mismatch;
 use crate::algorithm::incarnation::summary::NodeNote;
-use crate::algorithm::latency::Histogram;
 use crate::algorithm::node::NodeId;
-use crate::algorithm::server_error::ServerError;
 use crate::algorithm::time::Timestamp;
 use crate::events::metrics::families::MISMATCHES;
 use crate::events::metrics::nodes::NodeSample;
 use crate::events::node_states::NodeMode;
+use crate::fault::counts::FaultCounts;
+use crate::fault::server_error::ServerError;
+use crate::fault::{Cause, Fault, Phase};
+use crate::protocol::latency::Histogram;
 use crate::protocol::server_info::ServerInfo;
 use std::time::Duration;
 

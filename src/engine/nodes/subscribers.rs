@@ -7,7 +7,6 @@
 //! ([`wait_registry`](crate::engine::wait_registry)).
 
 use super::poll_list::PollList;
-use crate::algorithm::fault::Fault;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::queue::Entry;
 use crate::algorithm::time::Timestamp;
@@ -17,6 +16,7 @@ use crate::engine::subscriber::Subscriber;
 use crate::engine::wait_registry::{Note, Reaction, WaitRegistry};
 use crate::events::event::Event;
 use crate::events::event_queue::EventQueue;
+use crate::fault::Fault;
 use crate::os::watch::Watch;
 use crate::protocol::session::Ticket;
 use crate::protocol::subscription::{Notice, SubscriptionEvent};

@@ -9,18 +9,18 @@
 //! up: a node that can do no more would go up and down with every attempt. The end of an idle connection is not a
 //! failure, because servers close idle connections. If no new connection can be made, that is one.
 
-use crate::algorithm::detail::Detail;
-use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::fence::FencingToken;
 use crate::algorithm::node::NodeId;
 use crate::algorithm::quarantine;
-use crate::algorithm::server_error::ServerError;
 use crate::algorithm::time::{Clock, Timestamp};
 use crate::algorithm::vote::Vote;
 use crate::engine::node_connection::NodeConnection;
 use crate::engine::rounds::{Purpose, Rounds};
 use crate::events::event::Event;
 use crate::events::node_states::NodeStates;
+use crate::fault::detail::Detail;
+use crate::fault::server_error::ServerError;
+use crate::fault::{Cause, Fault, Phase};
 use crate::protocol::session::{HandshakeState, Ticket};
 
 /// A node's vote in a round, with the fence that a grant has brought.

@@ -12,8 +12,6 @@ mod request;
 mod result;
 
 use super::driver::WaitSlot;
-use crate::algorithm::fault::{Cause, Fault, Phase};
-use crate::algorithm::fault_counts::FaultCounts;
 use crate::algorithm::fence::FencingToken;
 use crate::algorithm::inspection::Inspection;
 use crate::algorithm::lease::OwnerToken;
@@ -22,6 +20,8 @@ use crate::algorithm::pending_release::ReleaseConditions;
 use crate::algorithm::queue::QueueReply;
 use crate::algorithm::vote::{Tally, Vote};
 use crate::events::event_queue::{EventQueue, ReleaseContext};
+use crate::fault::counts::FaultCounts;
+use crate::fault::{Cause, Fault, Phase};
 use crate::protocol::lock_key::LockKey;
 use crate::protocol::operation::Operation;
 use crate::protocol::session::{Command, Ticket};

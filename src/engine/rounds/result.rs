@@ -1,12 +1,12 @@
 //! What the owner of a round takes out of it.
 
-use crate::algorithm::fault::Fault;
 use crate::algorithm::fence::Agreement;
 use crate::algorithm::inspection::{Inspection, InspectionVerdict};
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::queue::QueueRound;
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::{ExtensionVerdict, Outcome, Tally};
+use crate::fault::Fault;
 
 /// What its owner takes out of a round.
 #[derive(Debug)]

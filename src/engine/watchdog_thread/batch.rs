@@ -1,11 +1,11 @@
 //! What the thread works on at a time, and what it has found about that.
 
 use super::watched::WatchedLock;
-use crate::algorithm::fault::Fault;
 use crate::algorithm::lease::Ttl;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::renewal::LeaseId;
 use crate::events::event::LossReason;
+use crate::fault::Fault;
 use crate::protocol::session::Ticket;
 use std::sync::Arc;
 

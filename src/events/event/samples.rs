@@ -1,10 +1,10 @@
 //! One event of each kind, and some once more with what changes their lines: for the page of messages.
 
 use super::{Event, GaveUpReason, LossReason, Mismatch};
-use crate::algorithm::detail::Detail;
-use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::events::error::NodeFault;
 use crate::events::release::ReleaseOutcome;
+use crate::fault::detail::Detail;
+use crate::fault::{Cause, Fault, Phase};
 use std::sync::Arc;
 use std::time::Duration;
 

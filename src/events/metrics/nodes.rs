@@ -1,10 +1,10 @@
 //! The nodes that are shown: the nodes of the clients that count, asked for when the text is written.
 
 use super::families::{Family, MISMATCHES, NODE_MISMATCH, NODE_QUARANTINE, NODE_UP, NODE_VOTES};
-use crate::algorithm::fault_counts::FaultCounts;
-use crate::algorithm::latency::Histogram;
+use crate::fault::counts::FaultCounts;
 use crate::os::fork::ForkEpoch;
 use crate::os::sync::{Mutex, lock};
+use crate::protocol::latency::Histogram;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;

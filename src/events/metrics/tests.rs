@@ -3,11 +3,11 @@
 use super::class::ExtensionResult;
 use super::counters::Counters;
 use super::nodes::NodeSample;
-use crate::algorithm::fault::{Cause, Fault, Phase};
-use crate::algorithm::fault_counts::FaultCounts;
-use crate::algorithm::latency::Histogram;
 use crate::events::event::{GaveUpReason, LossReason};
 use crate::events::release::ReleaseOutcome;
+use crate::fault::counts::FaultCounts;
+use crate::fault::{Cause, Fault, Phase};
+use crate::protocol::latency::Histogram;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

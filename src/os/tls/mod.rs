@@ -9,8 +9,8 @@
 
 mod verifier;
 
-use crate::algorithm::fault::Cause;
-use crate::algorithm::tls_error::TlsError;
+use crate::fault::Cause;
+use crate::fault::tls_error::TlsError;
 use crate::os::stream::{NodeCause, Stream, would_block};
 use rustls::client::danger::ServerCertVerifier;
 use rustls::client::{ClientConnection, ClientSessionMemoryCache, ClientSessionStore, ResolvesClientCert, Resumption};

@@ -2,7 +2,7 @@
 
 use super::key_kind::KeyKind;
 use crate::algorithm::fence::FencingToken;
-use crate::algorithm::protocol_error::ProtocolError;
+use crate::fault::protocol_error::ProtocolError;
 use crate::protocol::form::Answer;
 use crate::protocol::operation::Operation;
 use crate::protocol::resp::{self, Reply};

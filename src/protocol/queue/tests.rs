@@ -8,10 +8,10 @@ use super::*;
 use crate::algorithm::fence::{FencingToken, LEAD_LIMIT};
 use crate::algorithm::kind::EntryKind;
 use crate::algorithm::kind::Kind;
-use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::queue::Entry;
-use crate::algorithm::server_error::ServerError;
 use crate::algorithm::vote::Vote;
+use crate::fault::protocol_error::ProtocolError;
+use crate::fault::server_error::ServerError;
 
 mod errors;
 mod words;

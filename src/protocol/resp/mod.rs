@@ -9,7 +9,7 @@
 //! parser that carried on after a byte it did not expect. Here such a byte is a [`ProtocolError`], after which the
 //! connection is of no more use. RESP3 types are among those bytes: this library never asks for RESP3.
 
-use crate::algorithm::protocol_error::ProtocolError;
+use crate::fault::protocol_error::ProtocolError;
 use std::fmt;
 
 /// Longest line (simple string, error, number or length) without its CRLF. Redis itself stops reading at 64 KiB.

@@ -1,6 +1,6 @@
 //! What the replies on a connection amount to.
 
-use crate::algorithm::fault::Fault;
+use crate::fault::Fault;
 use crate::protocol::form::Answer;
 use crate::protocol::inspection::Inspected;
 use crate::protocol::sent_operation::Ticket;

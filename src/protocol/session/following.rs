@@ -4,8 +4,8 @@ use super::backlog::Backlog;
 use super::log::Log;
 use super::request::Request;
 use super::{PlainVote, Session};
-use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::time::Timestamp;
+use crate::fault::protocol_error::ProtocolError;
 use crate::protocol::asked::Asked;
 use crate::protocol::operation::Operation;
 

@@ -10,9 +10,9 @@ use super::log::RECHECK_AFTER;
 use super::peer::Peer;
 use super::pipeline::Pipeline;
 use super::request::Request;
-use crate::algorithm::fault::{Fault, Phase};
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Vote;
+use crate::fault::{Fault, Phase};
 use crate::protocol::command;
 use crate::protocol::form::Answer;
 use crate::protocol::handshake::Part;
@@ -94,12 +94,12 @@ impl Looks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::algorithm::fault::Cause;
     use crate::algorithm::fence::FencingToken;
     use crate::algorithm::kind::Kind;
     use crate::algorithm::lease::OwnerToken;
     use crate::algorithm::queue::TakeRequest;
-    use crate::algorithm::server_error::ServerError;
+    use crate::fault::Cause;
+    use crate::fault::server_error::ServerError;
     use crate::protocol::handshake::Handshake;
     use crate::protocol::lock_key::LockKey;
     use crate::protocol::operation::{Operation, Verb};

@@ -66,12 +66,12 @@ fn weight(answer: &Answer) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::algorithm::fault::{Cause, Fault, Phase};
     use crate::algorithm::kind::EntryKind;
     use crate::algorithm::kind::Kind;
     use crate::algorithm::lease::OwnerToken;
     use crate::algorithm::queue::Entry;
     use crate::algorithm::time::Timestamp;
+    use crate::fault::{Cause, Fault, Phase};
     use crate::protocol::handshake::Handshake;
     use crate::protocol::lock_key::LockKey;
     use crate::protocol::operation::{Departure, Operation, Verb};

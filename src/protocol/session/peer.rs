@@ -1,9 +1,9 @@
 //! The server at the other end: what it has reported about itself, and whether its votes count.
 
 use super::event::SessionEvent;
-use crate::algorithm::fault::{Fault, Phase};
-use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::vote::Vote;
+use crate::fault::protocol_error::ProtocolError;
+use crate::fault::{Fault, Phase};
 use crate::protocol::form::Answer;
 use crate::protocol::handshake::Part;
 use crate::protocol::resp::Reply;

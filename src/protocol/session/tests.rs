@@ -1,11 +1,11 @@
 //! Tests of one connection's conversation: a scripted server, no socket.
 
 use super::{SessionEvent as Event, *};
-use crate::algorithm::fault::{Cause, Phase};
 use crate::algorithm::fence::FencingToken;
 use crate::algorithm::kind::Kind;
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::vote::Vote;
+use crate::fault::{Cause, Phase};
 use crate::protocol::lock_key::LockKey;
 use crate::protocol::operation::{Operation, Verb};
 

@@ -25,6 +25,7 @@ pub(crate) enum Layer {
     Embedded,
     Engine,
     Events,
+    Fault,
     Ffi,
     Os,
     Protocol,
@@ -42,6 +43,7 @@ impl Layer {
             "embedded" => Layer::Embedded,
             "engine" => Layer::Engine,
             "events" => Layer::Events,
+            "fault" => Layer::Fault,
             "ffi" => Layer::Ffi,
             "lib" => Layer::Contents,
             "os" => Layer::Os,
@@ -52,17 +54,18 @@ impl Layer {
 
     /// Where the files of this layer may import from, apart from the layer itself.
     fn below(self) -> &'static [Layer] {
-        use Layer::{Algorithm, Api, Docs, Embedded, Engine, Events, Ffi, Os, Protocol};
+        use Layer::{Algorithm, Api, Docs, Embedded, Engine, Events, Fault, Ffi, Os, Protocol};
         match self {
-            Layer::Algorithm | Layer::CommandLine | Layer::Docs => &[],
-            Layer::Api => &[Algorithm, Engine, Events, Os, Protocol],
-            Layer::Contents => &[Algorithm, Api, Docs, Embedded, Engine, Events, Ffi, Os, Protocol],
-            Layer::Embedded => &[Algorithm, Os, Protocol],
-            Layer::Engine => &[Algorithm, Events, Os, Protocol],
-            Layer::Events => &[Algorithm, Os, Protocol],
+            Layer::CommandLine | Layer::Docs | Layer::Fault => &[],
+            Layer::Algorithm => &[Fault],
+            Layer::Api => &[Algorithm, Engine, Events, Fault, Os, Protocol],
+            Layer::Contents => &[Algorithm, Api, Docs, Embedded, Engine, Events, Fault, Ffi, Os, Protocol],
+            Layer::Embedded => &[Algorithm, Fault, Os, Protocol],
+            Layer::Engine => &[Algorithm, Events, Fault, Os, Protocol],
+            Layer::Events => &[Algorithm, Fault, Os, Protocol],
             // And what the crate root offers to every program.
             Layer::Ffi => &[Os],
-            Layer::Os | Layer::Protocol => &[Algorithm],
+            Layer::Os | Layer::Protocol => &[Algorithm, Fault],
         }
     }
 }

@@ -1,8 +1,8 @@
 //! A note as the search stores it, by ages, and the look at it that the library's rules judge.
 
 use crate::rules::Rule;
+use quorumlock::algorithm::incarnation::run_id::{ReplicationIds, RunId};
 use quorumlock::algorithm::incarnation::{Found, Incarnation, Look, MOMENT, Note, Origin};
-use quorumlock::algorithm::run_id::{ReplicationIds, RunId};
 use std::fmt;
 use std::time::Duration;
 

@@ -24,7 +24,7 @@
     reason = "a test, and it uses a part of what it includes"
 )]
 
-use quorumlock::{algorithm, protocol};
+use quorumlock::{algorithm, fault, protocol};
 
 mod api {
     #[path = "../../../../src/api/client.rs"]

@@ -1,6 +1,6 @@
 //! The library's byte stream: one end of a simulated connection.
 
-use crate::algorithm::fault::Cause;
+use crate::fault::Cause;
 use crate::holds;
 use crate::kernel;
 use std::io::{self, ErrorKind};

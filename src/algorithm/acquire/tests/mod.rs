@@ -1,11 +1,11 @@
 //! The steps of an acquisition, each from the counts of its attempts.
 
 use super::super::backoff::Backoff;
-use super::super::fault::{Cause, Fault, Phase};
 use super::super::fence::{Fences, FencingToken};
 use super::super::lease::{MAX_TTL, Ttl, Validity};
 use super::super::{node::NodeId, time::LeaseTime, vote::Vote};
 use super::*;
+use crate::fault::{Cause, Fault, Phase};
 
 mod deadlines;
 mod queued;

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::algorithm::kind::Kind;
-use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::vote::Vote;
+use crate::fault::protocol_error::ProtocolError;
 use crate::protocol::asked::Asked;
 use crate::protocol::form::Form;
 use crate::protocol::operation::{Operation, Verb};

@@ -1,9 +1,9 @@
 //! Commands about plain locks, what their replies mean, and what is stored.
 
 use super::*;
-use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::kind::Kind;
-use crate::algorithm::server_error::ServerError;
+use crate::fault::server_error::ServerError;
+use crate::fault::{Cause, Fault, Phase};
 use crate::protocol::asked::Asked;
 use crate::protocol::form::Form;
 use crate::protocol::operation::{Operation, Verb};

@@ -1,11 +1,11 @@
 //! What the replies of the script of read-write locks mean, and what is stored.
 
 use super::ReadWriteValue;
-use crate::algorithm::fault::Cause;
 use crate::algorithm::fence::FencingToken;
 use crate::algorithm::kind::Kind;
-use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::vote::Vote;
+use crate::fault::Cause;
+use crate::fault::protocol_error::ProtocolError;
 use crate::protocol::asked::Asked;
 use crate::protocol::form::{Answer, Form};
 use crate::protocol::kinds::key_kind::Hold;

@@ -11,7 +11,6 @@ pub(crate) use super::nodes::submission::{
 };
 pub(crate) use super::rounds::RoundResult;
 use super::rounds::{Attempt, Purpose, Rounds};
-use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::kind::Kind;
 use crate::algorithm::lease::{OwnerToken, Ttl};
 use crate::algorithm::node::{NodeId, NodeSet};
@@ -20,6 +19,7 @@ use crate::algorithm::queue::Entry;
 use crate::algorithm::time::{LeaseTime, Readings, Timestamp};
 use crate::algorithm::vote::Vote;
 use crate::events::event_queue::ReleaseContext;
+use crate::fault::{Cause, Fault, Phase};
 use crate::os::sync::{Condvar, Mutex, MutexGuard, lock};
 use crate::protocol::session::Ticket;
 use crate::time;

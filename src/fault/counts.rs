@@ -1,6 +1,6 @@
 //! How often one node has failed, by phase and cause.
 
-use super::fault::{Cause, Fault, Phase};
+use super::{Cause, Fault, Phase};
 
 /// Counters of one node's faults. There are as many as kinds have occurred: none of a node that never failed.
 #[derive(Clone, Debug, Default)]

@@ -1,4 +1,4 @@
-//! The error replies of servers that have no [cause](super::fault::Cause) of their own.
+//! The error replies of servers that have no [cause](super::Cause) of their own.
 
 /// An error reply, by its first word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -4,11 +4,17 @@
 //! replies echo what they were sent, owner tokens and passwords included, so they are classified by their first word
 //! against a list of words we know, and then forgotten.
 
-use super::detail::Detail;
-use super::protocol_error::ProtocolError;
-use super::server_error::ServerError;
-use super::tls_error::TlsError;
+pub mod counts;
+pub mod detail;
+pub mod protocol_error;
+pub mod server_error;
+pub mod tls_error;
+
+use detail::Detail;
+use protocol_error::ProtocolError;
+use server_error::ServerError;
 use std::fmt;
+use tls_error::TlsError;
 
 /// What kept one node from giving a usable answer. Two faults are equal when phase and cause are.
 #[derive(Clone, Copy, Debug)]
