@@ -160,8 +160,9 @@ pub use algorithm::fence::FencingToken;
 pub use algorithm::incarnation::summary::NodeNote;
 pub use algorithm::quarantine::RestartPolicy;
 pub use api::aliases::{
-    FencedGuard, FencedMutex, FencedRwWriteGuard, FencedRwWriteMutex, MutexSet, Permit, ReentrantGuard, ReentrantMutex,
-    RwReadGuard, RwReadMutex, RwWriteGuard, RwWriteMutex, Semaphore, SetGuard,
+    FencedGuard, FencedMutex, FencedRwWriteGuard, FencedRwWriteMutex, MutexSet, Permit,
+    ReentrantGuard, ReentrantMutex, RwReadGuard, RwReadMutex, RwWriteGuard, RwWriteMutex,
+    Semaphore, SetGuard,
 };
 pub use api::builder::Builder;
 pub use api::builder::label::host_label;

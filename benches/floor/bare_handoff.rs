@@ -11,7 +11,10 @@ use std::io::Read;
 use std::net::{SocketAddr, TcpStream};
 
 /// How long one program waits for a message of the other before it checks whether the run is over.
-const POLL_TIMEOUT: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+const POLL_TIMEOUT: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 50_000_000,
+};
 
 /// One of the two programs.
 pub(crate) struct Bare {
@@ -35,8 +38,12 @@ impl Bare {
         let mut request = Vec::new();
         resp::encode(&mut request, &[b"SUBSCRIBE", resource.as_bytes()]);
         let subscribers = streams.into_iter().map(|mut stream| {
-            std::io::Write::write_all(&mut stream, &request).expect("a server that permits SUBSCRIBE");
-            Subscriber { stream, received: 0 }
+            std::io::Write::write_all(&mut stream, &request)
+                .expect("a server that permits SUBSCRIBE");
+            Subscriber {
+                stream,
+                received: 0,
+            }
         });
         let other = b'1' - index;
         Bare {
@@ -49,17 +56,35 @@ impl Bare {
 
     /// Waits for the next release of the other program. False when none came within the time limit.
     pub(crate) fn listen(&mut self) -> bool {
-        while self.subscribers.iter().all(|subscriber| subscriber.received <= self.seen) {
-            let mut descriptors: Vec<PollFd<'_>> =
-                self.subscribers.iter().map(|subscriber| PollFd::new(&subscriber.stream, PollFlags::IN)).collect();
+        while self
+            .subscribers
+            .iter()
+            .all(|subscriber| subscriber.received <= self.seen)
+        {
+            let mut descriptors: Vec<PollFd<'_>> = self
+                .subscribers
+                .iter()
+                .map(|subscriber| PollFd::new(&subscriber.stream, PollFlags::IN))
+                .collect();
             if poll(&mut descriptors, Some(&POLL_TIMEOUT)).unwrap_or(0) == 0 {
                 return false;
             }
-            let ready: Vec<bool> = descriptors.iter().map(|descriptor| !descriptor.revents().is_empty()).collect();
-            for (subscriber, _) in self.subscribers.iter_mut().zip(ready).filter(|(_, ready)| *ready) {
+            let ready: Vec<bool> = descriptors
+                .iter()
+                .map(|descriptor| !descriptor.revents().is_empty())
+                .collect();
+            for (subscriber, _) in self
+                .subscribers
+                .iter_mut()
+                .zip(ready)
+                .filter(|(_, ready)| *ready)
+            {
                 let mut buffer = [0; 4096];
                 let size = subscriber.stream.read(&mut buffer).unwrap_or(0);
-                subscriber.received += buffer[..size].windows(3).filter(|bytes| **bytes == self.message).count() as u32;
+                subscriber.received += buffer[..size]
+                    .windows(3)
+                    .filter(|bytes| **bytes == self.message)
+                    .count() as u32;
             }
         }
         self.seen += 1;

@@ -30,7 +30,10 @@ pub(crate) fn timed<H>(lock: impl FnOnce() -> H, unlock: impl FnOnce(H)) -> Pair
     let between = Instant::now();
     unlock(held);
     let end = Instant::now();
-    Pair { lock: between - start, unlock: end - between }
+    Pair {
+        lock: between - start,
+        unlock: end - between,
+    }
 }
 
 /// What one contender did in one round.
@@ -63,12 +66,19 @@ impl Times {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);
         let last = sorted.len().saturating_sub(1);
-        sorted.get((sorted.len() as f64 * part) as usize).or(sorted.get(last)).copied().unwrap_or(0.0)
+        sorted
+            .get((sorted.len() as f64 * part) as usize)
+            .or(sorted.get(last))
+            .copied()
+            .unwrap_or(0.0)
     }
 }
 
 /// Lets the contenders take turns. Returns the samples of each contender, by round.
-pub(crate) fn interleave(plan: Plan, contenders: &mut [&mut dyn FnMut() -> Pair]) -> Vec<Vec<Samples>> {
+pub(crate) fn interleave(
+    plan: Plan,
+    contenders: &mut [&mut dyn FnMut() -> Pair],
+) -> Vec<Vec<Samples>> {
     let mut all: Vec<Vec<Samples>> = contenders.iter().map(|_| Vec::new()).collect();
     // Connections are made, buffers grow, caches warm up.
     for contender in contenders.iter_mut() {
@@ -86,7 +96,9 @@ pub(crate) fn interleave(plan: Plan, contenders: &mut [&mut dyn FnMut() -> Pair]
                 }
             }
         }
-        all.iter_mut().zip(samples).for_each(|(rounds, samples)| rounds.push(samples));
+        all.iter_mut()
+            .zip(samples)
+            .for_each(|(rounds, samples)| rounds.push(samples));
     }
     all
 }
@@ -122,7 +134,11 @@ pub(crate) fn repeat<R>(times: usize, mut operation: impl FnMut() -> R) {
 
 /// The order of turns in a round.
 fn order(round: usize, contenders: usize) -> Vec<usize> {
-    if round.is_multiple_of(2) { (0..contenders).collect() } else { (0..contenders).rev().collect() }
+    if round.is_multiple_of(2) {
+        (0..contenders).collect()
+    } else {
+        (0..contenders).rev().collect()
+    }
 }
 
 /// A figure over several rounds.
@@ -139,12 +155,21 @@ impl Spread {
         sorted.sort_by(f64::total_cmp);
         let at = |index: usize| sorted.get(index).copied().unwrap_or(f64::NAN);
         let last = sorted.len().saturating_sub(1);
-        Spread { median: f64::midpoint(at(last / 2), at(last.div_ceil(2))), least: at(0), most: at(last) }
+        Spread {
+            median: f64::midpoint(at(last / 2), at(last.div_ceil(2))),
+            least: at(0),
+            most: at(last),
+        }
     }
 
     /// A figure of one contender by the same figure of another, round by round.
     pub(crate) fn ratio<T>(rounds: &[T], others: &[T], figure: impl Fn(&T) -> f64) -> Spread {
-        Spread::of(rounds.iter().zip(others).map(|(round, other)| figure(round) / figure(other)))
+        Spread::of(
+            rounds
+                .iter()
+                .zip(others)
+                .map(|(round, other)| figure(round) / figure(other)),
+        )
     }
 
     /// A figure of one contender.

@@ -83,7 +83,10 @@ impl Outcome {
         let mut gaps = Times::default();
         for pair in self.turns.windows(2) {
             let [before, after] = pair else { continue };
-            if before.competitor != after.competitor && after.wanted < before.released && after.had > before.released {
+            if before.competitor != after.competitor
+                && after.wanted < before.released
+                && after.had > before.released
+            {
                 gaps.push(Duration::from_nanos(after.had - before.released));
             }
         }
@@ -92,7 +95,9 @@ impl Outcome {
 
     pub(crate) fn waits(&self) -> Times {
         let mut waits = Times::default();
-        self.turns.iter().for_each(|turn| waits.push(Duration::from_nanos(turn.had.saturating_sub(turn.wanted))));
+        self.turns.iter().for_each(|turn| {
+            waits.push(Duration::from_nanos(turn.had.saturating_sub(turn.wanted)))
+        });
         waits
     }
 
@@ -102,12 +107,21 @@ impl Outcome {
 
     /// What these competitors did.
     pub(crate) fn of(&self, competitors: Range<usize>) -> Outcome {
-        let turns = self.turns.iter().filter(|turn| competitors.contains(&turn.competitor)).copied().collect();
+        let turns = self
+            .turns
+            .iter()
+            .filter(|turn| competitors.contains(&turn.competitor))
+            .copied()
+            .collect();
         Outcome { turns, ..*self }
     }
 
     pub(crate) fn mean_wait(&self) -> f64 {
-        let sum: f64 = self.turns.iter().map(|turn| turn.had.saturating_sub(turn.wanted) as f64 / 1000.0).sum();
+        let sum: f64 = self
+            .turns
+            .iter()
+            .map(|turn| turn.had.saturating_sub(turn.wanted) as f64 / 1000.0)
+            .sum();
         sum / self.turns.len() as f64
     }
 
@@ -117,7 +131,11 @@ impl Outcome {
         let mut attempts = Times::default();
         let starts: BTreeSet<u64> = self.turns.iter().map(|turn| turn.wanted).collect();
         for start in starts {
-            let first = self.turns.iter().filter(|turn| turn.wanted == start).min_by_key(|turn| turn.had);
+            let first = self
+                .turns
+                .iter()
+                .filter(|turn| turn.wanted == start)
+                .min_by_key(|turn| turn.had);
             let Some(first) = first else { continue };
             times.push(Duration::from_nanos(first.had.saturating_sub(start)));
             attempts.push(Duration::from_micros(first.attempts.into()));
@@ -132,7 +150,8 @@ pub(crate) fn run(addresses: &[SocketAddr], workload: Workload) -> Outcome {
     let outputs: Vec<_> = children.iter_mut().map(ready).collect();
     let start = now() + HEAD_START.as_nanos() as u64;
     for child in &mut children {
-        writeln!(child.stdin.as_mut().expect("its input"), "{start}").expect("a competitor that reads");
+        writeln!(child.stdin.as_mut().expect("its input"), "{start}")
+            .expect("a competitor that reads");
     }
     let mut outcome = Outcome::default();
     thread::scope(|scope| {
@@ -157,7 +176,11 @@ pub(crate) fn run(addresses: &[SocketAddr], workload: Workload) -> Outcome {
 }
 
 /// How many commands an acquisition takes at a node, those to wait included.
-pub(crate) fn commands_each(servers: &Servers, addresses: &[SocketAddr], workload: Workload) -> f64 {
+pub(crate) fn commands_each(
+    servers: &Servers,
+    addresses: &[SocketAddr],
+    workload: Workload,
+) -> f64 {
     let (outcome, commands) = commands_during(&servers.processes[0], || run(addresses, workload));
     commands as f64 / outcome.turns.len() as f64
 }
@@ -168,7 +191,10 @@ fn start_competitors(addresses: &[SocketAddr], workload: &Workload) -> Vec<Child
         Length::Rounds(rounds) => ("rounds", rounds.to_string()),
         Length::Time(time) => ("time", time.as_millis().to_string()),
     };
-    let means = workload.groups.iter().flat_map(|(means, count)| std::iter::repeat_n(means, *count));
+    let means = workload
+        .groups
+        .iter()
+        .flat_map(|(means, count)| std::iter::repeat_n(means, *count));
     let all: usize = workload.groups.iter().map(|(_, count)| count).sum();
     let start = |(index, means): (usize, &Means)| {
         let mut command = Command::new(&program);
@@ -184,7 +210,11 @@ fn start_competitors(addresses: &[SocketAddr], workload: &Workload) -> Vec<Child
             &workload.threads.to_string(),
         ]);
         command.args(addresses.iter().map(ToString::to_string));
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a competitor")
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a competitor")
     };
     means.enumerate().map(start).collect()
 }
@@ -193,24 +223,42 @@ fn start_competitors(addresses: &[SocketAddr], workload: &Workload) -> Vec<Child
 fn ready(child: &mut Child) -> BufReader<ChildStdout> {
     let mut output = BufReader::new(child.stdout.take().expect("its output"));
     let mut line = String::new();
-    output.read_line(&mut line).expect("a line once it is ready");
+    output
+        .read_line(&mut line)
+        .expect("a line once it is ready");
     output
 }
 
 fn turns_of(competitor: usize, output: BufReader<ChildStdout>) -> Vec<Turn> {
     let turn = |line: String| {
-        let numbers: Vec<u64> = line.split(' ').filter_map(|number| number.parse().ok()).collect();
-        let [wanted, had, released, attempts] = numbers[..] else { return None };
-        Some(Turn { competitor, wanted, had, released, attempts: attempts as u32 })
+        let numbers: Vec<u64> = line
+            .split(' ')
+            .filter_map(|number| number.parse().ok())
+            .collect();
+        let [wanted, had, released, attempts] = numbers[..] else {
+            return None;
+        };
+        Some(Turn {
+            competitor,
+            wanted,
+            had,
+            released,
+            attempts: attempts as u32,
+        })
     };
-    output.lines().filter_map(|line| turn(line.expect("a line"))).collect()
+    output
+        .lines()
+        .filter_map(|line| turn(line.expect("a line")))
+        .collect()
 }
 
 fn disturb(children: &mut [Child], workload: &Workload) {
     match workload.disturbance {
         Disturbance::None => {}
         Disturbance::Killed(each_second) => {
-            let Length::Time(length) = workload.length else { panic!("competitors are killed for a time") };
+            let Length::Time(length) = workload.length else {
+                panic!("competitors are killed for a time")
+            };
             let pause = Duration::from_secs(1) / each_second;
             let killed = length.as_nanos() / pause.as_nanos();
             for child in children.iter_mut().rev().take(killed as usize) {

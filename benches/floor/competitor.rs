@@ -60,23 +60,44 @@ impl Means {
     ];
 
     pub(crate) fn name(self) -> &'static str {
-        Means::ALL.iter().find(|(_, means)| *means == self).map_or("", |(name, _)| name)
+        Means::ALL
+            .iter()
+            .find(|(_, means)| *means == self)
+            .map_or("", |(name, _)| name)
     }
 
     pub(crate) fn named(name: &str) -> Means {
-        Means::ALL.iter().find(|(known, _)| *known == name).expect("a means").1
+        Means::ALL
+            .iter()
+            .find(|(known, _)| *known == name)
+            .expect("a means")
+            .1
     }
 }
 
 /// Runs the order in the rest of the command line.
 pub(crate) fn run(order: &[&str]) {
-    let [kind, length, competitors, index, means, held, ttl, threads, addresses @ ..] = order else {
+    let [
+        kind,
+        length,
+        competitors,
+        index,
+        means,
+        held,
+        ttl,
+        threads,
+        addresses @ ..,
+    ] = order
+    else {
         panic!("--competitor kind length competitors index means held ttl threads …")
     };
     let period = PERIOD * competitors.parse().expect("a number");
     let held = Duration::from_micros(held.parse().expect("a number"));
     let length: u64 = length.parse().expect("a number");
-    let addresses: Vec<SocketAddr> = addresses.iter().map(|text| text.parse().expect("an address")).collect();
+    let addresses: Vec<SocketAddr> = addresses
+        .iter()
+        .map(|text| text.parse().expect("an address"))
+        .collect();
     let threads: usize = threads.parse().expect("a number");
     let ttl = Duration::from_millis(ttl.parse().expect("a number"));
     match Means::named(means) {
@@ -163,13 +184,25 @@ impl Competitor {
             .build()
             .expect("a client");
         // The connections are made before the measurement begins.
-        drop(client.mutex(format!("contention/warm-up/{}", std::process::id())).lock());
-        Competitor { turn: turn_of(&client, means, ttl), attempts }
+        drop(
+            client
+                .mutex(format!("contention/warm-up/{}", std::process::id()))
+                .lock(),
+        );
+        Competitor {
+            turn: turn_of(&client, means, ttl),
+            attempts,
+        }
     }
 
     fn take_turn(&self, wanted: u64, held: Duration) {
         if let Ok([had, released]) = (self.turn)(held) {
-            report([wanted, had, released, self.attempts.load(Ordering::Relaxed).into()]);
+            report([
+                wanted,
+                had,
+                released,
+                self.attempts.load(Ordering::Relaxed).into(),
+            ]);
         }
     }
 }
@@ -202,7 +235,12 @@ fn turns<K: Kind>(mutex: Mutex<K>) -> Box<TakeTurn> {
 }
 
 /// Holds the lock for so long. Returns the times of each step.
-fn hold([wanted, had]: [u64; 2], held: Duration, release: impl FnOnce(), attempts: u32) -> [u64; 4] {
+fn hold(
+    [wanted, had]: [u64; 2],
+    held: Duration,
+    release: impl FnOnce(),
+    attempts: u32,
+) -> [u64; 4] {
     if !held.is_zero() {
         thread::sleep(held);
     }
@@ -215,7 +253,9 @@ fn hold([wanted, had]: [u64; 2], held: Duration, release: impl FnOnce(), attempt
 fn wait_for_start() -> u64 {
     println!("ready");
     let mut line = String::new();
-    std::io::stdin().read_line(&mut line).expect("when to begin");
+    std::io::stdin()
+        .read_line(&mut line)
+        .expect("when to begin");
     let start = line.trim().parse().expect("a time");
     wait_until(start);
     start

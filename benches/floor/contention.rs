@@ -29,15 +29,31 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
             let held = Duration::from_millis(1);
             run(
                 &addresses,
-                Workload { groups: &groups, threads: 1, held, ttl: TTL, length: time, disturbance: Disturbance::None },
+                Workload {
+                    groups: &groups,
+                    threads: 1,
+                    held,
+                    ttl: TTL,
+                    length: time,
+                    disturbance: Disturbance::None,
+                },
             )
         };
-        let contenders: &mut [&mut dyn FnMut() -> Outcome] =
-            &mut [&mut || run(Means::WakeUps), &mut || run(Means::Delay), &mut || run(Means::Bare)];
+        let contenders: &mut [&mut dyn FnMut() -> Outcome] = &mut [
+            &mut || run(Means::WakeUps),
+            &mut || run(Means::Delay),
+            &mut || run(Means::Bare),
+        ];
         // There are exactly two bare programs.
-        let contenders = if competitors == 2 { contenders } else { &mut contenders[..2] };
+        let contenders = if competitors == 2 {
+            contenders
+        } else {
+            &mut contenders[..2]
+        };
         let done = take_turns(setting.choose((5, 1), (2, 1)), contenders);
-        let [with, without, bare @ ..] = &done[..] else { continue };
+        let [with, without, bare @ ..] = &done[..] else {
+            continue;
+        };
         rows.extend(rows_of((name, competitors), with, without, uncontended));
         for bare in bare {
             rows.extend(floor_of(name, with, bare, uncontended));
@@ -56,43 +72,93 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
             };
             let outcome = run(&addresses[..nodes], workload);
             let (times, attempts) = outcome.firsts();
-            let name = |what: &str| format!("{competitors} programs start at once, {nodes} nodes: {what}");
+            let name =
+                |what: &str| format!("{competitors} programs start at once, {nodes} nodes: {what}");
             rows.push(
-                Row::value(name("first has it, p50"), "µs", times.quantile(0.5)).against("uncontended", uncontended),
+                Row::value(name("first has it, p50"), "µs", times.quantile(0.5))
+                    .against("uncontended", uncontended),
             );
             rows.push(
-                Row::value(name("first has it, p99"), "µs", times.quantile(0.99)).against("uncontended", uncontended),
+                Row::value(name("first has it, p99"), "µs", times.quantile(0.99))
+                    .against("uncontended", uncontended),
             );
-            rows.push(Row::value(name("attempts of the first, p50"), "", attempts.quantile(0.5)));
-            rows.push(Row::value(name("attempts of the first, most"), "", attempts.quantile(1.0)));
+            rows.push(Row::value(
+                name("attempts of the first, p50"),
+                "",
+                attempts.quantile(0.5),
+            ));
+            rows.push(Row::value(
+                name("attempts of the first, most"),
+                "",
+                attempts.quantile(1.0),
+            ));
         }
     }
     rows
 }
 
-fn rows_of((name, competitors): (&str, usize), with: &[Outcome], without: &[Outcome], uncontended: f64) -> Vec<Row> {
+fn rows_of(
+    (name, competitors): (&str, usize),
+    with: &[Outcome],
+    without: &[Outcome],
+    uncontended: f64,
+) -> Vec<Row> {
     let against = ("no wake-ups", without);
     let ratio = |figure: &str, unit, of: &dyn Fn(&Outcome) -> f64| {
-        Row::ratio(format!("{name}: {figure}"), unit, with, against, |outcome| of(outcome))
+        Row::ratio(
+            format!("{name}: {figure}"),
+            unit,
+            with,
+            against,
+            |outcome| of(outcome),
+        )
     };
-    let median = |of: &dyn Fn(&Outcome) -> f64| comparison::Spread::over(with, |outcome| of(outcome)).median;
+    let median =
+        |of: &dyn Fn(&Outcome) -> f64| comparison::Spread::over(with, |outcome| of(outcome)).median;
     let per_lock = |part: f64| {
         let figure = move |outcome: &Outcome| outcome.gaps().quantile(part);
-        Row::value(format!("{name}: gap p{}, of an uncontended lock", part * 100.0), "µs", median(&figure))
-            .against("uncontended", uncontended)
+        Row::value(
+            format!("{name}: gap p{}, of an uncontended lock", part * 100.0),
+            "µs",
+            median(&figure),
+        )
+        .against("uncontended", uncontended)
     };
     vec![
-        ratio("gap from unlock to the other's lock, p50", "µs", &|outcome| outcome.gaps().quantile(0.5)),
-        ratio("the same, p99", "µs", &|outcome| outcome.gaps().quantile(0.99)),
+        ratio(
+            "gap from unlock to the other's lock, p50",
+            "µs",
+            &|outcome| outcome.gaps().quantile(0.5),
+        ),
+        ratio("the same, p99", "µs", &|outcome| {
+            outcome.gaps().quantile(0.99)
+        }),
         // Of many on one core, most must be scheduled before the one whose turn it is.
-        if competitors == 2 { per_lock(0.5).goal(Goal::RatioAtMost(2.5)) } else { per_lock(0.5) },
-        if competitors == 2 { per_lock(0.99).goal(Goal::RatioAtMost(10.0)) } else { per_lock(0.99) },
+        if competitors == 2 {
+            per_lock(0.5).goal(Goal::RatioAtMost(2.5))
+        } else {
+            per_lock(0.5)
+        },
+        if competitors == 2 {
+            per_lock(0.99).goal(Goal::RatioAtMost(10.0))
+        } else {
+            per_lock(0.99)
+        },
         ratio("acquisitions/s", "", &Outcome::rate),
-        ratio("longest wait, of the mean", "", &|outcome| outcome.waits().quantile(1.0) / outcome.mean_wait())
-            .goal(Goal::ValueAtMost(10.0)),
-        ratio("longest wait", "ms", &|outcome| outcome.waits().quantile(1.0) / 1000.0),
+        ratio("longest wait, of the mean", "", &|outcome| {
+            outcome.waits().quantile(1.0) / outcome.mean_wait()
+        })
+        .goal(Goal::ValueAtMost(10.0)),
+        ratio("longest wait", "ms", &|outcome| {
+            outcome.waits().quantile(1.0) / 1000.0
+        }),
         ratio("attempts an acquisition", "", &|outcome| {
-            outcome.turns.iter().map(|turn| f64::from(turn.attempts)).sum::<f64>() / outcome.turns.len() as f64
+            outcome
+                .turns
+                .iter()
+                .map(|turn| f64::from(turn.attempts))
+                .sum::<f64>()
+                / outcome.turns.len() as f64
         }),
     ]
 }
@@ -100,16 +166,24 @@ fn rows_of((name, competitors): (&str, usize), with: &[Outcome], without: &[Outc
 /// A bare program's hand-off as a ratio to an uncontended lock, and the library's as a ratio to that.
 fn floor_of(name: &str, with: &[Outcome], bare: &[Outcome], uncontended: f64) -> Vec<Row> {
     let gap = |what: &str, part: f64| {
-        Row::ratio(format!("{name}: {what}"), "µs", with, ("floor", bare), move |outcome| {
-            outcome.gaps().quantile(part)
-        })
+        Row::ratio(
+            format!("{name}: {what}"),
+            "µs",
+            with,
+            ("floor", bare),
+            move |outcome| outcome.gaps().quantile(part),
+        )
     };
     let floor = comparison::Spread::over(bare, |outcome| outcome.gaps().quantile(0.5)).median;
     vec![
         gap("gap p50, of a bare program's", 0.5),
         gap("gap p99, of a bare program's", 0.99),
-        Row::value(format!("{name}: a bare program's gap p50, of an uncontended lock"), "µs", floor)
-            .against("uncontended", uncontended),
+        Row::value(
+            format!("{name}: a bare program's gap p50, of an uncontended lock"),
+            "µs",
+            floor,
+        )
+        .against("uncontended", uncontended),
     ]
 }
 
@@ -117,7 +191,11 @@ fn floor_of(name: &str, with: &[Outcome], bare: &[Outcome], uncontended: f64) ->
 pub(crate) fn uncontended(setting: &Setting, addresses: &[SocketAddr]) -> f64 {
     let client = library::client(addresses);
     let mutex = library::mutex(&client, "contention/uncontended");
-    let plan = comparison::Plan { rounds: 3, turns: setting.choose(10, 2), operations: 50 };
+    let plan = comparison::Plan {
+        rounds: 3,
+        turns: setting.choose(10, 2),
+        operations: 50,
+    };
     let samples = interleave(plan, &mut [&mut || library::pair(&mutex)]);
     comparison::Spread::over(&samples[0], |samples| samples.lock.quantile(0.5)).median
 }

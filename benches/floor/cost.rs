@@ -26,7 +26,11 @@ type Counts = BTreeMap<String, f64>;
 pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
     let servers = Servers::start(setting, NODES);
     let addresses = servers.addresses(NODES);
-    let watch = |threads, short, long| Watch { addresses: &addresses, threads, pairs: [short, long] };
+    let watch = |threads, short, long| Watch {
+        addresses: &addresses,
+        threads,
+        pairs: [short, long],
+    };
     let [few, many] = setting.choose([200, 1200], [50, 150]);
     vec![
         allocations(&addresses, setting.choose(2000, 100), false),
@@ -55,8 +59,13 @@ fn allocations(addresses: &[SocketAddr], pairs: usize, is_fresh: bool) -> Row {
     };
     // In several runs: buffers grow to their size at first, and an operation that fails on a busy machine reports why.
     let runs = Spread::of((0..9).map(|_| count()));
-    let (what, most) = if is_fresh { (", with a fresh Mutex", 1.0) } else { ("", 0.0) };
-    let row = Row::value(format!("heap allocations a pair{what}"), "", runs.median).against("floor", 0.0);
+    let (what, most) = if is_fresh {
+        (", with a fresh Mutex", 1.0)
+    } else {
+        ("", 0.0)
+    };
+    let row =
+        Row::value(format!("heap allocations a pair{what}"), "", runs.median).against("floor", 0.0);
     row.goal(Goal::ValueAtMost(most))
 }
 
@@ -65,13 +74,20 @@ fn held_bytes(addresses: &[SocketAddr], number: usize) -> Row {
     library::pair(&library::mutex(&client, "cost/warm"));
     let mut held = Vec::with_capacity(number);
     let before = live();
-    held.extend((0..number).map(|index| library::lock(&library::mutex(&client, &format!("cost/held/{index}")))));
+    held.extend(
+        (0..number)
+            .map(|index| library::lock(&library::mutex(&client, &format!("cost/held/{index}")))),
+    );
     let heap = (live() - before) / number as f64;
     drop(held);
     let inline = size_of::<MutexGuard>();
-    Row::value(format!("a held guard, of {number}"), "bytes", heap + inline as f64)
-        .goal(Goal::ValueAtMost(200.0))
-        .note(format!("{inline} in the guard, {heap:.0} on the heap"))
+    Row::value(
+        format!("a held guard, of {number}"),
+        "bytes",
+        heap + inline as f64,
+    )
+    .goal(Goal::ValueAtMost(200.0))
+    .note(format!("{inline} in the guard, {heap:.0} on the heap"))
 }
 
 /// What it takes to wait for so many locks at once, not counting the threads that wait.
@@ -80,17 +96,22 @@ fn waited_bytes(servers: &Servers, addresses: &[SocketAddr], number: usize) -> R
     let theirs = library::client(addresses);
     library::pair(&library::mutex(&mine, "cost/warm"));
     let name = |index: usize| format!("cost/waited/{index}");
-    let held: Vec<_> = (0..number).map(|index| library::lock(&library::mutex(&theirs, &name(index)))).collect();
+    let held: Vec<_> = (0..number)
+        .map(|index| library::lock(&library::mutex(&theirs, &name(index))))
+        .collect();
     let gate = Barrier::new(number + 1);
     let each = thread::scope(|scope| {
         for index in 0..number {
             let mutex = library::mutex(&mine, &name(index));
             let gate = &gate;
-            let waiting = thread::Builder::new().stack_size(256 * 1024).spawn_scoped(scope, move || {
-                gate.wait();
-                gate.wait();
-                drop(library::lock(&mutex));
-            });
+            let waiting =
+                thread::Builder::new()
+                    .stack_size(256 * 1024)
+                    .spawn_scoped(scope, move || {
+                        gate.wait();
+                        gate.wait();
+                        drop(library::lock(&mutex));
+                    });
             waiting.expect("a thread");
         }
         gate.wait();
@@ -105,8 +126,12 @@ fn waited_bytes(servers: &Servers, addresses: &[SocketAddr], number: usize) -> R
         drop(held);
         each
     });
-    Row::value(format!("waiting for a lock, of {number} at once"), "bytes", each)
-        .note("besides its thread, with the subscriptions to five nodes")
+    Row::value(
+        format!("waiting for a lock, of {number} at once"),
+        "bytes",
+        each,
+    )
+    .note("besides its thread, with the subscriptions to five nodes")
 }
 
 /// How many bytes are allocated.
@@ -122,30 +147,51 @@ fn system_calls_one_by_one(watch: &Watch<'_>) -> Row {
     if !runs("strace", &["-f", "-c", "-o", "/dev/null", "true"]) {
         return Row::missing(what, "strace cannot be run here");
     }
-    let tool = |output: &str| ["strace", "-f", "-c", "-o", output].map(str::to_owned).to_vec();
+    let tool = |output: &str| {
+        ["strace", "-f", "-c", "-o", output]
+            .map(str::to_owned)
+            .to_vec()
+    };
     let counts = watch.both(tool, |text| {
         // % time, seconds, usecs/call, calls, errors if any, name
-        let fields = text.lines().map(|line| line.split_ascii_whitespace().collect::<Vec<_>>());
-        fields.filter_map(|line| Some((line.last()?.to_string(), line.get(3)?.parse().ok()?))).collect()
+        let fields = text
+            .lines()
+            .map(|line| line.split_ascii_whitespace().collect::<Vec<_>>());
+        fields
+            .filter_map(|line| Some((line.last()?.to_string(), line.get(3)?.parse().ok()?)))
+            .collect()
     });
     compared(what, "total", counts).goal(Goal::ValueAtMost(22.0))
 }
 
 fn system_calls(watch: &Watch<'_>) -> Row {
     const ALL: &str = "raw_syscalls:sys_enter";
-    let events =
-        ["sendto", "recvfrom", "ppoll", "futex", "getrandom"].map(|call| format!(",syscalls:sys_enter_{call}"));
+    let events = ["sendto", "recvfrom", "ppoll", "futex", "getrandom"]
+        .map(|call| format!(",syscalls:sys_enter_{call}"));
     let events = format!("{ALL}{}", events.concat());
-    let what = format!("system calls a pair, {} threads", watch.threads).replace("1 threads", "1 thread");
+    let what =
+        format!("system calls a pair, {} threads", watch.threads).replace("1 threads", "1 thread");
     if !runs("perf", &["stat", "-e", &events, "true"]) {
         return Row::missing(what, "perf cannot trace them here");
     }
-    let tool = |output: &str| ["perf", "stat", "-x,", "-e", &events, "-o", output].map(str::to_owned).to_vec();
+    let tool = |output: &str| {
+        ["perf", "stat", "-x,", "-e", &events, "-o", output]
+            .map(str::to_owned)
+            .to_vec()
+    };
     let counts = watch.both(tool, |text| {
         // count, unit, event, and more
         let fields = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
-        let name = |event: &str| event.rsplit("sys_enter_").next().unwrap_or(event).to_owned();
-        fields.filter_map(|line| Some((name(line.get(2)?), line.first()?.parse().ok()?))).collect()
+        let name = |event: &str| {
+            event
+                .rsplit("sys_enter_")
+                .next()
+                .unwrap_or(event)
+                .to_owned()
+        };
+        fields
+            .filter_map(|line| Some((name(line.get(2)?), line.first()?.parse().ok()?)))
+            .collect()
     });
     compared(what, ALL, counts)
 }
@@ -157,25 +203,47 @@ fn instructions(watch: &Watch<'_>) -> Row {
     }
     let tool = |output: &str| {
         let log = format!("--log-file={output}");
-        ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", &log].map(str::to_owned).to_vec()
+        [
+            "valgrind",
+            "--tool=callgrind",
+            "--callgrind-out-file=/dev/null",
+            &log,
+        ]
+        .map(str::to_owned)
+        .to_vec()
     };
     let counts = watch.both(tool, |text| {
         // ==1234== Collected : 5678
-        let line = text.lines().find_map(|line| line.split_once("Collected : "));
-        line.and_then(|(_, count)| Some(("all".to_owned(), count.trim().parse().ok()?))).into_iter().collect()
+        let line = text
+            .lines()
+            .find_map(|line| line.split_once("Collected : "));
+        line.and_then(|(_, count)| Some(("all".to_owned(), count.trim().parse().ok()?)))
+            .into_iter()
+            .collect()
     });
-    compared(what, "all", counts).goal(Goal::ValueAtMost(15_000.0)).note("by callgrind")
+    compared(what, "all", counts)
+        .goal(Goal::ValueAtMost(15_000.0))
+        .note("by callgrind")
 }
 
 /// The total of both, and a list of what the library's consists of.
 fn compared(what: impl Into<String>, total: &str, [library, floor]: [Counts; 2]) -> Row {
     let of = |counts: &Counts| counts.get(total).copied().unwrap_or(f64::NAN);
     let row = Row::value(what, "", of(&library)).against("floor", of(&floor));
-    let mut parts: Vec<(&String, &f64)> =
-        library.iter().filter(|(name, count)| *name != total && **count > 0.05).collect();
+    let mut parts: Vec<(&String, &f64)> = library
+        .iter()
+        .filter(|(name, count)| *name != total && **count > 0.05)
+        .collect();
     parts.sort_by(|one, other| other.1.total_cmp(one.1));
-    let list: Vec<String> = parts.iter().map(|(name, count)| format!("{name} {count:.1}")).collect();
-    if list.is_empty() { row } else { row.note(list.join(", ")) }
+    let list: Vec<String> = parts
+        .iter()
+        .map(|(name, count)| format!("{name} {count:.1}"))
+        .collect();
+    if list.is_empty() {
+        row
+    } else {
+        row.note(list.join(", "))
+    }
 }
 
 /// What a tool watches: the work of both subjects.
@@ -189,10 +257,16 @@ struct Watch<'a> {
 impl Watch<'_> {
     /// What one pair of the library and one of the floor take. `tool` is a command line that writes to a file, and
     /// `read` reads the counts in it.
-    fn both(&self, tool: impl Fn(&str) -> Vec<String>, read: impl Fn(&str) -> Counts) -> [Counts; 2] {
+    fn both(
+        &self,
+        tool: impl Fn(&str) -> Vec<String>,
+        read: impl Fn(&str) -> Counts,
+    ) -> [Counts; 2] {
         let more = (self.pairs[1] - self.pairs[0]) * self.threads;
         [Subject::Library, Subject::Floor].map(|subject| {
-            let [short, long] = self.pairs.map(|pairs| read(&self.output(subject, pairs, &tool)));
+            let [short, long] = self
+                .pairs
+                .map(|pairs| read(&self.output(subject, pairs, &tool)));
             let difference = |(name, count): (String, f64)| {
                 let count = count - short.get(&name).copied().unwrap_or(0.0);
                 (name, count / more as f64)
@@ -206,7 +280,10 @@ impl Watch<'_> {
         let tool = tool(&path.to_string_lossy());
         let tool: Vec<&str> = tool.iter().map(String::as_str).collect();
         let status = probe::command(&tool, subject, (self.threads, pairs), self.addresses).status();
-        assert!(status.is_ok_and(|status| status.success()), "{tool:?} failed");
+        assert!(
+            status.is_ok_and(|status| status.success()),
+            "{tool:?} failed"
+        );
         let text = fs::read_to_string(&path).unwrap_or_default();
         let _ = fs::remove_file(&path);
         text
@@ -215,6 +292,9 @@ impl Watch<'_> {
 
 fn runs(program: &str, arguments: &[&str]) -> bool {
     let mut command = Command::new(program);
-    command.args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+        .args(arguments)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
 }

@@ -22,7 +22,11 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
     let servers = Servers::start(setting, NODES);
     let mut rows = Vec::new();
     for (round_trip, bound) in ROUND_TRIPS {
-        let proxies = Proxies::start(setting, &servers.addresses(NODES), Duration::from_millis(round_trip));
+        let proxies = Proxies::start(
+            setting,
+            &servers.addresses(NODES),
+            Duration::from_millis(round_trip),
+        );
         for threads in THREADS {
             let row = pair(setting, &proxies, (round_trip, threads));
             rows.extend(row.map(|row| row.goal(Goal::RatioAtMost(bound))));
@@ -34,9 +38,14 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
 fn pair(setting: &Setting, proxies: &Proxies, (round_trip, threads): (u64, usize)) -> Option<Row> {
     let addresses = proxies.addresses();
     let client = library::client(addresses);
-    let name = |kind: &str, thread: usize| format!("distant/{kind}/{round_trip}/{threads}/{thread}");
-    let mut library = workers(threads, |thread| library::mutex(&client, &name("library", thread)));
-    let mut floors = workers(threads, |thread| Floor::connect(addresses, &name("floor", thread), 1));
+    let name =
+        |kind: &str, thread: usize| format!("distant/{kind}/{round_trip}/{threads}/{thread}");
+    let mut library = workers(threads, |thread| {
+        library::mutex(&client, &name("library", thread))
+    });
+    let mut floors = workers(threads, |thread| {
+        Floor::connect(addresses, &name("floor", thread), 1)
+    });
     let time = Duration::from_millis(setting.choose(300, 100));
     let rounds = take_turns(
         setting.choose((5, 1), (2, 1)),
@@ -44,8 +53,15 @@ fn pair(setting: &Setting, proxies: &Proxies, (round_trip, threads): (u64, usize
             pairs(&mut library, time, |mutex| library::pair(mutex))
         }],
     );
-    let [floor, library] = &rounds[..] else { return None };
-    let threads = format!("{threads} {}", if threads == 1 { "thread" } else { "threads" });
+    let [floor, library] = &rounds[..] else {
+        return None;
+    };
+    let threads = format!(
+        "{threads} {}",
+        if threads == 1 { "thread" } else { "threads" }
+    );
     let name = format!("round trip {round_trip} ms, {threads}: pair p50");
-    Some(Row::ratio(name, "ms", library, ("floor", floor), |work| work.p50() / 1000.0))
+    Some(Row::ratio(name, "ms", library, ("floor", floor), |work| {
+        work.p50() / 1000.0
+    }))
 }

@@ -18,15 +18,26 @@ use std::time::{Duration, Instant};
 const NODES: usize = 5;
 const THREADS: usize = 64;
 /// What a durable node is started with. It writes no new file while it is measured.
-const ARGUMENTS: [&str; 6] = ["--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-percentage", "0"];
+const ARGUMENTS: [&str; 6] = [
+    "--appendonly",
+    "yes",
+    "--appendfsync",
+    "always",
+    "--auto-aof-rewrite-percentage",
+    "0",
+];
 
 pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
     let servers = Servers::with(setting, NODES, &ARGUMENTS);
     let addresses = servers.addresses(NODES);
     let client = library::client(&addresses);
     let name = |kind: &str, thread: usize| format!("durable/{kind}/{thread}");
-    let mut library = workers(THREADS, |thread| library::mutex(&client, &name("library", thread)));
-    let mut floors = workers(THREADS, |thread| Floor::connect(&addresses, &name("floor", thread), 1));
+    let mut library = workers(THREADS, |thread| {
+        library::mutex(&client, &name("library", thread))
+    });
+    let mut floors = workers(THREADS, |thread| {
+        Floor::connect(&addresses, &name("floor", thread), 1)
+    });
     let mut strict = Strict::connect(&addresses, THREADS);
     let mut strict = workers(THREADS, |_| strict.pop().expect("one for each thread"));
     let time = Duration::from_millis(setting.choose(500, 100));
@@ -38,16 +49,28 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
             &mut || pairs(&mut strict, time, Strict::pair),
         ],
     );
-    let [floor, library, strict] = &rounds[..] else { return Vec::new() };
+    let [floor, library, strict] = &rounds[..] else {
+        return Vec::new();
+    };
     let against = ("floor", &floor[..]);
     let name = |figure: &str| format!("appendfsync always, {THREADS} threads: {figure}");
     let sync = sync_micros(setting.choose(50, 5));
     vec![
         Row::ratio(name("pairs/s"), "", library, against, Work::rate)
             .note(format!("one write to the disk takes {sync:.0} µs")),
-        Row::ratio(name("pairs/s of strict rounds"), "", strict, against, Work::rate),
-        Row::ratio(name("pair p50"), "ms", library, against, |work| work.p50() / 1000.0),
-        Row::ratio(name("pair p99"), "ms", library, against, |work| work.p99() / 1000.0),
+        Row::ratio(
+            name("pairs/s of strict rounds"),
+            "",
+            strict,
+            against,
+            Work::rate,
+        ),
+        Row::ratio(name("pair p50"), "ms", library, against, |work| {
+            work.p50() / 1000.0
+        }),
+        Row::ratio(name("pair p99"), "ms", library, against, |work| {
+            work.p99() / 1000.0
+        }),
     ]
 }
 
@@ -57,7 +80,9 @@ fn sync_micros(times: usize) -> f64 {
     let mut file = File::create(&path).expect("a file");
     let write = || {
         let start = Instant::now();
-        file.write_all(&[0; 128]).and_then(|()| file.sync_data()).expect("a write to the disk");
+        file.write_all(&[0; 128])
+            .and_then(|()| file.sync_data())
+            .expect("a write to the disk");
         start.elapsed().as_secs_f64() * 1e6
     };
     let spread = Spread::of(std::iter::repeat_with(write).take(times));

@@ -16,15 +16,36 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
 }
 
 fn alone(setting: &Setting, servers: &Servers, nodes: usize, most: f64) -> Vec<Row> {
-    let plan =
-        setting.choose(Plan { rounds: 9, turns: 12, operations: 50 }, Plan { rounds: 2, turns: 2, operations: 25 });
+    let plan = setting.choose(
+        Plan {
+            rounds: 9,
+            turns: 12,
+            operations: 50,
+        },
+        Plan {
+            rounds: 2,
+            turns: 2,
+            operations: 25,
+        },
+    );
     let client = library::client(&servers.addresses(nodes));
     let plain = library::mutex(&client, "fair/plain");
     let fair = library::mutex(&client, "fair/fair").fair();
-    let rounds = interleave(plan, &mut [&mut || library::pair(&plain), &mut || library::pair(&fair)]);
-    let [plain, fair] = &rounds[..] else { return Vec::new() };
+    let rounds = interleave(
+        plan,
+        &mut [&mut || library::pair(&plain), &mut || library::pair(&fair)],
+    );
+    let [plain, fair] = &rounds[..] else {
+        return Vec::new();
+    };
     let row = |figure: &str, get: fn(&Samples) -> f64| {
-        Row::ratio(format!("N = {nodes}, alone: fair {figure}"), "µs", fair, ("plain", plain), get)
+        Row::ratio(
+            format!("N = {nodes}, alone: fair {figure}"),
+            "µs",
+            fair,
+            ("plain", plain),
+            get,
+        )
     };
     vec![
         row("pair p50", |round| round.pair.quantile(0.5)).goal(Goal::RatioAtMost(most)),

@@ -11,12 +11,24 @@ use std::thread;
 const MOST_NODES: usize = 5;
 
 pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
-    let plan =
-        setting.choose(Plan { rounds: 9, turns: 12, operations: 50 }, Plan { rounds: 2, turns: 2, operations: 25 });
+    let plan = setting.choose(
+        Plan {
+            rounds: 9,
+            turns: 12,
+            operations: 50,
+        },
+        Plan {
+            rounds: 2,
+            turns: 2,
+            operations: 25,
+        },
+    );
     let servers = Servers::start(setting, MOST_NODES);
     [3, MOST_NODES]
         .into_iter()
-        .flat_map(|nodes| [false, true].map(|competitor| against_plain(&servers, nodes, competitor, plan)))
+        .flat_map(|nodes| {
+            [false, true].map(|competitor| against_plain(&servers, nodes, competitor, plan))
+        })
         .flatten()
         .collect()
 }
@@ -26,7 +38,10 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
 fn against_plain(servers: &Servers, nodes: usize, has_competitor: bool, plan: Plan) -> Vec<Row> {
     let addresses = servers.addresses(nodes);
     let mutexes = |client| {
-        [library::mutex(client, "fenced/plain").erase(), library::mutex(client, "fenced/fenced").fenced().erase()]
+        [
+            library::mutex(client, "fenced/plain").erase(),
+            library::mutex(client, "fenced/fenced").fenced().erase(),
+        ]
     };
     let client = library::client(&addresses);
     let other = library::client(&addresses);
@@ -41,15 +56,31 @@ fn against_plain(servers: &Servers, nodes: usize, has_competitor: bool, plan: Pl
                 }
             }
         });
-        let rounds = interleave(plan, &mut [&mut || library::pair(&plain), &mut || library::pair(&fenced)]);
+        let rounds = interleave(
+            plan,
+            &mut [&mut || library::pair(&plain), &mut || {
+                library::pair(&fenced)
+            }],
+        );
         is_over.store(true, Ordering::Relaxed);
         rounds
     });
-    let [plain, fenced] = &rounds[..] else { return Vec::new() };
-    let name = |figure: &str| {
-        format!("N = {nodes}, {}: fenced {figure}", if has_competitor { "one competitor" } else { "alone" })
+    let [plain, fenced] = &rounds[..] else {
+        return Vec::new();
     };
-    let row = |figure: &str, get: fn(&Samples) -> f64| Row::ratio(name(figure), "µs", fenced, ("plain", plain), get);
+    let name = |figure: &str| {
+        format!(
+            "N = {nodes}, {}: fenced {figure}",
+            if has_competitor {
+                "one competitor"
+            } else {
+                "alone"
+            }
+        )
+    };
+    let row = |figure: &str, get: fn(&Samples) -> f64| {
+        Row::ratio(name(figure), "µs", fenced, ("plain", plain), get)
+    };
     vec![
         row("pair p50", |round| round.pair.quantile(0.5)),
         row("pair p99", |round| round.pair.quantile(0.99)),

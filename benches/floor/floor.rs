@@ -20,7 +20,10 @@ pub(crate) const MOST_NODES: usize = 9;
 /// Unanswered requests with which a node is left out.
 const FAR_BEHIND: u64 = 64;
 /// Seconds in which a quorum answers, unless it never will.
-pub(crate) const TIME_LIMIT: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
+pub(crate) const TIME_LIMIT: Timespec = Timespec {
+    tv_sec: 2,
+    tv_nsec: 0,
+};
 
 /// A connection to each node, and the bytes of one lock.
 pub(crate) struct Floor {
@@ -49,7 +52,12 @@ impl Floor {
     pub(crate) fn publishing(addresses: &[SocketAddr], resource: &str, owner: u8) -> Floor {
         let (take, _) = requests(resource, owner);
         let mut release = Vec::new();
-        release::write(&mut release, resource, &token(owner).value(), Some((resource, &owner.to_string())));
+        release::write(
+            &mut release,
+            resource,
+            &token(owner).value(),
+            Some((resource, &owner.to_string())),
+        );
         Floor::with(addresses, take, release)
     }
 
@@ -62,7 +70,11 @@ impl Floor {
             asked: false,
             closed: false,
         };
-        Floor { nodes: connect(addresses).into_iter().map(node).collect(), take, release }
+        Floor {
+            nodes: connect(addresses).into_iter().map(node).collect(),
+            take,
+            release,
+        }
     }
 
     /// Tries to take the lock. False when others hold it, or too many of them.
@@ -87,8 +99,18 @@ impl Floor {
     pub(crate) fn pair(&mut self) -> Pair {
         let floor = std::cell::RefCell::new(self);
         timed(
-            || assert!(floor.borrow_mut().take(), "no other client has this resource"),
-            |()| assert!(floor.borrow_mut().release(), "no other client has this token"),
+            || {
+                assert!(
+                    floor.borrow_mut().take(),
+                    "no other client has this resource"
+                )
+            },
+            |()| {
+                assert!(
+                    floor.borrow_mut().release(),
+                    "no other client has this token"
+                )
+            },
         )
     }
 }
@@ -100,8 +122,14 @@ fn ask(nodes: &mut [Node], request: &[u8]) -> bool {
         node.send(request);
     }
     loop {
-        let granted = nodes.iter().filter(|node| node.asked && !node.is_waiting() && node.answers.consent).count();
-        let undecided = nodes.iter().filter(|node| node.asked && node.is_waiting()).count();
+        let granted = nodes
+            .iter()
+            .filter(|node| node.asked && !node.is_waiting() && node.answers.consent)
+            .count();
+        let undecided = nodes
+            .iter()
+            .filter(|node| node.asked && node.is_waiting())
+            .count();
         if granted >= quorum {
             return true;
         }
@@ -219,5 +247,8 @@ pub(crate) fn connect(addresses: &[SocketAddr]) -> Vec<TcpStream> {
         stream.set_nonblocking(true)?;
         std::io::Result::Ok(stream)
     };
-    addresses.iter().map(|address| connect(address).expect("a connection to a server that was just started")).collect()
+    addresses
+        .iter()
+        .map(|address| connect(address).expect("a connection to a server that was just started"))
+        .collect()
 }

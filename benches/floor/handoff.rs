@@ -51,7 +51,10 @@ impl Extend<Round> for Round {
         for round in more {
             self.work.extend([round.work]);
             self.waits.extend(round.waits);
-            self.held.iter_mut().zip(round.held).for_each(|(sum, held)| *sum += held);
+            self.held
+                .iter_mut()
+                .zip(round.held)
+                .for_each(|(sum, held)| *sum += held);
             self.commands.0 += round.commands.0;
             self.commands.1 += round.commands.1;
         }
@@ -70,7 +73,11 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
     let mut library: Vec<Thread<Mutex>> = (1..=THREADS).map(thread).collect();
     let thread = |number: usize| {
         let lock = Floor::connect(&addresses, "handoff/floor", number as u8);
-        Thread { lock, waits: Times::default(), random: number as u64 }
+        Thread {
+            lock,
+            waits: Times::default(),
+            random: number as u64,
+        }
     };
     let mut floors: Vec<Thread<Floor>> = (1..=THREADS).map(thread).collect();
 
@@ -81,45 +88,83 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
     let rounds = take_turns(
         setting.choose((5, 2), (2, 1)),
         &mut [
-            &mut || round(&servers, &mut floors, time, |thread| hold(thread, take_by_retrying, release)),
+            &mut || {
+                round(&servers, &mut floors, time, |thread| {
+                    hold(thread, take_by_retrying, release)
+                })
+            },
             &mut || {
                 round(&servers, &mut library, time, |thread| {
-                    hold(thread, |mutex, _| library::lock(mutex), |_, guard| library::unlock(guard))
+                    hold(
+                        thread,
+                        |mutex, _| library::lock(mutex),
+                        |_, guard| library::unlock(guard),
+                    )
                 })
             },
         ],
     );
-    let [floor, library] = &rounds[..] else { return Vec::new() };
+    let [floor, library] = &rounds[..] else {
+        return Vec::new();
+    };
     rows(library, floor)
 }
 
 fn rows(library: &[Round], floor: &[Round]) -> Vec<Row> {
     let against = ("retry loop", floor);
     let wait = |figure: &'static str, part: f64| {
-        Row::ratio(format!("8 threads, 1 resource: {figure}"), "ms", library, against, move |round| {
-            round.waits.quantile(part) / 1000.0
-        })
+        Row::ratio(
+            format!("8 threads, 1 resource: {figure}"),
+            "ms",
+            library,
+            against,
+            move |round| round.waits.quantile(part) / 1000.0,
+        )
     };
-    let longest = |rounds: &[Round]| Spread::over(rounds, |round| round.waits.quantile(1.0) / 1000.0).most;
+    let longest =
+        |rounds: &[Round]| Spread::over(rounds, |round| round.waits.quantile(1.0) / 1000.0).most;
     let name = |figure: &str| format!("8 threads, 1 resource: {figure}");
     vec![
-        Row::ratio(name("acquisitions/s"), "", library, against, |round| round.work.rate())
-            .goal(Goal::RatioAtLeast(1.01)),
+        Row::ratio(name("acquisitions/s"), "", library, against, |round| {
+            round.work.rate()
+        })
+        .goal(Goal::RatioAtLeast(1.01)),
         wait("wait p50", 0.5),
         wait("wait p99", 0.99),
         wait("longest wait of a round", 1.0).goal(Goal::ValueAtMost(20.0)),
-        Row::value(name("longest wait of all rounds"), "ms", longest(library)).against("retry loop", longest(floor)),
-        Row::ratio(name("least share of a thread, of the mean"), "", library, against, |round| round.shares().least)
-            .goal(Goal::ValueAtLeast(0.9)),
-        Row::ratio(name("greatest share of a thread, of the mean"), "", library, against, |round| round.shares().most),
-        Row::ratio(name("commands run an acquisition"), "", library, against, |round| {
-            round.commands.0 / round.work.done
-        })
+        Row::value(name("longest wait of all rounds"), "ms", longest(library))
+            .against("retry loop", longest(floor)),
+        Row::ratio(
+            name("least share of a thread, of the mean"),
+            "",
+            library,
+            against,
+            |round| round.shares().least,
+        )
+        .goal(Goal::ValueAtLeast(0.9)),
+        Row::ratio(
+            name("greatest share of a thread, of the mean"),
+            "",
+            library,
+            against,
+            |round| round.shares().most,
+        ),
+        Row::ratio(
+            name("commands run an acquisition"),
+            "",
+            library,
+            against,
+            |round| round.commands.0 / round.work.done,
+        )
         .goal(Goal::ValueAtMost(26.0))
         .note("those of scripts included"),
-        Row::ratio(name("commands sent an acquisition"), "", library, against, |round| {
-            round.commands.1 / round.work.done
-        }),
+        Row::ratio(
+            name("commands sent an acquisition"),
+            "",
+            library,
+            against,
+            |round| round.commands.1 / round.work.done,
+        ),
     ]
 }
 
@@ -132,7 +177,11 @@ fn round<L: Send>(
     let before = servers.commands();
     let work = together(threads, time, task);
     let after = servers.commands();
-    let mut round = Round { work, commands: (after.0 - before.0, after.1 - before.1), ..Round::default() };
+    let mut round = Round {
+        work,
+        commands: (after.0 - before.0, after.1 - before.1),
+        ..Round::default()
+    };
     for (thread, held) in threads.iter_mut().zip(&mut round.held) {
         *held = thread.waits.count() as f64;
         round.waits.extend(std::mem::take(&mut thread.waits));
@@ -141,7 +190,11 @@ fn round<L: Send>(
 }
 
 /// Waits for the lock, holds it, releases it.
-fn hold<L, G>(thread: &mut Thread<L>, lock: impl FnOnce(&mut L, &mut u64) -> G, unlock: impl FnOnce(&mut L, G)) {
+fn hold<L, G>(
+    thread: &mut Thread<L>,
+    lock: impl FnOnce(&mut L, &mut u64) -> G,
+    unlock: impl FnOnce(&mut L, G),
+) {
     let start = Instant::now();
     let guard = lock(&mut thread.lock, &mut thread.random);
     thread.waits.push(start.elapsed());

@@ -13,11 +13,25 @@ use crate::table::{Goal, Row};
 const NODES: usize = 5;
 
 pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
-    let plan =
-        setting.choose(Plan { rounds: 9, turns: 12, operations: 50 }, Plan { rounds: 2, turns: 2, operations: 25 });
+    let plan = setting.choose(
+        Plan {
+            rounds: 9,
+            turns: 12,
+            operations: 50,
+        },
+        Plan {
+            rounds: 2,
+            turns: 2,
+            operations: 25,
+        },
+    );
     let servers = Servers::start(setting, NODES);
-    let healthy = [1, 3, NODES].into_iter().flat_map(|nodes| healthy(&servers, nodes, plan));
-    let disturbed = DISTURBANCES.into_iter().flat_map(|disturbance| disturbed(setting, &servers, disturbance, plan));
+    let healthy = [1, 3, NODES]
+        .into_iter()
+        .flat_map(|nodes| healthy(&servers, nodes, plan));
+    let disturbed = DISTURBANCES
+        .into_iter()
+        .flat_map(|disturbance| disturbed(setting, &servers, disturbance, plan));
     healthy.chain(disturbed).collect()
 }
 
@@ -43,30 +57,71 @@ fn healthy(servers: &Servers, nodes: usize, plan: Plan) -> Vec<Row> {
             &mut fresh,
         ],
     );
-    let [floor, library, again, sleeping, fresh] = &rounds[..] else { return Vec::new() };
+    let [floor, library, again, sleeping, fresh] = &rounds[..] else {
+        return Vec::new();
+    };
 
     let against = ("floor", &floor[..]);
     let name = |figure: &str| format!("N = {nodes}, healthy: {figure}");
     let mut rows = vec![
-        Row::ratio(name("pair p50"), "µs", library, against, pair_p50).goal(Goal::RatioAtMost(1.05)),
+        Row::ratio(name("pair p50"), "µs", library, against, pair_p50)
+            .goal(Goal::RatioAtMost(1.05)),
         Row::ratio(name("pair p99"), "µs", library, against, pair_p99).goal(Goal::RatioAtMost(1.2)),
         Row::ratio(name("lock p50"), "µs", library, against, lock_p50),
         Row::ratio(name("unlock p50"), "µs", library, against, unlock_p50),
-        Row::ratio(name("a fresh Mutex and name each time, pair p50"), "µs", fresh, against, pair_p50)
-            .goal(Goal::RatioAtMost(1.05)),
-        Row::ratio(name("without busy poll, pair p50"), "µs", sleeping, against, pair_p50),
+        Row::ratio(
+            name("a fresh Mutex and name each time, pair p50"),
+            "µs",
+            fresh,
+            against,
+            pair_p50,
+        )
+        .goal(Goal::RatioAtMost(1.05)),
+        Row::ratio(
+            name("without busy poll, pair p50"),
+            "µs",
+            sleeping,
+            against,
+            pair_p50,
+        ),
     ];
     if nodes == NODES {
-        rows.push(Row::ratio(name("the floor again, pair p50"), "µs", again, against, pair_p50).note("noise"));
-        rows.push(Row::ratio(name("the floor again, pair p99"), "µs", again, against, pair_p99).note("noise"));
+        rows.push(
+            Row::ratio(
+                name("the floor again, pair p50"),
+                "µs",
+                again,
+                against,
+                pair_p50,
+            )
+            .note("noise"),
+        );
+        rows.push(
+            Row::ratio(
+                name("the floor again, pair p99"),
+                "µs",
+                again,
+                against,
+                pair_p99,
+            )
+            .note("noise"),
+        );
     }
     rows
 }
 
-fn disturbed(setting: &Setting, healthy: &Servers, (name, count, befall): Disturbance, plan: Plan) -> Vec<Row> {
+fn disturbed(
+    setting: &Setting,
+    healthy: &Servers,
+    (name, count, befall): Disturbance,
+    plan: Plan,
+) -> Vec<Row> {
     let mut servers = Servers::start(setting, NODES);
     let addresses = servers.addresses(NODES);
-    let undisturbed = library::mutex(&library::client(&healthy.addresses(NODES)), "latency/undisturbed");
+    let undisturbed = library::mutex(
+        &library::client(&healthy.addresses(NODES)),
+        "latency/undisturbed",
+    );
     let mutex = library::mutex(&library::client(&addresses), "latency/library");
     let mut floor = Floor::connect(&addresses, "latency/floor", 1);
     // Disturbed are nodes that were there before, in the midst of the others.
@@ -76,13 +131,20 @@ fn disturbed(setting: &Setting, healthy: &Servers, (name, count, befall): Distur
     repeat(2 * plan.operations, || library::pair(&mutex));
     let rounds = interleave(
         plan,
-        &mut [&mut || floor.pair(), &mut || library::pair(&mutex), &mut || library::pair(&undisturbed)],
+        &mut [
+            &mut || floor.pair(),
+            &mut || library::pair(&mutex),
+            &mut || library::pair(&undisturbed),
+        ],
     );
-    let [floor, library, undisturbed] = &rounds[..] else { return Vec::new() };
+    let [floor, library, undisturbed] = &rounds[..] else {
+        return Vec::new();
+    };
 
     let name = |figure: &str| format!("{name}: {figure}");
     let row = |figure: &str, get: fn(&Samples) -> f64, bound: f64| {
-        Row::ratio(name(figure), "µs", library, ("healthy", undisturbed), get).goal(Goal::RatioAtMost(bound))
+        Row::ratio(name(figure), "µs", library, ("healthy", undisturbed), get)
+            .goal(Goal::RatioAtMost(bound))
     };
     vec![
         row("lock p50", lock_p50, 1.1),

@@ -18,7 +18,11 @@ pub(crate) fn client(nodes: &[SocketAddr]) -> Redlock {
 /// A client of these nodes whose threads always sleep until replies come.
 pub(crate) fn sleeping_client(nodes: &[SocketAddr]) -> Redlock {
     let urls = nodes.iter().map(|node| format!("redis://{node}"));
-    Redlock::builder().nodes(urls).spin(Duration::ZERO).build().expect("a client")
+    Redlock::builder()
+        .nodes(urls)
+        .spin(Duration::ZERO)
+        .build()
+        .expect("a client")
 }
 
 /// A lock of the client. It lasts as long as a client permits by default, so that nothing here ends it by time.

@@ -30,13 +30,21 @@ struct Node {
 impl Limit {
     /// Connects, with so many locks to have in flight.
     pub(crate) fn connect(addresses: &[SocketAddr], locks: usize) -> Limit {
-        let node = |stream| Node { stream, answers: Answers::default(), unsent: Vec::new() };
+        let node = |stream| Node {
+            stream,
+            answers: Answers::default(),
+            unsent: Vec::new(),
+        };
         let both = |lock| {
             let (take, release) = requests(&format!("limit/{lock}"), 0xee);
             [take, release]
         };
         let nodes = connect(addresses).into_iter().map(node).collect();
-        Limit { nodes, requests: (0..locks).map(both).collect(), decided: 0 }
+        Limit {
+            nodes,
+            requests: (0..locks).map(both).collect(),
+            decided: 0,
+        }
     }
 
     /// Runs for so long, and then until nothing is in flight. Returns the number of pairs.
@@ -90,7 +98,10 @@ impl Limit {
         self.nodes.iter_mut().for_each(Node::flush);
         let mut descriptors: Vec<PollFd<'_>> = self.nodes.iter().map(Node::interest).collect();
         poll(&mut descriptors, None).expect("a poll");
-        let ready: Vec<bool> = descriptors.iter().map(|found| found.revents().contains(PollFlags::IN)).collect();
+        let ready: Vec<bool> = descriptors
+            .iter()
+            .map(|found| found.revents().contains(PollFlags::IN))
+            .collect();
         for (node, _) in self.nodes.iter_mut().zip(ready).filter(|(_, ready)| *ready) {
             node.receive();
         }
@@ -99,7 +110,11 @@ impl Limit {
 
 impl Node {
     fn interest(&self) -> PollFd<'_> {
-        let flags = if self.unsent.is_empty() { PollFlags::IN } else { PollFlags::IN | PollFlags::OUT };
+        let flags = if self.unsent.is_empty() {
+            PollFlags::IN
+        } else {
+            PollFlags::IN | PollFlags::OUT
+        };
         PollFd::new(&self.stream, flags)
     }
 

@@ -19,15 +19,25 @@ impl Cores {
     /// All processes run on all cores.
     pub(crate) fn free() -> Cores {
         let all = allowed();
-        Cores { before: all.clone(), client: all.clone(), servers: all }
+        Cores {
+            before: all.clone(),
+            client: all.clone(),
+            servers: all,
+        }
     }
 
     /// One core for the client, which the calling thread moves to, and the others for the servers. `None` where there
     /// is but one core, or no way to choose.
     pub(crate) fn pinned() -> Option<Cores> {
         let before = allowed();
-        let (&client, servers) = before.split_last().filter(|(_, others)| !others.is_empty())?;
-        let cores = Cores { client: vec![client], servers: servers.to_vec(), before };
+        let (&client, servers) = before
+            .split_last()
+            .filter(|(_, others)| !others.is_empty())?;
+        let cores = Cores {
+            client: vec![client],
+            servers: servers.to_vec(),
+            before,
+        };
         run_on(&cores.client);
         Some(cores)
     }
@@ -46,7 +56,10 @@ impl Cores {
         if self.client == self.servers {
             format!("Free: client and servers on any core of {:?}", self.client)
         } else {
-            format!("Pinned: client on core {:?}, servers on {:?}", self.client, self.servers)
+            format!(
+                "Pinned: client on core {:?}, servers on {:?}",
+                self.client, self.servers
+            )
         }
     }
 }
@@ -72,9 +85,12 @@ pub(crate) fn is_busy(load: &str) -> bool {
 /// Two sentences for below the tables.
 pub(crate) fn description(load_before: &str) -> String {
     let processors = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let names = processors.lines().filter(|line| line.starts_with("model name"));
-    let (count, name) =
-        names.fold((0, "unknown"), |(count, _), line| (count + 1, line.split(": ").nth(1).unwrap_or("")));
+    let names = processors
+        .lines()
+        .filter(|line| line.starts_with("model name"));
+    let (count, name) = names.fold((0, "unknown"), |(count, _), line| {
+        (count + 1, line.split(": ").nth(1).unwrap_or(""))
+    });
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     format!(
         "Machine: {name}, {count} cores, Linux {}; {}; load {load_before} before, {} after.\n\
@@ -89,15 +105,25 @@ pub(crate) fn description(load_before: &str) -> String {
 /// `Redis server v=7.0.15 sha=…` → `Redis server v=7.0.15`.
 fn server_version() -> String {
     let output = find_binary().and_then(|binary| Command::new(binary).arg("--version").output());
-    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
-    text.split(" sha=").next().unwrap_or_default().trim().to_owned()
+    let text = output
+        .map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
+        .unwrap_or_default();
+    text.split(" sha=")
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_owned()
 }
 
 #[cfg(target_os = "linux")]
 fn allowed() -> Vec<usize> {
     use nix::sched::{CpuSet, sched_getaffinity};
-    let Ok(set) = sched_getaffinity(nix::unistd::Pid::from_raw(0)) else { return Vec::new() };
-    (0..CpuSet::count()).filter(|&core| set.is_set(core).unwrap_or(false)).collect()
+    let Ok(set) = sched_getaffinity(nix::unistd::Pid::from_raw(0)) else {
+        return Vec::new();
+    };
+    (0..CpuSet::count())
+        .filter(|&core| set.is_set(core).unwrap_or(false))
+        .collect()
 }
 
 #[cfg(target_os = "linux")]
@@ -108,7 +134,8 @@ fn run_on(cores: &[usize]) {
         set.set(core).expect("a core that exists");
     }
     if !cores.is_empty() {
-        sched_setaffinity(nix::unistd::Pid::from_raw(0), &set).expect("cores that this process may use");
+        sched_setaffinity(nix::unistd::Pid::from_raw(0), &set)
+            .expect("cores that this process may use");
     }
 }
 

@@ -22,7 +22,12 @@
 //! The goals in the table are those the library was built to. A goal that is missed is marked and fails nothing.
 
 // A program of its own, that prints, and that has nothing better to do on a failure than to end with it.
-#![allow(clippy::expect_used, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
+#![allow(
+    clippy::expect_used,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    clippy::unwrap_used
+)]
 
 mod bare_handoff;
 mod comparison;
@@ -116,7 +121,9 @@ fn main() -> ExitCode {
         probe::run(order);
         return ExitCode::SUCCESS;
     }
-    if let [competitor::MARK, order @ ..] = &*arguments.iter().map(String::as_str).collect::<Vec<_>>() {
+    if let [competitor::MARK, order @ ..] =
+        &*arguments.iter().map(String::as_str).collect::<Vec<_>>()
+    {
         competitor::run(order);
         return ExitCode::SUCCESS;
     }
@@ -133,23 +140,37 @@ fn main() -> ExitCode {
     // Without `--bench` it is `cargo test --benches` that runs this, to see whether it runs.
     let quick = has("--quick") || !has("--bench");
     let load = machine::load();
-    let sections: Vec<Section> = match SECTIONS.into_iter().filter(|(name, _)| has(name)).collect::<Vec<_>>() {
+    let sections: Vec<Section> = match SECTIONS
+        .into_iter()
+        .filter(|(name, _)| has(name))
+        .collect::<Vec<_>>()
+    {
         named if named.is_empty() => SECTIONS.to_vec(),
         named => named,
     };
     let both = has("--free") == has("--pinned");
     if both || has("--free") {
-        print_table(&Setting { cores: Cores::free(), quick }, &sections);
+        print_table(
+            &Setting {
+                cores: Cores::free(),
+                quick,
+            },
+            &sections,
+        );
     }
     if both || has("--pinned") {
         match Cores::pinned() {
             Some(cores) => print_table(&Setting { cores, quick }, &sections),
-            None => println!("Pinned: not to be had here, for lack of a second core or of a way to choose.\n"),
+            None => println!(
+                "Pinned: not to be had here, for lack of a second core or of a way to choose.\n"
+            ),
         }
     }
     println!("{}", machine::description(&load));
     if machine::is_busy(&load) {
-        println!("The machine was busy with something else: rates and slow percentiles are unreliable.");
+        println!(
+            "The machine was busy with something else: rates and slow percentiles are unreliable."
+        );
     }
     if quick {
         println!("Quick: too few samples for figures to be quoted.");

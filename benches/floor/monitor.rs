@@ -14,13 +14,20 @@ const LOOK: [&str; 3] = ["\"INFO\"", "\"TIME\"", "\"quorumlock-node:"];
 /// Costs the server time: rates are not to be measured inside.
 pub(crate) fn commands_during<R>(server: &Server, action: impl FnOnce() -> R) -> (R, usize) {
     let mut stream = TcpStream::connect(server.address()).expect("a server");
-    stream.write_all(b"MONITOR\r\n").expect("a server that reads");
+    stream
+        .write_all(b"MONITOR\r\n")
+        .expect("a server that reads");
     let mut lines = BufReader::new(stream.try_clone().expect("a socket")).lines();
-    lines.next().expect("a reply").expect("a server that replies");
+    lines
+        .next()
+        .expect("a reply")
+        .expect("a server that replies");
     thread::scope(|scope| {
         let reader = scope.spawn(move || {
             let is_look = |line: &String| LOOK.iter().any(|look| line.contains(look));
-            let counts = |line: &String| line.starts_with('+') && !line.contains(BY_A_SCRIPT) && !is_look(line);
+            let counts = |line: &String| {
+                line.starts_with('+') && !line.contains(BY_A_SCRIPT) && !is_look(line)
+            };
             lines.map_while(Result::ok).filter(counts).count()
         });
         let result = action();

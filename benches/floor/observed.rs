@@ -16,8 +16,18 @@ const CLASSES: usize = 256;
 pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
     let servers = Servers::start(setting, NODES);
     let addresses = servers.addresses(NODES);
-    let plan =
-        setting.choose(Plan { rounds: 15, turns: 12, operations: 50 }, Plan { rounds: 2, turns: 2, operations: 25 });
+    let plan = setting.choose(
+        Plan {
+            rounds: 15,
+            turns: 12,
+            operations: 50,
+        },
+        Plan {
+            rounds: 2,
+            turns: 2,
+            operations: 25,
+        },
+    );
     let mut rows = pairs(&addresses, plan);
     rows.push(allocations(&addresses, setting.choose(2000, 100)));
     rows.push(scrape(&addresses, setting.choose(200, 10)));
@@ -26,7 +36,11 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
 
 fn counted(addresses: &[SocketAddr], counters: &Counters) -> Redlock {
     let urls = addresses.iter().map(|node| format!("redis://{node}"));
-    Redlock::builder().nodes(urls).counters(counters).build().expect("a client")
+    Redlock::builder()
+        .nodes(urls)
+        .counters(counters)
+        .build()
+        .expect("a client")
 }
 
 fn pairs(addresses: &[SocketAddr], plan: Plan) -> Vec<Row> {
@@ -34,18 +48,37 @@ fn pairs(addresses: &[SocketAddr], plan: Plan) -> Vec<Row> {
     let plain = library::client(addresses);
     let counted = counted(addresses, &counters);
     let again = library::client(addresses);
-    let mutexes = [(&plain, "plain/1"), (&counted, "counted/1"), (&again, "again/1")];
-    let [plain, counted, again]: [Mutex; 3] = mutexes.map(|(client, name)| library::mutex(client, name));
+    let mutexes = [
+        (&plain, "plain/1"),
+        (&counted, "counted/1"),
+        (&again, "again/1"),
+    ];
+    let [plain, counted, again]: [Mutex; 3] =
+        mutexes.map(|(client, name)| library::mutex(client, name));
     let rounds = interleave(
         plan,
-        &mut [&mut || library::pair(&plain), &mut || library::pair(&counted), &mut || library::pair(&again)],
+        &mut [
+            &mut || library::pair(&plain),
+            &mut || library::pair(&counted),
+            &mut || library::pair(&again),
+        ],
     );
-    let [plain, counted, again] = &rounds[..] else { return Vec::new() };
+    let [plain, counted, again] = &rounds[..] else {
+        return Vec::new();
+    };
     let against = ("without", &plain[..]);
     let p50 = |round: &Samples| round.pair.quantile(0.5);
     vec![
-        Row::ratio("with counters: pair p50", "µs", counted, against, p50).goal(Goal::RatioAtMost(1.02)),
-        Row::ratio("without counters again: pair p50", "µs", again, against, p50).note("noise"),
+        Row::ratio("with counters: pair p50", "µs", counted, against, p50)
+            .goal(Goal::RatioAtMost(1.02)),
+        Row::ratio(
+            "without counters again: pair p50",
+            "µs",
+            again,
+            against,
+            p50,
+        )
+        .note("noise"),
     ]
 }
 
@@ -60,7 +93,8 @@ fn allocations(addresses: &[SocketAddr], pairs: usize) -> Row {
         (made.allocations + made.reallocations) as f64 / pairs as f64
     };
     let runs = Spread::of((0..9).map(|_| count()));
-    Row::value("with counters: heap allocations a pair", "", runs.median).goal(Goal::ValueAtMost(0.0))
+    Row::value("with counters: heap allocations a pair", "", runs.median)
+        .goal(Goal::ValueAtMost(0.0))
 }
 
 /// Every class has calls that took the lock and calls that found it held.

@@ -29,8 +29,15 @@ impl Polling {
             let stream = TcpStream::connect(address)?;
             stream.set_nodelay(true).map(|()| stream)
         };
-        let nodes = addresses.iter().map(|address| connect(address).expect("a connection to a server")).collect();
-        Polling { nodes, resource, token: String::new() }
+        let nodes = addresses
+            .iter()
+            .map(|address| connect(address).expect("a connection to a server"))
+            .collect();
+        Polling {
+            nodes,
+            resource,
+            token: String::new(),
+        }
     }
 
     /// Takes the lock. Returns the number of attempts; none when `end` came first.
@@ -41,7 +48,17 @@ impl Polling {
             self.token = format!("{:x}-{:x}", std::process::id(), now());
             let mut request = Vec::new();
             let resource = self.resource.as_bytes();
-            resp::encode(&mut request, &[b"SET", resource, self.token.as_bytes(), b"NX", b"PX", TTL_MILLIS]);
+            resp::encode(
+                &mut request,
+                &[
+                    b"SET",
+                    resource,
+                    self.token.as_bytes(),
+                    b"NX",
+                    b"PX",
+                    TTL_MILLIS,
+                ],
+            );
             if self.ask(&request) > self.nodes.len() / 2 {
                 return attempts;
             }

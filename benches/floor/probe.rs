@@ -30,17 +30,30 @@ pub(crate) fn command(
     let program = std::env::current_exe().expect("the path of this program");
     let mut command = Command::new(tool[0]);
     command.args(&tool[1..]).arg(program);
-    command.args([MARK, subject.name(), &threads.to_string(), &pairs.to_string()]);
+    command.args([
+        MARK,
+        subject.name(),
+        &threads.to_string(),
+        &pairs.to_string(),
+    ]);
     command.args(addresses.iter().map(ToString::to_string));
     command
 }
 
 /// Runs the order in the rest of the command line.
 pub(crate) fn run(order: &[&str]) {
-    let [subject, threads, pairs, addresses @ ..] = order else { panic!("--probe subject threads pairs address…") };
+    let [subject, threads, pairs, addresses @ ..] = order else {
+        panic!("--probe subject threads pairs address…")
+    };
     let subject = Subject::named(subject).expect("library or floor");
-    let addresses: Vec<SocketAddr> = addresses.iter().map(|address| address.parse().expect("an address")).collect();
-    let (threads, pairs): (usize, usize) = (threads.parse().expect("a number"), pairs.parse().expect("a number"));
+    let addresses: Vec<SocketAddr> = addresses
+        .iter()
+        .map(|address| address.parse().expect("an address"))
+        .collect();
+    let (threads, pairs): (usize, usize) = (
+        threads.parse().expect("a number"),
+        pairs.parse().expect("a number"),
+    );
     let client = library::client(&addresses);
     thread::scope(|scope| {
         for thread in 0..threads {
@@ -70,6 +83,8 @@ impl Subject {
     }
 
     fn named(name: &str) -> Option<Subject> {
-        [Subject::Floor, Subject::Library].into_iter().find(|subject| subject.name() == name)
+        [Subject::Floor, Subject::Library]
+            .into_iter()
+            .find(|subject| subject.name() == name)
     }
 }

@@ -38,9 +38,23 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
         (Means::Fenced, setting.choose(50, 8)),
         (Means::Set, setting.choose(50, 8)),
     ] {
-        rows.extend(many(setting, &servers, means, NODES, &MANY.map(|(programs, _)| programs), most));
+        rows.extend(many(
+            setting,
+            &servers,
+            means,
+            NODES,
+            &MANY.map(|(programs, _)| programs),
+            most,
+        ));
     }
-    rows.extend(many(setting, &servers, Means::WakeUps, 5, &[SOME], setting.choose(SOME, 8)));
+    rows.extend(many(
+        setting,
+        &servers,
+        Means::WakeUps,
+        5,
+        &[SOME],
+        setting.choose(SOME, 8),
+    ));
     rows.push(two(setting, &servers));
     rows.extend(readers_and_writers(setting, &servers));
     rows.push(permits(setting, &servers));
@@ -54,32 +68,68 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
 
 /// A workload of one kind that nothing disturbs.
 fn workload(groups: &[(Means, usize)], time: Duration) -> Workload<'_> {
-    Workload { groups, threads: 1, held: HELD, ttl: TTL, length: Length::Time(time), disturbance: Disturbance::None }
+    Workload {
+        groups,
+        threads: 1,
+        held: HELD,
+        ttl: TTL,
+        length: Length::Time(time),
+        disturbance: Disturbance::None,
+    }
 }
 
 /// Many programs, and the same with 2.
-fn many(setting: &Setting, servers: &Servers, means: Means, nodes: usize, programs: &[usize], most: usize) -> Vec<Row> {
+fn many(
+    setting: &Setting,
+    servers: &Servers,
+    means: Means,
+    nodes: usize,
+    programs: &[usize],
+    most: usize,
+) -> Vec<Row> {
     let addresses = servers.addresses(nodes);
     let mut rows = Vec::new();
     for &programs in programs.iter().filter(|&&programs| programs <= most) {
         // Long enough for several turns of each.
         let time = Duration::from_millis(setting.choose(2000.max(programs as u64 * 20), 200));
         let of = |programs| run(&addresses, workload(&[(means, programs)], time));
-        let done = take_turns(setting.choose((3, 1), (1, 1)), &mut [&mut || of(programs), &mut || of(2)]);
-        let [many, two] = &done[..] else { continue };
-        let name = |what: &str| format!("{programs} programs, {}, N = {nodes}: {what}", means.name());
-        let keys = if means == Means::Set { 2.0 } else { 1.0 };
-        let commands = commands_each(servers, &addresses, workload(&[(means, programs)], time)) / keys;
-        rows.push(
-            Row::ratio(name("acquisitions/s"), "", many, ("2 programs", two), Outcome::rate)
-                .goal(Goal::RatioAtLeast(0.9)),
+        let done = take_turns(
+            setting.choose((3, 1), (1, 1)),
+            &mut [&mut || of(programs), &mut || of(2)],
         );
-        let longest = Row::value(name("longest wait, to programs × turn"), "", longest(many, programs));
-        let bound = MANY.iter().find(|(known, _)| *known == programs).map_or(1.6, |(_, bound)| *bound);
+        let [many, two] = &done[..] else { continue };
+        let name =
+            |what: &str| format!("{programs} programs, {}, N = {nodes}: {what}", means.name());
+        let keys = if means == Means::Set { 2.0 } else { 1.0 };
+        let commands =
+            commands_each(servers, &addresses, workload(&[(means, programs)], time)) / keys;
+        rows.push(
+            Row::ratio(
+                name("acquisitions/s"),
+                "",
+                many,
+                ("2 programs", two),
+                Outcome::rate,
+            )
+            .goal(Goal::RatioAtLeast(0.9)),
+        );
+        let longest = Row::value(
+            name("longest wait, to programs × turn"),
+            "",
+            longest(many, programs),
+        );
+        let bound = MANY
+            .iter()
+            .find(|(known, _)| *known == programs)
+            .map_or(1.6, |(_, bound)| *bound);
         rows.push(longest.goal(Goal::ValueAtMost(bound)));
         rows.push(
-            Row::value(name("commands of an acquisition for a key at a node"), "", commands)
-                .goal(Goal::ValueAtMost(3.5)),
+            Row::value(
+                name("commands of an acquisition for a key at a node"),
+                "",
+                commands,
+            )
+            .goal(Goal::ValueAtMost(3.5)),
         );
         rows.push(left(servers, name("queues left")));
     }
@@ -88,7 +138,8 @@ fn many(setting: &Setting, servers: &Servers, means: Means, nodes: usize, progra
 
 /// The longest wait of each round, to a turn of every program.
 fn longest(rounds: &[Outcome], programs: usize) -> f64 {
-    let of = |outcome: &Outcome| outcome.waits().quantile(1.0) / 1e6 * outcome.rate() / programs as f64;
+    let of =
+        |outcome: &Outcome| outcome.waits().quantile(1.0) / 1e6 * outcome.rate() / programs as f64;
     Spread::over(rounds, of).median
 }
 
@@ -114,15 +165,24 @@ fn readers_and_writers(setting: &Setting, servers: &Servers) -> Vec<Row> {
     let groups = [(Means::Read, 3), (Means::Write, 3)];
     let time = Duration::from_millis(setting.choose(3000, 200));
     let addresses = servers.addresses(NODES);
-    let done = take_turns(setting.choose((3, 1), (1, 1)), &mut [&mut || run(&addresses, workload(&groups, time))]);
+    let done = take_turns(
+        setting.choose((3, 1), (1, 1)),
+        &mut [&mut || run(&addresses, workload(&groups, time))],
+    );
     let share = |side: std::ops::Range<usize>| {
-        let of = |outcome: &Outcome| outcome.of(side.clone()).turns.len() as f64 / outcome.turns.len() as f64;
+        let of = |outcome: &Outcome| {
+            outcome.of(side.clone()).turns.len() as f64 / outcome.turns.len() as f64
+        };
         Spread::over(&done[0], of).median * 100.0
     };
     [("readers", 0..3), ("writers", 3..6)]
         .map(|(name, side)| {
-            Row::value(format!("3 readers and 3 writers: turns of the {name}"), "%", share(side))
-                .goal(Goal::ValueAtLeast(30.0))
+            Row::value(
+                format!("3 readers and 3 writers: turns of the {name}"),
+                "%",
+                share(side),
+            )
+            .goal(Goal::ValueAtLeast(30.0))
         })
         .into()
 }
@@ -134,9 +194,13 @@ fn permits(setting: &Setting, servers: &Servers) -> Row {
     let of = |groups: &[(Means, usize)]| run(&addresses, workload(groups, time));
     let done = take_turns(
         setting.choose((3, 1), (1, 1)),
-        &mut [&mut || of(&[(Means::Permit, 8)]), &mut || of(&[(Means::Own, PERMITS)])],
+        &mut [&mut || of(&[(Means::Permit, 8)]), &mut || {
+            of(&[(Means::Own, PERMITS)])
+        }],
     );
-    let [shared, own] = &done[..] else { return Row::missing("permits", "no round was measured") };
+    let [shared, own] = &done[..] else {
+        return Row::missing("permits", "no round was measured");
+    };
     Row::ratio(
         format!("8 programs, {PERMITS} permits: acquisitions/s"),
         "",
@@ -152,14 +216,25 @@ fn fair_beside_plain(setting: &Setting, servers: &Servers) -> Row {
     let groups = [(Means::Fair, 1), (Means::WakeUps, 4)];
     let time = Duration::from_millis(setting.choose(3000, 200));
     let addresses = servers.addresses(1);
-    let done = take_turns(setting.choose((3, 1), (1, 1)), &mut [&mut || run(&addresses, workload(&groups, time))]);
+    let done = take_turns(
+        setting.choose((3, 1), (1, 1)),
+        &mut [&mut || run(&addresses, workload(&groups, time))],
+    );
     let turns = |side: std::ops::Range<usize>| {
         let programs = side.len() as f64;
-        Spread::over(&done[0], |outcome| outcome.of(side.clone()).turns.len() as f64).median / programs
+        Spread::over(&done[0], |outcome| {
+            outcome.of(side.clone()).turns.len() as f64
+        })
+        .median
+            / programs
     };
-    Row::value("1 fair program beside 4 plain ones, N = 1: turns", "", turns(0..1))
-        .against("a plain one", turns(1..5))
-        .goal(Goal::RatioAtLeast(0.9))
+    Row::value(
+        "1 fair program beside 4 plain ones, N = 1: turns",
+        "",
+        turns(0..1),
+    )
+    .against("a plain one", turns(1..5))
+    .goal(Goal::RatioAtLeast(0.9))
 }
 
 /// One in ten is killed each second, and may hold the lock then.
@@ -167,18 +242,35 @@ fn killed(setting: &Setting, servers: &Servers) -> Vec<Row> {
     let addresses = servers.addresses(NODES);
     let time = Duration::from_millis(setting.choose(4000, 400));
     let groups = [(Means::WakeUps, setting.choose(SOME, 8))];
-    let undisturbed = Workload { ttl: SHORT_TTL, ..workload(&groups, time) };
-    let disturbed = Workload { disturbance: Disturbance::Killed(SOME as u32 / 10), ..undisturbed };
+    let undisturbed = Workload {
+        ttl: SHORT_TTL,
+        ..workload(&groups, time)
+    };
+    let disturbed = Workload {
+        disturbance: Disturbance::Killed(SOME as u32 / 10),
+        ..undisturbed
+    };
     let done = take_turns(
         setting.choose((3, 1), (1, 1)),
-        &mut [&mut || run(&addresses, disturbed), &mut || run(&addresses, undisturbed)],
+        &mut [&mut || run(&addresses, disturbed), &mut || {
+            run(&addresses, undisturbed)
+        }],
     );
-    let [disturbed, undisturbed] = &done[..] else { return Vec::new() };
+    let [disturbed, undisturbed] = &done[..] else {
+        return Vec::new();
+    };
     let name = |what: &str| format!("{SOME} programs, one in ten killed each second: {what}");
     let against = ("undisturbed", &undisturbed[..]);
     let longest = Spread::over(disturbed, |outcome| outcome.waits().quantile(1.0)).median / 1000.0;
     vec![
-        Row::ratio(name("acquisitions/s"), "", disturbed, against, Outcome::rate).goal(Goal::RatioAtLeast(0.7)),
+        Row::ratio(
+            name("acquisitions/s"),
+            "",
+            disturbed,
+            against,
+            Outcome::rate,
+        )
+        .goal(Goal::RatioAtLeast(0.7)),
         Row::value(name("longest wait"), "ms", longest).goal(Goal::ValueAtMost(400.0)),
         left(servers, name("queues left")),
     ]
@@ -189,12 +281,21 @@ fn stopped(setting: &Setting, servers: &Servers) -> Row {
     let addresses = servers.addresses(NODES);
     let stop = Duration::from_millis(setting.choose(3000, 200));
     let groups = [(Means::WakeUps, setting.choose(SOME, 8))];
-    let disturbed = Workload { ttl: SHORT_TTL, disturbance: Disturbance::Stopped(stop), ..workload(&groups, stop * 2) };
-    let done = take_turns(setting.choose((3, 1), (1, 1)), &mut [&mut || run(&addresses, disturbed)]);
+    let disturbed = Workload {
+        ttl: SHORT_TTL,
+        disturbance: Disturbance::Stopped(stop),
+        ..workload(&groups, stop * 2)
+    };
+    let done = take_turns(
+        setting.choose((3, 1), (1, 1)),
+        &mut [&mut || run(&addresses, disturbed)],
+    );
     let others = |outcome: &Outcome| outcome.of(0..groups[0].1 - 1).waits().quantile(1.0) / 1000.0;
-    Row::value(format!("one of {SOME} programs stopped for {stop:?}: longest wait of the others"), "ms", {
-        Spread::over(&done[0], others).median
-    })
+    Row::value(
+        format!("one of {SOME} programs stopped for {stop:?}: longest wait of the others"),
+        "ms",
+        { Spread::over(&done[0], others).median },
+    )
     .goal(Goal::ValueAtMost(2000.0))
 }
 
@@ -202,16 +303,24 @@ fn stopped(setting: &Setting, servers: &Servers) -> Row {
 fn beside_polling(setting: &Setting, servers: &Servers) -> Vec<Row> {
     let time = Duration::from_millis(setting.choose(5000, 500));
     let groups = [(Means::WakeUps, EACH), (Means::Poll, EACH)];
-    let beside = Workload { held: HELD * 2, ..workload(&groups, time) };
+    let beside = Workload {
+        held: HELD * 2,
+        ..workload(&groups, time)
+    };
     let addresses = servers.addresses(5);
-    let done = take_turns(setting.choose((3, 1), (1, 1)), &mut [&mut || run(&addresses, beside)]);
+    let done = take_turns(
+        setting.choose((3, 1), (1, 1)),
+        &mut [&mut || run(&addresses, beside)],
+    );
     let name = |what: &str| format!("{EACH} programs beside {EACH} that poll: {what}");
     let ours: Vec<Outcome> = done[0].iter().map(|outcome| outcome.of(0..EACH)).collect();
     let share = Spread::over(&ours, |outcome| outcome.turns.len() as f64).median;
     let all = Spread::over(&done[0], |outcome| outcome.turns.len() as f64).median;
     let longest = Spread::over(&ours, |outcome| outcome.waits().quantile(1.0)).median / 1000.0;
     vec![
-        Row::value(name("acquisitions"), "", share).against("an even share", all / 2.0).goal(Goal::RatioAtLeast(0.7)),
+        Row::value(name("acquisitions"), "", share)
+            .against("an even share", all / 2.0)
+            .goal(Goal::RatioAtLeast(0.7)),
         Row::value(name("longest wait"), "ms", longest).goal(Goal::ValueAtMost(2000.0)),
     ]
 }
@@ -226,8 +335,24 @@ fn with_io_threads(setting: &Setting, nodes: usize) -> Row {
     let time = Duration::from_millis(setting.choose(1000, 200));
     let on = |servers: &Servers| {
         let addresses: Vec<SocketAddr> = servers.addresses(nodes);
-        run(&addresses, Workload { held: HELD * 2, ..workload(&[(Means::WakeUps, 4)], time) })
+        run(
+            &addresses,
+            Workload {
+                held: HELD * 2,
+                ..workload(&[(Means::WakeUps, 4)], time)
+            },
+        )
     };
-    let done = take_turns(setting.choose((3, 1), (1, 1)), &mut [&mut || on(&threaded), &mut || on(&plain)]);
-    Row::ratio(what, "", &done[0], ("no I/O threads", &done[1]), Outcome::rate).goal(Goal::RatioAtLeast(0.9))
+    let done = take_turns(
+        setting.choose((3, 1), (1, 1)),
+        &mut [&mut || on(&threaded), &mut || on(&plain)],
+    );
+    Row::ratio(
+        what,
+        "",
+        &done[0],
+        ("no I/O threads", &done[1]),
+        Outcome::rate,
+    )
+    .goal(Goal::RatioAtLeast(0.9))
 }

@@ -36,13 +36,29 @@ impl Proxies {
             listener.set_nonblocking(true)?;
             io::Result::Ok((listener, node))
         };
-        let listeners: Vec<_> = nodes.iter().map(|node| listener(node).expect("a port to listen on")).collect();
-        let addresses = listeners.iter().map(|(listener, _)| listener.local_addr().expect("its address")).collect();
+        let listeners: Vec<_> = nodes
+            .iter()
+            .map(|node| listener(node).expect("a port to listen on"))
+            .collect();
+        let addresses = listeners
+            .iter()
+            .map(|(listener, _)| listener.local_addr().expect("its address"))
+            .collect();
         let is_over = Arc::new(AtomicBool::new(false));
-        let mut network =
-            Network { listeners, passages: Vec::new(), delay: round_trip / 2, is_over: Arc::clone(&is_over) };
-        let thread = setting.cores.for_servers(|| thread::spawn(move || network.run()));
-        Proxies { addresses, is_over, thread: Some(thread) }
+        let mut network = Network {
+            listeners,
+            passages: Vec::new(),
+            delay: round_trip / 2,
+            is_over: Arc::clone(&is_over),
+        };
+        let thread = setting
+            .cores
+            .for_servers(|| thread::spawn(move || network.run()));
+        Proxies {
+            addresses,
+            is_over,
+            thread: Some(thread),
+        }
     }
 
     pub(crate) fn addresses(&self) -> &[SocketAddr] {
@@ -85,17 +101,30 @@ impl Network {
     fn run(&mut self) {
         while !self.is_over.load(Ordering::Relaxed) {
             let now = Instant::now();
-            self.passages.retain_mut(|passage| passage.pass_on(now).is_ok());
+            self.passages
+                .retain_mut(|passage| passage.pass_on(now).is_ok());
             let ready = self.poll(now);
             let (of_listeners, of_ends) = ready.split_at(self.listeners.len());
             let due = Instant::now() + self.delay;
             let mut of_ends = of_ends.chunks_exact(2);
             self.passages.retain_mut(|passage| {
                 let ready = of_ends.next().unwrap_or_default();
-                (0..2).zip(ready).filter(|(_, ready)| **ready).all(|(end, _)| passage.receive(end, due).is_ok())
+                (0..2)
+                    .zip(ready)
+                    .filter(|(_, ready)| **ready)
+                    .all(|(end, _)| passage.receive(end, due).is_ok())
             });
-            for ((listener, node), _) in self.listeners.iter().zip(of_listeners).filter(|(_, ready)| **ready) {
-                self.passages.extend(listener.accept().and_then(|(client, _)| Passage::new(client, *node)));
+            for ((listener, node), _) in self
+                .listeners
+                .iter()
+                .zip(of_listeners)
+                .filter(|(_, ready)| **ready)
+            {
+                self.passages.extend(
+                    listener
+                        .accept()
+                        .and_then(|(client, _)| Passage::new(client, *node)),
+                );
             }
         }
     }
@@ -103,15 +132,34 @@ impl Network {
     /// Waits until there is something to accept, to receive or to pass on. Returns what can be accepted and received:
     /// each listener, then both ends of each passage.
     fn poll(&self, now: Instant) -> Vec<bool> {
-        let mut descriptors: Vec<PollFd<'_>> =
-            self.listeners.iter().map(|(listener, _)| PollFd::new(listener, PollFlags::IN)).collect();
-        descriptors.extend(self.passages.iter().flat_map(|passage| passage.interests(now)));
-        let due = self.passages.iter().flat_map(|passage| passage.due(now)).min();
-        let timeout = due.map_or(LONGEST_POLL, |due| due.saturating_duration_since(now)).min(LONGEST_POLL);
-        let timeout = Timespec { tv_sec: 0, tv_nsec: timeout.subsec_nanos().into() };
+        let mut descriptors: Vec<PollFd<'_>> = self
+            .listeners
+            .iter()
+            .map(|(listener, _)| PollFd::new(listener, PollFlags::IN))
+            .collect();
+        descriptors.extend(
+            self.passages
+                .iter()
+                .flat_map(|passage| passage.interests(now)),
+        );
+        let due = self
+            .passages
+            .iter()
+            .flat_map(|passage| passage.due(now))
+            .min();
+        let timeout = due
+            .map_or(LONGEST_POLL, |due| due.saturating_duration_since(now))
+            .min(LONGEST_POLL);
+        let timeout = Timespec {
+            tv_sec: 0,
+            tv_nsec: timeout.subsec_nanos().into(),
+        };
         poll(&mut descriptors, Some(&timeout)).expect("a poll");
         let can_be_read = PollFlags::IN | PollFlags::ERR | PollFlags::HUP;
-        descriptors.iter().map(|descriptor| descriptor.revents().intersects(can_be_read)).collect()
+        descriptors
+            .iter()
+            .map(|descriptor| descriptor.revents().intersects(can_be_read))
+            .collect()
     }
 }
 
@@ -122,7 +170,10 @@ impl Passage {
             end.set_nodelay(true)?;
             end.set_nonblocking(true)?;
         }
-        Ok(Passage { ends, held: Default::default() })
+        Ok(Passage {
+            ends,
+            held: Default::default(),
+        })
     }
 
     /// What is polled at each end: input while there is room for it, output where a piece could not be passed on.
@@ -130,14 +181,23 @@ impl Passage {
         [0, 1].map(|end| {
             let mut flags = PollFlags::empty();
             flags.set(PollFlags::IN, self.held[end].len() < MOST_HELD);
-            flags.set(PollFlags::OUT, self.held[1 - end].front().is_some_and(|piece| piece.due <= now));
+            flags.set(
+                PollFlags::OUT,
+                self.held[1 - end]
+                    .front()
+                    .is_some_and(|piece| piece.due <= now),
+            );
             PollFd::new(&self.ends[end], flags)
         })
     }
 
     /// When the next piece of each direction is to be passed on. What is overdue waits for its end and not for a time.
     fn due(&self, now: Instant) -> impl Iterator<Item = Instant> {
-        self.held.iter().filter_map(|held| held.front()).map(|piece| piece.due).filter(move |&due| due > now)
+        self.held
+            .iter()
+            .filter_map(|held| held.front())
+            .map(|piece| piece.due)
+            .filter(move |&due| due > now)
     }
 
     /// Passes on all that is due. An error ends both connections.
@@ -166,7 +226,11 @@ impl Passage {
         match self.ends[end].read(&mut buffer) {
             Ok(0) => Err(ErrorKind::UnexpectedEof.into()),
             Ok(size) => {
-                self.held[end].push_back(Piece { bytes: buffer[..size].to_vec(), passed: 0, due });
+                self.held[end].push_back(Piece {
+                    bytes: buffer[..size].to_vec(),
+                    passed: 0,
+                    due,
+                });
                 Ok(())
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(()),

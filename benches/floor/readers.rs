@@ -24,7 +24,9 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
     [("9 reads to a write", WRITES), ("reads only", u32::MAX)]
         .map(|(what, writes)| {
             let rounds: Vec<[f64; 2]> = (0..rounds)
-                .map(|_| [shared, plain].map(|inside| reads_a_second(&addresses, length, writes, inside)))
+                .map(|_| {
+                    [shared, plain].map(|inside| reads_a_second(&addresses, length, writes, inside))
+                })
                 .collect();
             let column = |index: usize| rounds.iter().map(|round| round[index]).collect::<Vec<_>>();
             Row::ratio(
@@ -40,7 +42,12 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
 }
 
 /// How many reads a second all programs come to.
-fn reads_a_second(addresses: &[SocketAddr], length: Duration, writes: u32, inside: fn(&Redlock, bool)) -> f64 {
+fn reads_a_second(
+    addresses: &[SocketAddr],
+    length: Duration,
+    writes: u32,
+    inside: fn(&Redlock, bool),
+) -> f64 {
     let reads = AtomicU32::new(0);
     let begun = Instant::now();
     thread::scope(|scope| {

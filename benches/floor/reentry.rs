@@ -29,7 +29,11 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
     drop(outer);
     vec![
         Row::value("re-entry and its end", "ns", times.median).goal(Goal::ValueAtMost(150.0)),
-        Row::value("heap allocations a re-entry", "", made.allocations as f64 / levels as f64)
-            .goal(Goal::ValueAtMost(0.0)),
+        Row::value(
+            "heap allocations a re-entry",
+            "",
+            made.allocations as f64 / levels as f64,
+        )
+        .goal(Goal::ValueAtMost(0.0)),
     ]
 }

@@ -10,8 +10,23 @@ pub(crate) const SCRIPT: &str = "local ours = redis.call('GET', KEYS[1]) == ARGV
 const SHA1: &str = "6a2f388b5ec17b35f2bb07db997a9ce611c8ac58";
 
 /// Writes the release.
-pub(crate) fn write(out: &mut Vec<u8>, resource: &str, token: &[u8], message: Option<(&str, &str)>) {
-    let mut words: Vec<&[u8]> = vec![b"EVALSHA", SHA1.as_bytes(), b"1", resource.as_bytes(), token];
-    words.extend(message.into_iter().flat_map(|(channel, message)| [channel.as_bytes(), message.as_bytes()]));
+pub(crate) fn write(
+    out: &mut Vec<u8>,
+    resource: &str,
+    token: &[u8],
+    message: Option<(&str, &str)>,
+) {
+    let mut words: Vec<&[u8]> = vec![
+        b"EVALSHA",
+        SHA1.as_bytes(),
+        b"1",
+        resource.as_bytes(),
+        token,
+    ];
+    words.extend(
+        message
+            .into_iter()
+            .flat_map(|(channel, message)| [channel.as_bytes(), message.as_bytes()]),
+    );
     quorumlock::protocol::resp::encode(out, &words);
 }

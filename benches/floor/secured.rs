@@ -8,7 +8,10 @@ use crate::table::Row;
 
 #[cfg(not(feature = "embedded-tls"))]
 pub(crate) fn measure(_: &Setting) -> Vec<Row> {
-    vec![Row::missing("TLS to plain", "needs --features embedded-tls")]
+    vec![Row::missing(
+        "TLS to plain",
+        "needs --features embedded-tls",
+    )]
 }
 
 #[cfg(feature = "embedded-tls")]
@@ -55,13 +58,23 @@ mod with_tls {
             let key = KeyPair::generate().expect("a key");
             let root_pem = root.self_signed(&root_key).expect("a root").pem();
             let node = CertificateParams::new(["127.0.0.1".to_owned()]).expect("an address");
-            let node = node.signed_by(&key, &Issuer::new(root, root_key)).expect("a certificate");
-            let directory = std::env::temp_dir().join(format!("quorumlock-floor-{}", std::process::id()));
+            let node = node
+                .signed_by(&key, &Issuer::new(root, root_key))
+                .expect("a certificate");
+            let directory =
+                std::env::temp_dir().join(format!("quorumlock-floor-{}", std::process::id()));
             fs::create_dir_all(&directory).expect("a directory");
-            for (name, text) in [("ca.crt", &root_pem), ("node.crt", &node.pem()), ("node.key", &key.serialize_pem())] {
+            for (name, text) in [
+                ("ca.crt", &root_pem),
+                ("node.crt", &node.pem()),
+                ("node.key", &key.serialize_pem()),
+            ] {
                 fs::write(directory.join(name), text).expect("a file");
             }
-            Certificates { directory, root: root_pem }
+            Certificates {
+                directory,
+                root: root_pem,
+            }
         }
 
         fn servers(&self, setting: &Setting, count: usize) -> Vec<Server> {
@@ -69,15 +82,28 @@ mod with_tls {
             let certificate = file("node.crt");
             let key = file("node.key");
             let root = file("ca.crt");
-            let plan = Server::plan().tls().arguments(&["--tls-auth-clients", "no", "--tls-cert-file", &certificate]);
+            let plan = Server::plan().tls().arguments(&[
+                "--tls-auth-clients",
+                "no",
+                "--tls-cert-file",
+                &certificate,
+            ]);
             let plan = plan.arguments(&["--tls-key-file", &key, "--tls-ca-cert-file", &root]);
-            let start = || (0..count).map(|_| plan.clone().start().expect("a server with TLS")).collect();
+            let start = || {
+                (0..count)
+                    .map(|_| plan.clone().start().expect("a server with TLS"))
+                    .collect()
+            };
             setting.cores.for_servers(start)
         }
 
         fn client(&self, servers: &[Server]) -> Redlock {
             let tls = Tls::new().roots_pem(self.root.as_str());
-            Redlock::builder().nodes(servers.iter().map(Server::url)).tls(tls).build().expect("a client")
+            Redlock::builder()
+                .nodes(servers.iter().map(Server::url))
+                .tls(tls)
+                .build()
+                .expect("a client")
         }
     }
 
@@ -91,43 +117,90 @@ mod with_tls {
         let certificates = Certificates::issue();
         let plain = Servers::start(setting, NODES);
         let secured = certificates.servers(setting, NODES);
-        let clients = || [library::client(&plain.addresses(NODES)), certificates.client(&secured)];
+        let clients = || {
+            [
+                library::client(&plain.addresses(NODES)),
+                certificates.client(&secured),
+            ]
+        };
         let mut rows = one_thread(setting, &clients());
         rows.push(processor_time(setting, &clients()));
         rows.push(allocations(setting, &clients()[1]));
-        rows.extend(handshakes(setting, &certificates, &plain.processes[..1], &secured[..1]));
+        rows.extend(handshakes(
+            setting,
+            &certificates,
+            &plain.processes[..1],
+            &secured[..1],
+        ));
         drop((plain, secured));
         rows.push(returning(setting, &certificates));
         rows
     }
 
     fn one_thread(setting: &Setting, clients: &[Redlock; 2]) -> Vec<Row> {
-        let plan =
-            setting.choose(Plan { rounds: 9, turns: 12, operations: 50 }, Plan { rounds: 2, turns: 2, operations: 25 });
-        let [plain, secured] = clients.each_ref().map(|client| library::mutex(client, "secured/1"));
-        let rounds = interleave(plan, &mut [&mut || library::pair(&plain), &mut || library::pair(&secured)]);
-        let [plain, secured] = &rounds[..] else { return Vec::new() };
+        let plan = setting.choose(
+            Plan {
+                rounds: 9,
+                turns: 12,
+                operations: 50,
+            },
+            Plan {
+                rounds: 2,
+                turns: 2,
+                operations: 25,
+            },
+        );
+        let [plain, secured] = clients
+            .each_ref()
+            .map(|client| library::mutex(client, "secured/1"));
+        let rounds = interleave(
+            plan,
+            &mut [&mut || library::pair(&plain), &mut || {
+                library::pair(&secured)
+            }],
+        );
+        let [plain, secured] = &rounds[..] else {
+            return Vec::new();
+        };
         let p50 = |round: &Samples| round.pair.quantile(0.5);
-        let row = Row::ratio("TLS, 1 thread: pair p50", "µs", secured, ("plain", plain), p50);
+        let row = Row::ratio(
+            "TLS, 1 thread: pair p50",
+            "µs",
+            secured,
+            ("plain", plain),
+            p50,
+        );
         vec![row.goal(Goal::RatioAtMost(1.45))]
     }
 
     fn processor_time(setting: &Setting, clients: &[Redlock; 2]) -> Row {
         let time = Duration::from_millis(setting.choose(300, 50));
-        let [mut plain, mut secured] = clients
-            .each_ref()
-            .map(|client| workers(THREADS, |thread| library::mutex(client, &format!("secured/{thread}"))));
+        let [mut plain, mut secured] = clients.each_ref().map(|client| {
+            workers(THREADS, |thread| {
+                library::mutex(client, &format!("secured/{thread}"))
+            })
+        });
         let rounds = take_turns(
             setting.choose((7, 1), (2, 1)),
-            &mut [&mut || pairs(&mut plain, time, |mutex| library::pair(mutex)), &mut || {
-                pairs(&mut secured, time, |mutex| library::pair(mutex))
-            }],
+            &mut [
+                &mut || pairs(&mut plain, time, |mutex| library::pair(mutex)),
+                &mut || pairs(&mut secured, time, |mutex| library::pair(mutex)),
+            ],
         );
-        let [plain, secured] = &rounds[..] else { return Row::missing("TLS", "no rounds") };
+        let [plain, secured] = &rounds[..] else {
+            return Row::missing("TLS", "no rounds");
+        };
         let rate = Spread::ratio(secured, plain, Work::rate).median;
         let what = format!("TLS, {THREADS} threads: client CPU a pair");
-        let row = Row::ratio(what, "µs", secured, ("plain", plain), Work::processor_micros);
-        row.goal(Goal::RatioAtMost(1.25)).note(format!("pairs/s {rate:.2}"))
+        let row = Row::ratio(
+            what,
+            "µs",
+            secured,
+            ("plain", plain),
+            Work::processor_micros,
+        );
+        row.goal(Goal::RatioAtMost(1.25))
+            .note(format!("pairs/s {rate:.2}"))
     }
 
     fn allocations(setting: &Setting, client: &Redlock) -> Row {
@@ -140,19 +213,38 @@ mod with_tls {
             (made.allocations + made.reallocations) as f64 / (number * NODES) as f64
         };
         let runs = Spread::of((0..9).map(|_| count()));
-        Row::value("TLS: heap allocations a pair and node", "", runs.median).goal(Goal::ValueAtMost(4.1))
+        Row::value("TLS: heap allocations a pair and node", "", runs.median)
+            .goal(Goal::ValueAtMost(4.1))
     }
 
     /// Processor time of the client for a connection that is closed and made again, without what a plain one takes.
-    fn handshakes(setting: &Setting, certificates: &Certificates, plain: &[Server], resuming: &[Server]) -> Vec<Row> {
+    fn handshakes(
+        setting: &Setting,
+        certificates: &Certificates,
+        plain: &[Server],
+        resuming: &[Server],
+    ) -> Vec<Row> {
         let number = setting.choose(60, 5);
-        let build = || Redlock::builder().node(plain[0].url()).build().expect("a client");
+        let build = || {
+            Redlock::builder()
+                .node(plain[0].url())
+                .build()
+                .expect("a client")
+        };
         let secured = || certificates.client(resuming);
-        let contenders: [Contender<'_>; 3] =
-            [(&build, plain, false), (&secured, resuming, true), (&secured, resuming, false)];
+        let contenders: [Contender<'_>; 3] = [
+            (&build, plain, false),
+            (&secured, resuming, true),
+            (&secured, resuming, false),
+        ];
         let [plain, full, resumed] = contenders.map(|(build, servers, is_full)| {
             let clients: Vec<Redlock> = (0..number).map(|_| build()).collect();
-            let connect = || clients.iter().map(|client| u64::from(client.connect(LIMIT).is_ok())).sum();
+            let connect = || {
+                clients
+                    .iter()
+                    .map(|client| u64::from(client.connect(LIMIT).is_ok()))
+                    .sum()
+            };
             let one = || {
                 let _: u64 = connect();
                 // A connection that is lost sooner is not made again at once.
@@ -160,15 +252,22 @@ mod with_tls {
                 if is_full {
                     forget_sessions(servers);
                 }
-                servers[0].command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]).expect("a server");
+                servers[0]
+                    .command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"])
+                    .expect("a server");
                 std::thread::sleep(WINDOW);
                 measured(connect).processor_micros()
             };
             Spread::of((0..setting.choose(9, 1)).map(|_| one())).median
         });
         let row = |what: &str, time: f64, most| {
-            let row = Row::value(format!("TLS: client CPU of a handshake, {what}"), "µs", time - plain);
-            row.goal(Goal::ValueAtMost(most)).note(format!("and {plain:.0} of the connection"))
+            let row = Row::value(
+                format!("TLS: client CPU of a handshake, {what}"),
+                "µs",
+                time - plain,
+            );
+            row.goal(Goal::ValueAtMost(most))
+                .note(format!("and {plain:.0} of the connection"))
         };
         vec![row("full", full, 400.0), row("resumed", resumed, 250.0)]
     }
@@ -178,7 +277,9 @@ mod with_tls {
         static SIZE: AtomicUsize = AtomicUsize::new(20_000);
         let size = SIZE.fetch_add(1, Ordering::Relaxed).to_string();
         for server in servers {
-            server.command(&["CONFIG", "SET", "tls-session-cache-size", &size]).expect("a server");
+            server
+                .command(&["CONFIG", "SET", "tls-session-cache-size", &size])
+                .expect("a server");
         }
     }
 
@@ -191,7 +292,9 @@ mod with_tls {
         let slowest = |returning: &[Server]| {
             forget_sessions(returning);
             for server in returning {
-                server.command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]).expect("a server");
+                server
+                    .command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"])
+                    .expect("a server");
             }
             let begun = Instant::now();
             let mut most = Duration::ZERO;
@@ -203,11 +306,19 @@ mod with_tls {
             most.as_secs_f64() * 1e3
         };
         let rounds = setting.choose(41, 3);
-        let both: Vec<[f64; 2]> = (0..rounds).map(|_| [slowest(&[]), slowest(&servers[..RETURNING])]).collect();
+        let both: Vec<[f64; 2]> = (0..rounds)
+            .map(|_| [slowest(&[]), slowest(&servers[..RETURNING])])
+            .collect();
         let grown = Spread::of(both.iter().map(|[without, with]| with - without)).median;
         let without = Spread::of(both.iter().map(|[without, _]| *without)).median;
-        Row::value(format!("TLS: {RETURNING} of 11 nodes come back: slowest pair grows by"), "ms", grown)
-            .goal(Goal::ValueAtMost(3.0))
-            .note(format!("slowest without {without:.1} ms; medians of {rounds} rounds"))
+        Row::value(
+            format!("TLS: {RETURNING} of 11 nodes come back: slowest pair grows by"),
+            "ms",
+            grown,
+        )
+        .goal(Goal::ValueAtMost(3.0))
+        .note(format!(
+            "slowest without {without:.1} ms; medians of {rounds} rounds"
+        ))
     }
 }

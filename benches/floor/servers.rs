@@ -8,8 +8,12 @@ use std::net::SocketAddr;
 pub(crate) type Disturbance = (&'static str, usize, fn(&mut Server));
 
 pub(crate) const DISTURBANCES: [Disturbance; 3] = [
-    ("one of 5 hung", 1, |server| server.pause().expect("a server to stop")),
-    ("two of 5 hung", 2, |server| server.pause().expect("a server to stop")),
+    ("one of 5 hung", 1, |server| {
+        server.pause().expect("a server to stop")
+    }),
+    ("two of 5 hung", 2, |server| {
+        server.pause().expect("a server to stop")
+    }),
     ("one of 5 killed", 1, Server::kill),
 ];
 
@@ -30,21 +34,34 @@ impl Servers {
 
     /// Servers with arguments that not every server knows.
     pub(crate) fn try_with(setting: &Setting, count: usize, arguments: &[&str]) -> Option<Servers> {
-        let start = || (0..count).map(|_| Server::with(arguments)).collect::<std::io::Result<_>>();
-        let servers = setting.cores.for_servers(start).ok().map(|processes| Servers { processes })?;
+        let start = || {
+            (0..count)
+                .map(|_| Server::with(arguments))
+                .collect::<std::io::Result<_>>()
+        };
+        let servers = setting
+            .cores
+            .for_servers(start)
+            .ok()
+            .map(|processes| Servers { processes })?;
         servers.load_script();
         Some(servers)
     }
 
     /// The addresses of the first so many servers.
     pub(crate) fn addresses(&self, count: usize) -> Vec<SocketAddr> {
-        self.processes[..count].iter().map(|server| ([127, 0, 0, 1], server.port()).into()).collect()
+        self.processes[..count]
+            .iter()
+            .map(|server| ([127, 0, 0, 1], server.port()).into())
+            .collect()
     }
 
     /// Loads the release script into all servers.
     fn load_script(&self) {
         for server in &self.processes {
-            server.command(&["SCRIPT", "LOAD", release::SCRIPT]).expect("a server that takes a script");
+            server
+                .command(&["SCRIPT", "LOAD", release::SCRIPT])
+                .expect("a server that takes a script");
         }
     }
 
@@ -82,7 +99,12 @@ impl Servers {
 
     /// The processor time of all servers so far, in seconds.
     pub(crate) fn busy_time(&self) -> f64 {
-        let field = |server: &Server, field| server.info(field).ok().and_then(|value| value.parse::<f64>().ok());
+        let field = |server: &Server, field| {
+            server
+                .info(field)
+                .ok()
+                .and_then(|value| value.parse::<f64>().ok())
+        };
         let used = |server| Some(field(server, "used_cpu_user")? + field(server, "used_cpu_sys")?);
         self.processes.iter().filter_map(used).sum()
     }
@@ -90,14 +112,24 @@ impl Servers {
     /// Returns each server's commands with how often it has run them.
     fn each_command(&self, mut take: impl FnMut(&str, f64)) {
         for server in &self.processes {
-            let Ok(Answer::Text(statistics)) = server.command(&["INFO", "commandstats"]) else { continue };
+            let Ok(Answer::Text(statistics)) = server.command(&["INFO", "commandstats"]) else {
+                continue;
+            };
             for line in statistics.lines() {
                 // cmdstat_set:calls=3,usec=…
-                let Some((name, rest)) = line.strip_prefix("cmdstat_").and_then(|line| line.split_once(":calls="))
+                let Some((name, rest)) = line
+                    .strip_prefix("cmdstat_")
+                    .and_then(|line| line.split_once(":calls="))
                 else {
                     continue;
                 };
-                take(name, rest.split(',').next().and_then(|calls| calls.parse().ok()).unwrap_or(0.0));
+                take(
+                    name,
+                    rest.split(',')
+                        .next()
+                        .and_then(|calls| calls.parse().ok())
+                        .unwrap_or(0.0),
+                );
             }
         }
     }

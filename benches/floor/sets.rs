@@ -10,8 +10,18 @@ use std::time::Duration;
 const NODES: usize = 5;
 
 pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
-    let plan =
-        setting.choose(Plan { rounds: 9, turns: 12, operations: 50 }, Plan { rounds: 2, turns: 2, operations: 25 });
+    let plan = setting.choose(
+        Plan {
+            rounds: 9,
+            turns: 12,
+            operations: 50,
+        },
+        Plan {
+            rounds: 2,
+            turns: 2,
+            operations: 25,
+        },
+    );
     let servers = Servers::start(setting, NODES);
     let client = library::client(&servers.addresses(NODES));
     let single = library::mutex(&client, "sets/single");
@@ -19,17 +29,39 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
     let eight = set(&client, 8);
     let rounds = interleave(
         plan,
-        &mut [&mut || library::pair(&single), &mut || library::pair(&two), &mut || library::pair(&eight)],
+        &mut [
+            &mut || library::pair(&single),
+            &mut || library::pair(&two),
+            &mut || library::pair(&eight),
+        ],
     );
-    let [single, two, eight] = &rounds[..] else { return Vec::new() };
+    let [single, two, eight] = &rounds[..] else {
+        return Vec::new();
+    };
     let row = |name: &str, rounds, get: fn(&Samples) -> f64| {
-        Row::ratio(format!("{name}, N = {NODES}"), "µs", rounds, ("a lock", &single[..]), get)
+        Row::ratio(
+            format!("{name}, N = {NODES}"),
+            "µs",
+            rounds,
+            ("a lock", &single[..]),
+            get,
+        )
     };
     vec![
-        row("a set of 2, pair p50", two, |round| round.pair.quantile(0.5)).goal(Goal::RatioAtMost(1.2)),
-        row("a set of 8, pair p50", eight, |round| round.pair.quantile(0.5)).goal(Goal::RatioAtMost(1.8)),
-        row("a set of 2, lock p50", two, |round| round.lock.quantile(0.5)),
-        row("a set of 8, lock p50", eight, |round| round.lock.quantile(0.5)),
+        row("a set of 2, pair p50", two, |round| {
+            round.pair.quantile(0.5)
+        })
+        .goal(Goal::RatioAtMost(1.2)),
+        row("a set of 8, pair p50", eight, |round| {
+            round.pair.quantile(0.5)
+        })
+        .goal(Goal::RatioAtMost(1.8)),
+        row("a set of 2, lock p50", two, |round| {
+            round.lock.quantile(0.5)
+        }),
+        row("a set of 8, lock p50", eight, |round| {
+            round.lock.quantile(0.5)
+        }),
     ]
 }
 

@@ -91,11 +91,23 @@ impl Strict {
             closed: false,
         };
         let nodes = floor::connect(addresses).into_iter().map(node).collect();
-        let exchange = Exchange { nodes, batch: Batch::default(), consents: Vec::new() };
-        let rounds = Arc::new(Rounds { submitted: Mutex::default(), exchange: Mutex::new(exchange) });
+        let exchange = Exchange {
+            nodes,
+            batch: Batch::default(),
+            consents: Vec::new(),
+        };
+        let rounds = Arc::new(Rounds {
+            submitted: Mutex::default(),
+            exchange: Mutex::new(exchange),
+        });
         let one = |thread| {
             let (take, release) = floor::requests(&format!("strict/{thread}"), 0xdd);
-            Strict { rounds: Arc::clone(&rounds), slot: Arc::default(), take, release }
+            Strict {
+                rounds: Arc::clone(&rounds),
+                slot: Arc::default(),
+                take,
+                release,
+            }
         };
         (0..threads).map(one).collect()
     }
@@ -103,8 +115,18 @@ impl Strict {
     /// Takes and releases the lock.
     pub(crate) fn pair(&mut self) -> Pair {
         timed(
-            || assert!(self.rounds.ask(&self.take, &self.slot), "no other client has this resource"),
-            |()| assert!(self.rounds.ask(&self.release, &self.slot), "no other client has this token"),
+            || {
+                assert!(
+                    self.rounds.ask(&self.take, &self.slot),
+                    "no other client has this resource"
+                )
+            },
+            |()| {
+                assert!(
+                    self.rounds.ask(&self.release, &self.slot),
+                    "no other client has this token"
+                )
+            },
         )
     }
 }
@@ -113,7 +135,10 @@ impl Rounds {
     /// Submits a request, and waits for its verdict or leads. True when a quorum consents.
     fn ask(&self, request: &[u8], slot: &Arc<AtomicU8>) -> bool {
         slot.store(PENDING, Ordering::Relaxed);
-        let waiting = Waiting { slot: Arc::clone(slot), thread: thread::current() };
+        let waiting = Waiting {
+            slot: Arc::clone(slot),
+            thread: thread::current(),
+        };
         let mut submitted = self.submitted.lock().unwrap();
         submitted.batch.bytes.extend_from_slice(request);
         submitted.batch.waiting.push(waiting);
@@ -137,13 +162,20 @@ impl Rounds {
     /// Does one round, in which the leader's own request is, and appoints the next leader.
     fn lead(&self) {
         let mut exchange = self.exchange.lock().unwrap();
-        mem::swap(&mut exchange.batch, &mut self.submitted.lock().unwrap().batch);
+        mem::swap(
+            &mut exchange.batch,
+            &mut self.submitted.lock().unwrap().batch,
+        );
         exchange.run();
         exchange.answer();
         drop(exchange);
         // After the others were woken: those that go on at once are part of the next batch.
         let mut submitted = self.submitted.lock().unwrap();
-        let next = submitted.batch.waiting.first().map(|next| (Arc::clone(&next.slot), next.thread.clone()));
+        let next = submitted
+            .batch
+            .waiting
+            .first()
+            .map(|next| (Arc::clone(&next.slot), next.thread.clone()));
         submitted.has_leader = next.is_some();
         drop(submitted);
         if let Some((slot, thread)) = next {
@@ -163,7 +195,9 @@ impl Exchange {
         }
         let quorum = self.nodes.len() / 2 + 1;
         let is_waiting = |node: &Node| node.asked && node.is_waiting();
-        while self.consents.iter().any(|&consents| consents < quorum) && self.nodes.iter().any(is_waiting) {
+        while self.consents.iter().any(|&consents| consents < quorum)
+            && self.nodes.iter().any(is_waiting)
+        {
             if !self.receive() {
                 return;
             }
@@ -179,7 +213,12 @@ impl Exchange {
                 std::array::from_fn(|_| PollFd::new(&self.nodes[0].stream, PollFlags::IN));
             let mut map = [usize::MAX; MOST_NODES];
             let mut count = 0;
-            for (index, node) in self.nodes.iter().enumerate().filter(|(_, node)| node.is_waiting()) {
+            for (index, node) in self
+                .nodes
+                .iter()
+                .enumerate()
+                .filter(|(_, node)| node.is_waiting())
+            {
                 descriptors[count] = PollFd::new(&node.stream, PollFlags::IN);
                 map[count] = index;
                 count += 1;
@@ -202,7 +241,10 @@ impl Exchange {
         let quorum = self.nodes.len() / 2 + 1;
         let leader = thread::current().id();
         for (waiting, &consents) in self.batch.waiting.iter().zip(&self.consents) {
-            waiting.slot.store(if consents >= quorum { GRANTED } else { REFUSED }, Ordering::Release);
+            waiting.slot.store(
+                if consents >= quorum { GRANTED } else { REFUSED },
+                Ordering::Release,
+            );
             if waiting.thread.id() != leader {
                 waiting.thread.unpark();
             }
@@ -235,7 +277,11 @@ impl Node {
         for part in self.buffer[..size].split_inclusive(|&byte| byte == b'\n') {
             let before = self.answers.count;
             self.answers.feed(part);
-            if self.answers.count > before && before >= self.sent_before && self.asked && self.answers.consent {
+            if self.answers.count > before
+                && before >= self.sent_before
+                && self.asked
+                && self.answers.consent
+            {
                 consents[(before - self.sent_before) as usize] += 1;
             }
         }

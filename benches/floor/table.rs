@@ -26,7 +26,15 @@ pub(crate) enum Goal {
 impl Row {
     /// A figure of its own.
     pub(crate) fn value(what: impl Into<String>, unit: &'static str, value: f64) -> Row {
-        Row { what: what.into(), unit, value: Some(value), against: None, ratio: None, goal: None, note: None }
+        Row {
+            what: what.into(),
+            unit,
+            value: Some(value),
+            against: None,
+            ratio: None,
+            goal: None,
+            note: None,
+        }
     }
 
     /// A figure as a ratio, round by round, to the figure of another contender.
@@ -40,30 +48,52 @@ impl Row {
         let value = Spread::over(library, &figure).median;
         let against = Spread::over(other, &figure).median;
         let ratio = Some(Spread::ratio(library, other, figure));
-        Row { against: Some((name, against)), ratio, ..Row::value(what, unit, value) }
+        Row {
+            against: Some((name, against)),
+            ratio,
+            ..Row::value(what, unit, value)
+        }
     }
 
     /// A figure that cannot be had here, and why.
     pub(crate) fn missing(what: impl Into<String>, why: impl Into<String>) -> Row {
-        Row { value: None, note: Some(why.into()), ..Row::value(what, "", 0.0) }
+        Row {
+            value: None,
+            note: Some(why.into()),
+            ..Row::value(what, "", 0.0)
+        }
     }
 
     /// Sets the figure beside another one that was had in the same way.
     pub(crate) fn against(self, name: &'static str, other: f64) -> Row {
         let ratio = self.value.map(|value| Spread::of([value / other]));
-        Row { against: Some((name, other)), ratio, ..self }
+        Row {
+            against: Some((name, other)),
+            ratio,
+            ..self
+        }
     }
 
     pub(crate) fn goal(self, goal: Goal) -> Row {
-        Row { goal: Some(goal), ..self }
+        Row {
+            goal: Some(goal),
+            ..self
+        }
     }
 
     pub(crate) fn note(self, note: impl Into<String>) -> Row {
-        Row { note: Some(note.into()), ..self }
+        Row {
+            note: Some(note.into()),
+            ..self
+        }
     }
 
     fn cells(&self) -> [String; 6] {
-        let quantity = |value: f64| format!("{} {}", number(value), self.unit).trim_end().to_owned();
+        let quantity = |value: f64| {
+            format!("{} {}", number(value), self.unit)
+                .trim_end()
+                .to_owned()
+        };
         let mut range = String::new();
         let mut ratio = String::new();
         if let Some(spread) = &self.ratio {
@@ -76,13 +106,24 @@ impl Row {
             Some(note) => format!("{} ({note})", self.what),
             None => self.what.clone(),
         };
-        let against = self.against.map(|(name, value)| format!("{name} {}", quantity(value)));
+        let against = self
+            .against
+            .map(|(name, value)| format!("{name} {}", quantity(value)));
         let value = self.value.map_or("–".to_owned(), quantity);
-        [what, value, against.unwrap_or_default(), ratio, range, self.verdict()]
+        [
+            what,
+            value,
+            against.unwrap_or_default(),
+            ratio,
+            range,
+            self.verdict(),
+        ]
     }
 
     fn verdict(&self) -> String {
-        let Some(goal) = self.goal else { return String::new() };
+        let Some(goal) = self.goal else {
+            return String::new();
+        };
         let ratio = self.ratio.map(|spread| spread.median);
         let (sign, bound, figure) = match goal {
             Goal::RatioAtLeast(bound) => ("≥", bound, ratio),
@@ -95,15 +136,27 @@ impl Row {
             Goal::RatioAtLeast(_) | Goal::ValueAtLeast(_) => figure >= bound,
             Goal::RatioAtMost(_) | Goal::ValueAtMost(_) => figure <= bound,
         });
-        format!("{sign} {} {}", number(bound), if reached { "✓" } else { "✗" })
+        format!(
+            "{sign} {} {}",
+            number(bound),
+            if reached { "✓" } else { "✗" }
+        )
     }
 }
 
 /// All rows as a Markdown table whose columns are aligned in the source as well.
 pub(crate) fn markdown(rows: &[Row]) -> String {
     let heading = ["", "quorumlock", "against", "ratio", "range", "goal"].map(str::to_owned);
-    let lines: Vec<[String; 6]> = std::iter::once(heading).chain(rows.iter().map(Row::cells)).collect();
-    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
+    let lines: Vec<[String; 6]> = std::iter::once(heading)
+        .chain(rows.iter().map(Row::cells))
+        .collect();
+    let width = |column: usize| {
+        lines
+            .iter()
+            .map(|line| line[column].chars().count())
+            .max()
+            .unwrap_or(0)
+    };
     let widths: [usize; 6] = std::array::from_fn(width);
     let mut text = String::new();
     for (index, line) in lines.iter().enumerate() {
@@ -123,7 +176,11 @@ pub(crate) fn markdown(rows: &[Row]) -> String {
 
 fn number(value: f64) -> String {
     let decimals = decimals(value);
-    if value.is_finite() { format!("{value:.decimals$}") } else { "–".to_owned() }
+    if value.is_finite() {
+        format!("{value:.decimals$}")
+    } else {
+        "–".to_owned()
+    }
 }
 
 fn rounded(value: f64) -> f64 {

@@ -35,7 +35,9 @@ fn many_locks(setting: &Setting, servers: &Servers, addresses: &[SocketAddr]) ->
     let mine = client(addresses);
     let theirs = client(addresses);
     let name = |index: usize| format!("waiters/waited/{index}");
-    let held: Vec<_> = (0..number).map(|index| library::lock(&library::mutex(&theirs, &name(index)))).collect();
+    let held: Vec<_> = (0..number)
+        .map(|index| library::lock(&library::mutex(&theirs, &name(index))))
+        .collect();
     let unavailable = AtomicU32::new(0);
     let handle = CancelHandle::new();
     let mut sets = 0.0;
@@ -45,12 +47,15 @@ fn many_locks(setting: &Setting, servers: &Servers, addresses: &[SocketAddr]) ->
             let mutex = library::mutex(&mine, &name(index));
             let unavailable = &unavailable;
             let wait = Wait::unlimited().cancelled_by(&handle);
-            let waiting = thread::Builder::new().stack_size(256 * 1024).spawn_scoped(scope, move || {
-                let found = mutex.lock_with(&wait);
-                if found.is_err_and(|error| error.kind() == ErrorKind::Unavailable) {
-                    unavailable.fetch_add(1, Ordering::Relaxed);
-                }
-            });
+            let waiting =
+                thread::Builder::new()
+                    .stack_size(256 * 1024)
+                    .spawn_scoped(scope, move || {
+                        let found = mutex.lock_with(&wait);
+                        if found.is_err_and(|error| error.kind() == ErrorKind::Unavailable) {
+                            unavailable.fetch_add(1, Ordering::Relaxed);
+                        }
+                    });
             waiting.expect("a thread");
         }
         thread::sleep(warm_up);
@@ -63,12 +68,27 @@ fn many_locks(setting: &Setting, servers: &Servers, addresses: &[SocketAddr]) ->
     });
     drop(held);
     let seconds = length.as_secs_f64();
-    let row =
-        |what: &str, unit, value| Row::value(format!("{number} waiters of {number} held locks: {what}"), unit, value);
+    let row = |what: &str, unit, value| {
+        Row::value(
+            format!("{number} waiters of {number} held locks: {what}"),
+            unit,
+            value,
+        )
+    };
     vec![
-        row("attempts/s of each", "", sets / (addresses.len() * number) as f64 / seconds).goal(Goal::ValueAtMost(0.2)),
+        row(
+            "attempts/s of each",
+            "",
+            sets / (addresses.len() * number) as f64 / seconds,
+        )
+        .goal(Goal::ValueAtMost(0.2)),
         row("processor time", "%", busy / seconds * 100.0).goal(Goal::ValueAtMost(5.0)),
-        row("that end as unavailable", "", f64::from(unavailable.into_inner())).goal(Goal::ValueAtMost(0.0)),
+        row(
+            "that end as unavailable",
+            "",
+            f64::from(unavailable.into_inner()),
+        )
+        .goal(Goal::ValueAtMost(0.0)),
     ]
 }
 
@@ -87,9 +107,12 @@ fn fair_clients(setting: &Setting, servers: &Servers) -> Row {
         for _ in 0..number {
             let wait = Wait::unlimited().cancelled_by(&handle);
             let mutex = library::mutex(&client(&addresses), name).fair();
-            let waiting = thread::Builder::new().stack_size(256 * 1024).spawn_scoped(scope, move || {
-                drop(mutex.lock_with(&wait));
-            });
+            let waiting =
+                thread::Builder::new()
+                    .stack_size(256 * 1024)
+                    .spawn_scoped(scope, move || {
+                        drop(mutex.lock_with(&wait));
+                    });
             waiting.expect("a thread");
         }
         thread::sleep(warm_up);
@@ -100,7 +123,12 @@ fn fair_clients(setting: &Setting, servers: &Servers) -> Row {
     });
     drop(held);
     let load = busy / length.as_secs_f64() / addresses.len() as f64 * 100.0;
-    Row::value(format!("{number} clients wait for a fair lock: load of a node"), "%", load).goal(Goal::ValueAtMost(2.0))
+    Row::value(
+        format!("{number} clients wait for a fair lock: load of a node"),
+        "%",
+        load,
+    )
+    .goal(Goal::ValueAtMost(2.0))
 }
 
 /// The processor time of this process.
@@ -127,14 +155,24 @@ fn short_waits(setting: &Setting, servers: &Servers, addresses: &[SocketAddr]) -
     }
     let made = (connections(servers) - before) / addresses.len() as f64 - 1.0;
     drop(held);
-    Row::value("waits of 5 ms in a row: subscriber connections/s of a node", "", made / length.as_secs_f64())
-        .note(format!("{made} in {waits} waits"))
-        .goal(Goal::ValueAtMost(1.0))
+    Row::value(
+        "waits of 5 ms in a row: subscriber connections/s of a node",
+        "",
+        made / length.as_secs_f64(),
+    )
+    .note(format!("{made} in {waits} waits"))
+    .goal(Goal::ValueAtMost(1.0))
 }
 
 /// How many connections the servers have accepted. To ask takes one of each.
 fn connections(servers: &Servers) -> f64 {
-    let accepted = |server: &crate::server::Server| server.info("total_connections_received").ok()?.parse::<f64>().ok();
+    let accepted = |server: &crate::server::Server| {
+        server
+            .info("total_connections_received")
+            .ok()?
+            .parse::<f64>()
+            .ok()
+    };
     servers.processes.iter().filter_map(accepted).sum()
 }
 
@@ -158,9 +196,13 @@ fn stranger(setting: &Setting, servers: &Servers, addresses: &[SocketAddr]) -> R
     });
     drop(held);
     sets.reverse();
-    Row::value(format!("a waiter and a stranger with 1000 PUBLISH/s, {length:?}: SETs a node"), "", sets[0])
-        .against("without", sets[1])
-        .goal(Goal::RatioAtMost(2.0))
+    Row::value(
+        format!("a waiter and a stranger with 1000 PUBLISH/s, {length:?}: SETs a node"),
+        "",
+        sets[0],
+    )
+    .against("without", sets[1])
+    .goal(Goal::RatioAtMost(2.0))
 }
 
 fn publish(address: SocketAddr, end: Instant) {

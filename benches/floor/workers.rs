@@ -65,11 +65,21 @@ pub(crate) fn measured(call: impl FnOnce() -> u64) -> Work {
     let seconds = start.elapsed().as_secs_f64();
     let after = Usage::now();
     let processor_seconds = after.processor_seconds - before.processor_seconds;
-    Work { done, seconds, processor_seconds, switches: after.switches - before.switches, times: Times::default() }
+    Work {
+        done,
+        seconds,
+        processor_seconds,
+        switches: after.switches - before.switches,
+        times: Times::default(),
+    }
 }
 
 /// Starts a thread for each worker, and lets all repeat the task until the time is up.
-pub(crate) fn together<W: Send, R>(workers: &mut [W], time: Duration, task: impl Fn(&mut W) -> R + Sync) -> Work {
+pub(crate) fn together<W: Send, R>(
+    workers: &mut [W],
+    time: Duration,
+    task: impl Fn(&mut W) -> R + Sync,
+) -> Work {
     let start = Barrier::new(workers.len() + 1);
     let is_over = AtomicBool::new(false);
     let repeat = |worker: &mut W| {
@@ -82,12 +92,18 @@ pub(crate) fn together<W: Send, R>(workers: &mut [W], time: Duration, task: impl
         done
     };
     thread::scope(|scope| {
-        let threads: Vec<_> = workers.iter_mut().map(|worker| scope.spawn(|| repeat(worker))).collect();
+        let threads: Vec<_> = workers
+            .iter_mut()
+            .map(|worker| scope.spawn(|| repeat(worker)))
+            .collect();
         start.wait();
         measured(|| {
             thread::sleep(time);
             is_over.store(true, Ordering::Relaxed);
-            threads.into_iter().map(|thread| thread.join().expect("a worker that does not fail")).sum()
+            threads
+                .into_iter()
+                .map(|thread| thread.join().expect("a worker that does not fail"))
+                .sum()
         })
     })
 }
@@ -100,16 +116,28 @@ pub(crate) struct Worker<L> {
 
 /// A worker for each of so many threads.
 pub(crate) fn workers<L>(threads: usize, lock: impl FnMut(usize) -> L) -> Vec<Worker<L>> {
-    (0..threads).map(lock).map(|lock| Worker { lock, times: Times::default() }).collect()
+    (0..threads)
+        .map(lock)
+        .map(|lock| Worker {
+            lock,
+            times: Times::default(),
+        })
+        .collect()
 }
 
 /// Starts a thread for each worker, and lets all repeat the pair until the time is up.
-pub(crate) fn pairs<L: Send>(workers: &mut [Worker<L>], time: Duration, pair: impl Fn(&mut L) -> Pair + Sync) -> Work {
+pub(crate) fn pairs<L: Send>(
+    workers: &mut [Worker<L>],
+    time: Duration,
+    pair: impl Fn(&mut L) -> Pair + Sync,
+) -> Work {
     let mut work = together(workers, time, |worker| {
         let pair = pair(&mut worker.lock);
         worker.times.push(pair.lock + pair.unlock);
     });
-    workers.iter_mut().for_each(|worker| work.times.extend(std::mem::take(&mut worker.times)));
+    workers
+        .iter_mut()
+        .for_each(|worker| work.times.extend(std::mem::take(&mut worker.times)));
     work
 }
 
@@ -123,8 +151,10 @@ impl Usage {
     fn now() -> Usage {
         let usage = getrusage(UsageWho::RUSAGE_SELF).expect("the usage of this process");
         Usage {
-            processor_seconds: (usage.user_time() + usage.system_time()).num_microseconds() as f64 / 1e6,
-            switches: (usage.voluntary_context_switches() + usage.involuntary_context_switches()) as f64,
+            processor_seconds: (usage.user_time() + usage.system_time()).num_microseconds() as f64
+                / 1e6,
+            switches: (usage.voluntary_context_switches() + usage.involuntary_context_switches())
+                as f64,
         }
     }
 }

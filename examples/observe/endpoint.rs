@@ -33,6 +33,9 @@ fn answer(mut stream: &TcpStream, counters: &Counters) -> io::Result<()> {
     };
     let length = text.len();
     let kind = "text/plain; version=0.0.4; charset=utf-8";
-    write!(stream, "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n")?;
+    write!(
+        stream,
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n"
+    )?;
     write!(stream, "Connection: close\r\n\r\n{text}")
 }

@@ -28,7 +28,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut urls: Vec<String> = std::env::args().skip(1).collect();
     let mut nodes = Vec::new();
     if urls.is_empty() {
-        nodes = (0..3).map(|_| EmbeddedNode::start()).collect::<Result<Vec<_>, _>>()?;
+        nodes = (0..3)
+            .map(|_| EmbeddedNode::start())
+            .collect::<Result<Vec<_>, _>>()?;
         urls = nodes.iter().map(EmbeddedNode::url).collect();
     }
 
@@ -53,7 +55,9 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn work(redlock: &Redlock, number: u64) {
     for round in 0_u64.. {
         let order = redlock.mutex(format!("orders/{}", round % 2));
-        let report = redlock.mutex(format!("reports/{number}")).watchdog(Watchdog::new());
+        let report = redlock
+            .mutex(format!("reports/{number}"))
+            .watchdog(Watchdog::new());
         for (mutex, millis) in [(order, 20 + 10 * number), (report, 100)] {
             // A lock that is held for too long, or nodes that are down, show in the counters.
             if let Ok(Some(guard)) = mutex.lock_timeout(Duration::from_millis(500)) {

@@ -13,11 +13,15 @@ pub struct Counter {
 impl Counter {
     /// A new file that contains 0.
     pub fn create() -> io::Result<Counter> {
-        let directory = std::env::temp_dir().join(format!("quorumlock-quickstart-{}", std::process::id()));
+        let directory =
+            std::env::temp_dir().join(format!("quorumlock-quickstart-{}", std::process::id()));
         // What is there already was left by a process that is no more: its number is ours now.
         let _ = fs::remove_dir_all(&directory);
         fs::create_dir(&directory)?;
-        let counter = Counter { file: directory.join("counter"), directory };
+        let counter = Counter {
+            file: directory.join("counter"),
+            directory,
+        };
         fs::write(&counter.file, line(0))?;
         Ok(counter)
     }
@@ -25,12 +29,17 @@ impl Counter {
     /// The number in the file.
     pub fn read(&self) -> io::Result<u64> {
         let text = fs::read_to_string(&self.file)?;
-        text.trim().parse().map_err(|_| io::Error::other(format!("the counter's file says {text:?}")))
+        text.trim()
+            .parse()
+            .map_err(|_| io::Error::other(format!("the counter's file says {text:?}")))
     }
 
     /// Writes another number over the old one, whichever thread wrote that and when.
     pub fn write(&self, number: u64) -> io::Result<()> {
-        OpenOptions::new().write(true).open(&self.file)?.write_all(line(number).as_bytes())
+        OpenOptions::new()
+            .write(true)
+            .open(&self.file)?
+            .write_all(line(number).as_bytes())
     }
 }
 

@@ -13,7 +13,10 @@
 //! how it went. The exit code is 0 when no update was lost, 1 when one was, 2 when it could not be tried, and 130 after
 //! Ctrl-C. Nothing stays behind in any case.
 
-#![allow(unreachable_pub, reason = "in a program, pub means: for its other modules")]
+#![allow(
+    unreachable_pub,
+    reason = "in a program, pub means: for its other modules"
+)]
 
 mod counter;
 mod nodes;
@@ -66,16 +69,23 @@ fn run() -> Result<Ending, Box<dyn Error>> {
     let record = Record::default();
     // One name for all of this run, and no other.
     let resource = format!("quickstart-{}", std::process::id());
-    let clients = (0..CLIENTS).map(|_| client(&nodes)).collect::<Result<Vec<_>, _>>()?;
+    let clients = (0..CLIENTS)
+        .map(|_| client(&nodes))
+        .collect::<Result<Vec<_>, _>>()?;
     let free = client(&nodes)?.mutex(format!("{resource}-free"));
 
     let mut report = Report::begin();
     report.fact("nodes", nodes.describe()?);
     report.fact(
         "work",
-        format!("{THREADS} threads with {CLIENTS} clients add 1 to the number in a file, under one lock"),
+        format!(
+            "{THREADS} threads with {CLIENTS} clients add 1 to the number in a file, under one lock"
+        ),
     );
-    report.fact("lock", "how long it takes to get one that is free, measured all the while by one more thread");
+    report.fact(
+        "lock",
+        "how long it takes to get one that is free, measured all the while by one more thread",
+    );
     report.headings();
 
     let interrupted = thread::scope(|scope| {
@@ -85,7 +95,9 @@ fn run() -> Result<Ending, Box<dyn Error>> {
             let counter = &counter;
             let record = &record;
             let stop = &stop;
-            scope.spawn(move || record.outcome(work::increment(&mutex, counter, record, stop), stop));
+            scope.spawn(move || {
+                record.outcome(work::increment(&mutex, counter, record, stop), stop)
+            });
         }
         scope.spawn(|| record.outcome(work::measure(&free, &record, &stop), &stop));
         tell(&mut nodes, &mut report, &record, &stop)?;
@@ -102,11 +114,20 @@ fn run() -> Result<Ending, Box<dyn Error>> {
     // Whatever was added after the last part, while the threads came to their end.
     report.count(&record.take());
     let none_lost = report.verdict(counter.read()?);
-    Ok(if none_lost { Ending::Complete } else { Ending::UpdatesLost })
+    Ok(if none_lost {
+        Ending::Complete
+    } else {
+        Ending::UpdatesLost
+    })
 }
 
 /// The story: which node fails when.
-fn tell(nodes: &mut Nodes, report: &mut Report, record: &Record, stop: &CancelHandle) -> io::Result<()> {
+fn tell(
+    nodes: &mut Nodes,
+    report: &mut Report,
+    record: &Record,
+    stop: &CancelHandle,
+) -> io::Result<()> {
     let mut part = |what: &str, length: Duration| {
         report.part(what);
         sleep(length, stop);
@@ -136,7 +157,10 @@ fn tell(nodes: &mut Nodes, report: &mut Report, record: &Record, stop: &CancelHa
 
 fn client(nodes: &Nodes) -> quorumlock::Result<Redlock> {
     // No lock here lasts longer. A node that comes back without its keys counts again when that has passed.
-    Redlock::builder().nodes(nodes.urls()).max_ttl(Duration::from_secs(10)).build()
+    Redlock::builder()
+        .nodes(nodes.urls())
+        .max_ttl(Duration::from_secs(10))
+        .build()
 }
 
 /// Cancels every wait for a lock, and wakes this thread, which sleeps between the parts of the story.

@@ -30,7 +30,10 @@ impl Nodes {
         if server::find_binary().is_ok() {
             return Server::several(COUNT).map(Nodes::Processes);
         }
-        (0..COUNT).map(|_| EmbeddedNode::start()).collect::<io::Result<_>>().map(Nodes::Embedded)
+        (0..COUNT)
+            .map(|_| EmbeddedNode::start())
+            .collect::<io::Result<_>>()
+            .map(Nodes::Embedded)
     }
 
     pub fn urls(&self) -> Vec<String> {
@@ -46,8 +49,12 @@ impl Nodes {
     pub fn describe(&self) -> io::Result<String> {
         let count = self.urls().len();
         let what = match self {
-            Nodes::Embedded(_) => "embedded nodes in this process (no redis-server or valkey-server found)".to_owned(),
-            Nodes::Given(_) => "nodes of yours, which will be left alone: nothing hangs or dies".to_owned(),
+            Nodes::Embedded(_) => {
+                "embedded nodes in this process (no redis-server or valkey-server found)".to_owned()
+            }
+            Nodes::Given(_) => {
+                "nodes of yours, which will be left alone: nothing hangs or dies".to_owned()
+            }
             #[cfg(unix)]
             Nodes::Processes(servers) => describe_processes(servers)?,
         };
@@ -108,12 +115,20 @@ impl Nodes {
 fn describe_processes(servers: &[Server]) -> io::Result<String> {
     let path = server::find_binary()?;
     let name = path.file_name().unwrap_or(path.as_os_str()).display();
-    let Some(first) = servers.first() else { return Ok(format!("processes of {name}")) };
+    let Some(first) = servers.first() else {
+        return Ok(format!("processes of {name}"));
+    };
     // Valkey has a version of its own, and one of Redis that it is compatible with.
     let mut version = first.info("valkey_version")?;
     if version.is_empty() {
         version = first.info("redis_version")?;
     }
-    let ports: Vec<String> = servers.iter().map(|server| server.port().to_string()).collect();
-    Ok(format!("processes of {name} {version}, ports {}", ports.join(" ")))
+    let ports: Vec<String> = servers
+        .iter()
+        .map(|server| server.port().to_string())
+        .collect();
+    Ok(format!(
+        "processes of {name} {version}, ports {}",
+        ports.join(" ")
+    ))
 }

@@ -22,7 +22,12 @@ struct Part {
 impl Report {
     pub fn begin() -> Report {
         say("quorumlock quickstart\n\n");
-        Report { began: Instant::now(), parts: Vec::new(), added: 0, unsure: 0 }
+        Report {
+            began: Instant::now(),
+            parts: Vec::new(),
+            added: 0,
+            unsure: 0,
+        }
     }
 
     /// Prints what is worth knowing before it begins.
@@ -49,7 +54,13 @@ impl Report {
         self.count(&notes);
         let p50 = percentile(&mut notes.latencies, 50);
         let p99 = percentile(&mut notes.latencies, 99);
-        say(format!("{:>12}{:>12}{:>12}{:>12}\n", notes.added, self.added, millis(p50), millis(p99)));
+        say(format!(
+            "{:>12}{:>12}{:>12}{:>12}\n",
+            notes.added,
+            self.added,
+            millis(p50),
+            millis(p99)
+        ));
         self.parts.push(Part { p50, p99 });
     }
 
@@ -66,15 +77,31 @@ impl Report {
     /// Compares what was added with the number in the file. True when no update was lost.
     pub fn verdict(&self, found: u64) -> bool {
         let expected = self.added;
-        let lost = if found == expected { "no update was lost".into() } else { "UPDATES WERE LOST".to_owned() };
-        say(format!("  {}  the end\n\n  counter  expected {expected}, found {found}: {lost}\n", self.time()));
+        let lost = if found == expected {
+            "no update was lost".into()
+        } else {
+            "UPDATES WERE LOST".to_owned()
+        };
+        say(format!(
+            "  {}  the end\n\n  counter  expected {expected}, found {found}: {lost}\n",
+            self.time()
+        ));
         if self.unsure > 0 {
-            say(format!("           {} releases could not confirm that the lock was held to the end\n", self.unsure));
+            say(format!(
+                "           {} releases could not confirm that the lock was held to the end\n",
+                self.unsure
+            ));
         }
         // The story begins well, and is at its worst in the last part but one.
         if let [well, .., worst, _] = &self.parts[..] {
-            say(format!("  latency  {:<24}{:>12}{:>12}{:>12}\n", "", "well", "two sick", "ratio"));
-            for (name, well, worst) in [("lock p50", well.p50, worst.p50), ("lock p99", well.p99, worst.p99)] {
+            say(format!(
+                "  latency  {:<24}{:>12}{:>12}{:>12}\n",
+                "", "well", "two sick", "ratio"
+            ));
+            for (name, well, worst) in [
+                ("lock p50", well.p50, worst.p50),
+                ("lock p99", well.p99, worst.p99),
+            ] {
                 say(format!(
                     "           {name:<24}{:>12}{:>12}{:>12}\n",
                     millis(well),
@@ -94,16 +121,22 @@ impl Report {
 /// The smallest value that this percentage of all values do not exceed.
 fn percentile(values: &mut [Duration], percent: usize) -> Option<Duration> {
     values.sort_unstable();
-    values.get((values.len() * percent).div_ceil(100).checked_sub(1)?).copied()
+    values
+        .get((values.len() * percent).div_ceil(100).checked_sub(1)?)
+        .copied()
 }
 
 fn millis(time: Option<Duration>) -> String {
-    time.map_or("-".to_owned(), |time| format!("{:.2} ms", time.as_secs_f64() * 1000.0))
+    time.map_or("-".to_owned(), |time| {
+        format!("{:.2} ms", time.as_secs_f64() * 1000.0)
+    })
 }
 
 fn ratio(of: Option<Duration>, to: Option<Duration>) -> String {
     match (of, to) {
-        (Some(of), Some(to)) if !to.is_zero() => format!("{:.2}", of.as_secs_f64() / to.as_secs_f64()),
+        (Some(of), Some(to)) if !to.is_zero() => {
+            format!("{:.2}", of.as_secs_f64() / to.as_secs_f64())
+        }
         _ => "-".to_owned(),
     }
 }

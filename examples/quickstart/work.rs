@@ -16,10 +16,17 @@ const PAUSE: Duration = Duration::from_millis(2);
 type Outcome = Result<(), Box<dyn Error + Send + Sync>>;
 
 /// Adds 1 to the counter, again and again, each time under the lock.
-pub fn increment(mutex: &Mutex, counter: &Counter, record: &Record, stop: &CancelHandle) -> Outcome {
+pub fn increment(
+    mutex: &Mutex,
+    counter: &Counter,
+    record: &Record,
+    stop: &CancelHandle,
+) -> Outcome {
     let wait = Wait::unlimited().cancelled_by(stop);
     while !stop.is_cancelled() {
-        let Some(guard) = mutex.lock_with(&wait)? else { continue };
+        let Some(guard) = mutex.lock_with(&wait)? else {
+            continue;
+        };
         let number = counter.read()?;
         // The last look before what must not be done twice: is there still time?
         if guard.remaining().is_zero() {
@@ -80,16 +87,23 @@ impl Record {
     /// Records the end of a thread. If it failed, all threads stop.
     pub fn outcome(&self, outcome: Outcome, stop: &CancelHandle) {
         let Err(error) = outcome else { return };
-        let cancelled = error.downcast_ref().map(quorumlock::Error::kind) == Some(ErrorKind::Cancelled);
+        let cancelled =
+            error.downcast_ref().map(quorumlock::Error::kind) == Some(ErrorKind::Cancelled);
         if !cancelled {
-            self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+            self.failure
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .get_or_insert(error);
             stop.cancel();
         }
     }
 
     /// Why a thread could not go on, if one could not.
     pub fn failure(&self) -> Option<Box<dyn Error + Send + Sync>> {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.failure
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
     }
 
     fn note(&self, note: impl FnOnce(&mut Notes)) {

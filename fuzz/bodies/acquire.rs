@@ -39,7 +39,9 @@ const STEPS: usize = 2_000;
 
 pub(crate) fn run(input: &[u8]) {
     let mut input = Input::new(input);
-    let Some(mut run) = Run::begin(&mut input) else { return };
+    let Some(mut run) = Run::begin(&mut input) else {
+        return;
+    };
     for _ in 0..STEPS {
         if input.is_empty() || run.has_ended {
             break;
@@ -82,7 +84,11 @@ struct Model {
 enum Expected {
     Attempt,
     Done(Verdict),
-    Wait { earliest: u64, latest: u64, then: Verdict },
+    Wait {
+        earliest: u64,
+        latest: u64,
+        then: Verdict,
+    },
 }
 
 impl Run {
@@ -90,9 +96,19 @@ impl Run {
         let nodes = 1 + usize::from(input.byte()) % MOST_NODES;
         let millis = pick(&TTLS, input);
         let drift = pick(&DRIFTS, input);
-        let ttl = Ttl::new(Duration::from_millis(millis), drift as f64 / 100.0, Duration::MAX);
-        let validity = (millis * MILLI).checked_sub(millis * MILLI * drift / 100 + 2 * MILLI).filter(|left| *left > 0);
-        assert_eq!(ttl.is_ok(), validity.is_some(), "{millis} ms less {drift} hundredths and two milliseconds");
+        let ttl = Ttl::new(
+            Duration::from_millis(millis),
+            drift as f64 / 100.0,
+            Duration::MAX,
+        );
+        let validity = (millis * MILLI)
+            .checked_sub(millis * MILLI * drift / 100 + 2 * MILLI)
+            .filter(|left| *left > 0);
+        assert_eq!(
+            ttl.is_ok(),
+            validity.is_some(),
+            "{millis} ms less {drift} hundredths and two milliseconds"
+        );
         let ttl = ttl.ok()?;
         let shortest = pick(&TIMES, input) * MILLI;
         let longest = pick(&TIMES, input) * MILLI;
@@ -105,7 +121,10 @@ impl Run {
             _ => WaitLimit::Until(time(now.saturating_sub(pick(&TIMES, input)))),
         };
         let node_timeout = pick(&TIMES, input) * MILLI;
-        let backoff = Backoff::new(Duration::from_nanos(shortest), Duration::from_nanos(longest));
+        let backoff = Backoff::new(
+            Duration::from_nanos(shortest),
+            Duration::from_nanos(longest),
+        );
         let config = AcquireConfig {
             ttl,
             node_timeout: Duration::from_nanos(node_timeout),
@@ -130,7 +149,13 @@ impl Run {
             left_behind: [false; MOST_NODES],
             expects: Expected::Attempt,
         };
-        Some(Run { machine: Acquire::new(config, time(now)), model, now, ahead: 0, has_ended: false })
+        Some(Run {
+            machine: Acquire::new(config, time(now)),
+            model,
+            now,
+            ahead: 0,
+            has_ended: false,
+        })
     }
 
     /// Does what the machine returns, or cancels it.
@@ -143,29 +168,48 @@ impl Run {
         match self.machine.poll() {
             Output::Attempt => {
                 assert_eq!(self.model.expects, Expected::Attempt);
-                assert!(self.model.nothing_left(), "an attempt is begun before the last one is undone");
+                assert!(
+                    self.model.nothing_left(),
+                    "an attempt is begun before the last one is undone"
+                );
                 self.attempt(input);
             }
             Output::Undo(nodes) => {
                 assert!(!nodes.is_empty());
                 for index in 0..MOST_NODES {
                     let is_asked = nodes.contains(NodeId::new(index));
-                    assert_eq!(is_asked, self.model.left_behind[index], "undone on {nodes:?}, node {index}");
+                    assert_eq!(
+                        is_asked, self.model.left_behind[index],
+                        "undone on {nodes:?}, node {index}"
+                    );
                 }
                 assert!(nodes.iter().all(|node| node.index() < self.model.nodes));
                 self.model.left_behind = [false; MOST_NODES];
             }
             Output::Wait(until) => {
-                let Expected::Wait { earliest, latest, .. } = self.model.expects else {
+                let Expected::Wait {
+                    earliest, latest, ..
+                } = self.model.expects
+                else {
                     panic!("a wait, and not {:?}", self.model.expects)
                 };
-                assert!(self.model.nothing_left(), "a wait before the last attempt is undone");
+                assert!(
+                    self.model.nothing_left(),
+                    "a wait before the last attempt is undone"
+                );
                 let until = until.as_nanos();
-                assert!((earliest..=latest).contains(&until), "a wait until {until}, and not {earliest} to {latest}");
+                assert!(
+                    (earliest..=latest).contains(&until),
+                    "a wait until {until}, and not {earliest} to {latest}"
+                );
                 // To its end, or woken early, which ends nothing, or late.
                 self.now = match choice % 4 {
                     0 => self.now.saturating_add(moment(input)).max(until),
-                    1 => self.now.saturating_add(moment(input)).min(until).max(self.now),
+                    1 => self
+                        .now
+                        .saturating_add(moment(input))
+                        .min(until)
+                        .max(self.now),
                     _ => until.max(self.now),
                 };
                 self.machine.woken(time(self.now));
@@ -186,7 +230,10 @@ impl Run {
         let begun = self.readings();
         let connects = input.byte() >= 192;
         let deadline = self.machine.attempt_deadline(time(t0), connects).as_nanos();
-        self.model.budget = self.model.node_timeout.saturating_mul(if connects { 2 } else { 1 });
+        self.model.budget = self
+            .model
+            .node_timeout
+            .saturating_mul(if connects { 2 } else { 1 });
         assert_eq!(deadline, self.model.attempt_deadline(t0));
         let mut tally = Tally::new(self.model.nodes);
         let mut votes = [None; MOST_NODES];
@@ -200,7 +247,10 @@ impl Run {
             let index = usize::from(choice / 8) % self.model.nodes;
             let vote = vote(choice % 8);
             // A node may answer once more; its first answer counts.
-            assert_eq!(tally.record(NodeId::new(index), vote), votes[index].is_none());
+            assert_eq!(
+                tally.record(NodeId::new(index), vote),
+                votes[index].is_none()
+            );
             votes[index] = votes[index].or(Some(vote));
             // A node that answers was reached. A node that does not may have been.
             if !matches!(vote, Vote::Fault(_)) || choice.is_multiple_of(2) {
@@ -226,7 +276,8 @@ impl Run {
             self.ahead = self.ahead.saturating_add(moment(input));
         }
         let now = self.readings();
-        self.machine.attempted(begun, &tally, reached, now, input.number());
+        self.machine
+            .attempted(begun, &tally, reached, now, input.number());
         self.model.attempted(begun, &votes, reached, now);
         assert_eq!(self.machine.attempts(), self.model.attempts);
         let is_won = matches!(self.model.expects, Expected::Done(Verdict::Acquired(_)));
@@ -235,20 +286,35 @@ impl Run {
     }
 
     fn readings(&self) -> Readings {
-        Readings { steady: time(self.now), lease: LeaseTime::from_nanos(self.now.saturating_add(self.ahead)) }
+        Readings {
+            steady: time(self.now),
+            lease: LeaseTime::from_nanos(self.now.saturating_add(self.ahead)),
+        }
     }
 
     /// Follows the machine to its end if there is one, and sees to it that it stays there.
     fn end(mut self) {
         let output = self.machine.poll();
         if let Output::Undo(nodes) = output {
-            assert!(nodes.iter().all(|node| self.model.left_behind[node.index()]));
-            assert_eq!(nodes.len(), self.model.left_behind.iter().filter(|left| **left).count());
+            assert!(
+                nodes
+                    .iter()
+                    .all(|node| self.model.left_behind[node.index()])
+            );
+            assert_eq!(
+                nodes.len(),
+                self.model.left_behind.iter().filter(|left| **left).count()
+            );
             self.model.left_behind = [false; MOST_NODES];
         }
-        let Output::Done(verdict) = self.machine.poll() else { return };
+        let Output::Done(verdict) = self.machine.poll() else {
+            return;
+        };
         assert_eq!(self.model.expects, Expected::Done(verdict));
-        assert!(matches!(verdict, Verdict::Acquired(_)) || self.model.nothing_left(), "ended, and not undone");
+        assert!(
+            matches!(verdict, Verdict::Acquired(_)) || self.model.nothing_left(),
+            "ended, and not undone"
+        );
         self.machine.cancelled();
         assert_eq!(self.machine.poll(), Output::Done(verdict));
         self.machine.woken(time(u64::MAX));
@@ -258,12 +324,16 @@ impl Run {
 
 impl Model {
     fn quorum(&self) -> usize {
-        (1..=self.nodes).find(|count| 2 * count > self.nodes).unwrap_or(self.nodes)
+        (1..=self.nodes)
+            .find(|count| 2 * count > self.nodes)
+            .unwrap_or(self.nodes)
     }
 
     /// Granted, refused, failed, and not decided.
     fn count(&self, votes: &[Option<Vote>; MOST_NODES]) -> (usize, usize, usize, usize) {
-        let count = |is: fn(&Option<Vote>) -> bool| votes[..self.nodes].iter().filter(|vote| is(vote)).count();
+        let count = |is: fn(&Option<Vote>) -> bool| {
+            votes[..self.nodes].iter().filter(|vote| is(vote)).count()
+        };
         (
             count(|vote| matches!(vote, Some(Vote::Granted))),
             count(|vote| matches!(vote, Some(Vote::Refused | Vote::Absent))),
@@ -280,7 +350,9 @@ impl Model {
     /// The caller's deadline, if it is one: one that had passed at the start is not.
     fn deadline(&self) -> Option<u64> {
         match self.wait_limit {
-            WaitLimit::Until(deadline) => Some(deadline.as_nanos()).filter(|deadline| *deadline > self.started),
+            WaitLimit::Until(deadline) => {
+                Some(deadline.as_nanos()).filter(|deadline| *deadline > self.started)
+            }
             WaitLimit::Once | WaitLimit::WhileAvailable(_) => None,
         }
     }
@@ -290,7 +362,13 @@ impl Model {
         answer.min(self.deadline().unwrap_or(u64::MAX))
     }
 
-    fn attempted(&mut self, begun: Readings, votes: &[Option<Vote>; MOST_NODES], reached: NodeSet, clocks: Readings) {
+    fn attempted(
+        &mut self,
+        begun: Readings,
+        votes: &[Option<Vote>; MOST_NODES],
+        reached: NodeSet,
+        clocks: Readings,
+    ) {
         let t0 = begun.steady.as_nanos();
         let now = clocks.steady.as_nanos();
         self.attempts += 1;
@@ -305,18 +383,25 @@ impl Model {
             let is_refused = matches!(vote, Some(Vote::Refused));
             self.left_behind[index] = reached.contains(NodeId::new(index)) && !is_refused;
         }
-        let is_held = granted + undecided < self.quorum() && refused > 0 && self.nodes - failed >= self.quorum();
+        let is_held = granted + undecided < self.quorum()
+            && refused > 0
+            && self.nodes - failed >= self.quorum();
         // The caller's deadline left less than a node may take.
-        let is_cut = self.deadline().is_some_and(|deadline| deadline.saturating_sub(t0) < self.budget);
+        let is_cut = self
+            .deadline()
+            .is_some_and(|deadline| deadline.saturating_sub(t0) < self.budget);
         // In less than a millisecond no node is expected to answer.
-        let left = self.deadline().map_or(u64::MAX, |deadline| deadline.saturating_sub(t0));
+        let left = self
+            .deadline()
+            .map_or(u64::MAX, |deadline| deadline.saturating_sub(t0));
         let has_timed_out = !self.has_failed && left < MILLI && now.saturating_sub(t0) >= left;
         let verdict = match granted >= self.quorum() {
             true => Verdict::TooLate,
             false if is_held || is_cut && (self.was_held || has_timed_out) => Verdict::Held,
             false => Verdict::Unavailable,
         };
-        self.has_failed = (self.has_failed || verdict == Verdict::Unavailable && !is_cut) && !is_held;
+        self.has_failed =
+            (self.has_failed || verdict == Verdict::Unavailable && !is_cut) && !is_held;
         let was_held = std::mem::replace(&mut self.was_held, verdict == Verdict::Held);
         if self.was_held {
             self.seen_at = now;
@@ -341,13 +426,19 @@ impl Model {
                 let end = end.unwrap_or(u64::MAX);
                 let earliest = now.saturating_add(shortest);
                 let latest = now.saturating_add(longest);
-                Expected::Wait { earliest: earliest.min(end), latest: latest.min(end), then: verdict }
+                Expected::Wait {
+                    earliest: earliest.min(end),
+                    latest: latest.min(end),
+                    then: verdict,
+                }
             }
         };
     }
 
     fn woken(&mut self, now: u64) {
-        let Expected::Wait { then, .. } = self.expects else { return };
+        let Expected::Wait { then, .. } = self.expects else {
+            return;
+        };
         self.expects = match self.wait_limit {
             WaitLimit::Until(deadline) if now >= deadline.as_nanos() => Expected::Done(then),
             _ => Expected::Attempt,

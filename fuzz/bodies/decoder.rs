@@ -41,18 +41,31 @@ pub(crate) fn check(bytes: &[u8], cuts: &mut Cuts) -> Decoded {
         let Ok(Some((alone, consumed))) = Decoder::default().decode(reply) else {
             panic!("a reply needs what follows it")
         };
-        assert!((&Tree::of(alone), consumed) == (tree, *length), "a reply is changed by what follows it");
-        assert_eq!(Decoder::default().decode(&reply[..length - 1]), Ok(None), "a reply needs its last byte");
+        assert!(
+            (&Tree::of(alone), consumed) == (tree, *length),
+            "a reply is changed by what follows it"
+        );
+        assert_eq!(
+            Decoder::default().decode(&reply[..length - 1]),
+            Ok(None),
+            "a reply needs its last byte"
+        );
         let mut written = Vec::new();
         tree.write(&mut written);
         assert!(written == reply, "a reply with two spellings: {tree:?}");
     }
-    assert!(whole.end.is_err() || bytes.len() - start < MOST_INCOMPLETE, "an endless reply is waited for");
+    assert!(
+        whole.end.is_err() || bytes.len() - start < MOST_INCOMPLETE,
+        "an endless reply is waited for"
+    );
     whole
 }
 
 fn feed(bytes: &[u8], mut piece: impl FnMut(usize) -> usize) -> Decoded {
-    let mut decoded = Decoded { replies: Vec::new(), end: Ok(()) };
+    let mut decoded = Decoded {
+        replies: Vec::new(),
+        end: Ok(()),
+    };
     let mut decoder = Decoder::default();
     let mut start = 0;
     let mut end = 0;
@@ -62,7 +75,11 @@ fn feed(bytes: &[u8], mut piece: impl FnMut(usize) -> usize) -> Decoded {
             match decoder.decode(&bytes[start..end]) {
                 Ok(None) => break,
                 Ok(Some((reply, length))) => {
-                    assert!((1..=end - start).contains(&length), "{length} bytes consumed of {}", end - start);
+                    assert!(
+                        (1..=end - start).contains(&length),
+                        "{length} bytes consumed of {}",
+                        end - start
+                    );
                     decoded.replies.push((Tree::of(reply), length));
                     start += length;
                 }

@@ -19,30 +19,54 @@ pub(crate) fn run(input: &[u8]) {
 fn check_url(url: &str) {
     let parsed = Endpoint::parse(url);
     let disguised = Endpoint::parse(&disguised(url));
-    assert_eq!(shown(&parsed), shown(&disguised), "what is shown of {url:?} depends on a secret");
+    assert_eq!(
+        shown(&parsed),
+        shown(&disguised),
+        "what is shown of {url:?} depends on a secret"
+    );
     let Ok(endpoint) = parsed else { return };
 
     let password = endpoint.handshake().password.as_deref();
-    assert_eq!(Endpoint::parse(&written(&endpoint, password)).as_ref(), Ok(&endpoint), "{url:?} is read in two ways");
+    assert_eq!(
+        Endpoint::parse(&written(&endpoint, password)).as_ref(),
+        Ok(&endpoint),
+        "{url:?} is read in two ways"
+    );
     let other = Endpoint::parse(&written(&endpoint, Some("quite another")));
     if password.is_some() {
-        assert_eq!(shown(&Ok(endpoint.clone())), shown(&other), "what is shown of {url:?} depends on the password");
+        assert_eq!(
+            shown(&Ok(endpoint.clone())),
+            shown(&other),
+            "what is shown of {url:?} depends on the password"
+        );
     }
-    assert_eq!(other.as_ref().map(Endpoint::address), Ok(endpoint.address()));
+    assert_eq!(
+        other.as_ref().map(Endpoint::address),
+        Ok(endpoint.address())
+    );
 
     let address = endpoint.to_string();
-    assert!(!address.contains(char::is_control), "{address:?} would break a line of a log");
+    assert!(
+        !address.contains(char::is_control),
+        "{address:?} would break a line of a log"
+    );
     let again = match endpoint.address() {
         Address::Unix(path) => format!("unix://{}", encoded(path.to_string_lossy().as_bytes())),
         Address::Tcp(..) => format!("redis://{address}"),
     };
-    assert_eq!(Endpoint::parse(&again).as_ref().map(Endpoint::address), Ok(endpoint.address()), "{again:?}");
+    assert_eq!(
+        Endpoint::parse(&again).as_ref().map(Endpoint::address),
+        Ok(endpoint.address()),
+        "{again:?}"
+    );
 }
 
 fn check_encoding(bytes: &[u8]) {
     let text = str::from_utf8(bytes).map_err(|_| EndpointError::BadEncoding);
     let login = Endpoint::parse(&format!("redis://:{}@host", encoded(bytes)));
-    let password = login.as_ref().map(|endpoint| endpoint.handshake().password.as_deref().unwrap_or_default());
+    let password = login
+        .as_ref()
+        .map(|endpoint| endpoint.handshake().password.as_deref().unwrap_or_default());
     assert_eq!(password.map_err(|error| *error), text, "as a password");
     if cfg!(unix) {
         let socket = Endpoint::parse(&format!("unix://{}", encoded(bytes)));
@@ -59,7 +83,11 @@ fn check_encoding(bytes: &[u8]) {
 /// Everything that can be shown.
 fn shown(parsed: &Result<Endpoint, EndpointError>) -> String {
     match parsed {
-        Ok(endpoint) => format!("{endpoint} {endpoint:?} {:?} {:?}", endpoint.address(), endpoint.handshake()),
+        Ok(endpoint) => format!(
+            "{endpoint} {endpoint:?} {:?} {:?}",
+            endpoint.address(),
+            endpoint.handshake()
+        ),
         Err(error) => format!("{error} {error:?}"),
     }
 }
@@ -75,7 +103,12 @@ fn disguised(url: &str) -> String {
         'Z' => 'G',
         same => same,
     };
-    format!("{}{}{}", &url[..start], url[start..end].chars().map(other).collect::<String>(), &url[end..])
+    format!(
+        "{}{}{}",
+        &url[..start],
+        url[start..end].chars().map(other).collect::<String>(),
+        &url[end..]
+    )
 }
 
 /// A URL that means the same, but perhaps with another password.
@@ -93,9 +126,15 @@ fn written(endpoint: &Endpoint, password: Option<&str>) -> String {
         Address::Tcp(host, port) if host.contains(':') => {
             format!("{scheme}://{login}[{host}]:{port}/{}", handshake.database)
         }
-        Address::Tcp(host, port) => format!("{scheme}://{login}{host}:{port}/{}", handshake.database),
+        Address::Tcp(host, port) => {
+            format!("{scheme}://{login}{host}:{port}/{}", handshake.database)
+        }
         Address::Unix(path) => {
-            format!("unix://{login}{}?db={}", encoded(path.to_string_lossy().as_bytes()), handshake.database)
+            format!(
+                "unix://{login}{}?db={}",
+                encoded(path.to_string_lossy().as_bytes()),
+                handshake.database
+            )
         }
     }
 }

@@ -44,7 +44,10 @@ impl<'i> Input<'i> {
 
     /// A number of eight bytes.
     pub(crate) fn number(&mut self) -> u64 {
-        self.take(8).iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte))
+        self.take(8)
+            .iter()
+            .rev()
+            .fold(0, |number, &byte| number << 8 | u64::from(byte))
     }
 
     pub(crate) fn rest(self) -> &'i [u8] {
@@ -61,12 +64,19 @@ pub(crate) struct Cuts {
 impl Cuts {
     pub(crate) fn read(input: &mut Input<'_>) -> Cuts {
         let count = usize::from(input.byte() % 8);
-        Cuts { lengths: input.take(count).to_vec(), next: 0 }
+        Cuts {
+            lengths: input.take(count).to_vec(),
+            next: 0,
+        }
     }
 
     /// The length of the next piece when so much is left: at least one, unless nothing is left.
     pub(crate) fn piece(&mut self, left: usize) -> usize {
-        let length = self.lengths.get(self.next % self.lengths.len().max(1)).copied().unwrap_or(0);
+        let length = self
+            .lengths
+            .get(self.next % self.lengths.len().max(1))
+            .copied()
+            .unwrap_or(0);
         self.next += 1;
         match length {
             0 => left,
@@ -91,7 +101,9 @@ impl Tree {
     /// Reads a reply to its leaves.
     pub(crate) fn of(reply: Reply<'_>) -> Tree {
         match reply {
-            Reply::Array(elements) => Tree::Array(elements.map(|elements| elements.map(Tree::of).collect())),
+            Reply::Array(elements) => {
+                Tree::Array(elements.map(|elements| elements.map(Tree::of).collect()))
+            }
             Reply::Bulk(bytes) => Tree::Bulk(bytes.map(<[u8]>::to_vec)),
             Reply::Error(text) => Tree::Error(text.to_vec()),
             Reply::Integer(number) => Tree::Integer(number),

@@ -23,7 +23,10 @@ pub(crate) fn run(input: &[u8]) {
     let long_left = if input.byte() == 255 { LONG } else { 0 };
     let mut maker = Maker { input, long_left };
     let mut bytes = Vec::new();
-    let mut expected = Decoded { replies: Vec::new(), end: Ok(()) };
+    let mut expected = Decoded {
+        replies: Vec::new(),
+        end: Ok(()),
+    };
     for _ in 0..ITEMS {
         if maker.input.is_empty() || expected.end.is_err() {
             break;
@@ -33,7 +36,12 @@ pub(crate) fn run(input: &[u8]) {
             let arguments = maker.arguments();
             let borrowed: Vec<&[u8]> = arguments.iter().map(Vec::as_slice).collect();
             resp::encode(&mut bytes, &borrowed);
-            Tree::Array(Some(arguments.into_iter().map(|argument| Tree::Bulk(Some(argument))).collect()))
+            Tree::Array(Some(
+                arguments
+                    .into_iter()
+                    .map(|argument| Tree::Bulk(Some(argument)))
+                    .collect(),
+            ))
         } else {
             let tree = maker.tree(0);
             tree.write(&mut bytes);
@@ -43,13 +51,30 @@ pub(crate) fn run(input: &[u8]) {
             Ok(length) => expected.replies.push((tree, length)),
             Err(error) => expected.end = Err(error),
         }
-        assert!(expected.end.is_err() || expected.replies.last().is_some_and(|last| last.1 == bytes.len() - start));
+        assert!(
+            expected.end.is_err()
+                || expected
+                    .replies
+                    .last()
+                    .is_some_and(|last| last.1 == bytes.len() - start)
+        );
     }
     // Not by `assert_eq`, which would show megabytes.
     let decoded = decoder::check(&bytes, &mut cuts);
-    assert_eq!(decoded.end, expected.end, "after {} of {} replies", decoded.replies.len(), expected.replies.len());
+    assert_eq!(
+        decoded.end,
+        expected.end,
+        "after {} of {} replies",
+        decoded.replies.len(),
+        expected.replies.len()
+    );
     for (at, (decoded, expected)) in decoded.replies.iter().zip(&expected.replies).enumerate() {
-        assert!(decoded == expected, "item {at} came back as something else, {} bytes for {}", decoded.1, expected.1);
+        assert!(
+            decoded == expected,
+            "item {at} came back as something else, {} bytes for {}",
+            decoded.1,
+            expected.1
+        );
     }
     assert_eq!(decoded.replies.len(), expected.replies.len());
 }
@@ -124,7 +149,10 @@ impl Maker<'_> {
 
     /// The same without line ends.
     fn text(&mut self) -> Vec<u8> {
-        self.string().into_iter().filter(|byte| !b"\r\n".contains(byte)).collect()
+        self.string()
+            .into_iter()
+            .filter(|byte| !b"\r\n".contains(byte))
+            .collect()
     }
 }
 
@@ -133,20 +161,32 @@ impl Maker<'_> {
 fn within_limits(tree: &Tree, depth: usize, position: usize) -> Result<usize, ProtocolError> {
     let after = |position: usize, length: usize| {
         let position = position + length;
-        if position > MAX_REPLY { Err(ProtocolError::ReplyTooLong) } else { Ok(position) }
+        if position > MAX_REPLY {
+            Err(ProtocolError::ReplyTooLong)
+        } else {
+            Ok(position)
+        }
     };
     let header = |length: usize| after(position, format!("*{length}\r\n").len());
     match tree {
         Tree::Array(None) | Tree::Bulk(None) => after(position, "*-1\r\n".len()),
-        Tree::Array(Some(elements)) if elements.len() > MAX_ARRAY => Err(ProtocolError::ArrayTooLong),
+        Tree::Array(Some(elements)) if elements.len() > MAX_ARRAY => {
+            Err(ProtocolError::ArrayTooLong)
+        }
         // The innermost level is for what holds nothing.
-        Tree::Array(Some(elements)) if !elements.is_empty() && depth + 1 >= MAX_DEPTH => Err(ProtocolError::TooDeep),
+        Tree::Array(Some(elements)) if !elements.is_empty() && depth + 1 >= MAX_DEPTH => {
+            Err(ProtocolError::TooDeep)
+        }
         Tree::Array(Some(elements)) => elements
             .iter()
-            .try_fold(header(elements.len())?, |position, element| within_limits(element, depth + 1, position)),
+            .try_fold(header(elements.len())?, |position, element| {
+                within_limits(element, depth + 1, position)
+            }),
         Tree::Bulk(Some(bytes)) if bytes.len() > MAX_BULK => Err(ProtocolError::BulkTooLong),
         Tree::Bulk(Some(bytes)) => after(header(bytes.len())?, bytes.len() + 2),
-        Tree::Error(text) | Tree::Simple(text) if text.len() > MAX_LINE => Err(ProtocolError::LineTooLong),
+        Tree::Error(text) | Tree::Simple(text) if text.len() > MAX_LINE => {
+            Err(ProtocolError::LineTooLong)
+        }
         Tree::Error(text) | Tree::Simple(text) => after(position, 1 + text.len() + 2),
         Tree::Integer(number) => after(position, format!(":{number}\r\n").len()),
     }

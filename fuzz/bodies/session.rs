@@ -31,7 +31,9 @@ use quorumlock::fault::{Cause, Fault, Phase};
 use quorumlock::protocol::handshake::Handshake;
 use quorumlock::protocol::operation::{Operation, Verb};
 use quorumlock::protocol::resp::Decoder;
-use quorumlock::protocol::session::{Abandoned, Answer, Command, HandshakeState, Log, Session, SessionEvent, Ticket};
+use quorumlock::protocol::session::{
+    Abandoned, Answer, Command, HandshakeState, Log, Session, SessionEvent, Ticket,
+};
 use replies::{Meaning, Model, REPLIES, fitting};
 use requests::{Asked, NAMES, Request, Way, check_commands, entry, key, take, token};
 use std::collections::VecDeque;
@@ -103,8 +105,16 @@ impl Run {
             (Request::InfoPersistence, set(3)),
             (Request::InfoReplication, true),
         ];
-        for request in handshake.into_iter().filter_map(|(request, is_sent)| is_sent.then_some(request)) {
-            run.asked.push(Asked { request, at: Timestamp::ORIGIN, part: 0, keys: 1 });
+        for request in handshake
+            .into_iter()
+            .filter_map(|(request, is_sent)| is_sent.then_some(request))
+        {
+            run.asked.push(Asked {
+                request,
+                at: Timestamp::ORIGIN,
+                part: 0,
+                keys: 1,
+            });
         }
         run
     }
@@ -139,10 +149,19 @@ impl Run {
                         request => request,
                     };
                     let (_, now) = self.ask(keys, |_| request);
-                    let operation = &Operation { verb, kind: Kind::Plain, retention_millis: 1 };
+                    let operation = &Operation {
+                        verb,
+                        kind: Kind::Plain,
+                        retention_millis: 1,
+                    };
                     let key = key(keys);
                     let token = token(ticket);
-                    let command = Command { ticket, operation, key: &key, token: &token };
+                    let command = Command {
+                        ticket,
+                        operation,
+                        key: &key,
+                        token: &token,
+                    };
                     self.session.ask_again(&command, now);
                 }
             }
@@ -152,7 +171,11 @@ impl Run {
                 self.model.standing = HandshakeState::Rejected(fault);
             }
             6 if how.is_multiple_of(2) => {
-                let way = if self.model.takes_by_script { Way::Text } else { Way::Set };
+                let way = if self.model.takes_by_script {
+                    Way::Text
+                } else {
+                    Way::Set
+                };
                 let (ticket, now) = self.ask(1, |ticket| Request::Take(ticket, way));
                 if self.queue(ticket, take(ticket), 1, now) {
                     self.set_request(1, Request::Take(ticket, Way::Hash));
@@ -165,8 +188,10 @@ impl Run {
                 }
             }
             7 => {
-                let count = (how * how * how).min(self.session.pipeline.unsent(&Log::default()).len());
-                self.sent.extend_from_slice(&self.session.pipeline.unsent(&Log::default())[..count]);
+                let count =
+                    (how * how * how).min(self.session.pipeline.unsent(&Log::default()).len());
+                self.sent
+                    .extend_from_slice(&self.session.pipeline.unsent(&Log::default())[..count]);
                 self.session.pipeline.sent(count);
             }
             8 | 9 => {
@@ -186,8 +211,13 @@ impl Run {
                 // A long INFO: not too long and not too often, for the sake of speed.
                 self.served += 1;
                 self.long_left = self.long_left.saturating_sub(1);
-                let text = "field:value\r\n".repeat(if self.long_left > 0 { how * how * 24 } else { how });
-                self.on_the_way.extend(format!("${}\r\n{text}\r\n", text.len()).bytes());
+                let text = "field:value\r\n".repeat(if self.long_left > 0 {
+                    how * how * 24
+                } else {
+                    how
+                });
+                self.on_the_way
+                    .extend(format!("${}\r\n{text}\r\n", text.len()).bytes());
             }
             13 => self.receive(how * how * how * how),
             14 => self.understand(),
@@ -205,26 +235,49 @@ impl Run {
     /// Queues an operation. Returns whether it is a script that is called by its hash.
     fn queue(&mut self, ticket: Ticket, verb: Verb, keys: usize, now: Timestamp) -> bool {
         let before = self.session.pipeline.unsent(&Log::default()).len();
-        let operation = &Operation { verb, kind: Kind::Plain, retention_millis: 1 };
+        let operation = &Operation {
+            verb,
+            kind: Kind::Plain,
+            retention_millis: 1,
+        };
         let key = key(keys);
         let token = token(ticket);
-        let command = Command { ticket, operation, key: &key, token: &token };
+        let command = Command {
+            ticket,
+            operation,
+            key: &key,
+            token: &token,
+        };
         self.session.queue(&command, now);
-        self.session.pipeline.unsent(&Log::default())[before..].windows(11).any(|words| words == b"\r\nEVALSHA\r\n")
+        self.session.pipeline.unsent(&Log::default())[before..]
+            .windows(11)
+            .any(|words| words == b"\r\nEVALSHA\r\n")
     }
 
     /// Makes what was just asked about so many keys this request.
     fn set_request(&mut self, keys: usize, request: Request) {
-        self.asked.iter_mut().rev().take(keys).for_each(|asked| asked.request = request);
+        self.asked
+            .iter_mut()
+            .rev()
+            .take(keys)
+            .for_each(|asked| asked.request = request);
     }
 
     /// Expects the replies to a request about so many keys.
     fn ask(&mut self, keys: usize, request: impl FnOnce(Ticket) -> Request) -> (Ticket, Timestamp) {
         let count = self.asked.len() as u32;
-        let ticket = Ticket { slot: count % 3, generation: count };
+        let ticket = Ticket {
+            slot: count % 3,
+            generation: count,
+        };
         let at = Timestamp::from_nanos(u64::from(count));
         let request = request(ticket);
-        self.asked.extend((0..keys).map(|part| Asked { request, at, part, keys }));
+        self.asked.extend((0..keys).map(|part| Asked {
+            request,
+            at,
+            part,
+            keys,
+        }));
         (ticket, at)
     }
 
@@ -236,7 +289,11 @@ impl Run {
         let space = self.session.incoming.space();
         assert!(!space.is_empty(), "no space to read to");
         let bound = RECEIVE_BUFFER.max(2 * self.peak);
-        assert!(space.len() <= bound - pending, "{} bytes of space beside {pending}", space.len());
+        assert!(
+            space.len() <= bound - pending,
+            "{} bytes of space beside {pending}",
+            space.len()
+        );
         let count = most.min(space.len()).min(self.on_the_way.len());
         space[..count].copy_from_slice(&self.on_the_way[..count]);
         self.received.extend(self.on_the_way.drain(..count));
@@ -267,21 +324,30 @@ impl Run {
             self.answered += 1;
             match (meaning, got.clone()) {
                 (Meaning::Nothing, _) => {}
-                (Meaning::Event(expected), got) => return assert_eq!(got, Ok(Some(expected)), "to {reply:?}"),
-                (Meaning::Fault(ticket), Ok(Some(SessionEvent::Answered(got, Answer::Vote(Vote::Fault(fault)))))) => {
+                (Meaning::Event(expected), got) => {
+                    return assert_eq!(got, Ok(Some(expected)), "to {reply:?}");
+                }
+                (
+                    Meaning::Fault(ticket),
+                    Ok(Some(SessionEvent::Answered(got, Answer::Vote(Vote::Fault(fault))))),
+                ) => {
                     return assert_eq!((got, fault.phase), (ticket, Phase::Reply));
                 }
                 (Meaning::Rejected, Ok(Some(SessionEvent::Rejected(fault)))) => {
                     self.model.standing = HandshakeState::Rejected(fault);
                     return assert_eq!(fault.phase, Phase::Handshake);
                 }
-                (Meaning::WrongForm(ticket, request), Ok(Some(SessionEvent::Answered(again, Answer::WrongForm)))) => {
+                (
+                    Meaning::WrongForm(ticket, request),
+                    Ok(Some(SessionEvent::Answered(again, Answer::WrongForm))),
+                ) => {
                     let verb = match request {
                         Request::Take(..) => take(ticket),
                         Request::Leave(..) => Verb::Leave(Some(entry(ticket))),
                         _ => Verb::Release(None),
                     };
-                    self.misunderstood.push_back((ticket, verb, request, asked.keys));
+                    self.misunderstood
+                        .push_back((ticket, verb, request, asked.keys));
                     return assert_eq!(again, ticket);
                 }
                 (_, event) => panic!("{event:?} to {reply:?}"),
@@ -296,37 +362,67 @@ impl Run {
 
     /// What can be seen of the session is what the model says.
     fn compare(&mut self) {
-        assert_eq!(self.session.take_wakes(), std::mem::take(&mut self.model.wakes));
-        assert_eq!(self.session.pipeline.backlog().requests, self.asked.len() - self.answered);
-        assert_eq!(self.session.pipeline.backlog().oldest, self.asked.get(self.answered).map(|asked| asked.at));
+        assert_eq!(
+            self.session.take_wakes(),
+            std::mem::take(&mut self.model.wakes)
+        );
+        assert_eq!(
+            self.session.pipeline.backlog().requests,
+            self.asked.len() - self.answered
+        );
+        assert_eq!(
+            self.session.pipeline.backlog().oldest,
+            self.asked.get(self.answered).map(|asked| asked.at)
+        );
         assert_eq!(self.session.standing(), self.model.standing);
     }
 
     fn end(mut self) {
         self.compare();
-        self.sent.extend_from_slice(self.session.pipeline.unsent(&Log::default()));
+        self.sent
+            .extend_from_slice(self.session.pipeline.unsent(&Log::default()));
         check_commands(&self.sent, &self.asked);
         let shown = format!("{:?}", self.session);
-        assert!(!shown.contains(USER) && !shown.contains(PASSWORD), "{shown}");
+        assert!(
+            !shown.contains(USER) && !shown.contains(PASSWORD),
+            "{shown}"
+        );
 
-        let unanswered = self.asked[self.answered..].iter().filter(|asked| asked.is_last());
+        let unanswered = self.asked[self.answered..]
+            .iter()
+            .filter(|asked| asked.is_last());
         let unanswered = unanswered.filter_map(|asked| match asked.request {
-            Request::Acquire(ticket) | Request::Take(ticket, _) => Some((ticket, Abandoned::Acquire)),
-            Request::Extend(ticket) | Request::Leave(ticket, _) => Some((ticket, Abandoned::Extend)),
+            Request::Acquire(ticket) | Request::Take(ticket, _) => {
+                Some((ticket, Abandoned::Acquire))
+            }
+            Request::Extend(ticket) | Request::Leave(ticket, _) => {
+                Some((ticket, Abandoned::Extend))
+            }
             Request::Release(ticket, _) => Some((ticket, Abandoned::Release)),
             _ => None,
         });
-        let (unanswered, abandoned): (Vec<_>, Vec<_>) = (unanswered.collect(), self.session.abandon().collect());
+        let (unanswered, abandoned): (Vec<_>, Vec<_>) =
+            (unanswered.collect(), self.session.abandon().collect());
         assert_eq!(abandoned.len(), unanswered.len());
         for (expected, got) in unanswered.into_iter().zip(abandoned) {
             // What was written of them depends on the moment; what they are does not.
-            let is_unwritten = expected.1 != Abandoned::Release && got == (expected.0, Abandoned::Unwritten);
+            let is_unwritten =
+                expected.1 != Abandoned::Release && got == (expected.0, Abandoned::Unwritten);
             assert!(got == expected || is_unwritten, "{got:?} for {expected:?}");
         }
-        assert_eq!((self.session.pipeline.backlog().requests, self.session.pipeline.backlog().oldest), (0, None));
+        assert_eq!(
+            (
+                self.session.pipeline.backlog().requests,
+                self.session.pipeline.backlog().oldest
+            ),
+            (0, None)
+        );
         assert_eq!(self.session.abandon().count(), 0);
         self.session.incoming.space()[0] = b'+';
         self.session.incoming.received(1);
-        assert_eq!(self.session.next_event(&Log::default()), Err(ProtocolError::Unrequested));
+        assert_eq!(
+            self.session.next_event(&Log::default()),
+            Err(ProtocolError::Unrequested)
+        );
     }
 }

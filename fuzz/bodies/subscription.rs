@@ -26,7 +26,16 @@ const REPLIES: [&str; 6] = [
     ":1\r\n",
 ];
 /// What is published, in the words of the scripts.
-const TEXTS: [&str; 8] = ["m7 orders/42", "?f8 a b", "s3:9 pool#2", "?s256:9 pool#", "r1 k", "w2 ", ". k", "m07 k"];
+const TEXTS: [&str; 8] = [
+    "m7 orders/42",
+    "?f8 a b",
+    "s3:9 pool#2",
+    "?s256:9 pool#",
+    "r1 k",
+    "w2 ",
+    ". k",
+    "m07 k",
+];
 
 pub(crate) fn run(input: &[u8]) {
     let mut input = Input::new(input);
@@ -53,18 +62,36 @@ pub(crate) fn run(input: &[u8]) {
         }
     }
     // Whatever is published there.
-    let published: Vec<u8> = [CONFIRMED.as_bytes(), &message(&bytes[..bytes.len().min(1000)])].concat();
-    assert_eq!(feed(opened(false), &published, |left| left).1, Ok(()), "a message ends the connection");
+    let published: Vec<u8> = [
+        CONFIRMED.as_bytes(),
+        &message(&bytes[..bytes.len().min(1000)]),
+    ]
+    .concat();
+    assert_eq!(
+        feed(opened(false), &published, |left| left).1,
+        Ok(()),
+        "a message ends the connection"
+    );
 }
 
 fn opened(has_password: bool) -> Subscription {
     let password = has_password.then(|| "hunter2".to_owned());
-    Subscription::open(&Handshake { password, ..Handshake::default() }, CLIENT, Timestamp::ORIGIN)
+    Subscription::open(
+        &Handshake {
+            password,
+            ..Handshake::default()
+        },
+        CLIENT,
+        Timestamp::ORIGIN,
+    )
 }
 
 /// A message on the client's channel.
 fn message(text: &[u8]) -> Vec<u8> {
-    let head = format!("*3\r\n$7\r\nmessage\r\n$27\r\nquorumlock:{CLIENT:016x}\r\n${}\r\n", text.len());
+    let head = format!(
+        "*3\r\n$7\r\nmessage\r\n$27\r\nquorumlock:{CLIENT:016x}\r\n${}\r\n",
+        text.len()
+    );
     [head.as_bytes(), text, b"\r\n"].concat()
 }
 
@@ -84,12 +111,19 @@ fn feed(
                     let was_live = events.contains(&SubscriptionEvent::Confirmed);
                     match event {
                         SubscriptionEvent::Confirmed => assert!(!was_live, "confirmed twice"),
-                        SubscriptionEvent::Received(_) => assert!(was_live, "a message before it is confirmed"),
-                        SubscriptionEvent::Refused(_) => assert!(!was_live, "refused after it was confirmed"),
+                        SubscriptionEvent::Received(_) => {
+                            assert!(was_live, "a message before it is confirmed")
+                        }
+                        SubscriptionEvent::Refused(_) => {
+                            assert!(!was_live, "refused after it was confirmed")
+                        }
                     }
                     let is_refused = matches!(event, SubscriptionEvent::Refused(_));
                     events.push(event);
-                    assert_eq!(subscription.is_live(), events.contains(&SubscriptionEvent::Confirmed));
+                    assert_eq!(
+                        subscription.is_live(),
+                        events.contains(&SubscriptionEvent::Confirmed)
+                    );
                     if is_refused {
                         return (events, Ok(()));
                     }
@@ -111,9 +145,26 @@ fn feed(
 /// Writes the message as a script does, and reads it again.
 fn check(notice: &Notice) {
     assert_eq!(notice.entry.client, CLIENT);
-    let mark: &[u8] = if notice.message == Message::Next { b"?" } else { b"" };
+    let mark: &[u8] = if notice.message == Message::Next {
+        b"?"
+    } else {
+        b""
+    };
     let member = notice.entry.member();
     let text = [mark, &member.text()[16..], b" ", notice.key.as_bytes()].concat();
-    let again = feed(opened(false), &[CONFIRMED.as_bytes(), &message(&text)].concat(), |left| left);
-    assert_eq!(again, (vec![SubscriptionEvent::Confirmed, SubscriptionEvent::Received(notice.clone())], Ok(())));
+    let again = feed(
+        opened(false),
+        &[CONFIRMED.as_bytes(), &message(&text)].concat(),
+        |left| left,
+    );
+    assert_eq!(
+        again,
+        (
+            vec![
+                SubscriptionEvent::Confirmed,
+                SubscriptionEvent::Received(notice.clone())
+            ],
+            Ok(())
+        )
+    );
 }

@@ -18,7 +18,11 @@ impl Backoff {
     /// Delays between `min` and `max`; when `max` is the shorter one, always `max`.
     pub fn new(min: Duration, max: Duration) -> Backoff {
         let min = min.min(max);
-        Backoff { min, max, previous: min }
+        Backoff {
+            min,
+            max,
+            previous: min,
+        }
     }
 
     /// The shortest delay.
@@ -32,7 +36,10 @@ impl Backoff {
         // In whole numbers: multiplying a Duration by a float panics on overflow.
         let span = u64::try_from((ceiling - self.min).as_nanos()).unwrap_or(u64::MAX);
         let share = u128::from(span) * u128::from(random) / u128::from(u64::MAX);
-        self.previous = self.min.saturating_add(Duration::from_nanos(share as u64)).min(self.max);
+        self.previous = self
+            .min
+            .saturating_add(Duration::from_nanos(share as u64))
+            .min(self.max);
         self.previous
     }
 
@@ -57,7 +64,9 @@ mod tests {
     #[test]
     fn delays_grow_threefold_at_most_and_stop_at_the_cap() {
         let mut backoff = Backoff::new(MIN, MAX);
-        let delays: Vec<u128> = (0..7).map(|_| backoff.next_delay(u64::MAX).as_millis()).collect();
+        let delays: Vec<u128> = (0..7)
+            .map(|_| backoff.next_delay(u64::MAX).as_millis())
+            .collect();
         assert_eq!(delays, [6, 18, 54, 162, 250, 250, 250]);
         backoff.reset();
         assert_eq!(backoff.next_delay(u64::MAX).as_millis(), 6);
@@ -67,7 +76,10 @@ mod tests {
     #[test]
     fn odd_bounds_do_no_harm() {
         assert_eq!(Backoff::new(MAX, MIN).next_delay(u64::MAX), MIN);
-        assert_eq!(Backoff::new(Duration::ZERO, Duration::ZERO).next_delay(u64::MAX), Duration::ZERO);
+        assert_eq!(
+            Backoff::new(Duration::ZERO, Duration::ZERO).next_delay(u64::MAX),
+            Duration::ZERO
+        );
         let mut huge = Backoff::new(Duration::from_secs(1), Duration::MAX);
         for _ in 0..200 {
             assert!(huge.next_delay(u64::MAX / 2) >= Duration::from_secs(1));

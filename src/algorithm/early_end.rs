@@ -17,14 +17,21 @@ pub struct EarlyEnd {
 impl EarlyEnd {
     /// Takes what an attempt that began at `t0` found: whether no quorum is possible for permanent faults.
     pub fn note_faults(&mut self, is_quorum_impossible: bool, t0: Timestamp) {
-        self.quorum_impossible_since =
-            if is_quorum_impossible { self.quorum_impossible_since.or(Some(t0)) } else { None };
+        self.quorum_impossible_since = if is_quorum_impossible {
+            self.quorum_impossible_since.or(Some(t0))
+        } else {
+            None
+        };
     }
 
     /// Takes what an attempt that was decided at `now` found: whether the lock is held by a key that has no expiry on a
     /// majority.
     pub fn note_key(&mut self, is_endless: bool, now: Timestamp) {
-        self.endless_since = if is_endless { self.endless_since.or(Some(now)) } else { None };
+        self.endless_since = if is_endless {
+            self.endless_since.or(Some(now))
+        } else {
+            None
+        };
     }
 
     /// Another wait for the same lock has found since then that no quorum is possible for permanent faults.
@@ -39,12 +46,14 @@ impl EarlyEnd {
 
     /// Whether no quorum has been possible for so long.
     pub fn is_quorum_impossible(&self, now: Timestamp, limit: Duration) -> bool {
-        self.quorum_impossible_since.is_some_and(|since| now.since(since) >= limit)
+        self.quorum_impossible_since
+            .is_some_and(|since| now.since(since) >= limit)
     }
 
     /// Whether two attempts in a row, that much apart, found that the key never expires.
     pub fn is_endless(&self, now: Timestamp, apart: Duration) -> bool {
-        self.endless_since.is_some_and(|since| since < now && now.since(since) >= apart)
+        self.endless_since
+            .is_some_and(|since| since < now && now.since(since) >= apart)
     }
 }
 
@@ -64,10 +73,14 @@ mod tests {
         end.note_faults(true, at(10));
         end.note_faults(true, at(60));
         assert_eq!(end.quorum_impossible_since(), Some(at(10)));
-        assert!(!end.is_quorum_impossible(at(109), limit) && end.is_quorum_impossible(at(110), limit));
+        assert!(
+            !end.is_quorum_impossible(at(109), limit) && end.is_quorum_impossible(at(110), limit)
+        );
         end.note_faults(false, at(110));
         end.note_faults(true, at(120));
-        assert!(!end.is_quorum_impossible(at(219), limit) && end.is_quorum_impossible(at(220), limit));
+        assert!(
+            !end.is_quorum_impossible(at(219), limit) && end.is_quorum_impossible(at(220), limit)
+        );
         end.was_quorum_impossible(at(50));
         assert!(end.is_quorum_impossible(at(150), limit));
     }

@@ -88,8 +88,13 @@ impl FencingToken {
 
     /// The token that a node answers with these digits: a number from 1 on, written without leading zeros.
     pub(crate) fn from_digits(digits: &[u8]) -> Option<FencingToken> {
-        let is_canonical = matches!(digits, [b'1'..=b'9', ..]) && digits.iter().all(u8::is_ascii_digit);
-        let number = std::str::from_utf8(digits).ok().filter(|_| is_canonical)?.parse::<u64>().ok()?;
+        let is_canonical =
+            matches!(digits, [b'1'..=b'9', ..]) && digits.iter().all(u8::is_ascii_digit);
+        let number = std::str::from_utf8(digits)
+            .ok()
+            .filter(|_| is_canonical)?
+            .parse::<u64>()
+            .ok()?;
         FencingToken::try_from(number).ok()
     }
 }
@@ -163,10 +168,17 @@ impl Fences {
     pub fn agreement(&self) -> Option<Agreement> {
         let fence = self.answered.iter().map(|&(_, fence)| fence).max()?;
         let nodes = |agrees: bool| {
-            let chosen = self.answered.iter().filter(|&&(_, other)| (other == fence) == agrees);
+            let chosen = self
+                .answered
+                .iter()
+                .filter(|&&(_, other)| (other == fence) == agrees);
             chosen.map(|&(node, _)| node).collect()
         };
-        Some(Agreement { fence, settled: nodes(true), behind: nodes(false) })
+        Some(Agreement {
+            fence,
+            settled: nodes(true),
+            behind: nodes(false),
+        })
     }
 }
 
@@ -229,7 +241,11 @@ mod tests {
         assert_eq!(Fences::default().agreement(), None);
         let mut agreement = fences(&[7, 9, 8]).agreement().unwrap();
         assert_eq!(
-            (agreement.fence().get(), agreement.settled(), agreement.behind()),
+            (
+                agreement.fence().get(),
+                agreement.settled(),
+                agreement.behind()
+            ),
             (9, nodes(&[1]), nodes(&[0, 2]))
         );
         assert!(!agreement.stands(2));
@@ -238,7 +254,10 @@ mod tests {
         assert!(!agreement.stands(2) && agreement.behind() == nodes(&[0, 2]));
         agreement.acknowledged(nodes(&[2]));
         assert!(agreement.stands(2) && !agreement.stands(3) && agreement.behind() == nodes(&[0]));
-        assert!(fences(&[5, 5]).agreement().unwrap().stands(2), "no node is to be raised");
+        assert!(
+            fences(&[5, 5]).agreement().unwrap().stands(2),
+            "no node is to be raised"
+        );
     }
 
     #[test]
@@ -252,21 +271,47 @@ mod tests {
 
     #[test]
     fn only_exact_numbers_are_fences() {
-        for (digits, number) in [("1", Some(1)), ("9007199254740991", Some((1 << 53) - 1)), ("9007199254740992", None)]
-        {
-            assert_eq!(FencingToken::from_digits(digits.as_bytes()).map(FencingToken::get), number, "{digits}");
+        for (digits, number) in [
+            ("1", Some(1)),
+            ("9007199254740991", Some((1 << 53) - 1)),
+            ("9007199254740992", None),
+        ] {
+            assert_eq!(
+                FencingToken::from_digits(digits.as_bytes()).map(FencingToken::get),
+                number,
+                "{digits}"
+            );
         }
-        for digits in ["", "0", "01", "+1", "-1", "1.0", "1e15", " 1", "1 ", "x", "99999999999999999999"] {
-            assert_eq!(FencingToken::from_digits(digits.as_bytes()), None, "{digits}");
+        for digits in [
+            "",
+            "0",
+            "01",
+            "+1",
+            "-1",
+            "1.0",
+            "1e15",
+            " 1",
+            "1 ",
+            "x",
+            "99999999999999999999",
+        ] {
+            assert_eq!(
+                FencingToken::from_digits(digits.as_bytes()),
+                None,
+                "{digits}"
+            );
         }
     }
 
     #[test]
     fn more_than_a_day_beyond_the_floor_is_too_far_ahead() {
         let floor = FencingToken(1_700_000_000_000_000);
-        for (fence, is_ahead) in
-            [(1, false), (floor.0 + LEAD_LIMIT, false), (floor.0 + LEAD_LIMIT + 1, true), (FencingToken::MAX.0, true)]
-        {
+        for (fence, is_ahead) in [
+            (1, false),
+            (floor.0 + LEAD_LIMIT, false),
+            (floor.0 + LEAD_LIMIT + 1, true),
+            (FencingToken::MAX.0, true),
+        ] {
             assert_eq!(FencingToken(fence).is_ahead_of(floor), is_ahead, "{fence}");
         }
         assert!(!FencingToken::MAX.is_ahead_of(FencingToken(u64::MAX)));
@@ -275,8 +320,14 @@ mod tests {
     #[test]
     fn a_token_is_a_number_to_everybody_else() {
         let token = FencingToken::try_from(42_u64).unwrap();
-        assert_eq!((u64::from(token), token.to_string(), format!("{token:>4}")), (42, "42".into(), "  42".into()));
-        assert_eq!([token, FencingToken::MAX].map(i64::from), [42, (1 << 53) - 1]);
+        assert_eq!(
+            (u64::from(token), token.to_string(), format!("{token:>4}")),
+            (42, "42".into(), "  42".into())
+        );
+        assert_eq!(
+            [token, FencingToken::MAX].map(i64::from),
+            [42, (1 << 53) - 1]
+        );
     }
 
     #[test]
@@ -284,7 +335,10 @@ mod tests {
         let most = (1_u64 << 53) - 1;
         for number in [0, 1, most] {
             assert_eq!(FencingToken::try_from(number).unwrap().get(), number);
-            assert_eq!(FencingToken::try_from(number.cast_signed()).unwrap().get(), number);
+            assert_eq!(
+                FencingToken::try_from(number.cast_signed()).unwrap().get(),
+                number
+            );
         }
         for number in [-1, i64::MIN, most.cast_signed() + 1, i64::MAX] {
             assert!(FencingToken::try_from(number).is_err(), "{number}");

@@ -34,7 +34,12 @@ pub struct Health {
 impl Health {
     /// A node of which nothing bad is known. `salt` tells nodes apart, for the jitter.
     pub fn new(salt: u64) -> Health {
-        Health { failures: 0, not_before: Timestamp::ORIGIN, fault: None, salt }
+        Health {
+            failures: 0,
+            not_before: Timestamp::ORIGIN,
+            fault: None,
+            salt,
+        }
     }
 
     /// Whether it may be asked now.
@@ -86,13 +91,17 @@ impl Health {
 
     /// Its last fault; when none is known, that it has not answered.
     pub fn fault(&self) -> Fault {
-        self.fault.unwrap_or(Fault::new(Phase::Connect, Cause::TimedOut))
+        self.fault
+            .unwrap_or(Fault::new(Phase::Connect, Cause::TimedOut))
     }
 
     fn delay(&self, now: Timestamp) -> Duration {
-        let doubled = FIRST_DELAY.saturating_mul(1 << (self.failures - 1).min(16)).min(LAST_DELAY);
+        let doubled = FIRST_DELAY
+            .saturating_mul(1 << (self.failures - 1).min(16))
+            .min(LAST_DELAY);
         // Up to a quarter less, by a hash of the moment: enough to part clients, no generator to keep.
-        let hash = (now.as_nanos() ^ self.salt.rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        let hash =
+            (now.as_nanos() ^ self.salt.rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         doubled - (doubled / 4).mul_f64(hash as f64 / f64::from(u32::MAX))
     }
 }
@@ -120,8 +129,14 @@ mod tests {
             assert_eq!(health.may_ask(now), Err(REFUSED));
             now = now.after(Duration::from_millis(1));
         }
-        let gaps: Vec<u128> = asked.windows(2).map(|pair| pair[1].since(pair[0]).as_millis()).collect();
-        for (gap, ceiling) in gaps.iter().zip([10, 20, 40, 80, 160, 320, 640, 1000, 1000, 1000]) {
+        let gaps: Vec<u128> = asked
+            .windows(2)
+            .map(|pair| pair[1].since(pair[0]).as_millis())
+            .collect();
+        for (gap, ceiling) in gaps
+            .iter()
+            .zip([10, 20, 40, 80, 160, 320, 640, 1000, 1000, 1000])
+        {
             assert!((ceiling * 3 / 4..=ceiling).contains(gap), "{gaps:?}");
         }
         assert!(gaps.len() >= 8, "{gaps:?}");

@@ -31,11 +31,13 @@ mod tests {
 
     #[test]
     fn values_are_distinguished_and_a_constant_word_is_none() {
-        let [first, second] = ["0123456789", "0123456780"].map(|value| HolderTag::of(value.as_bytes()));
+        let [first, second] =
+            ["0123456789", "0123456780"].map(|value| HolderTag::of(value.as_bytes()));
         assert!(first.is_some() && first != second && first == HolderTag::of(b"0123456789"));
         assert_eq!(HolderTag::of(b"locked"), None);
         let token = "a7".repeat(20);
-        let [plain, labelled] = [token.clone(), format!("{token} host7")].map(|value| HolderTag::of(value.as_bytes()));
+        let [plain, labelled] =
+            [token.clone(), format!("{token} host7")].map(|value| HolderTag::of(value.as_bytes()));
         assert!(plain.is_some() && labelled.is_some() && plain != labelled);
         assert!(!format!("{first:?}").contains("0123456789"));
     }

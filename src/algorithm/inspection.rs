@@ -92,25 +92,40 @@ impl Inspection {
     /// What the answers come to, counted by this tally.
     pub fn verdict(&self, tally: &Tally) -> InspectionVerdict {
         // A value that does not count, for whatever reason, is a fault in the tally.
-        let counted = || self.found.iter().filter(|(node, _)| tally.granted().contains(*node));
+        let counted = || {
+            self.found
+                .iter()
+                .filter(|(node, _)| tally.granted().contains(*node))
+        };
         let having = |tag| counted().filter(move |(_, occupant)| occupant.tag == tag);
-        let most = counted().map(|(_, occupant)| occupant).max_by_key(|occupant| having(occupant.tag).count());
+        let most = counted()
+            .map(|(_, occupant)| occupant)
+            .max_by_key(|occupant| having(occupant.tag).count());
         let count = most.map_or(0, |occupant| having(occupant.tag).count());
         let quorum = tally.quorum();
         if let Some(occupant) = most.filter(|_| count >= quorum) {
-            let mut ends: Vec<Timestamp> = having(occupant.tag).map(|(_, occupant)| occupant.end).collect();
+            let mut ends: Vec<Timestamp> = having(occupant.tag)
+                .map(|(_, occupant)| occupant.end)
+                .collect();
             ends.sort_unstable_by_key(|&end| Reverse(end));
             let nodes = having(occupant.tag).map(|(node, _)| *node).collect();
             let label = occupant.label.clone();
             let end = ends[quorum - 1];
             let waiting = self.waiting;
-            return InspectionVerdict::Held(Holding { label, end, nodes, waiting });
+            return InspectionVerdict::Held(Holding {
+                label,
+                end,
+                nodes,
+                waiting,
+            });
         }
         let undecided = tally.undecided().len();
         let faulted = tally.faulted().len();
         match () {
             () if count + undecided + faulted < quorum => InspectionVerdict::Free,
-            () if count + undecided >= quorum || count + faulted < quorum => InspectionVerdict::Pending,
+            () if count + undecided >= quorum || count + faulted < quorum => {
+                InspectionVerdict::Pending
+            }
             () => InspectionVerdict::Unknown,
         }
     }
@@ -140,8 +155,11 @@ mod tests {
                 value => {
                     let text = value.to_string();
                     let label = HolderLabel::new(text.as_bytes()).unwrap();
-                    let occupant =
-                        Occupant { tag: HolderTag::exact(text.as_bytes()), label, left: Some(Duration::from_secs(10)) };
+                    let occupant = Occupant {
+                        tag: HolderTag::exact(text.as_bytes()),
+                        label,
+                        left: Some(Duration::from_secs(10)),
+                    };
                     inspection.record(node, occupant, at(index as u64));
                     Vote::Granted
                 }
@@ -183,10 +201,17 @@ mod tests {
         for (nodes, expected) in table {
             assert_eq!(verdict(nodes), expected, "{nodes}");
         }
-        let table =
-            [("a", "a", 10, 1), ("aa-", "a", 10, 2), ("aa.", "a", 10, 2), ("bbb", "b", 11, 3), ("xbbxb", "b", 11, 3)];
+        let table = [
+            ("a", "a", 10, 1),
+            ("aa-", "a", 10, 2),
+            ("aa.", "a", 10, 2),
+            ("bbb", "b", 11, 3),
+            ("xbbxb", "b", 11, 3),
+        ];
         for (nodes, label, end, count) in table {
-            let InspectionVerdict::Held(holding) = verdict(nodes) else { panic!("{nodes}") };
+            let InspectionVerdict::Held(holding) = verdict(nodes) else {
+                panic!("{nodes}")
+            };
             assert_eq!(
                 (holding.label.as_str(), holding.end, holding.nodes.len()),
                 (Some(label), at(end), count),
@@ -200,12 +225,18 @@ mod tests {
         let mut inspection = Inspection::default();
         let mut tally = Tally::new(3);
         for (index, waiting) in [2, 7, 0].into_iter().enumerate() {
-            let occupant = Occupant { tag: HolderTag::exact(b"a"), label: HolderLabel::NONE, left: None };
+            let occupant = Occupant {
+                tag: HolderTag::exact(b"a"),
+                label: HolderLabel::NONE,
+                left: None,
+            };
             inspection.record(NodeId::new(index), occupant, at(0));
             inspection.record_waiting(waiting);
             tally.record(NodeId::new(index), Vote::Granted);
         }
-        let InspectionVerdict::Held(holding) = inspection.verdict(&tally) else { panic!() };
+        let InspectionVerdict::Held(holding) = inspection.verdict(&tally) else {
+            panic!()
+        };
         assert_eq!(holding.waiting, 7);
     }
 
@@ -213,9 +244,16 @@ mod tests {
     fn a_value_that_does_not_count_is_no_value() {
         let mut inspection = Inspection::default();
         let mut tally = Tally::new(1);
-        let occupant = Occupant { tag: HolderTag::exact(b"a"), label: HolderLabel::NONE, left: None };
+        let occupant = Occupant {
+            tag: HolderTag::exact(b"a"),
+            label: HolderLabel::NONE,
+            left: None,
+        };
         inspection.record(NodeId::new(0), occupant, at(0));
-        tally.record(NodeId::new(0), Vote::Fault(Fault::new(Phase::Handshake, Cause::NotMaster)));
+        tally.record(
+            NodeId::new(0),
+            Vote::Fault(Fault::new(Phase::Handshake, Cause::NotMaster)),
+        );
         assert_eq!(inspection.verdict(&tally), InspectionVerdict::Unknown);
     }
 }

@@ -43,8 +43,13 @@ pub enum EntryKind {
 
 impl EntryKind {
     /// Any of each, in the order of the enum.
-    const EACH: [EntryKind; 5] =
-        [EntryKind::Mutex, EntryKind::Fenced, EntryKind::Read, EntryKind::Write, EntryKind::Permit(0)];
+    const EACH: [EntryKind; 5] = [
+        EntryKind::Mutex,
+        EntryKind::Fenced,
+        EntryKind::Read,
+        EntryKind::Write,
+        EntryKind::Permit(0),
+    ];
 
     /// Its letter in the member of a queue.
     pub fn letter(self) -> char {
@@ -59,7 +64,9 @@ impl EntryKind {
 
     /// The kind with this letter; the number of permits is not known.
     pub fn of_letter(letter: char) -> Option<EntryKind> {
-        EntryKind::EACH.into_iter().find(|kind| kind.letter() == letter)
+        EntryKind::EACH
+            .into_iter()
+            .find(|kind| kind.letter() == letter)
     }
 
     /// What the call wants, in a word for people and programs.

@@ -16,7 +16,9 @@ impl HolderLabel {
 
     /// The label of this text: 1 to 64 visible ASCII characters. A space separates it from the token.
     pub fn new(text: &[u8]) -> Option<HolderLabel> {
-        let text = std::str::from_utf8(text).ok().filter(|text| HolderLabel::is_label(text.as_bytes()))?;
+        let text = std::str::from_utf8(text)
+            .ok()
+            .filter(|text| HolderLabel::is_label(text.as_bytes()))?;
         Some(HolderLabel(Some(Arc::new(text.to_owned()))))
     }
 
@@ -51,14 +53,28 @@ mod tests {
         let longest = "~".repeat(HolderLabel::LONGEST);
         for text in ["!", "billing@host7/4711", &longest] {
             let label = HolderLabel::new(text.as_bytes()).unwrap();
-            assert_eq!((label.as_str(), label.as_bytes()), (Some(text), text.as_bytes()));
+            assert_eq!(
+                (label.as_str(), label.as_bytes()),
+                (Some(text), text.as_bytes())
+            );
         }
-        for text in
-            ["", " ", "two words", "tab\t", "caf\u{e9}", "\u{7f}", "line\n", &format!("{longest}~"), &"~".repeat(300)]
-        {
+        for text in [
+            "",
+            " ",
+            "two words",
+            "tab\t",
+            "caf\u{e9}",
+            "\u{7f}",
+            "line\n",
+            &format!("{longest}~"),
+            &"~".repeat(300),
+        ] {
             assert_eq!(HolderLabel::new(text.as_bytes()), None, "{text:?}");
         }
         assert_eq!(HolderLabel::NONE.as_str(), None);
-        assert_eq!(format!("{:?}", HolderLabel::new(b"host7").unwrap()), "Some(\"host7\")");
+        assert_eq!(
+            format!("{:?}", HolderLabel::new(b"host7").unwrap()),
+            "Some(\"host7\")"
+        );
     }
 }

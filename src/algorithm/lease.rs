@@ -46,7 +46,9 @@ impl Ttl {
         }
         let millis = u64::try_from(ttl.as_millis()).map_err(|_| TtlError::TooLong)?;
         let whole = Duration::from_millis(millis);
-        let drift = whole.mul_f64(drift_factor.clamp(0.0, 1.0)).saturating_add(DRIFT_FLOOR);
+        let drift = whole
+            .mul_f64(drift_factor.clamp(0.0, 1.0))
+            .saturating_add(DRIFT_FLOOR);
         match whole.saturating_sub(drift) {
             Duration::ZERO => Err(TtlError::EatenByDrift),
             validity => Ok(Ttl { millis, validity }),
@@ -75,7 +77,9 @@ impl Ttl {
 
     /// The lease of an attempt that began at `t0`, before its first byte was written.
     pub fn lease_from(self, t0: LeaseTime) -> Validity {
-        Validity { end: t0.after(self.validity) }
+        Validity {
+            end: t0.after(self.validity),
+        }
     }
 }
 
@@ -98,7 +102,9 @@ pub struct Validity {
 
 impl Validity {
     /// One that has ended, and whose loss was reported.
-    pub const LOST: Validity = Validity { end: LeaseTime::ORIGIN };
+    pub const LOST: Validity = Validity {
+        end: LeaseTime::ORIGIN,
+    };
 
     /// A lease that ends then.
     pub fn until(end: LeaseTime) -> Validity {
@@ -139,7 +145,10 @@ impl OwnerToken {
 
     /// The token of this entropy, without a label.
     pub fn from_entropy(entropy: [u8; OwnerToken::ENTROPY]) -> OwnerToken {
-        OwnerToken { entropy, label: HolderLabel::NONE }
+        OwnerToken {
+            entropy,
+            label: HolderLabel::NONE,
+        }
     }
 
     /// The same with this label.
@@ -155,12 +164,18 @@ impl OwnerToken {
 
     /// Its first eight bytes as a number: enough to tell apart what one process holds.
     pub fn beginning(&self) -> u64 {
-        self.entropy.iter().take(8).fold(0, |number, &byte| number << 8 | u64::from(byte))
+        self.entropy
+            .iter()
+            .take(8)
+            .fold(0, |number, &byte| number << 8 | u64::from(byte))
     }
 
     /// The value that signs the key: the digits, and behind a space the label, if there is one.
     pub fn value(&self) -> OwnerValue {
-        let mut value = OwnerValue { bytes: [0; OwnerValue::LONGEST], length: OwnerToken::LENGTH };
+        let mut value = OwnerValue {
+            bytes: [0; OwnerValue::LONGEST],
+            length: OwnerToken::LENGTH,
+        };
         value.bytes[..OwnerToken::LENGTH].copy_from_slice(&self.digits());
         let label = self.label.as_bytes();
         if !label.is_empty() {
@@ -238,7 +253,14 @@ mod tests {
 
     #[test]
     fn drift_is_a_hundredth_and_two_milliseconds() {
-        let table = [(3, 0.97), (10, 7.9), (100, 97.0), (1_000, 988.0), (30_000, 29_698.0), (86_400_000, 85_535_998.0)];
+        let table = [
+            (3, 0.97),
+            (10, 7.9),
+            (100, 97.0),
+            (1_000, 988.0),
+            (30_000, 29_698.0),
+            (86_400_000, 85_535_998.0),
+        ];
         for (millis, validity) in table {
             let ttl = Ttl::new(Duration::from_millis(millis), FACTOR, Duration::MAX).unwrap();
             let lease = ttl.lease_from(LeaseTime::ORIGIN);
@@ -256,9 +278,15 @@ mod tests {
         assert_eq!(ttl(Duration::from_millis(2)), Err(TtlError::EatenByDrift));
         assert_eq!(ttl(Duration::from_micros(3_999)), Ok(3));
         assert_eq!(ttl(MAX_TTL), Ok(60_000));
-        assert_eq!(ttl(MAX_TTL + Duration::from_nanos(1)), Err(TtlError::TooLong));
+        assert_eq!(
+            ttl(MAX_TTL + Duration::from_nanos(1)),
+            Err(TtlError::TooLong)
+        );
         assert_eq!(ttl(Duration::MAX), Err(TtlError::TooLong));
-        assert_eq!(Ttl::new(Duration::MAX, FACTOR, Duration::MAX), Err(TtlError::TooLong));
+        assert_eq!(
+            Ttl::new(Duration::MAX, FACTOR, Duration::MAX),
+            Err(TtlError::TooLong)
+        );
         assert_eq!(Ttl::new(MAX_TTL, 1.0, MAX_TTL), Err(TtlError::EatenByDrift));
     }
 
@@ -285,7 +313,10 @@ mod tests {
         assert_eq!(format!("{token:?}"), "OwnerToken(…)");
         assert_eq!(*token.value(), token.digits());
         let labelled = token.labelled(HolderLabel::new(b"host7").unwrap());
-        assert_eq!(&*labelled.value(), b"a70000000000000000000000000000000000000f host7");
+        assert_eq!(
+            &*labelled.value(),
+            b"a70000000000000000000000000000000000000f host7"
+        );
         assert_eq!(format!("{labelled:?}"), "OwnerToken(…)");
     }
 

@@ -117,7 +117,9 @@ impl FromIterator<NodeId> for NodeSet {
 
 impl fmt::Debug for NodeSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.iter().map(NodeId::index)).finish()
+        f.debug_set()
+            .entries(self.iter().map(NodeId::index))
+            .finish()
     }
 }
 
@@ -129,11 +131,23 @@ mod tests {
     fn a_set_holds_each_node_once() {
         let last = NodeId::new(MAX_NODES - 1);
         let mut set: NodeSet = [NodeId::new(3), last, NodeId::new(3)].into_iter().collect();
-        assert_eq!((set.len(), set.contains(last), set.contains(NodeId::new(0))), (2, true, false));
+        assert_eq!(
+            (set.len(), set.contains(last), set.contains(NodeId::new(0))),
+            (2, true, false)
+        );
         assert!(!set.insert(last));
         assert_eq!(set.iter().map(NodeId::index).collect::<Vec<_>>(), [3, 63]);
-        assert_eq!(format!("{:?} {last} {last:?}", set.without([last].into_iter().collect())), "{3} 63 node 63");
-        assert_eq!([0, 1, 5, MAX_NODES].map(|count| NodeSet::first(count).len()), [0, 1, 5, MAX_NODES]);
+        assert_eq!(
+            format!(
+                "{:?} {last} {last:?}",
+                set.without([last].into_iter().collect())
+            ),
+            "{3} 63 node 63"
+        );
+        assert_eq!(
+            [0, 1, 5, MAX_NODES].map(|count| NodeSet::first(count).len()),
+            [0, 1, 5, MAX_NODES]
+        );
         assert!(NodeSet::EMPTY.is_empty() && NodeSet::EMPTY.union(set) == set);
     }
 }

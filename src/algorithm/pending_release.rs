@@ -20,7 +20,10 @@ pub fn concerns_all_releases(cause: Cause) -> bool {
         Cause::Auth | Cause::Loading | Cause::OutOfMemory | Cause::ReadOnly => true,
         Cause::Server(error) => matches!(
             error,
-            ServerError::Busy | ServerError::MasterDown | ServerError::Misconf | ServerError::NoReplicas
+            ServerError::Busy
+                | ServerError::MasterDown
+                | ServerError::Misconf
+                | ServerError::NoReplicas
         ),
         _ => false,
     }

@@ -151,7 +151,9 @@ impl Quarantine {
             (_, Met::Never | Met::Process(_, true) | Met::Replica) if is_durable => Duration::ZERO,
             _ if was_replica => self.term,
             (RestartPolicy::Observed, Met::Never | Met::Process(None, _)) => Duration::ZERO,
-            (RestartPolicy::Strict, Met::Never) if id.is_some() => self.term.saturating_sub(process.uptime),
+            (RestartPolicy::Strict, Met::Never) if id.is_some() => {
+                self.term.saturating_sub(process.uptime)
+            }
             (_, Met::Process(known, _)) if known.is_some() && known == id => Duration::ZERO,
             (_, Met::Never | Met::Process(..) | Met::Replica) => self.term,
         };
@@ -172,7 +174,12 @@ impl Quarantine {
     /// By what the node remembers of itself it has to wait for this long, from a time between the question and the
     /// reading of its reply. A later look ends the wait sooner where a reply was read late, and not because a clock was
     /// set. True if that begins a quarantine.
-    pub fn wait_by_note(&mut self, left: Duration, [asked_at, read_at]: [Timestamp; 2], now: Timestamp) -> bool {
+    pub fn wait_by_note(
+        &mut self,
+        left: Duration,
+        [asked_at, read_at]: [Timestamp; 2],
+        now: Timestamp,
+    ) -> bool {
         let was_on = self.is_on();
         let end = read_at.after(left);
         // A wait that is over is not begun again by the look that it was counted from.
@@ -228,7 +235,9 @@ impl Quarantine {
     /// How long it lasts from now on; zero when the node counts. Never more than its whole time, though `now` may have
     /// been read before the node was met.
     pub fn remaining(&self, now: Timestamp) -> Duration {
-        self.end.max(self.end_by_note).map_or(Duration::ZERO, |end| end.since(now).min(self.longest))
+        self.end
+            .max(self.end_by_note)
+            .map_or(Duration::ZERO, |end| end.since(now).min(self.longest))
     }
 }
 
@@ -238,17 +247,29 @@ const QUARANTINED: Vote = Vote::Fault(UNTRUSTED);
 
 /// What counts of an answer to an attempt in quarantine.
 pub fn of_attempt(vote: Vote) -> Vote {
-    if let Vote::Fault(_) = vote { vote } else { QUARANTINED }
+    if let Vote::Fault(_) = vote {
+        vote
+    } else {
+        QUARANTINED
+    }
 }
 
 /// What counts of an answer to an extension in quarantine.
 pub fn of_extension(vote: Vote) -> Vote {
-    if vote == Vote::Granted { QUARANTINED } else { vote }
+    if vote == Vote::Granted {
+        QUARANTINED
+    } else {
+        vote
+    }
 }
 
 /// What counts of an answer to the question for the holder in quarantine: the node may have forgotten its key.
 pub fn of_inspection(vote: Vote) -> Vote {
-    if vote == Vote::Absent { QUARANTINED } else { vote }
+    if vote == Vote::Absent {
+        QUARANTINED
+    } else {
+        vote
+    }
 }
 
 #[cfg(test)]
@@ -264,7 +285,11 @@ mod tests {
     /// A letter means a process, `-` a server that withholds its name. Uptime in seconds.
     fn process(name: char, uptime: u64) -> ServerProcess {
         let run_id = RunId::new(name.to_string().repeat(40).as_bytes()).filter(|_| name != '-');
-        ServerProcess { run_id, uptime: Duration::from_secs(uptime), ..ServerProcess::default() }
+        ServerProcess {
+            run_id,
+            uptime: Duration::from_secs(uptime),
+            ..ServerProcess::default()
+        }
     }
 
     /// What happens to a node, a word each: how often the clock has moved on by ten seconds, and as what it is met then
@@ -342,22 +367,36 @@ mod tests {
                     "" => {}
                     sign => server.aof_enabled = Some(sign == "+"),
                 }
-                assert_eq!(quarantine.is_contradicted_by(&server), word.ends_with('-'), "{story}");
+                assert_eq!(
+                    quarantine.is_contradicted_by(&server),
+                    word.ends_with('-'),
+                    "{story}"
+                );
                 quarantine.meet(&server, at(1000));
                 quarantine.remaining(at(1000)).as_secs()
             });
             assert_eq!(left.collect::<Vec<_>>(), expected, "{story}");
         }
         let server = process('a', 0);
-        assert!(!Quarantine::new(RestartPolicy::Observed, TERM).is_contradicted_by(&server), "nothing was declared");
+        assert!(
+            !Quarantine::new(RestartPolicy::Observed, TERM).is_contradicted_by(&server),
+            "nothing was declared"
+        );
     }
 
     #[test]
     fn in_strict_mode_a_stranger_must_have_been_up_for_the_whole_term() {
         for (uptime, wait) in [(0, 60), (1, 59), (59, 1), (60, 0), (61, 0)] {
             let meet = |policy| Quarantine::new(policy, TERM).meet(&process('a', uptime), at(0));
-            assert_eq!(meet(RestartPolicy::Strict), (wait > 0).then(|| Duration::from_secs(wait)), "{uptime:?}");
-            assert_eq!((meet(RestartPolicy::Observed), meet(RestartPolicy::Off)), (None, None));
+            assert_eq!(
+                meet(RestartPolicy::Strict),
+                (wait > 0).then(|| Duration::from_secs(wait)),
+                "{uptime:?}"
+            );
+            assert_eq!(
+                (meet(RestartPolicy::Observed), meet(RestartPolicy::Off)),
+                (None, None)
+            );
         }
         // The uptime that a restarted node reports does not shorten the quarantine.
         let mut quarantine = Quarantine::new(RestartPolicy::Strict, TERM);
@@ -371,7 +410,10 @@ mod tests {
         let process = |name: char, [current, former]: [char; 2]| {
             let [current, former] = [current, former].map(|id| id.to_string().repeat(40));
             let replication = ReplicationIds::new(current.as_bytes(), former.as_bytes());
-            ServerProcess { replication, ..process(name, 9_999) }
+            ServerProcess {
+                replication,
+                ..process(name, 9_999)
+            }
         };
         // Process, then the two names; `+` where it is the same connection still. Ten seconds lie between two words.
         let table: [(&str, RestartPolicy, &[u64]); 9] = [
@@ -389,7 +431,8 @@ mod tests {
             let mut quarantine = Quarantine::new(policy, TERM);
             let mut now = at(1000);
             let left = story.split(' ').map(|word| {
-                let [name, current, former] = <[char; 3]>::try_from(word.chars().collect::<Vec<_>>()).unwrap();
+                let [name, current, former] =
+                    <[char; 3]>::try_from(word.chars().collect::<Vec<_>>()).unwrap();
                 match name {
                     '+' => quarantine.recheck(&process('p', [current, former]), now),
                     name => quarantine.meet(&process(name, [current, former]), now),
@@ -403,10 +446,14 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_by_a_note_ends_sooner_where_its_reply_was_read_late_and_not_because_a_clock_was_set() {
+    fn a_wait_by_a_note_ends_sooner_where_its_reply_was_read_late_and_not_because_a_clock_was_set()
+    {
         let seconds = Duration::from_secs;
         let mut quarantine = Quarantine::new(RestartPolicy::Observed, TERM);
-        assert!(!quarantine.wait_by_note(seconds(0), [at(9), at(10)], at(10)), "the node counts");
+        assert!(
+            !quarantine.wait_by_note(seconds(0), [at(9), at(10)], at(10)),
+            "the node counts"
+        );
         assert!(quarantine.wait_by_note(seconds(40), [at(10), at(20)], at(20)));
         assert!(!quarantine.wait_by_note(seconds(25), [at(30), at(30)], at(30)));
         assert_eq!(quarantine.remaining(at(30)), seconds(25));
@@ -416,7 +463,10 @@ mod tests {
             assert_eq!(quarantine.remaining(at(31)), seconds(24), "until 55");
         }
         assert!(quarantine.end(at(55)));
-        assert!(!quarantine.wait_by_note(seconds(25), [at(30), at(30)], at(60)), "it is over");
+        assert!(
+            !quarantine.wait_by_note(seconds(25), [at(30), at(30)], at(60)),
+            "it is over"
+        );
         // What this client has met is as it was.
         quarantine.meet(&process('a', 0), at(100));
         quarantine.meet(&process('b', 0), at(100));
@@ -430,7 +480,9 @@ mod tests {
         quarantine.meet(&process('a', 0), at(0));
         assert!(!quarantine.is_on());
         quarantine.meet(&process('b', 0), at(100));
-        assert!(quarantine.is_on() && !quarantine.end(Timestamp::from_nanos(at(160).as_nanos() - 1)));
+        assert!(
+            quarantine.is_on() && !quarantine.end(Timestamp::from_nanos(at(160).as_nanos() - 1))
+        );
         assert_eq!(quarantine.remaining(at(159)), Duration::from_secs(1));
         assert!(quarantine.end(at(160)) && !quarantine.is_on());
         assert!(quarantine.end(at(0)), "over is over");
@@ -443,10 +495,18 @@ mod tests {
             (Vote::Granted, QUARANTINED, QUARANTINED),
             (Vote::Refused, QUARANTINED, Vote::Refused),
             (Vote::Absent, QUARANTINED, Vote::Absent),
-            (fault(Cause::OutOfMemory), fault(Cause::OutOfMemory), fault(Cause::OutOfMemory)),
+            (
+                fault(Cause::OutOfMemory),
+                fault(Cause::OutOfMemory),
+                fault(Cause::OutOfMemory),
+            ),
         ];
         for (vote, attempt, extension) in table {
-            assert_eq!((of_attempt(vote), of_extension(vote)), (attempt, extension), "{vote:?}");
+            assert_eq!(
+                (of_attempt(vote), of_extension(vote)),
+                (attempt, extension),
+                "{vote:?}"
+            );
         }
     }
 }

@@ -28,7 +28,10 @@ pub trait Clock: Send + Sync {
 
     /// The present time by both clocks.
     fn readings(&self) -> Readings {
-        Readings { steady: self.now(), lease: self.lease_now() }
+        Readings {
+            steady: self.now(),
+            lease: self.lease_now(),
+        }
     }
 }
 
@@ -69,13 +72,21 @@ impl<C: Copy> Time<C> {
     /// The time `duration` later, or [`NEVER`](Time::NEVER).
     #[must_use]
     pub fn after(self, duration: Duration) -> Time<C> {
-        Time(self.0.saturating_add(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)), PhantomData)
+        Time(
+            self.0
+                .saturating_add(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)),
+            PhantomData,
+        )
     }
 
     /// The time `duration` earlier, or [`ORIGIN`](Time::ORIGIN).
     #[must_use]
     pub fn before(self, duration: Duration) -> Time<C> {
-        Time(self.0.saturating_sub(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)), PhantomData)
+        Time(
+            self.0
+                .saturating_sub(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)),
+            PhantomData,
+        )
     }
 
     /// How long after `earlier` this is; zero when it is not later.
@@ -140,7 +151,11 @@ impl fmt::Display for Human {
                     _ => (hours / 24, "d", hours % 24, "h"),
                 };
                 write!(f, "{greater} {unit}")?;
-                if less > 0 { write!(f, " {less} {lesser}") } else { Ok(()) }
+                if less > 0 {
+                    write!(f, " {less} {lesser}")
+                } else {
+                    Ok(())
+                }
             }
         }
     }
@@ -182,28 +197,59 @@ mod tests {
             (76 * 60 * minute + 1, "3 d 5 h"),
         ];
         for (nanos, shown) in table {
-            assert_eq!(Human(Duration::from_nanos(nanos)).to_string(), shown, "{nanos}");
+            assert_eq!(
+                Human(Duration::from_nanos(nanos)).to_string(),
+                shown,
+                "{nanos}"
+            );
         }
         assert!(Human(Duration::MAX).to_string().ends_with(" h"));
     }
 
     #[test]
     fn arithmetic_saturates() {
-        assert_eq!(Timestamp::from_nanos(5).after(Duration::MAX), Timestamp::NEVER);
-        assert_eq!(Timestamp::NEVER.after(Duration::from_nanos(1)), Timestamp::NEVER);
-        assert_eq!(Timestamp::from_nanos(5).before(Duration::from_nanos(6)), Timestamp::ORIGIN);
+        assert_eq!(
+            Timestamp::from_nanos(5).after(Duration::MAX),
+            Timestamp::NEVER
+        );
+        assert_eq!(
+            Timestamp::NEVER.after(Duration::from_nanos(1)),
+            Timestamp::NEVER
+        );
+        assert_eq!(
+            Timestamp::from_nanos(5).before(Duration::from_nanos(6)),
+            Timestamp::ORIGIN
+        );
         assert_eq!(Timestamp::NEVER.before(Duration::MAX), Timestamp::ORIGIN);
-        assert_eq!(Timestamp::from_nanos(7).before(Duration::from_nanos(3)), Timestamp::from_nanos(4));
+        assert_eq!(
+            Timestamp::from_nanos(7).before(Duration::from_nanos(3)),
+            Timestamp::from_nanos(4)
+        );
         assert_eq!(Timestamp::ORIGIN.since(Timestamp::NEVER), Duration::ZERO);
-        assert_eq!(Timestamp::from_nanos(7).since(Timestamp::from_nanos(3)), Duration::from_nanos(4));
+        assert_eq!(
+            Timestamp::from_nanos(7).since(Timestamp::from_nanos(3)),
+            Duration::from_nanos(4)
+        );
     }
 
     #[test]
     fn a_lease_time_is_as_far_away_by_the_steady_clock() {
-        let now = Readings { steady: Timestamp::from_nanos(5), lease: LeaseTime::from_nanos(1000) };
-        let table = [(1007, 12), (1000, 5), (998, 3), (3, 0), (u64::MAX - 1, u64::MAX - 996)];
+        let now = Readings {
+            steady: Timestamp::from_nanos(5),
+            lease: LeaseTime::from_nanos(1000),
+        };
+        let table = [
+            (1007, 12),
+            (1000, 5),
+            (998, 3),
+            (3, 0),
+            (u64::MAX - 1, u64::MAX - 996),
+        ];
         for (lease, steady) in table {
-            assert_eq!(now.steady_at(LeaseTime::from_nanos(lease)), Timestamp::from_nanos(steady));
+            assert_eq!(
+                now.steady_at(LeaseTime::from_nanos(lease)),
+                Timestamp::from_nanos(steady)
+            );
         }
         assert_eq!(now.steady_at(LeaseTime::NEVER), Timestamp::NEVER);
     }

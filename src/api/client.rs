@@ -57,13 +57,28 @@ pub(crate) struct Settings {
 }
 
 impl Client {
-    pub(crate) fn new(engine: Engine, settings: Settings, report: Reporter, created_in: ForkEpoch) -> Client {
+    pub(crate) fn new(
+        engine: Engine,
+        settings: Settings,
+        report: Reporter,
+        created_in: ForkEpoch,
+    ) -> Client {
         let engine = Arc::new(engine);
         let queues = Queues::default();
         let semaphores = Semaphores::new(created_in);
         let watchdog_thread = WatchdogThread::new(Arc::clone(&engine), report.clone());
-        let shared = SharedClient { created_in, engine, queues, semaphores, watchdog_thread, report, settings };
-        Client { shared: Arc::new(shared) }
+        let shared = SharedClient {
+            created_in,
+            engine,
+            queues,
+            semaphores,
+            watchdog_thread,
+            report,
+            settings,
+        };
+        Client {
+            shared: Arc::new(shared),
+        }
     }
 
     /// Whether this process is a child of the one that built the client, and must not touch it.
@@ -92,7 +107,11 @@ impl Client {
 
     /// A lock with the queues of its threads, by its key or by the keys of a set.
     pub(crate) fn local_lock(&self, key: &LockKey) -> LocalLock {
-        if self.is_inherited() { LocalLock::alone(key) } else { self.shared.queues.of(key) }
+        if self.is_inherited() {
+            LocalLock::alone(key)
+        } else {
+            self.shared.queues.of(key)
+        }
     }
 
     pub(crate) fn semaphores(&self) -> &Semaphores {
@@ -110,7 +129,9 @@ impl Client {
 
     /// Starts the thread that extends locks, unless it runs.
     pub(crate) fn start_watchdog_thread(&self) -> Result<()> {
-        self.watchdog_thread().start().map_err(|error| Error::system("start the watchdog's thread", &error))
+        self.watchdog_thread()
+            .start()
+            .map_err(|error| Error::system("start the watchdog's thread", &error))
     }
 
     /// Checks a time to live against the settings.
@@ -144,8 +165,9 @@ impl Client {
 
     /// The faults of a count, with the addresses of their nodes.
     pub(crate) fn unavailability(&self, count: &RoundResult) -> Unavailability {
-        let cause =
-            |&(node, fault): &(NodeId, Fault)| NodeFault::new(self.settings().nodes[node.index()].clone(), fault);
+        let cause = |&(node, fault): &(NodeId, Fault)| {
+            NodeFault::new(self.settings().nodes[node.index()].clone(), fault)
+        };
         let tally = &count.tally;
         Unavailability {
             answered: tally.granted().union(tally.refused()).union(tally.absent()),
@@ -160,7 +182,11 @@ impl Client {
         self.check_process()?;
         let unsettled = self.engine().settle(timeout);
         self.report().deliver_queued();
-        if unsettled.is_empty() { Ok(()) } else { Err(self.unsettled(timeout, unsettled)) }
+        if unsettled.is_empty() {
+            Ok(())
+        } else {
+            Err(self.unsettled(timeout, unsettled))
+        }
     }
 
     /// The error that these nodes have not run all releases in time.
@@ -173,20 +199,31 @@ impl Client {
             unsettled.len(),
             nodes.len()
         );
-        let cause = |(node, fault): (NodeId, Fault)| NodeFault::new(nodes[node.index()].clone(), fault);
+        let cause =
+            |(node, fault): (NodeId, Fault)| NodeFault::new(nodes[node.index()].clone(), fault);
         let causes = unsettled.into_iter().map(cause).collect();
         Error::new(ErrorKind::Unavailable, message).with_causes_of(nodes.len(), causes)
     }
 
     /// The error that too few nodes could answer. `action` names what could not be done.
-    pub(crate) fn unavailable(&self, action: &str, resource: &str, unavailability: Unavailability) -> Error {
+    pub(crate) fn unavailable(
+        &self,
+        action: &str,
+        resource: &str,
+        unavailability: Unavailability,
+    ) -> Error {
         self.unavailable_for(&format!("{action} {resource:?}"), unavailability)
     }
 
     /// [`unavailable`](Client::unavailable), where no resource is concerned.
     pub(crate) fn unavailable_for(&self, action: &str, unavailability: Unavailability) -> Error {
         let Settings { nodes, max_ttl, .. } = self.settings();
-        let Unavailability { answered, asked, causes, .. } = unavailability;
+        let Unavailability {
+            answered,
+            asked,
+            causes,
+            ..
+        } = unavailability;
         let voting = self.engine().voting();
         let other = |(index, address): (usize, &String)| {
             let node = NodeId::new(index);
@@ -226,13 +263,17 @@ impl Client {
             denied.len(),
             self.settings().nodes.len()
         );
-        let fault = Fault::new(Phase::Reply, Cause::NoPermission).with(Detail::Command("SUBSCRIBE"));
+        let fault =
+            Fault::new(Phase::Reply, Cause::NoPermission).with(Detail::Command("SUBSCRIBE"));
         self.with_fault(message, denied, fault)
     }
 
     fn with_fault(&self, message: String, nodes: NodeSet, fault: Fault) -> Error {
         let addresses = &self.settings().nodes;
-        let causes = nodes.iter().map(|node| NodeFault::new(addresses[node.index()].clone(), fault)).collect();
+        let causes = nodes
+            .iter()
+            .map(|node| NodeFault::new(addresses[node.index()].clone(), fault))
+            .collect();
         Error::new(ErrorKind::Unavailable, message).with_causes_of(addresses.len(), causes)
     }
 }
@@ -249,8 +290,14 @@ impl Client {
 impl WeakClient {
     /// The client, while it exists; none in a child made by `fork`.
     pub(crate) fn upgrade(&self) -> Option<Client> {
-        let client = Client { shared: self.0.upgrade()? };
-        if client.is_inherited() { None } else { Some(client) }
+        let client = Client {
+            shared: self.0.upgrade()?,
+        };
+        if client.is_inherited() {
+            None
+        } else {
+            Some(client)
+        }
     }
 }
 

@@ -74,7 +74,9 @@ impl FenceChecker {
 /// Shows how many resources were seen.
 impl fmt::Debug for FenceChecker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FenceChecker").field("resources", &lock(&self.seen).len()).finish()
+        f.debug_struct("FenceChecker")
+            .field("resources", &lock(&self.seen).len())
+            .finish()
     }
 }
 
@@ -99,7 +101,11 @@ impl StaleFence {
 
 impl fmt::Display for StaleFence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "fencing token {} is stale: {} was seen", self.token, self.seen)
+        write!(
+            f,
+            "fencing token {} is stale: {} was seen",
+            self.token, self.seen
+        )
     }
 }
 
@@ -114,12 +120,26 @@ mod tests {
     fn smaller_ones_are_refused_for_each_resource() {
         let fence = FenceChecker::new();
         assert_eq!(fence.seen("a"), None);
-        for (resource, token, passes) in
-            [("a", 5, true), ("b", 3, true), ("a", 5, true), ("a", 4, false), ("b", 4, true), ("a", 9, true)]
-        {
-            assert_eq!(fence.check(resource, FencingToken::saturating(token)).is_ok(), passes, "{resource} {token}");
+        for (resource, token, passes) in [
+            ("a", 5, true),
+            ("b", 3, true),
+            ("a", 5, true),
+            ("a", 4, false),
+            ("b", 4, true),
+            ("a", 9, true),
+        ] {
+            assert_eq!(
+                fence
+                    .check(resource, FencingToken::saturating(token))
+                    .is_ok(),
+                passes,
+                "{resource} {token}"
+            );
         }
-        assert_eq!(["a", "b"].map(|name| fence.seen(name)), [9, 4].map(|token| Some(FencingToken::saturating(token))));
+        assert_eq!(
+            ["a", "b"].map(|name| fence.seen(name)),
+            [9, 4].map(|token| Some(FencingToken::saturating(token)))
+        );
         let stale = fence.check("a", FencingToken::saturating(8)).unwrap_err();
         assert_eq!((stale.token().get(), stale.seen().get()), (8, 9));
         assert_eq!(stale.to_string(), "fencing token 8 is stale: 9 was seen");

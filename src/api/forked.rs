@@ -25,7 +25,8 @@ use crate::os::fork::ForkEpoch;
 /// [`Forked`](ErrorKind::Forked).
 pub(crate) fn check(created_in: ForkEpoch) -> Result<()> {
     if created_in.is_forked() {
-        let message = "created before a fork, belongs to the parent process: build a client in the child";
+        let message =
+            "created before a fork, belongs to the parent process: build a client in the child";
         return Err(Error::new(ErrorKind::Forked, message));
     }
     Ok(())
@@ -40,6 +41,8 @@ mod tests {
         assert!(check(ForkEpoch::current().unwrap()).is_ok());
         let error = check(ForkEpoch::of_a_parent()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Forked);
-        assert!(error.to_string().contains("build a client in the child") && error.causes().is_empty());
+        assert!(
+            error.to_string().contains("build a client in the child") && error.causes().is_empty()
+        );
     }
 }

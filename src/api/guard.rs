@@ -48,10 +48,16 @@ impl<K: Kind> MutexGuard<K> {
     /// The guard of what this lock has taken. Fails where a number is missing that the kind has.
     pub(super) fn of(lock: &Lock, held: Held) -> Result<MutexGuard<K>> {
         match K::Number::of(held.fence()) {
-            Some(number) => {
-                Ok(MutexGuard { own: K::Own::of(lock, held.lock().key()), held, number, kind: PhantomData })
-            }
-            None => Err(Error::new(ErrorKind::Config, format!("the lock of {:?} has no number", lock.name()))),
+            Some(number) => Ok(MutexGuard {
+                own: K::Own::of(lock, held.lock().key()),
+                held,
+                number,
+                kind: PhantomData,
+            }),
+            None => Err(Error::new(
+                ErrorKind::Config,
+                format!("the lock of {:?} has no number", lock.name()),
+            )),
         }
     }
 
@@ -253,7 +259,12 @@ impl<K: Kind> MutexGuard<K> {
 impl<K: Kind + Send> MutexGuard<K> {
     /// Forgets the kind in the type, not in the guard: for a field or a collection that holds guards of any kind.
     pub fn erase(self) -> MutexGuard<Any> {
-        MutexGuard { held: self.held, number: self.number.fence(), own: (), kind: PhantomData }
+        MutexGuard {
+            held: self.held,
+            number: self.number.fence(),
+            own: (),
+            kind: PhantomData,
+        }
     }
 }
 

@@ -62,8 +62,12 @@ impl Held {
             Held::Permit(lock, slot) => lock.detach().inspect(|_| slot.leave()),
             Held::Shared(share) => {
                 share.lock().held().client().check_process()?;
-                let shared =
-                    || Error::new(ErrorKind::Config, "other guards of this client share the lock: not detached");
+                let shared = || {
+                    Error::new(
+                        ErrorKind::Config,
+                        "other guards of this client share the lock: not detached",
+                    )
+                };
                 share.into_held().ok_or_else(shared)?.detach()
             }
         }

@@ -41,8 +41,16 @@ pub enum NodeState {
 }
 
 impl NodeStatus {
-    pub(crate) fn new(address: String, is_declared_durable: bool, snapshot: NodeStatusSnapshot) -> NodeStatus {
-        NodeStatus { address, is_declared_durable, snapshot }
+    pub(crate) fn new(
+        address: String,
+        is_declared_durable: bool,
+        snapshot: NodeStatusSnapshot,
+    ) -> NodeStatus {
+        NodeStatus {
+            address,
+            is_declared_durable,
+            snapshot,
+        }
     }
 
     /// The node's address: `host:port`, or `unix:` and a path. Never its password.
@@ -89,7 +97,9 @@ impl NodeStatus {
     /// None if they do not count, or if they count for another reason: it tells nothing, it is declared
     /// [`durable`](crate::Builder::durable), or [`RestartPolicy::Off`](crate::RestartPolicy::Off) is set.
     pub fn counted_for(&self) -> Option<Duration> {
-        self.snapshot.counted_for.filter(|_| self.snapshot.state == NodeStateSnapshot::Voting)
+        self.snapshot
+            .counted_for
+            .filter(|_| self.snapshot.state == NodeStateSnapshot::Voting)
     }
 
     /// How what it remembers does not fit this client: each was reported as the event
@@ -113,8 +123,12 @@ impl NodeStatus {
     /// Why its votes count or not, as far as it remembers.
     fn standing(&self) -> Option<String> {
         match (self.state(), self.note()) {
-            (NodeState::Voting, NodeNote::Missing | NodeNote::Withheld) => Some(self.note().to_string()),
-            (NodeState::Voting, _) => self.counted_for().map(|time| format!("votes counted for {}", Human(time))),
+            (NodeState::Voting, NodeNote::Missing | NodeNote::Withheld) => {
+                Some(self.note().to_string())
+            }
+            (NodeState::Voting, _) => self
+                .counted_for()
+                .map(|time| format!("votes counted for {}", Human(time))),
             (_, NodeNote::Unknown) => None,
             (NodeState::Quarantined { .. }, note) => Some(note.to_string()),
             _ => None,
@@ -150,7 +164,9 @@ impl NodeStatus {
 
     /// How it failed last, if it ever did, however long ago.
     pub fn last_fault(&self) -> Option<NodeFault> {
-        self.snapshot.last_fault.map(|fault| NodeFault::new(self.address.clone(), fault))
+        self.snapshot
+            .last_fault
+            .map(|fault| NodeFault::new(self.address.clone(), fault))
     }
 
     /// How long it took to reply to what it was asked about locks, since the client was built: from when the command
@@ -169,7 +185,12 @@ impl NodeStatus {
         let times = &self.snapshot.latency;
         let p50 = times.percentile(50);
         let p99 = times.percentile(99);
-        Latency { count: times.count(), p50, p99, max: times.longest() }
+        Latency {
+            count: times.count(),
+            p50,
+            p99,
+            max: times.longest(),
+        }
     }
 
     /// Each fault that has cost a call its vote, and how often, since the client was built, in the order in which they
@@ -177,7 +198,11 @@ impl NodeStatus {
     /// attempt, extension or release that could not count on it.
     pub fn faults(&self) -> Vec<(NodeFault, u64)> {
         let fault = |phase, cause| NodeFault::new(self.address.clone(), Fault::new(phase, cause));
-        self.snapshot.fault_counts.iter().map(|(phase, cause, count)| (fault(phase, cause), count)).collect()
+        self.snapshot
+            .fault_counts
+            .iter()
+            .map(|(phase, cause, count)| (fault(phase, cause), count))
+            .collect()
     }
 }
 
@@ -200,13 +225,20 @@ impl fmt::Display for NodeStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (state, explanation) = match self.snapshot.state {
             NodeStateSnapshot::Down(fault) => ("down", Explained(fault).to_string()),
-            NodeStateSnapshot::Quarantined(remaining) => ("in quarantine", format!("{} left", Human(remaining))),
+            NodeStateSnapshot::Quarantined(remaining) => {
+                ("in quarantine", format!("{} left", Human(remaining)))
+            }
             NodeStateSnapshot::Rejected(fault) => ("rejected", Explained(fault).to_string()),
             NodeStateSnapshot::Unknown => ("unknown", String::new()),
             NodeStateSnapshot::Voting if self.is_connected() => ("voting", String::new()),
             NodeStateSnapshot::Voting => ("voting", "not connected".to_owned()),
         };
-        write!(f, "{}: {state}, known for {}", self.address, Human(self.state_age()))?;
+        write!(
+            f,
+            "{}: {state}, known for {}",
+            self.address,
+            Human(self.state_age())
+        )?;
         if !explanation.is_empty() {
             write!(f, ", {explanation}")?;
         }
@@ -230,7 +262,9 @@ impl fmt::Display for NodeState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             NodeState::Down(cause) => write!(f, "down, {cause}"),
-            NodeState::Quarantined { remaining } => write!(f, "in quarantine, {} left", Human(*remaining)),
+            NodeState::Quarantined { remaining } => {
+                write!(f, "in quarantine, {} left", Human(*remaining))
+            }
             NodeState::Rejected(cause) => write!(f, "rejected, {cause}"),
             NodeState::Unknown => f.write_str("unknown"),
             NodeState::Voting => f.write_str("voting"),

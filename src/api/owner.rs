@@ -59,7 +59,10 @@ struct HoldKey {
 
 impl HoldKey {
     fn of(lock: &Lock) -> HoldKey {
-        HoldKey { client: lock.client().address(), key: Arc::clone(lock.key().title()) }
+        HoldKey {
+            client: lock.client().address(),
+            key: Arc::clone(lock.key().title()),
+        }
     }
 }
 
@@ -71,7 +74,10 @@ impl Owner {
 
     /// The owner that a thread is.
     pub(crate) fn of_thread() -> Owner {
-        Owner { is_thread: true, ..Owner::default() }
+        Owner {
+            is_thread: true,
+            ..Owner::default()
+        }
     }
 
     pub(in crate::api) fn is_thread(&self) -> bool {
@@ -80,11 +86,16 @@ impl Owner {
 
     /// What this owner has of a lock, counted once more.
     pub(in crate::api) fn hold_of(&self, lock: &Lock) -> Option<Arc<SharedLock>> {
-        self.holds.borrow().get(&HoldKey::of(lock)).and_then(Weak::upgrade)
+        self.holds
+            .borrow()
+            .get(&HoldKey::of(lock))
+            .and_then(Weak::upgrade)
     }
 
     pub(in crate::api) fn insert(&self, lock: &Lock, hold: &Arc<SharedLock>) {
-        self.holds.borrow_mut().insert(HoldKey::of(lock), Arc::downgrade(hold));
+        self.holds
+            .borrow_mut()
+            .insert(HoldKey::of(lock), Arc::downgrade(hold));
     }
 }
 
@@ -99,5 +110,7 @@ pub(in crate::api) fn of_thread() -> Rc<Owner> {
     thread_local! {
         static THREAD: Rc<Owner> = Rc::new(Owner::of_thread());
     }
-    THREAD.try_with(Rc::clone).unwrap_or_else(|_| Rc::new(Owner::of_thread()))
+    THREAD
+        .try_with(Rc::clone)
+        .unwrap_or_else(|_| Rc::new(Owner::of_thread()))
 }

@@ -47,14 +47,24 @@ impl Redlock {
     /// rules are the same as for [`Write`].
     #[doc(alias = "RwLock")]
     pub fn read_mutex(&self, name: impl AsRef<str>) -> Mutex<Read> {
-        Mutex::new(Lock::marked(&self.client, name.as_ref(), algorithm::kind::Kind::Read, Some(&self.reads)))
+        Mutex::new(Lock::marked(
+            &self.client,
+            name.as_ref(),
+            algorithm::kind::Kind::Read,
+            Some(&self.reads),
+        ))
     }
 
     /// The writing side of the read-write lock of a name. It is another lock than the [`mutex`](Redlock::mutex) of the
     /// same name. See [`Write`].
     #[doc(alias = "RwLock")]
     pub fn write_mutex(&self, name: impl AsRef<str>) -> Mutex<Write> {
-        Mutex::new(Lock::marked(&self.client, name.as_ref(), algorithm::kind::Kind::Write(None), Some(&self.reads)))
+        Mutex::new(Lock::marked(
+            &self.client,
+            name.as_ref(),
+            algorithm::kind::Kind::Write(None),
+            Some(&self.reads),
+        ))
     }
 
     /// The lock of several names, all or none of them. Makes no connection; names that cannot be used are reported
@@ -99,7 +109,9 @@ impl Redlock {
     /// As [`Mutex::attach`].
     pub fn attach<K: Kind>(&self, lease: Lease<K>) -> Result<MutexGuard<K>> {
         self.client.check_process()?;
-        let lock = lease.detached().lock(&self.client, &self.reads, <K as Sealed>::IS_REENTRANT)?;
+        let lock = lease
+            .detached()
+            .lock(&self.client, &self.reads, <K as Sealed>::IS_REENTRANT)?;
         Mutex::new(lock).attach(lease)
     }
 
@@ -136,7 +148,9 @@ impl Redlock {
         if count.is_won() {
             self.nodes()
         } else {
-            Err(self.client.unavailable_for("connect", self.client.unavailability(&count)))
+            Err(self
+                .client
+                .unavailable_for("connect", self.client.unavailability(&count)))
         }
     }
 
@@ -166,9 +180,12 @@ impl Redlock {
         self.client.check_process()?;
         let settings = self.client.settings();
         let named = settings.nodes.iter().zip(&settings.durable);
-        let status = named
-            .zip(self.client.engine().status())
-            .map(|((address, &is_durable), snapshot)| NodeStatus::new(address.clone(), is_durable, snapshot));
+        let status =
+            named
+                .zip(self.client.engine().status())
+                .map(|((address, &is_durable), snapshot)| {
+                    NodeStatus::new(address.clone(), is_durable, snapshot)
+                });
         let status = status.collect();
         self.client.report().deliver_queued();
         Ok(status)
@@ -204,16 +221,24 @@ impl Redlock {
     /// What counters show of the nodes.
     pub(crate) fn samples(&self) -> Vec<NodeSample> {
         let names = self.client.settings().nodes.iter();
-        names.zip(self.client.engine().status()).map(|(name, status)| status.sample(name)).collect()
+        names
+            .zip(self.client.engine().status())
+            .map(|(name, status)| status.sample(name))
+            .collect()
     }
 
     pub(crate) fn new(client: Client) -> Redlock {
-        Redlock { client, reads: Arc::default() }
+        Redlock {
+            client,
+            reads: Arc::default(),
+        }
     }
 }
 
 impl fmt::Debug for Redlock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Redlock").field("nodes", &self.client.settings().nodes).finish_non_exhaustive()
+        f.debug_struct("Redlock")
+            .field("nodes", &self.client.settings().nodes)
+            .finish_non_exhaustive()
     }
 }

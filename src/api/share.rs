@@ -20,7 +20,10 @@ pub(crate) struct Share {
 
 impl Share {
     pub(crate) fn of(lock: Arc<SharedLock>) -> Share {
-        Share { lock, losses: OnceLock::new() }
+        Share {
+            lock,
+            losses: OnceLock::new(),
+        }
     }
 
     pub(crate) fn lock(&self) -> &SharedLock {
@@ -38,7 +41,8 @@ impl Share {
     }
 
     fn losses(&self) -> &OwnLosses {
-        self.losses.get_or_init(|| Box::new(OwnLosses::new(self.lock.held().client().created_in())))
+        self.losses
+            .get_or_init(|| Box::new(OwnLosses::new(self.lock.held().client().created_in())))
     }
 
     /// Ends this share, and releases the lock if it is the last.
@@ -74,7 +78,11 @@ struct OwnLosses {
 
 impl OwnLosses {
     fn new(created_in: ForkEpoch) -> OwnLosses {
-        OwnLosses { callbacks: Mutex::default(), channel: OnceLock::new(), created_in }
+        OwnLosses {
+            callbacks: Mutex::default(),
+            channel: OnceLock::new(),
+            created_in,
+        }
     }
 
     /// Calls back when this lock is lost, if the guard is still there.

@@ -73,7 +73,8 @@ impl Tls {
     /// [`identity_pem`](Tls::identity_pem) of two files. They are read when the client is built, and not again.
     #[must_use]
     pub fn identity_file(self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Tls {
-        self.certificate_file(certificate.into()).key_file(key.into())
+        self.certificate_file(certificate.into())
+            .key_file(key.into())
     }
 
     /// Half of an [`identity_file`](Tls::identity_file).
@@ -106,7 +107,9 @@ impl Tls {
             (Some(certificate), Some(key)) => Some((certificate.read()?, key.read()?)),
             _ => None,
         };
-        let identity = identity.as_ref().map(|(certificate, key)| (certificate.as_ref(), key.as_ref()));
+        let identity = identity
+            .as_ref()
+            .map(|(certificate, key)| (certificate.as_ref(), key.as_ref()));
         TlsSettings::new(roots, identity).map_err(|error| format!("tls: identity: {error}"))
     }
 
@@ -117,8 +120,12 @@ impl Tls {
         let mut roots = Roots::new();
         for from in &self.roots {
             match from {
-                From::File(path) => roots.add_pem(&from.read()?).map_err(|error| in_file(path, error))?,
-                From::Pem(pem) => roots.add_pem(pem).map_err(|error| format!("tls: roots_pem: {error}"))?,
+                From::File(path) => roots
+                    .add_pem(&from.read()?)
+                    .map_err(|error| in_file(path, error))?,
+                From::Pem(pem) => roots
+                    .add_pem(pem)
+                    .map_err(|error| format!("tls: roots_pem: {error}"))?,
             }
         }
         Ok(roots)
@@ -153,6 +160,9 @@ fn native_roots() -> Result<Roots, String> {
 /// Shows no certificate and no key.
 impl fmt::Debug for Tls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tls").field("roots", &self.roots.len()).field("identity", &self.certificate.is_some()).finish()
+        f.debug_struct("Tls")
+            .field("roots", &self.roots.len())
+            .field("identity", &self.certificate.is_some())
+            .finish()
     }
 }

@@ -54,17 +54,26 @@ impl Wait {
     /// Waits for as long as the resource is held: the call has no limit of its own. It fails when no quorum of nodes
     /// has answered for [`Builder::unavailable_after`](crate::Builder::unavailable_after).
     pub fn unlimited() -> Wait {
-        Wait { limit: Limit::Never, cancel: CancelSource::Never }
+        Wait {
+            limit: Limit::Never,
+            cancel: CancelSource::Never,
+        }
     }
 
     /// Waits for this long at most, counted from the call that waits. Zero makes one attempt.
     pub fn timeout(timeout: Duration) -> Wait {
-        Wait { limit: Limit::Timeout(timeout), cancel: CancelSource::Never }
+        Wait {
+            limit: Limit::Timeout(timeout),
+            cancel: CancelSource::Never,
+        }
     }
 
     /// Waits until then at the latest. A time in the past makes one attempt.
     pub fn deadline(deadline: Instant) -> Wait {
-        Wait { limit: Limit::Deadline(deadline), cancel: CancelSource::Never }
+        Wait {
+            limit: Limit::Deadline(deadline),
+            cancel: CancelSource::Never,
+        }
     }
 
     /// Lets a handle end the wait. Replaces an earlier handle or channel.
@@ -85,7 +94,9 @@ impl Wait {
     /// Refuses a handle that this process has inherited from its parent: a wait on it might never end.
     pub(crate) fn check_process(&self) -> Result<()> {
         match &self.cancel {
-            CancelSource::Handle(CancelHandle(shared)) => shared.created_in.map_or(Ok(()), forked::check),
+            CancelSource::Handle(CancelHandle(shared)) => {
+                shared.created_in.map_or(Ok(()), forked::check)
+            }
             CancelSource::Channel(_) | CancelSource::Never => Ok(()),
         }
     }
@@ -93,9 +104,10 @@ impl Wait {
     /// Whether the wait has been cancelled. Takes the message, if a channel brings one.
     pub(crate) fn is_cancelled(&self) -> bool {
         match &self.cancel {
-            CancelSource::Channel(receiver) => {
-                !matches!(receiver.try_recv(), Err(crossbeam_channel::TryRecvError::Empty))
-            }
+            CancelSource::Channel(receiver) => !matches!(
+                receiver.try_recv(),
+                Err(crossbeam_channel::TryRecvError::Empty)
+            ),
             CancelSource::Handle(handle) => handle.is_cancelled(),
             CancelSource::Never => false,
         }
@@ -112,7 +124,9 @@ impl Wait {
                 lock(&handle.0.interrupts).push(Arc::clone(interrupt));
                 InterruptRegistration::Handle(handle, Arc::clone(interrupt))
             }
-            CancelSource::Channel(receiver) => InterruptRegistration::Channel(channels.register(receiver, interrupt)),
+            CancelSource::Channel(receiver) => {
+                InterruptRegistration::Channel(channels.register(receiver, interrupt))
+            }
             CancelSource::Never => InterruptRegistration::Never,
         }
     }
@@ -139,9 +153,15 @@ impl InterruptRegistration<'_> {
     /// Before each sleep. Returns how long to sleep at most before checking whether the wait is
     /// [cancelled](Wait::is_cancelled).
     pub(crate) fn before_sleep(&self) -> Duration {
-        let InterruptRegistration::Channel(registration) = self else { return Duration::MAX };
+        let InterruptRegistration::Channel(registration) = self else {
+            return Duration::MAX;
+        };
         registration.arm();
-        if registration.is_watched() { Duration::MAX } else { CHANNEL_CHECK_INTERVAL }
+        if registration.is_watched() {
+            Duration::MAX
+        } else {
+            CHANNEL_CHECK_INTERVAL
+        }
     }
 }
 
@@ -149,7 +169,10 @@ impl Drop for InterruptRegistration<'_> {
     fn drop(&mut self) {
         if let InterruptRegistration::Handle(handle, own) = self {
             let mut interrupts = lock(&handle.0.interrupts);
-            if let Some(index) = interrupts.iter().position(|interrupt| Arc::ptr_eq(interrupt, own)) {
+            if let Some(index) = interrupts
+                .iter()
+                .position(|interrupt| Arc::ptr_eq(interrupt, own))
+            {
                 interrupts.swap_remove(index);
             }
         }
@@ -186,7 +209,13 @@ impl CancelHandle {
         let is_cancelled = AtomicBool::new(false);
         let sender = Mutex::new(Some(sender));
         let interrupts = Mutex::default();
-        CancelHandle(Arc::new(CancelState { created_in, is_cancelled, sender, cancelled, interrupts }))
+        CancelHandle(Arc::new(CancelState {
+            created_in,
+            is_cancelled,
+            sender,
+            cancelled,
+            interrupts,
+        }))
     }
 
     /// Ends the waits. Doing it twice does no harm.
@@ -194,7 +223,9 @@ impl CancelHandle {
         self.0.is_cancelled.store(true, Ordering::Release);
         if !self.is_inherited() {
             lock(&self.0.sender).take();
-            lock(&self.0.interrupts).iter().for_each(|interrupt| interrupt.set());
+            lock(&self.0.interrupts)
+                .iter()
+                .for_each(|interrupt| interrupt.set());
         }
     }
 
@@ -230,12 +261,22 @@ mod tests {
     #[test]
     fn a_handle_cancels_every_wait_it_was_given_to() {
         let handle = CancelHandle::new();
-        let waits =
-            [Wait::unlimited().cancelled_by(&handle), Wait::timeout(Duration::ZERO).cancelled_by(&handle.clone())];
-        assert!(waits.iter().all(|wait| !wait.is_cancelled() && !wait.sleep(&never(), Duration::ZERO)));
+        let waits = [
+            Wait::unlimited().cancelled_by(&handle),
+            Wait::timeout(Duration::ZERO).cancelled_by(&handle.clone()),
+        ];
+        assert!(
+            waits
+                .iter()
+                .all(|wait| !wait.is_cancelled() && !wait.sleep(&never(), Duration::ZERO))
+        );
         handle.cancel();
         handle.cancel();
-        assert!(waits.iter().all(|wait| wait.is_cancelled() && wait.sleep(&never(), Duration::MAX)));
+        assert!(
+            waits
+                .iter()
+                .all(|wait| wait.is_cancelled() && wait.sleep(&never(), Duration::MAX))
+        );
     }
 
     #[test]

@@ -71,9 +71,15 @@ impl Watchdog {
     /// Checks the settings for locks of this time to live.
     pub(crate) fn check(&self, ttl: Ttl) -> Result<()> {
         if self.period.is_some_and(|period| period.is_zero()) {
-            return Err(Error::new(ErrorKind::Config, "a watchdog's period must be more than zero"));
+            return Err(Error::new(
+                ErrorKind::Config,
+                "a watchdog's period must be more than zero",
+            ));
         }
-        if self.margin.is_some_and(|margin| margin >= ttl.validity() / 2) {
+        if self
+            .margin
+            .is_some_and(|margin| margin >= ttl.validity() / 2)
+        {
             let message = format!(
                 "a watchdog's margin of {} is not less than half of the validity of a lock of {}",
                 Human(self.margin.unwrap_or_default()),
@@ -85,13 +91,24 @@ impl Watchdog {
     }
 
     /// How the watchdog's thread extends a lock that was taken at `start`.
-    pub(crate) fn extension_of(&self, ttl: Ttl, start: LeaseTime, hold: HoldId) -> AutomaticExtension {
-        AutomaticExtension { ttl, hold, config: self.config(ttl, start), margin: self.margin_for(ttl) }
+    pub(crate) fn extension_of(
+        &self,
+        ttl: Ttl,
+        start: LeaseTime,
+        hold: HoldId,
+    ) -> AutomaticExtension {
+        AutomaticExtension {
+            ttl,
+            hold,
+            config: self.config(ttl, start),
+            margin: self.margin_for(ttl),
+        }
     }
 
     /// How long before the end of a lease it is reported lost.
     pub(crate) fn margin_for(&self, ttl: Ttl) -> Duration {
-        self.margin.unwrap_or_else(|| (ttl.validity() / MARGIN).min(LONGEST_MARGIN))
+        self.margin
+            .unwrap_or_else(|| (ttl.validity() / MARGIN).min(LONGEST_MARGIN))
     }
 
     /// When a lock that was taken at `start` is to be extended.
@@ -117,9 +134,20 @@ mod tests {
 
     #[test]
     fn a_margin_is_a_tenth_of_the_validity_and_no_longer_than_a_second() {
-        assert_eq!(Watchdog::new().margin_for(ttl(1000)), Duration::from_micros(98_800));
-        assert_eq!(Watchdog::new().margin_for(ttl(60_000)), Duration::from_secs(1));
-        assert_eq!(Watchdog::new().notify_before(Duration::ZERO).margin_for(ttl(1000)), Duration::ZERO);
+        assert_eq!(
+            Watchdog::new().margin_for(ttl(1000)),
+            Duration::from_micros(98_800)
+        );
+        assert_eq!(
+            Watchdog::new().margin_for(ttl(60_000)),
+            Duration::from_secs(1)
+        );
+        assert_eq!(
+            Watchdog::new()
+                .notify_before(Duration::ZERO)
+                .margin_for(ttl(1000)),
+            Duration::ZERO
+        );
     }
 
     #[test]
@@ -127,7 +155,14 @@ mod tests {
         assert!(Watchdog::new().check(ttl(3)).is_ok());
         let refusal = |watchdog: Watchdog| watchdog.check(ttl(1000)).unwrap_err().to_string();
         assert!(refusal(Watchdog::new().period(Duration::ZERO)).contains("period"));
-        assert!(refusal(Watchdog::new().notify_before(Duration::from_millis(494))).contains("margin"));
-        assert!(Watchdog::new().notify_before(Duration::from_millis(493)).check(ttl(1000)).is_ok());
+        assert!(
+            refusal(Watchdog::new().notify_before(Duration::from_millis(494))).contains("margin")
+        );
+        assert!(
+            Watchdog::new()
+                .notify_before(Duration::from_millis(493))
+                .check(ttl(1000))
+                .is_ok()
+        );
     }
 }

@@ -25,31 +25,68 @@ fn node_faults() -> Vec<(Fault, &'static str)> {
     use Phase::{Connect, Handshake, Reply, Resolve};
     let fault = Fault::new;
     let denied = |detail| fault(Reply, Cause::NoPermission).with(detail);
-    let server = |error| (fault(Reply, Cause::Server(error)), "Check the server; the word is that of its error reply");
+    let server = |error| {
+        (
+            fault(Reply, Cause::Server(error)),
+            "Check the server; the word is that of its error reply",
+        )
+    };
     let timed_out = |phase| fault(phase, Cause::TimedOut).with(TIMEOUT);
     let auth = |detail| fault(Handshake, Cause::Auth).with(detail);
     let tls = |error, remedy| (fault(Handshake, Cause::Tls(error)), remedy);
-    let protocol = |error| (Fault::protocol(Reply, error), "Check which program answers there: it violates RESP2");
+    let protocol = |error| {
+        (
+            Fault::protocol(Reply, error),
+            "Check which program answers there: it violates RESP2",
+        )
+    };
     vec![
         (timed_out(Resolve), "Check the DNS"),
-        (timed_out(Connect), "Check the node, the network and firewalls; raise `node_timeout` for a far node"),
-        (timed_out(Handshake), "What listens there does not answer: a hung server, or no Redis server"),
-        (timed_out(Reply), "Check the node, or raise `node_timeout`. The command may still run later"),
+        (
+            timed_out(Connect),
+            "Check the node, the network and firewalls; raise `node_timeout` for a far node",
+        ),
+        (
+            timed_out(Handshake),
+            "What listens there does not answer: a hung server, or no Redis server",
+        ),
+        (
+            timed_out(Reply),
+            "Check the node, or raise `node_timeout`. The command may still run later",
+        ),
         (
             fault(Reply, Cause::TimedOut).with(Detail::Limit(Duration::from_millis(40), None)),
             "The attempt had less time, by a short ttl or the limit of the call. With 30 s, the node hangs",
         ),
-        (fault(Connect, Cause::TimedOut), "Check the node and the network"),
-        (fault(Resolve, Cause::UnknownHost), "Correct the host name in the URL, or the DNS"),
-        (fault(Connect, Cause::Refused), "Start the server, or correct the address"),
+        (
+            fault(Connect, Cause::TimedOut),
+            "Check the node and the network",
+        ),
+        (
+            fault(Resolve, Cause::UnknownHost),
+            "Correct the host name in the URL, or the DNS",
+        ),
+        (
+            fault(Connect, Cause::Refused),
+            "Start the server, or correct the address",
+        ),
         (fault(Connect, Cause::Unreachable), "Check the network"),
-        (fault(Connect, Cause::Closed), "Check the server's log, and the devices on the way to it"),
-        (fault(Handshake, Cause::Closed), "Name a port without TLS, and a server instead of a proxy"),
+        (
+            fault(Connect, Cause::Closed),
+            "Check the server's log, and the devices on the way to it",
+        ),
+        (
+            fault(Handshake, Cause::Closed),
+            "Name a port without TLS, and a server instead of a proxy",
+        ),
         (
             fault(Reply, Cause::Closed),
             "The server ended, or a device on the way closed the connection; the next attempt connects again",
         ),
-        (fault(Connect, Cause::System(24)), "By the error number; here, raise the limit of open files (`ulimit -n`)"),
+        (
+            fault(Connect, Cause::System(24)),
+            "By the error number; here, raise the limit of open files (`ulimit -n`)",
+        ),
         (
             Fault::protocol(Handshake, ProtocolError::UnknownType),
             "Name a Redis or Valkey server, and a port without TLS",
@@ -64,45 +101,132 @@ fn node_faults() -> Vec<(Fault, &'static str)> {
         protocol(ProtocolError::UnexpectedReply),
         protocol(ProtocolError::UnknownType),
         protocol(ProtocolError::Unrequested),
-        tls(TlsError::UnknownIssuer, "Name the root that has issued it by `Tls::roots_file`: [page about TLS]"),
-        tls(TlsError::WrongName, "Issue one with a SAN for the URL's host, or add `?server_name=`"),
-        tls(TlsError::CertificateExpired, "Issue a new one, and let the server read it"),
-        tls(TlsError::CertificateNotYetValid, "Check the clocks of this machine and of the one that issued it"),
-        tls(TlsError::CertificateVersion1, "Issue one with `-extfile`: [page about TLS]"),
-        tls(TlsError::BadCertificate, "Check it by `openssl verify` and `openssl x509 -text`"),
-        (fault(Handshake, Cause::NotTls), "Name the port of TLS (`tls-port`), or write `redis://`"),
-        tls(TlsError::ClientCertificateRequired, "Give one by `Tls::identity_file`, or set `tls-auth-clients no`"),
-        tls(TlsError::Alert(48), "Let the server trust the issuer of the client certificate: `tls-ca-cert-file`"),
+        tls(
+            TlsError::UnknownIssuer,
+            "Name the root that has issued it by `Tls::roots_file`: [page about TLS]",
+        ),
+        tls(
+            TlsError::WrongName,
+            "Issue one with a SAN for the URL's host, or add `?server_name=`",
+        ),
+        tls(
+            TlsError::CertificateExpired,
+            "Issue a new one, and let the server read it",
+        ),
+        tls(
+            TlsError::CertificateNotYetValid,
+            "Check the clocks of this machine and of the one that issued it",
+        ),
+        tls(
+            TlsError::CertificateVersion1,
+            "Issue one with `-extfile`: [page about TLS]",
+        ),
+        tls(
+            TlsError::BadCertificate,
+            "Check it by `openssl verify` and `openssl x509 -text`",
+        ),
+        (
+            fault(Handshake, Cause::NotTls),
+            "Name the port of TLS (`tls-port`), or write `redis://`",
+        ),
+        tls(
+            TlsError::ClientCertificateRequired,
+            "Give one by `Tls::identity_file`, or set `tls-auth-clients no`",
+        ),
+        tls(
+            TlsError::Alert(48),
+            "Let the server trust the issuer of the client certificate: `tls-ca-cert-file`",
+        ),
         tls(TlsError::Alert(45), "Issue a new client certificate"),
-        tls(TlsError::Alert(40), "Check the server's `tls-protocols`, `tls-ciphers` and `tls-ciphersuites`"),
-        tls(TlsError::Alert(20), "Look the number up in RFC 8446, section 6, and check the server's log"),
-        tls(TlsError::Incompatible, "Allow TLS 1.2 or 1.3 on the server, and a certificate of RSA, ECDSA or Ed25519"),
-        tls(TlsError::Required, "Write `rediss://` in the URL, or name a port without TLS"),
-        tls(TlsError::Misbehaved, "Check which program answers there, and devices on the way to it"),
-        (auth(Detail::PasswordMissing), "Put the password into the URL: `redis://:password@host`"),
-        (auth(Detail::PasswordWrong), "Correct user and password in the URL"),
-        (auth(Detail::PasswordUnset), "Take the password out of the URL, or set it on the server"),
+        tls(
+            TlsError::Alert(40),
+            "Check the server's `tls-protocols`, `tls-ciphers` and `tls-ciphersuites`",
+        ),
+        tls(
+            TlsError::Alert(20),
+            "Look the number up in RFC 8446, section 6, and check the server's log",
+        ),
+        tls(
+            TlsError::Incompatible,
+            "Allow TLS 1.2 or 1.3 on the server, and a certificate of RSA, ECDSA or Ed25519",
+        ),
+        tls(
+            TlsError::Required,
+            "Write `rediss://` in the URL, or name a port without TLS",
+        ),
+        tls(
+            TlsError::Misbehaved,
+            "Check which program answers there, and devices on the way to it",
+        ),
+        (
+            auth(Detail::PasswordMissing),
+            "Put the password into the URL: `redis://:password@host`",
+        ),
+        (
+            auth(Detail::PasswordWrong),
+            "Correct user and password in the URL",
+        ),
+        (
+            auth(Detail::PasswordUnset),
+            "Take the password out of the URL, or set it on the server",
+        ),
         (auth(Detail::UsersUnknown), "Take the user out of the URL"),
         (auth(Detail::None), "Correct user and password in the URL"),
-        (denied(Detail::Command("SET")), "Allow the command in the user's ACL: [operations page], access control"),
-        (denied(Detail::Command("EVAL with GET and DEL")), "Allow what a release needs in the user's ACL"),
-        (denied(Detail::Command("EVAL with GET and PEXPIRE")), "Allow what an extension needs in the user's ACL"),
+        (
+            denied(Detail::Command("SET")),
+            "Allow the command in the user's ACL: [operations page], access control",
+        ),
+        (
+            denied(Detail::Command("EVAL with GET and DEL")),
+            "Allow what a release needs in the user's ACL",
+        ),
+        (
+            denied(Detail::Command("EVAL with GET and PEXPIRE")),
+            "Allow what an extension needs in the user's ACL",
+        ),
         (denied(Detail::Command("GET")), "Allow it, for `holder`"),
         (denied(Detail::Command("PTTL")), "Allow it, for `holder`"),
-        (denied(Detail::Command("TIME")), "Allow it, for `holder` of a fenced lock"),
-        (denied(Detail::Key("SET")), "Allow the key pattern in the user's ACL"),
-        (denied(Detail::Key("EVAL with GET, SET and TIME")), "Allow `~quorumlock-*:…` in the user's ACL"),
-        (denied(Detail::Key("EVAL with GET, SET, DEL, PTTL and TIME")), "Allow `~quorumlock-*:…` in the user's ACL"),
-        (denied(Detail::Key("EVAL with GET, SET, DEL, PEXPIRE and TIME")), "Allow `~quorumlock-*:…` in the user's ACL"),
-        (fault(Handshake, Cause::NoPermission).with(Detail::Command("SELECT")), "Allow it, or use database 0"),
-        (denied(Detail::Command("PUBLISH")), "Allow it, or switch `release_notifications` off"),
-        (denied(Detail::Command("SUBSCRIBE")), "Allow it, or switch `release_notifications` off"),
+        (
+            denied(Detail::Command("TIME")),
+            "Allow it, for `holder` of a fenced lock",
+        ),
+        (
+            denied(Detail::Key("SET")),
+            "Allow the key pattern in the user's ACL",
+        ),
+        (
+            denied(Detail::Key("EVAL with GET, SET and TIME")),
+            "Allow `~quorumlock-*:…` in the user's ACL",
+        ),
+        (
+            denied(Detail::Key("EVAL with GET, SET, DEL, PTTL and TIME")),
+            "Allow `~quorumlock-*:…` in the user's ACL",
+        ),
+        (
+            denied(Detail::Key("EVAL with GET, SET, DEL, PEXPIRE and TIME")),
+            "Allow `~quorumlock-*:…` in the user's ACL",
+        ),
+        (
+            fault(Handshake, Cause::NoPermission).with(Detail::Command("SELECT")),
+            "Allow it, or use database 0",
+        ),
+        (
+            denied(Detail::Command("PUBLISH")),
+            "Allow it, or switch `release_notifications` off",
+        ),
+        (
+            denied(Detail::Command("SUBSCRIBE")),
+            "Allow it, or switch `release_notifications` off",
+        ),
         (denied(Detail::None), "Check the user's ACL"),
         (
             fault(Reply, Cause::Server(ServerError::Err)).with(Detail::Command("SET")),
             "Give the command its name back (`rename-command`), or name a newer server",
         ),
-        (fault(Reply, Cause::NoScripts), "Let the user run `EVAL`, or name a node that has scripts"),
+        (
+            fault(Reply, Cause::NoScripts),
+            "Let the user run `EVAL`, or name a node that has scripts",
+        ),
         (
             fault(Reply, Cause::UnexpectedValue),
             "Find out which program wrote the key of a fenced or read-write lock, and delete it",
@@ -116,17 +240,38 @@ fn node_faults() -> Vec<(Fault, &'static str)> {
             "On one node: set its clock right, and wait for the key's retention; delete the key there only where no \
              writer uses its fence. On all nodes: set the clock of this machine right",
         ),
-        (fault(Handshake, Cause::Database), "Correct the number in the URL, or raise `databases` on the server"),
-        (fault(Handshake, Cause::NotMaster), "Name a master: this is a replica, or became one"),
-        (fault(Reply, Cause::ReadOnly), "Name a master: this is a replica, or became one"),
-        (fault(Handshake, Cause::ClusterMode), "Name an independent master"),
-        (fault(Handshake, Cause::Duplicate(0)), "Two URLs lead to one server: name another server"),
+        (
+            fault(Handshake, Cause::Database),
+            "Correct the number in the URL, or raise `databases` on the server",
+        ),
+        (
+            fault(Handshake, Cause::NotMaster),
+            "Name a master: this is a replica, or became one",
+        ),
+        (
+            fault(Reply, Cause::ReadOnly),
+            "Name a master: this is a replica, or became one",
+        ),
+        (
+            fault(Handshake, Cause::ClusterMode),
+            "Name an independent master",
+        ),
+        (
+            fault(Handshake, Cause::Duplicate(0)),
+            "Two URLs lead to one server: name another server",
+        ),
         (
             fault(Reply, Cause::Quarantined).with(Detail::Left(Duration::from_millis(58_300))),
             "Wait for at most `max_ttl`, or declare the node durable if it is: [operations page], restarted nodes",
         ),
-        (fault(Reply, Cause::Loading), "Wait until the node has loaded its data"),
-        (fault(Reply, Cause::OutOfMemory), "Raise `maxmemory` or free memory"),
+        (
+            fault(Reply, Cause::Loading),
+            "Wait until the node has loaded its data",
+        ),
+        (
+            fault(Reply, Cause::OutOfMemory),
+            "Raise `maxmemory` or free memory",
+        ),
         (
             fault(Handshake, Cause::TooManyClients),
             "Raise `maxclients`, or find the program that leaves connections open",
@@ -135,14 +280,26 @@ fn node_faults() -> Vec<(Fault, &'static str)> {
             fault(Reply, Cause::Backlog),
             "The node has not answered many requests, and gets no more until it does: check its load",
         ),
-        (fault(Reply, Cause::Server(ServerError::Busy)), "Wait for the script, or `SCRIPT KILL` it"),
+        (
+            fault(Reply, Cause::Server(ServerError::Busy)),
+            "Wait for the script, or `SCRIPT KILL` it",
+        ),
         (
             fault(Handshake, Cause::Server(ServerError::Denied)),
             "Set a password and `protected-mode no`, or bind to the right address",
         ),
-        (fault(Reply, Cause::Server(ServerError::MasterDown)), "Name a master"),
-        (fault(Reply, Cause::Server(ServerError::Misconf)), "Check the server's disk: it cannot save"),
-        (fault(Reply, Cause::Server(ServerError::NoReplicas)), "Check its replicas, or lower `min-replicas-to-write`"),
+        (
+            fault(Reply, Cause::Server(ServerError::MasterDown)),
+            "Name a master",
+        ),
+        (
+            fault(Reply, Cause::Server(ServerError::Misconf)),
+            "Check the server's disk: it cannot save",
+        ),
+        (
+            fault(Reply, Cause::Server(ServerError::NoReplicas)),
+            "Check its replicas, or lower `min-replicas-to-write`",
+        ),
         server(ServerError::Err),
         server(ServerError::Unrecognised),
     ]
@@ -167,7 +324,10 @@ fn page() -> String {
     list(
         &mut page,
         "A lock, a release or a `connect` that failed",
-        &unavailable.iter().map(|line| line as &dyn Display).collect::<Vec<_>>(),
+        &unavailable
+            .iter()
+            .map(|line| line as &dyn Display)
+            .collect::<Vec<_>>(),
     );
     page.push_str("\n# One node\n\nEach stands behind the node's address, in an error, an event or a status.\n\n");
     page.push_str("| `Cause` | Message | What to do |\n|---|---|---|\n");
@@ -181,12 +341,18 @@ fn page() -> String {
     list(
         &mut page,
         "A node's URL, after \"node 0: \"",
-        &urls.iter().map(|line| line as &dyn Display).collect::<Vec<_>>(),
+        &urls
+            .iter()
+            .map(|line| line as &dyn Display)
+            .collect::<Vec<_>>(),
     );
     list(
         &mut page,
         "A setting, a name, a lease, a wait",
-        &errors.iter().map(|line| line as &dyn Display).collect::<Vec<_>>(),
+        &errors
+            .iter()
+            .map(|line| line as &dyn Display)
+            .collect::<Vec<_>>(),
     );
     page.push_str("\n# An event\n\n`Display` in Rust, `quorumlock_event_message` in C.\n\n");
     page.push_str("| `event::Event` | `quorumlock_kind` | Line |\n|---|---|---|\n");
@@ -196,8 +362,19 @@ fn page() -> String {
     }
     let checker = FenceChecker::new();
     let [_, late] = [8, 7].map(|fence| checker.check("orders/42", FencingToken::saturating(fence)));
-    list(&mut page, "A write with an old fencing token", &[&late.unwrap_err()]);
-    list(&mut page, "The status of a node", &looks.iter().map(|line| line as &dyn Display).collect::<Vec<_>>());
+    list(
+        &mut page,
+        "A write with an old fencing token",
+        &[&late.unwrap_err()],
+    );
+    list(
+        &mut page,
+        "The status of a node",
+        &looks
+            .iter()
+            .map(|line| line as &dyn Display)
+            .collect::<Vec<_>>(),
+    );
     page.push_str("\n[operations page]: operations.md\n[page about TLS]: tls.md\n");
     page
 }
@@ -211,7 +388,13 @@ fn the_page_of_messages_shows_what_the_code_says() {
     }
     let committed = std::fs::read_to_string(&file).unwrap();
     for (line, (shown, said)) in committed.lines().zip(page.lines()).enumerate() {
-        assert_eq!(shown, said, "line {} of {}; see the beginning of this file", line + 1, file.display());
+        assert_eq!(
+            shown,
+            said,
+            "line {} of {}; see the beginning of this file",
+            line + 1,
+            file.display()
+        );
     }
     assert_eq!(committed.len(), page.len(), "one is longer");
     assert!(!page.contains("secret"), "a password shows");
@@ -248,7 +431,10 @@ fn every_cause_is_on_the_page() {
         Cause::NotTls => 24,
         Cause::Tls(_) => 25,
     };
-    let mut shown: Vec<u8> = node_faults().iter().map(|(fault, _)| number(fault.cause)).collect();
+    let mut shown: Vec<u8> = node_faults()
+        .iter()
+        .map(|(fault, _)| number(fault.cause))
+        .collect();
     shown.sort_unstable();
     shown.dedup();
     assert_eq!(shown, (0..26).collect::<Vec<u8>>());

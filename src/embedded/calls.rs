@@ -101,7 +101,12 @@ impl<'s> Calls<'s> {
     /// `SET KEYS[1] value PX milliseconds`.
     pub(super) fn set(&mut self, value: &[u8], milliseconds: &[u8]) -> Result<(), Failure> {
         self.write("SET", true)?;
-        self.database.set(self.key, value, Some(deadline_of_set(milliseconds, self.now)?), self.now);
+        self.database.set(
+            self.key,
+            value,
+            Some(deadline_of_set(milliseconds, self.now)?),
+            self.now,
+        );
         Ok(())
     }
 
@@ -141,20 +146,26 @@ impl<'s> Calls<'s> {
     /// `ZADD`.
     pub(super) fn zadd(&mut self, key: &[u8], score: f64, member: &[u8]) -> Result<(), Failure> {
         self.write("ZADD", true)?;
-        self.database.change_set(key, self.now, |set| set.add(member, score))?;
+        self.database
+            .change_set(key, self.now, |set| set.add(member, score))?;
         Ok(())
     }
 
     /// `ZREM`: whether there was such a member, and it is removed.
     pub(super) fn zrem(&mut self, key: &[u8], member: &[u8]) -> bool {
         self.write("ZREM", false).is_ok()
-            && self.database.change_set(key, self.now, |set| set.remove(member)) == Ok(true)
+            && self
+                .database
+                .change_set(key, self.now, |set| set.remove(member))
+                == Ok(true)
     }
 
     /// `ZREMRANGEBYSCORE key (score +inf`.
     pub(super) fn remove_above(&mut self, key: &[u8], score: f64) -> Result<(), Failure> {
         self.write("ZREMRANGEBYSCORE", false)?;
-        Ok(self.database.change_set(key, self.now, |set| set.remove_above(score))?)
+        Ok(self
+            .database
+            .change_set(key, self.now, |set| set.remove_above(score))?)
     }
 
     /// A command that writes is about to run; `grows`: one that servers refuse when their memory is full. Before Redis
@@ -172,7 +183,15 @@ impl<'s> Calls<'s> {
         if self.kind != ServerKind::Redis62 {
             return Err(error.into());
         }
-        let before = self.script.split(&format!("redis.pcall('{command}'")).next().unwrap_or_default();
-        Err(format!("@user_script: {}: -{error}", before.matches('\n').count() + 1).into())
+        let before = self
+            .script
+            .split(&format!("redis.pcall('{command}'"))
+            .next()
+            .unwrap_or_default();
+        Err(format!(
+            "@user_script: {}: -{error}",
+            before.matches('\n').count() + 1
+        )
+        .into())
     }
 }

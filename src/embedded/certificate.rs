@@ -23,9 +23,17 @@ impl Identity {
     pub(super) fn make() -> io::Result<Identity> {
         let (certificates, key, root_pem) = issue().map_err(io::Error::other)?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-        let config = config.and_then(|config| config.with_no_client_auth().with_single_cert(certificates, key.into()));
-        Ok(Identity { config: Arc::new(config.map_err(io::Error::other)?), root_pem: root_pem.into() })
+        let config =
+            ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+        let config = config.and_then(|config| {
+            config
+                .with_no_client_auth()
+                .with_single_cert(certificates, key.into())
+        });
+        Ok(Identity {
+            config: Arc::new(config.map_err(io::Error::other)?),
+            root_pem: root_pem.into(),
+        })
     }
 
     /// Begins a session.
@@ -40,16 +48,26 @@ impl fmt::Debug for Identity {
     }
 }
 
-type Issued = (Vec<rustls::pki_types::CertificateDer<'static>>, PrivatePkcs8KeyDer<'static>, String);
+type Issued = (
+    Vec<rustls::pki_types::CertificateDer<'static>>,
+    PrivatePkcs8KeyDer<'static>,
+    String,
+);
 
 fn issue() -> Result<Issued, Error> {
     let mut root = CertificateParams::new(Vec::new())?;
     root.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    root.distinguished_name.push(DnType::CommonName, "CA of an embedded node");
+    root.distinguished_name
+        .push(DnType::CommonName, "CA of an embedded node");
     let root_key = KeyPair::generate()?;
     let root_pem = root.self_signed(&root_key)?.pem();
     let key = KeyPair::generate()?;
     let names = ["127.0.0.1", "localhost"].map(str::to_owned);
-    let certificate = CertificateParams::new(names)?.signed_by(&key, &Issuer::new(root, root_key))?;
-    Ok((vec![certificate.der().clone()], key.serialize_der().into(), root_pem))
+    let certificate =
+        CertificateParams::new(names)?.signed_by(&key, &Issuer::new(root, root_key))?;
+    Ok((
+        vec![certificate.der().clone()],
+        key.serialize_der().into(),
+        root_pem,
+    ))
 }

@@ -43,7 +43,10 @@ struct Simulated {
 
 impl Simulated {
     fn new() -> Arc<Simulated> {
-        Arc::new(Simulated { clock: LeaseClock::new(), offsets: Mutex::default() })
+        Arc::new(Simulated {
+            clock: LeaseClock::new(),
+            offsets: Mutex::default(),
+        })
     }
 
     fn jump(&self, jump: Jump, by: Duration) {
@@ -91,13 +94,27 @@ impl Scene {
     fn of(nodes: usize) -> Scene {
         let nodes: Vec<_> = (0..nodes).map(|_| EmbeddedNode::start().unwrap()).collect();
         let clock = Simulated::new();
-        let builder = Redlock::builder().nodes(nodes.iter().map(EmbeddedNode::url)).node_timeout(TTL).max_ttl(LONGER);
-        let client = builder.build_on(Arc::clone(&clock) as Arc<dyn Clock>).unwrap();
-        Scene { nodes, clock, client }
+        let builder = Redlock::builder()
+            .nodes(nodes.iter().map(EmbeddedNode::url))
+            .node_timeout(TTL)
+            .max_ttl(LONGER);
+        let client = builder
+            .build_on(Arc::clone(&clock) as Arc<dyn Clock>)
+            .unwrap();
+        Scene {
+            nodes,
+            clock,
+            client,
+        }
     }
 
     fn take(&self) -> MutexGuard {
-        self.client.mutex("k").ttl(TTL).try_lock().unwrap().expect("it is free")
+        self.client
+            .mutex("k")
+            .ttl(TTL)
+            .try_lock()
+            .unwrap()
+            .expect("it is free")
     }
 
     fn take_watched(&self) -> MutexGuard {
@@ -109,13 +126,17 @@ impl Scene {
     fn ask(&self, command: &str) -> Vec<String> {
         let words: Vec<&str> = command.split(' ').collect();
         let mut request = format!("*{}\r\n", words.len());
-        words.iter().for_each(|word| request += &format!("${}\r\n{word}\r\n", word.len()));
+        words
+            .iter()
+            .for_each(|word| request += &format!("${}\r\n{word}\r\n", word.len()));
         let ask = |node: &EmbeddedNode| {
             let mut stream = TcpStream::connect(node.address).unwrap();
             stream.write_all(request.as_bytes()).unwrap();
             let mut answer = [0; 64];
             let length = stream.read(&mut answer).unwrap();
-            String::from_utf8_lossy(&answer[..length]).trim_end().to_owned()
+            String::from_utf8_lossy(&answer[..length])
+                .trim_end()
+                .to_owned()
         };
         self.nodes.iter().map(ask).collect()
     }
@@ -123,18 +144,34 @@ impl Scene {
     /// How long the key still lives on each node.
     fn left(&self) -> Vec<Duration> {
         let millis = |answer: String| answer.trim_start_matches(':').parse().unwrap();
-        self.ask("PTTL k").into_iter().map(|answer| Duration::from_millis(millis(answer))).collect()
+        self.ask("PTTL k")
+            .into_iter()
+            .map(|answer| Duration::from_millis(millis(answer)))
+            .collect()
     }
 
     /// Sees that the guard's lease has ended for good, though every node has its key, and nothing is sent for it but
     /// its release.
     fn is_over(&self, guard: MutexGuard, case: Jump) {
         assert_eq!(guard.remaining(), Duration::ZERO, "{case:?}");
-        assert_eq!(guard.extend(LONGER).unwrap(), ExtendOutcome::Lost, "{case:?}");
+        assert_eq!(
+            guard.extend(LONGER).unwrap(),
+            ExtendOutcome::Lost,
+            "{case:?}"
+        );
         assert_eq!(guard.remaining(), Duration::ZERO, "{case:?}");
         // Another lock goes behind whatever was sent.
-        let other = self.client.mutex("other").try_lock().unwrap().expect("it is free");
-        assert!(self.left().iter().all(|left| *left <= TTL), "{case:?}: extended, {:?}", self.left());
+        let other = self
+            .client
+            .mutex("other")
+            .try_lock()
+            .unwrap()
+            .expect("it is free");
+        assert!(
+            self.left().iter().all(|left| *left <= TTL),
+            "{case:?}: extended, {:?}",
+            self.left()
+        );
         drop(other);
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Expired, "{case:?}");
         assert!(eventually(|| self.ask("EXISTS k") == [":0"; 3]), "{case:?}");
@@ -166,10 +203,21 @@ fn a_lease_is_shorter_by_a_jump_within_it() {
         let scene = Scene::new();
         let guard = scene.take();
         scene.clock.jump(jump, TTL / 2);
-        assert!((TTL / 4..TTL / 2).contains(&guard.remaining()), "{jump:?}: {guard:?}");
-        assert_eq!(guard.extend(TTL).unwrap(), ExtendOutcome::Extended, "{jump:?}");
+        assert!(
+            (TTL / 4..TTL / 2).contains(&guard.remaining()),
+            "{jump:?}: {guard:?}"
+        );
+        assert_eq!(
+            guard.extend(TTL).unwrap(),
+            ExtendOutcome::Extended,
+            "{jump:?}"
+        );
         assert!(guard.remaining() > TTL / 2, "{jump:?}: {guard:?}");
-        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released, "{jump:?}");
+        assert_eq!(
+            guard.unlock().unwrap(),
+            ReleaseOutcome::Released,
+            "{jump:?}"
+        );
     }
 }
 
@@ -181,7 +229,10 @@ fn a_wall_clock_set_back_neither_prolongs_a_lease_nor_stops_it() {
         let before = guard.remaining();
         scene.clock.set_back(back);
         let after = guard.remaining();
-        assert!(after <= before && after > TTL / 2, "{before:?}, {after:?} when set back by {back:?}");
+        assert!(
+            after <= before && after > TTL / 2,
+            "{before:?}, {after:?} when set back by {back:?}"
+        );
         let goes_on = || {
             let after = guard.remaining();
             let pause = Duration::from_millis(30);
@@ -210,7 +261,11 @@ fn a_watched_lock_is_lost_at_the_next_look_though_the_thread_slept() {
         assert_eq!(guard.remaining(), Duration::ZERO, "{jump:?}");
         assert_eq!(lost.recv_timeout(NEXT_LOOK), Ok(()), "{jump:?}");
         scene.is_over(guard, jump);
-        assert_eq!(lost.recv_timeout(NEXT_LOOK), Err(RecvTimeoutError::Disconnected), "{jump:?}");
+        assert_eq!(
+            lost.recv_timeout(NEXT_LOOK),
+            Err(RecvTimeoutError::Disconnected),
+            "{jump:?}"
+        );
     }
 }
 
@@ -221,9 +276,20 @@ fn a_watched_lock_is_extended_at_the_next_look_when_it_is_due() {
         let guard = scene.take_watched();
         thread::sleep(Duration::from_millis(20));
         scene.clock.jump(jump, TTL / 2);
-        assert!(eventually(|| guard.remaining() > TTL / 2), "{jump:?}: {guard:?}");
-        assert_eq!(guard.lost().unwrap().try_recv(), Err(TryRecvError::Empty), "{jump:?}");
-        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released, "{jump:?}");
+        assert!(
+            eventually(|| guard.remaining() > TTL / 2),
+            "{jump:?}: {guard:?}"
+        );
+        assert_eq!(
+            guard.lost().unwrap().try_recv(),
+            Err(TryRecvError::Empty),
+            "{jump:?}"
+        );
+        assert_eq!(
+            guard.unlock().unwrap(),
+            ReleaseOutcome::Released,
+            "{jump:?}"
+        );
     }
 }
 
@@ -241,13 +307,19 @@ fn a_lock_that_was_granted_before_a_jump_is_not_handed_out_after_it() {
             thread::sleep(Duration::from_millis(50));
             scene.clock.jump(jump, ttl);
             scene.nodes.iter().for_each(EmbeddedNode::resume);
-            let error = attempt.join().unwrap().expect_err("it had ended before it was granted");
+            let error = attempt
+                .join()
+                .unwrap()
+                .expect_err("it had ended before it was granted");
             assert_eq!(error.kind(), ErrorKind::Unavailable, "{jump:?}");
             // One answer is a quorum of one node. Of three nodes, the first is read, and the others may be late.
             let is_too_late = error.to_string().contains("only after the lease had ended");
             assert!(is_too_late || nodes > 1, "{jump:?}: {error}");
         });
-        assert!(eventually(|| scene.ask("EXISTS k").iter().all(|answer| answer == ":0")), "{jump:?}");
+        assert!(
+            eventually(|| scene.ask("EXISTS k").iter().all(|answer| answer == ":0")),
+            "{jump:?}"
+        );
         let _ = scene.take().unlock().unwrap();
     }
 }
@@ -280,13 +352,20 @@ fn jump_while_two_wait(jump: Jump) -> [Result<(Duration, bool), RecvTimeoutError
         for timeout in [TTL / 2, LONGER] {
             let mutex = &mutex;
             let sender = sender.clone();
-            scope.spawn(move || sender.send((timeout, mutex.lock_timeout(timeout).unwrap().is_some())).unwrap());
+            scope.spawn(move || {
+                sender
+                    .send((timeout, mutex.lock_timeout(timeout).unwrap().is_some()))
+                    .unwrap()
+            });
             thread::sleep(Duration::from_millis(20));
         }
         scene.clock.jump(jump, TTL);
         // The nodes have slept too, this once.
         assert_eq!(scene.ask("DEL k"), [":1"; 3]);
-        let mut seen = [results.recv_timeout(NEXT_LOOK), results.recv_timeout(NEXT_LOOK)];
+        let mut seen = [
+            results.recv_timeout(NEXT_LOOK),
+            results.recv_timeout(NEXT_LOOK),
+        ];
         // Whatever came of it, no thread waits on.
         drop(guard);
         seen.sort_by_key(|result| result.map_or(Duration::MAX, |(timeout, _)| timeout));
@@ -297,23 +376,42 @@ fn jump_while_two_wait(jump: Jump) -> [Result<(Duration, bool), RecvTimeoutError
 /// What a restarted node has forgotten does not end sooner because the clock of one client is set.
 #[test]
 fn a_quarantine_ends_by_the_clock_that_nobody_can_set() {
-    for (jump, is_over) in [(Jump::WallForward, false), (Jump::SuspendUnnoticed, true), (Jump::Suspend, true)] {
+    for (jump, is_over) in [
+        (Jump::WallForward, false),
+        (Jump::SuspendUnnoticed, true),
+        (Jump::Suspend, true),
+    ] {
         let node = EmbeddedNode::start().unwrap();
         let clock = Simulated::new();
-        let builder = Redlock::builder().node(node.url()).node_timeout(TTL).max_ttl(LONGER);
-        let client = builder.build_on(Arc::clone(&clock) as Arc<dyn Clock>).unwrap();
-        let attempt = || client.mutex("k").ttl(TTL).try_lock().map(|guard| guard.is_some());
+        let builder = Redlock::builder()
+            .node(node.url())
+            .node_timeout(TTL)
+            .max_ttl(LONGER);
+        let client = builder
+            .build_on(Arc::clone(&clock) as Arc<dyn Clock>)
+            .unwrap();
+        let attempt = || {
+            client
+                .mutex("k")
+                .ttl(TTL)
+                .try_lock()
+                .map(|guard| guard.is_some())
+        };
         assert!(attempt().unwrap());
         node.kill();
         node.revive().unwrap();
-        let quarantined = || attempt().is_err_and(|error| error.causes()[0].cause() == crate::Cause::Quarantined);
+        let quarantined =
+            || attempt().is_err_and(|error| error.causes()[0].cause() == crate::Cause::Quarantined);
         assert!(eventually(quarantined), "{jump:?}");
         clock.jump(jump, LONGER + TTL);
         if is_over {
             // What was under way when it jumped seems overdue.
             assert!(eventually(|| matches!(attempt(), Ok(true))), "{jump:?}");
         } else {
-            assert!(eventually(quarantined) && !matches!(attempt(), Ok(true)), "{jump:?}");
+            assert!(
+                eventually(quarantined) && !matches!(attempt(), Ok(true)),
+                "{jump:?}"
+            );
         }
     }
 }
@@ -324,14 +422,28 @@ fn a_quarantine_ends_by_the_clock_that_nobody_can_set() {
 fn a_wall_clock_set_forward_ends_no_wait() {
     const PATIENCE: Duration = Duration::from_millis(1500);
     let scene = Scene::new();
-    let other = Redlock::builder().nodes(scene.nodes.iter().map(EmbeddedNode::url)).node_timeout(TTL).build().unwrap();
+    let other = Redlock::builder()
+        .nodes(scene.nodes.iter().map(EmbeddedNode::url))
+        .node_timeout(TTL)
+        .build()
+        .unwrap();
     let _ = scene.take().unlock().unwrap();
-    let held = other.mutex("k").ttl(TTL).try_lock().unwrap().expect("it is free");
+    let held = other
+        .mutex("k")
+        .ttl(TTL)
+        .try_lock()
+        .unwrap()
+        .expect("it is free");
     thread::scope(|scope| {
         let wait = || {
             let begun = Instant::now();
             let outcome = scene.client.mutex("k").ttl(TTL).lock_timeout(PATIENCE);
-            (outcome.map(|guard| guard.is_some()).map_err(|error| error.to_string()), begun.elapsed())
+            (
+                outcome
+                    .map(|guard| guard.is_some())
+                    .map_err(|error| error.to_string()),
+                begun.elapsed(),
+            )
         };
         let waits = [scope.spawn(wait), scope.spawn(wait)];
         for _ in 0..3 {
@@ -341,7 +453,10 @@ fn a_wall_clock_set_forward_ends_no_wait() {
         for wait in waits {
             let (outcome, took) = wait.join().unwrap();
             // On a busy machine nodes may not have answered either.
-            assert!(outcome != Ok(true) && took >= PATIENCE, "{outcome:?} after {took:?}");
+            assert!(
+                outcome != Ok(true) && took >= PATIENCE,
+                "{outcome:?} after {took:?}"
+            );
         }
     });
     drop(held);
@@ -353,20 +468,39 @@ fn a_connection_that_is_silent_for_too_long_is_reset() {
     let nodes: Vec<_> = (0..2).map(|_| EmbeddedNode::start().unwrap()).collect();
     // It accepts, and sends nothing.
     let hung = TcpListener::bind("127.0.0.1:0").unwrap();
-    let urls = nodes.iter().map(EmbeddedNode::url).chain([format!("redis://{}", hung.local_addr().unwrap())]);
+    let urls = nodes
+        .iter()
+        .map(EmbeddedNode::url)
+        .chain([format!("redis://{}", hung.local_addr().unwrap())]);
     let clock = Simulated::new();
-    let builder = Redlock::builder().nodes(urls).node_timeout(Duration::from_secs(5));
-    let client = builder.build_on(Arc::clone(&clock) as Arc<dyn Clock>).unwrap();
-    let pair = || assert_eq!(client.mutex("k").lock().unwrap().unlock().unwrap(), ReleaseOutcome::Released);
+    let builder = Redlock::builder()
+        .nodes(urls)
+        .node_timeout(Duration::from_secs(5));
+    let client = builder
+        .build_on(Arc::clone(&clock) as Arc<dyn Clock>)
+        .unwrap();
+    let pair = || {
+        assert_eq!(
+            client.mutex("k").lock().unwrap().unlock().unwrap(),
+            ReleaseOutcome::Released
+        )
+    };
     pair();
     let (mut first, _) = hung.accept().unwrap();
     hung.set_nonblocking(true).unwrap();
     // Nodes that remember nothing are judged when the hung one has been waited for: that took 2.5 s.
     clock.jump(Jump::Suspend, Duration::from_secs(20));
     pair();
-    first.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
-    let read = |stream: &mut TcpStream| io::copy(stream, &mut io::sink()).map_err(|error| error.kind());
-    assert_eq!(read(&mut first), Err(io::ErrorKind::WouldBlock), "given up after less than 30 s");
+    first
+        .set_read_timeout(Some(Duration::from_millis(100)))
+        .unwrap();
+    let read =
+        |stream: &mut TcpStream| io::copy(stream, &mut io::sink()).map_err(|error| error.kind());
+    assert_eq!(
+        read(&mut first),
+        Err(io::ErrorKind::WouldBlock),
+        "given up after less than 30 s"
+    );
     clock.jump(Jump::Suspend, Duration::from_secs(11));
     pair();
     first.set_read_timeout(Some(NEXT_LOOK)).unwrap();

@@ -55,7 +55,9 @@ static COMMANDS: [Command; 26] = [
 
 /// The command of this name, in whatever case.
 pub(super) fn named(name: &[u8]) -> Option<&'static Command> {
-    COMMANDS.iter().find(|(known, ..)| name.eq_ignore_ascii_case(known.as_bytes()))
+    COMMANDS
+        .iter()
+        .find(|(known, ..)| name.eq_ignore_ascii_case(known.as_bytes()))
 }
 
 #[cfg(test)]
@@ -65,13 +67,24 @@ mod tests {
     #[test]
     fn names_have_no_case() {
         for name in ["flushall", "FLUSHALL", "FlushAll"] {
-            assert_eq!(named(name.as_bytes()).map(|(name, ..)| *name), Some("FLUSHALL"));
+            assert_eq!(
+                named(name.as_bytes()).map(|(name, ..)| *name),
+                Some("FLUSHALL")
+            );
         }
     }
 
     #[test]
     fn other_names_are_unknown() {
-        for name in ["", "SE", "SETX", "FLUSHALLX", "HELLO", "a much longer name", "SET\0"] {
+        for name in [
+            "",
+            "SE",
+            "SETX",
+            "FLUSHALLX",
+            "HELLO",
+            "a much longer name",
+            "SET\0",
+        ] {
             assert_eq!(named(name.as_bytes()), None, "{name}");
         }
     }

@@ -90,7 +90,9 @@ impl Connection {
     /// Sends what there is for it to hear; false when the connection has come to its end.
     pub(super) fn hear(&mut self, messages: &[Message]) -> bool {
         // A subscriber that does not read is disconnected, as by a server.
-        messages.iter().for_each(|message| self.session.hear(message, &mut self.output));
+        messages
+            .iter()
+            .for_each(|message| self.session.hear(message, &mut self.output));
         self.unsent() <= 4 * MAX_UNSENT && self.send()
     }
 
@@ -115,7 +117,12 @@ impl Connection {
                     let mut words = [b"".as_slice(); MAX_ARRAY];
                     match split(request, &mut words) {
                         Ok(count) => {
-                            store.execute(&mut self.session, &words[..count], now, &mut self.output);
+                            store.execute(
+                                &mut self.session,
+                                &words[..count],
+                                now,
+                                &mut self.output,
+                            );
                             continue;
                         }
                         Err(failure) => failure,
@@ -151,7 +158,10 @@ impl Connection {
 }
 
 fn is_transient(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+    )
 }
 
 /// The words of a request: an array of bulk strings, and nothing else.
@@ -184,7 +194,9 @@ fn describe(error: ProtocolError) -> &'static str {
         ProtocolError::ArrayTooLong => "ERR Protocol error: invalid multibulk length",
         ProtocolError::BulkTooLong => "ERR Protocol error: invalid bulk length",
         ProtocolError::BadNumber => "ERR Protocol error: invalid length",
-        ProtocolError::LineTooLong | ProtocolError::ReplyTooLong => "ERR Protocol error: too big request",
+        ProtocolError::LineTooLong | ProtocolError::ReplyTooLong => {
+            "ERR Protocol error: too big request"
+        }
         ProtocolError::MissingCrlf => "ERR Protocol error: invalid CRLF in request",
         _ => NOT_A_REQUEST,
     }

@@ -83,19 +83,29 @@ fn write_server(text: &mut String, facts: &Facts<'_>) {
         }
     });
     // Writing to a String cannot fail.
-    let _ = write!(text, "run_id:{}\r\nuptime_in_seconds:{}\r\n", facts.run_id, facts.uptime_seconds);
+    let _ = write!(
+        text,
+        "run_id:{}\r\nuptime_in_seconds:{}\r\n",
+        facts.run_id, facts.uptime_seconds
+    );
 }
 
 fn write_memory(text: &mut String, facts: &Facts<'_>) {
     // A server that is out of memory has a limit, and this one evicts nothing.
     let limit = u8::from(facts.condition == Condition::OutOfMemory);
-    let _ = write!(text, "# Memory\r\nmaxmemory:{limit}\r\nmaxmemory_policy:noeviction\r\n");
+    let _ = write!(
+        text,
+        "# Memory\r\nmaxmemory:{limit}\r\nmaxmemory_policy:noeviction\r\n"
+    );
 }
 
 /// It keeps nothing: no append-only file.
 fn write_persistence(text: &mut String, facts: &Facts<'_>) {
     let loading = u8::from(facts.condition == Condition::Loading);
-    let _ = write!(text, "# Persistence\r\nloading:{loading}\r\naof_enabled:0\r\n");
+    let _ = write!(
+        text,
+        "# Persistence\r\nloading:{loading}\r\naof_enabled:0\r\n"
+    );
 }
 
 fn write_replication(text: &mut String, facts: &Facts<'_>) {

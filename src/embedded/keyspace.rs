@@ -82,12 +82,17 @@ impl Keyspace {
         change: impl FnOnce(&mut SortedSet) -> T,
     ) -> Result<T, &'static str> {
         self.make_room(now);
-        let fresh = || Entry { value: Value::Set(SortedSet::default()), deadline: None };
+        let fresh = || Entry {
+            value: Value::Set(SortedSet::default()),
+            deadline: None,
+        };
         let entry = self.entries.entry(key.into()).or_insert_with(fresh);
         if !entry.is_live(now) {
             *entry = fresh();
         }
-        let Value::Set(set) = &mut entry.value else { return Err(WRONG_TYPE) };
+        let Value::Set(set) = &mut entry.value else {
+            return Err(WRONG_TYPE);
+        };
         let result = change(set);
         if set.members().is_empty() {
             self.entries.remove(key);
@@ -105,14 +110,22 @@ impl Keyspace {
         if let Some(entry) = self.entries.get_mut(key) {
             match &mut entry.value {
                 // A lock's key gets a new token of the same length again and again: keep the allocation if it fits.
-                Value::String(present) if present.len() == value.len() => present.copy_from_slice(value),
+                Value::String(present) if present.len() == value.len() => {
+                    present.copy_from_slice(value)
+                }
                 other => *other = Value::String(value.into()),
             }
             entry.deadline = deadline;
             return;
         }
         self.make_room(now);
-        self.entries.insert(key.into(), Entry { value: Value::String(value.into()), deadline });
+        self.entries.insert(
+            key.into(),
+            Entry {
+                value: Value::String(value.into()),
+                deadline,
+            },
+        );
     }
 
     /// Moves the key's end; false without a key. An end that is not in the future deletes it.
@@ -131,12 +144,17 @@ impl Keyspace {
 
     /// Deletes the key; false when there was none.
     pub(super) fn remove(&mut self, key: &[u8], now: Millis) -> bool {
-        self.entries.remove(key).is_some_and(|entry| entry.is_live(now))
+        self.entries
+            .remove(key)
+            .is_some_and(|entry| entry.is_live(now))
     }
 
     /// The live keys, in byte order.
     pub(super) fn keys(&self, now: Millis) -> impl Iterator<Item = &[u8]> {
-        self.entries.iter().filter(move |(_, entry)| entry.is_live(now)).map(|(key, _)| &**key)
+        self.entries
+            .iter()
+            .filter(move |(_, entry)| entry.is_live(now))
+            .map(|(key, _)| &**key)
     }
 
     /// Deletes every key.
@@ -173,8 +191,14 @@ mod tests {
         keyspace.set(b"k", b"v", Some(10), 0);
         assert_eq!(keyspace.string(b"k", 10), Ok(Some(b"v".as_slice())));
         assert_eq!(keyspace.string(b"k", 11), Ok(None));
-        assert_eq!((keyspace.keys(10).count(), keyspace.keys(11).count()), (1, 0));
-        assert!(!keyspace.expire(b"k", 50, 11), "a dead key is not brought back");
+        assert_eq!(
+            (keyspace.keys(10).count(), keyspace.keys(11).count()),
+            (1, 0)
+        );
+        assert!(
+            !keyspace.expire(b"k", 50, 11),
+            "a dead key is not brought back"
+        );
         assert!(!keyspace.remove(b"k", 11));
     }
 
@@ -189,17 +213,36 @@ mod tests {
     #[test]
     fn a_key_has_a_value_of_one_kind() {
         let mut keyspace = Keyspace::default();
-        assert_eq!(keyspace.change_set(b"k", 0, |set| set.remove(b"m")), Ok(false));
+        assert_eq!(
+            keyspace.change_set(b"k", 0, |set| set.remove(b"m")),
+            Ok(false)
+        );
         assert!(!keyspace.exists(b"k", 0), "a set without members is none");
-        assert_eq!(keyspace.change_set(b"k", 0, |set| set.add(b"m", 1.0)), Ok(true));
+        assert_eq!(
+            keyspace.change_set(b"k", 0, |set| set.add(b"m", 1.0)),
+            Ok(true)
+        );
         assert_eq!(keyspace.string(b"k", 0), Err(WRONG_TYPE));
         assert_eq!(keyspace.members(b"k", 0).map(<[_]>::len), Ok(1));
         assert!(keyspace.expire(b"k", 5, 0));
-        assert_eq!(keyspace.change_set(b"k", 6, |set| set.add(b"n", 1.0)), Ok(true), "the other one has ended");
-        assert_eq!((keyspace.members(b"k", 6).map(<[_]>::len), keyspace.deadline(b"k", 6)), (Ok(1), Some(None)));
+        assert_eq!(
+            keyspace.change_set(b"k", 6, |set| set.add(b"n", 1.0)),
+            Ok(true),
+            "the other one has ended"
+        );
+        assert_eq!(
+            (
+                keyspace.members(b"k", 6).map(<[_]>::len),
+                keyspace.deadline(b"k", 6)
+            ),
+            (Ok(1), Some(None))
+        );
         keyspace.set(b"k", b"v", None, 6);
         assert_eq!(keyspace.members(b"k", 6), Err(WRONG_TYPE));
-        assert_eq!(keyspace.change_set(b"k", 6, |set| set.add(b"m", 1.0)), Err(WRONG_TYPE));
+        assert_eq!(
+            keyspace.change_set(b"k", 6, |set| set.add(b"m", 1.0)),
+            Err(WRONG_TYPE)
+        );
         assert_eq!(keyspace.string(b"k", 6), Ok(Some(b"v".as_slice())));
     }
 
@@ -208,7 +251,11 @@ mod tests {
         let mut keyspace = Keyspace::default();
         for now in 0..100_000u64 {
             keyspace.set(&now.to_be_bytes(), b"token", Some(now + 10), now);
-            assert!(keyspace.entries.len() <= SMALLEST_SWEEP, "{} entries", keyspace.entries.len());
+            assert!(
+                keyspace.entries.len() <= SMALLEST_SWEEP,
+                "{} entries",
+                keyspace.entries.len()
+            );
         }
     }
 

@@ -157,15 +157,24 @@ impl EmbeddedNode {
     /// are not UTF-8 are shown as U+FFFD.
     pub fn keys(&self) -> Vec<String> {
         let now = self.shared.clock.now();
-        let keys: Vec<String> =
-            self.shared.store().keys(now).map(|key| String::from_utf8_lossy(key).into_owned()).collect();
-        keys.into_iter().filter(|key| !key.starts_with(key_space::NODE)).collect()
+        let keys: Vec<String> = self
+            .shared
+            .store()
+            .keys(now)
+            .map(|key| String::from_utf8_lossy(key).into_owned())
+            .collect();
+        keys.into_iter()
+            .filter(|key| !key.starts_with(key_space::NODE))
+            .collect()
     }
 
     /// The value of a key of database 0, if it is alive now and a string.
     pub fn value(&self, key: impl AsRef<[u8]>) -> Option<Vec<u8>> {
         let now = self.shared.clock.now();
-        self.shared.store().value(key.as_ref(), now).map(<[u8]>::to_vec)
+        self.shared
+            .store()
+            .value(key.as_ref(), now)
+            .map(<[u8]>::to_vec)
     }
 
     /// How many connections it has accepted and not seen the end of. While it hangs, it sees neither.
@@ -180,7 +189,9 @@ impl EmbeddedNode {
         if self.waker.is_inherited() {
             return Err(gone());
         }
-        self.requests.send(PendingOrder { order, done }).map_err(|_| gone())?;
+        self.requests
+            .send(PendingOrder { order, done })
+            .map_err(|_| gone())?;
         self.waker.wake();
         outcome.recv().map_err(|_| gone())?
     }
@@ -203,7 +214,9 @@ impl Drop for EmbeddedNode {
 /// Shows the address and nothing that is stored.
 impl fmt::Debug for EmbeddedNode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EmbeddedNode").field("address", &self.address).finish_non_exhaustive()
+        f.debug_struct("EmbeddedNode")
+            .field("address", &self.address)
+            .finish_non_exhaustive()
     }
 }
 
@@ -268,7 +281,11 @@ impl NodeBuilder {
         let mut store = Store::new(self.kind, fresh_run_id()?, clock.now());
         store.set_password(self.password);
         store.set_scripts(self.scripts);
-        let shared = Arc::new(ServerState { clock, connections: AtomicUsize::new(0), store: Mutex::new(store) });
+        let shared = Arc::new(ServerState {
+            clock,
+            connections: AtomicUsize::new(0),
+            store: Mutex::new(store),
+        });
         let listener = server::listen(0)?;
         let address = listener.local_addr()?;
         let waker = Arc::new(Waker::new()?);
@@ -283,8 +300,17 @@ impl NodeBuilder {
             shared: Arc::clone(&shared),
             waker: Arc::clone(&waker),
         };
-        let thread = thread::Builder::new().name(format!("embedded-{}", address.port())).spawn(move || server.run())?;
-        Ok(EmbeddedNode { address, protection, requests, shared, thread: Some(thread), waker })
+        let thread = thread::Builder::new()
+            .name(format!("embedded-{}", address.port()))
+            .spawn(move || server.run())?;
+        Ok(EmbeddedNode {
+            address,
+            protection,
+            requests,
+            shared,
+            thread: Some(thread),
+            waker,
+        })
     }
 
     fn protection(&self) -> io::Result<Protection> {

@@ -11,7 +11,11 @@ pub(super) const DAY: u64 = 86_400_000_000;
 pub(super) fn integer(text: &[u8]) -> Option<i64> {
     let digits = text.strip_prefix(b"-").unwrap_or(text);
     let canonical = matches!(digits, [b'1'..=b'9', ..]) || text == b"0";
-    if canonical { std::str::from_utf8(text).ok()?.parse().ok() } else { None }
+    if canonical {
+        std::str::from_utf8(text).ok()?.parse().ok()
+    } else {
+        None
+    }
 }
 
 /// The latest floor of a fence that counts, by a clock.
@@ -21,7 +25,10 @@ pub(super) fn latest_floor(clock: u64) -> u64 {
 
 /// Whether a fence is too far ahead of a clock to be given out.
 pub(super) fn is_ahead(fence: u64, clock: u64) -> bool {
-    fence > latest_floor(clock).saturating_add(DAY).min(FencingToken::MAX.get())
+    fence
+        > latest_floor(clock)
+            .saturating_add(DAY)
+            .min(FencingToken::MAX.get())
 }
 
 /// A time, or a number of milliseconds, as servers calculate with it and as scripts return it. The greatest one that

@@ -33,9 +33,15 @@ pub(super) struct Subscriptions {
 impl Exchange {
     /// Publishes, and returns how many clients will receive it.
     pub(super) fn publish(&mut self, channel: Vec<u8>, payload: &[u8]) -> usize {
-        let Some(&listeners) = self.listeners.get(&channel) else { return 0 };
+        let Some(&listeners) = self.listeners.get(&channel) else {
+            return 0;
+        };
         self.published += 1;
-        self.messages.push(Message { number: self.published, channel, payload: payload.to_vec() });
+        self.messages.push(Message {
+            number: self.published,
+            channel,
+            payload: payload.to_vec(),
+        });
         listeners
     }
 
@@ -44,18 +50,35 @@ impl Exchange {
         std::mem::take(&mut self.messages)
     }
 
-    pub(super) fn subscribe(&mut self, subscriptions: &mut Subscriptions, channels: &[&[u8]], out: &mut Vec<u8>) {
+    pub(super) fn subscribe(
+        &mut self,
+        subscriptions: &mut Subscriptions,
+        channels: &[&[u8]],
+        out: &mut Vec<u8>,
+    ) {
         for &channel in channels {
             if !subscriptions.channels.contains_key(channel) {
-                subscriptions.channels.insert(channel.to_vec(), self.published);
+                subscriptions
+                    .channels
+                    .insert(channel.to_vec(), self.published);
                 *self.listeners.entry(channel.to_vec()).or_default() += 1;
             }
-            confirm(out, "subscribe", Some(channel), subscriptions.channels.len());
+            confirm(
+                out,
+                "subscribe",
+                Some(channel),
+                subscriptions.channels.len(),
+            );
         }
     }
 
     /// No channel is all of them.
-    pub(super) fn unsubscribe(&mut self, subscriptions: &mut Subscriptions, channels: &[&[u8]], out: &mut Vec<u8>) {
+    pub(super) fn unsubscribe(
+        &mut self,
+        subscriptions: &mut Subscriptions,
+        channels: &[&[u8]],
+        out: &mut Vec<u8>,
+    ) {
         if channels.is_empty() && subscriptions.channels.is_empty() {
             return confirm(out, "unsubscribe", None, 0);
         }
@@ -67,7 +90,12 @@ impl Exchange {
             if subscriptions.channels.remove(&channel).is_some() {
                 self.leave(&channel);
             }
-            confirm(out, "unsubscribe", Some(&channel), subscriptions.channels.len());
+            confirm(
+                out,
+                "unsubscribe",
+                Some(&channel),
+                subscriptions.channels.len(),
+            );
         }
     }
 
@@ -102,7 +130,11 @@ impl Subscriptions {
 
     /// Writes what the connection is to hear of it.
     pub(super) fn hear(&self, message: &Message, out: &mut Vec<u8>) {
-        if self.channels.get(&message.channel).is_some_and(|&since| message.number > since) {
+        if self
+            .channels
+            .get(&message.channel)
+            .is_some_and(|&since| message.number > since)
+        {
             reply::array(out, 3);
             reply::bulk(out, b"message");
             reply::bulk(out, &message.channel);

@@ -106,13 +106,25 @@ pub(super) fn run(calls: &mut Calls<'_>, kind: impl LockKind, lock: Lock) -> Ans
         b"release" => calls.text(3),
         _ => b"",
     };
-    let queue = Queue { calls, kind, lock, me, told: 0, has_more: false };
-    if matches!(verb, b"release" | b"leave") { Ok(queue.end(verb == b"leave")) } else { queue.take() }
+    let queue = Queue {
+        calls,
+        kind,
+        lock,
+        me,
+        told: 0,
+        has_more: false,
+    };
+    if matches!(verb, b"release" | b"leave") {
+        Ok(queue.end(verb == b"leave"))
+    } else {
+        queue.take()
+    }
 }
 
 /// Sends a message to the client of an entry, if it is one: whether it has a receiver.
 pub(super) fn send(calls: &mut Calls<'_>, member: &[u8], message: &[u8]) -> bool {
-    ENTRY_SIZES.contains(&member.len()) && calls.publish([CHANNEL, &member[..CLIENT]].concat(), message)
+    ENTRY_SIZES.contains(&member.len())
+        && calls.publish([CHANNEL, &member[..CLIENT]].concat(), message)
 }
 
 /// The message that it is an entry's turn.
@@ -171,7 +183,11 @@ impl<K: LockKind> Queue<'_, '_, K> {
             (ticket, state) = self.store(mode, ticket, grants)?;
         }
         let is_challenged = !challenged.is_empty() && challenged != self.me;
-        if is_challenged && self.first_entry().is_some_and(|first| *first == *challenged) {
+        if is_challenged
+            && self
+                .first_entry()
+                .is_some_and(|first| *first == *challenged)
+        {
             self.remove_in_front();
             grants = false;
         } else {
@@ -199,10 +215,24 @@ impl<K: LockKind> Queue<'_, '_, K> {
     /// What a refusal shows of the holder.
     fn holder_shown(&self) -> String {
         let holder = &self.lock.holder[..];
-        let digits = holder.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
-        let is_ours = digits == OwnerToken::LENGTH && holder.get(digits).is_none_or(|&byte| byte == b' ');
-        let part = if is_ours { &holder[..8] } else { &holder[holder.len().saturating_sub(8)..] };
-        let shown = part.iter().map(|&byte| if matches!(byte, b'0'..=b'~') { char::from(byte) } else { '_' });
+        let digits = holder
+            .iter()
+            .take_while(|byte| byte.is_ascii_hexdigit())
+            .count();
+        let is_ours =
+            digits == OwnerToken::LENGTH && holder.get(digits).is_none_or(|&byte| byte == b' ');
+        let part = if is_ours {
+            &holder[..8]
+        } else {
+            &holder[holder.len().saturating_sub(8)..]
+        };
+        let shown = part.iter().map(|&byte| {
+            if matches!(byte, b'0'..=b'~') {
+                char::from(byte)
+            } else {
+                '_'
+            }
+        });
         match holder {
             [] => "-".to_owned(),
             _ => shown.chain((!is_ours).then_some('!')).collect(),
@@ -210,7 +240,12 @@ impl<K: LockKind> Queue<'_, '_, K> {
     }
 
     /// Stores the caller's entry, unless the lock is free and the queue is empty. Its ticket, and its state.
-    fn store(&mut self, mode: &[u8], ticket: Option<f64>, grants: bool) -> Result<(Option<f64>, char), Failure> {
+    fn store(
+        &mut self,
+        mode: &[u8],
+        ticket: Option<f64>,
+        grants: bool,
+    ) -> Result<(Option<f64>, char), Failure> {
         let queue = &self.lock.queue;
         let mut ticket = ticket;
         let mut state = 'n';
@@ -218,17 +253,25 @@ impl<K: LockKind> Queue<'_, '_, K> {
             // Another type.
             let _ = self.calls.del(queue);
         }
-        let own = self.calls.members(queue).iter().find(|member| *member.name == *self.me);
+        let own = self
+            .calls
+            .members(queue)
+            .iter()
+            .find(|member| *member.name == *self.me);
         let mut stored = own.map(|own| own.score);
         if matches!(mode, b"p" | b"q") {
             let latest = self.calls.clock().saturating_add(DAY) as f64;
-            let last_score = |calls: &Calls<'_>| calls.members(queue).last().map_or(0.0, |last| last.score);
+            let last_score =
+                |calls: &Calls<'_>| calls.members(queue).last().map_or(0.0, |last| last.score);
             if last_score(self.calls) > latest {
                 // An entry that is more than a day ahead is damage, and would let all tickets behind it be so.
                 let _ = self.calls.remove_above(queue, latest);
             }
             stored = stored.filter(|stored| *stored <= latest);
-            let fresh = ticket.ok_or(NO_ARGUMENT)?.min(latest).max(last_score(self.calls) + 1.0);
+            let fresh = ticket
+                .ok_or(NO_ARGUMENT)?
+                .min(latest)
+                .max(last_score(self.calls) + 1.0);
             ticket = Some(stored.unwrap_or(fresh));
         }
         let asked = self.kind.asked();
@@ -244,13 +287,22 @@ impl<K: LockKind> Queue<'_, '_, K> {
                 let _ = self.calls.pexpire(queue, RETENTION);
             }
         }
-        Ok((ticket, if stored.is_some() && state == 'n' { 'y' } else { state }))
+        Ok((
+            ticket,
+            if stored.is_some() && state == 'n' {
+                'y'
+            } else {
+                state
+            },
+        ))
     }
 
     /// Removes the entries up to the caller's, and sends each a message.
     fn remove_in_front(&mut self) {
         for _ in 0..MOST_CHALLENGED {
-            let Some(first) = self.first_entry().filter(|first| **first != *self.me) else { return };
+            let Some(first) = self.first_entry().filter(|first| **first != *self.me) else {
+                return;
+            };
             if !self.calls.zrem(&self.lock.queue, &first) {
                 return;
             }
@@ -288,7 +340,12 @@ impl<K: LockKind> Queue<'_, '_, K> {
         let mut first = None;
         for count in [2, 256, 2048, 8192] {
             let members = self.calls.members(&self.lock.queue);
-            let members: Vec<_> = members.iter().skip(rank).take(count).map(|member| member.name.clone()).collect();
+            let members: Vec<_> = members
+                .iter()
+                .skip(rank)
+                .take(count)
+                .map(|member| member.name.clone())
+                .collect();
             for member in &members {
                 let is_me = !member.is_empty() && **member == *self.me;
                 let kind = self.kind.kind_of(member);
@@ -302,7 +359,8 @@ impl<K: LockKind> Queue<'_, '_, K> {
                         rank += 1;
                         continue;
                     }
-                } else if first.is_none() || is_me || mark == Some(b".") || self.tell(member, b"?") {
+                } else if first.is_none() || is_me || mark == Some(b".") || self.tell(member, b"?")
+                {
                     return;
                 }
                 self.calls.zrem(&self.lock.queue, member);
@@ -321,12 +379,18 @@ impl<K: LockKind> Queue<'_, '_, K> {
     }
 
     fn first_entry(&self) -> Option<Box<[u8]>> {
-        self.calls.members(&self.lock.queue).first().map(|first| first.name.clone())
+        self.calls
+            .members(&self.lock.queue)
+            .first()
+            .map(|first| first.name.clone())
     }
 
     /// How many entries are in front of the caller's; all, if it has none.
     fn rank(&self) -> usize {
         let members = self.calls.members(&self.lock.queue);
-        members.iter().position(|member| *member.name == *self.me).unwrap_or(members.len())
+        members
+            .iter()
+            .position(|member| *member.name == *self.me)
+            .unwrap_or(members.len())
     }
 }

@@ -12,11 +12,24 @@ pub(super) fn part<'v, T>(
     bounds: [&[u8]; 2],
     least_end: i64,
 ) -> Result<&'v [T], &'static str> {
-    let [Some(start), Some(end)] = bounds.map(integer) else { return Err(NOT_AN_INTEGER) };
+    let [Some(start), Some(end)] = bounds.map(integer) else {
+        return Err(NOT_AN_INTEGER);
+    };
     let all = all?;
     let length = signed(all.len() as u64);
-    let place = |index: i64, least: i64| if index < 0 { index.saturating_add(length).max(least) } else { index };
-    let range = usize::try_from(place(start, 0)).ok().zip(usize::try_from(place(end, least_end).min(length - 1)).ok());
+    let place = |index: i64, least: i64| {
+        if index < 0 {
+            index.saturating_add(length).max(least)
+        } else {
+            index
+        }
+    };
+    let range = usize::try_from(place(start, 0))
+        .ok()
+        .zip(usize::try_from(place(end, least_end).min(length - 1)).ok());
     let is_backward = start < 0 && end < start;
-    Ok(range.filter(|_| !is_backward).and_then(|(start, end)| all.get(start..=end)).unwrap_or_default())
+    Ok(range
+        .filter(|_| !is_backward)
+        .and_then(|(start, end)| all.get(start..=end))
+        .unwrap_or_default())
 }

@@ -14,7 +14,11 @@ use crate::protocol::kinds::plain::EXTEND;
 use crate::protocol::{kinds, node_note as note, script};
 
 /// The text of a script, the hash by which it can be called, and what runs it.
-pub(super) type Script = (&'static str, Option<&'static str>, fn(&mut Calls<'_>) -> Answer);
+pub(super) type Script = (
+    &'static str,
+    Option<&'static str>,
+    fn(&mut Calls<'_>) -> Answer,
+);
 
 const SCRIPTS: [Script; 6] = [
     (EXTEND, None, extend),
@@ -36,7 +40,9 @@ pub(super) struct Known([bool; SCRIPTS.len()]);
 impl Known {
     /// The script of this text, which is known from now on.
     pub(super) fn learn(&mut self, text: &[u8]) -> Option<Script> {
-        let index = SCRIPTS.iter().position(|(script, ..)| text == script.as_bytes())?;
+        let index = SCRIPTS
+            .iter()
+            .position(|(script, ..)| text == script.as_bytes())?;
         self.0[index] = true;
         Some(SCRIPTS[index])
     }
@@ -45,16 +51,22 @@ impl Known {
     pub(super) fn find(self, hash: &[u8]) -> Option<Script> {
         let is_it = |sha1: &str| hash.eq_ignore_ascii_case(sha1.as_bytes());
         let mut scripts = SCRIPTS.into_iter().zip(self.0);
-        scripts.find(|((_, sha1, _), is_known)| *is_known && sha1.is_some_and(is_it)).map(|(script, _)| script)
+        scripts
+            .find(|((_, sha1, _), is_known)| *is_known && sha1.is_some_and(is_it))
+            .map(|(script, _)| script)
     }
 }
 
 /// [`EXTEND`].
 fn extend(calls: &mut Calls<'_>) -> Answer {
-    let Some(owner) = calls.get(calls.key)? else { return Ok(Integer(0)) };
+    let Some(owner) = calls.get(calls.key)? else {
+        return Ok(Integer(0));
+    };
     if calls.argument(1) != Some(owner) {
         return Ok(Integer(-1));
     }
     let milliseconds = calls.argument(2).ok_or(NO_ARGUMENT)?;
-    calls.pexpire(calls.key, milliseconds).map(|moved| Integer(i64::from(moved)))
+    calls
+        .pexpire(calls.key, milliseconds)
+        .map(|moved| Integer(i64::from(moved)))
 }

@@ -39,8 +39,13 @@ pub(super) struct NodeClock {
 impl NodeClock {
     /// Starts at the present wall-clock time.
     pub(super) fn start() -> NodeClock {
-        let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        NodeClock { epoch: millis(since_epoch), origin: Instant::now() }
+        let since_epoch = SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default();
+        NodeClock {
+            epoch: millis(since_epoch),
+            origin: Instant::now(),
+        }
     }
 
     /// The present.
@@ -112,7 +117,9 @@ impl Server {
         let mut ready = Vec::new();
         let mut accepting = true;
         loop {
-            let Ok((woken, incoming)) = self.wait(accepting, &mut ready) else { return };
+            let Ok((woken, incoming)) = self.wait(accepting, &mut ready) else {
+                return;
+            };
             if woken {
                 self.waker.drain();
                 if !self.obey() {
@@ -123,7 +130,9 @@ impl Server {
             }
             self.advance(&ready, &mut chunk);
             accepting = !incoming || self.accept();
-            self.shared.connections.store(self.connections.len(), Ordering::Release);
+            self.shared
+                .connections
+                .store(self.connections.len(), Ordering::Release);
         }
     }
 
@@ -143,7 +152,10 @@ impl Server {
                 sockets.push(PollFd::new(listener, PollFlags::IN));
             }
         }
-        let pause = Timespec { tv_sec: 0, tv_nsec: i64::from(ACCEPT_PAUSE.subsec_nanos()) as _ };
+        let pause = Timespec {
+            tv_sec: 0,
+            tv_nsec: i64::from(ACCEPT_PAUSE.subsec_nanos()) as _,
+        };
         match poll(&mut sockets, (!accepting).then_some(&pause)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
@@ -194,7 +206,9 @@ impl Server {
     }
 
     fn revive(&mut self, run_id: String) -> io::Result<()> {
-        let Listening::No(reserved) = &mut self.listening else { return Ok(()) };
+        let Listening::No(reserved) = &mut self.listening else {
+            return Ok(());
+        };
         let listener = match reserved.take() {
             Some(socket) => socket.listen(BACKLOG).map(|()| socket.into())?,
             None => listen(self.port)?,
@@ -235,11 +249,15 @@ impl Server {
 
     /// Accepts all waiting connections; false when the system could not give us one of them.
     fn accept(&mut self) -> bool {
-        let Listening::Yes(listener) = &self.listening else { return true };
+        let Listening::Yes(listener) = &self.listening else {
+            return true;
+        };
         loop {
             match listener.accept() {
                 // A client that is gone again before its options are set is no loss.
-                Ok((stream, _)) => self.connections.extend(Connection::new(stream, &self.protection).ok()),
+                Ok((stream, _)) => self
+                    .connections
+                    .extend(Connection::new(stream, &self.protection).ok()),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
                 Err(_) => return false,
             }

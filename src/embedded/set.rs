@@ -23,7 +23,9 @@ impl<'o> SetOptions<'o> {
             let is = |name: &[u8]| option.eq_ignore_ascii_case(name);
             if is(b"PX") || is(b"EX") {
                 let unit = if is(b"PX") { 1 } else { 1000 };
-                let number = options.next().filter(|_| parsed.expire.is_none_or(|(before, _)| before == unit))?;
+                let number = options
+                    .next()
+                    .filter(|_| parsed.expire.is_none_or(|(before, _)| before == unit))?;
                 parsed.expire = Some((unit, number));
             } else if is(b"NX") && !parsed.only_old {
                 parsed.only_new = true;
@@ -38,7 +40,9 @@ impl<'o> SetOptions<'o> {
 
     /// When the key is to expire, if it is.
     fn deadline(&self, now: Millis) -> Result<Option<Millis>, &'static str> {
-        self.expire.map(|(unit, number)| deadline(unit, number, now)).transpose()
+        self.expire
+            .map(|(unit, number)| deadline(unit, number, now))
+            .transpose()
     }
 
     /// Whether they let a key be set.
@@ -49,8 +53,13 @@ impl<'o> SetOptions<'o> {
 
 /// The end of a number of units from now on, a unit being so many milliseconds.
 fn deadline(unit: i64, number: &[u8], now: Millis) -> Result<Millis, &'static str> {
-    let delay = integer(number).ok_or(NOT_AN_INTEGER)?.checked_mul(unit).filter(|&delay| delay > 0);
-    let deadline = delay.and_then(|delay| signed(now).checked_add(delay)).ok_or(BAD_EXPIRE)?;
+    let delay = integer(number)
+        .ok_or(NOT_AN_INTEGER)?
+        .checked_mul(unit)
+        .filter(|&delay| delay > 0);
+    let deadline = delay
+        .and_then(|delay| signed(now).checked_add(delay))
+        .ok_or(BAD_EXPIRE)?;
     Ok(deadline.unsigned_abs())
 }
 

@@ -27,9 +27,16 @@ impl SortedSet {
         // A server keeps no sign of zero, as long as the set is small.
         let score = score + 0.0;
         let is_new = !self.remove(name);
-        let is_before = |member: &Member| member.score < score || member.score == score && *member.name < *name;
+        let is_before =
+            |member: &Member| member.score < score || member.score == score && *member.name < *name;
         let rank = self.members.partition_point(is_before);
-        self.members.insert(rank, Member { name: name.into(), score });
+        self.members.insert(
+            rank,
+            Member {
+                name: name.into(),
+                score,
+            },
+        );
         is_new
     }
 
@@ -64,13 +71,22 @@ pub(super) fn score_text(score: f64) -> String {
     let exponent: i32 = exponent.parse().unwrap_or(0);
     match usize::try_from(DIGITS as i32 - 1 - exponent) {
         Ok(decimals) if exponent >= -4 => trimmed(&format!("{score:.decimals$}")).to_owned(),
-        _ => format!("{}e{}{:02}", trimmed(digits), if exponent < 0 { '-' } else { '+' }, exponent.abs()),
+        _ => format!(
+            "{}e{}{:02}",
+            trimmed(digits),
+            if exponent < 0 { '-' } else { '+' },
+            exponent.abs()
+        ),
     }
 }
 
 /// Without zeros at the end of a fraction.
 fn trimmed(number: &str) -> &str {
-    if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number }
+    if number.contains('.') {
+        number.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        number
+    }
 }
 
 #[cfg(test)]
@@ -80,11 +96,22 @@ mod tests {
     #[test]
     fn members_are_in_the_order_of_scores_and_then_of_bytes() {
         let mut set = SortedSet::default();
-        for (name, score) in [("c", 2.0), ("b", 1.0), ("d", f64::INFINITY), ("a", 2.0), ("e", f64::NEG_INFINITY)] {
+        for (name, score) in [
+            ("c", 2.0),
+            ("b", 1.0),
+            ("d", f64::INFINITY),
+            ("a", 2.0),
+            ("e", f64::NEG_INFINITY),
+        ] {
             assert!(set.add(name.as_bytes(), score));
         }
         assert!(!set.add(b"b", 2.0), "it is moved");
-        let names = |set: &SortedSet| set.members().iter().map(|member| member.name[0] as char).collect::<String>();
+        let names = |set: &SortedSet| {
+            set.members()
+                .iter()
+                .map(|member| member.name[0] as char)
+                .collect::<String>()
+        };
         assert_eq!(names(&set), "eabcd");
         assert_eq!(set.members()[3].score, 2.0);
         assert!(set.remove(b"a") && !set.remove(b"a"));
@@ -111,7 +138,11 @@ mod tests {
             ("-Infinity", "-inf"),
         ];
         for (text, written) in pairs {
-            assert_eq!(score_text(score(text.as_bytes()).unwrap()), written, "{text}");
+            assert_eq!(
+                score_text(score(text.as_bytes()).unwrap()),
+                written,
+                "{text}"
+            );
         }
         for text in ["", "x", "nan", "1e999", " 1", "1 ", "1x", "1,5"] {
             assert_eq!(score(text.as_bytes()), None, "{text}");

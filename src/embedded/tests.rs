@@ -61,20 +61,49 @@ fn eventually(mut condition: impl FnMut() -> bool) {
 #[test]
 fn a_lock_is_taken_seen_and_released() {
     let node = EmbeddedNode::start().unwrap();
-    assert_eq!(node.url(), format!("redis://127.0.0.1:{}", node.address.port()));
+    assert_eq!(
+        node.url(),
+        format!("redis://127.0.0.1:{}", node.address.port())
+    );
     let mut one = connect(&node);
     let mut two = connect(&node);
-    ask(&mut one, &["SET", "orders:42", "token", "NX", "PX", "60000"], "+OK\r\n");
-    ask(&mut two, &["SET", "orders:42", "other", "NX", "PX", "60000"], "$-1\r\n");
-    assert_eq!((node.keys(), node.value("orders:42")), (vec!["orders:42".to_owned()], Some(b"token".to_vec())));
-    ask(&mut one, &["EVAL", kinds::plain::SCRIPT.text, "1", "orders:42", "release", "token"], ":1\r\n");
+    ask(
+        &mut one,
+        &["SET", "orders:42", "token", "NX", "PX", "60000"],
+        "+OK\r\n",
+    );
+    ask(
+        &mut two,
+        &["SET", "orders:42", "other", "NX", "PX", "60000"],
+        "$-1\r\n",
+    );
+    assert_eq!(
+        (node.keys(), node.value("orders:42")),
+        (vec!["orders:42".to_owned()], Some(b"token".to_vec()))
+    );
+    ask(
+        &mut one,
+        &[
+            "EVAL",
+            kinds::plain::SCRIPT.text,
+            "1",
+            "orders:42",
+            "release",
+            "token",
+        ],
+        ":1\r\n",
+    );
     assert_eq!((node.keys(), node.value("orders:42")), (vec![], None));
 }
 
 #[test]
 fn time_passes() {
     let node = EmbeddedNode::start().unwrap();
-    ask(&mut connect(&node), &["SET", "k", "v", "PX", "20"], "+OK\r\n");
+    ask(
+        &mut connect(&node),
+        &["SET", "k", "v", "PX", "20"],
+        "+OK\r\n",
+    );
     eventually(|| node.keys().is_empty());
 }
 
@@ -98,7 +127,13 @@ fn requests_may_come_byte_by_byte() {
     let node = EmbeddedNode::start().unwrap();
     let mut client = connect(&node);
     client.set_nodelay(true).unwrap();
-    for byte in [request(&["SET", "k", "a\r\nb"]), b"*0\r\n".to_vec(), request(&["GET", "k"])].concat() {
+    for byte in [
+        request(&["SET", "k", "a\r\nb"]),
+        b"*0\r\n".to_vec(),
+        request(&["GET", "k"]),
+    ]
+    .concat()
+    {
         client.write_all(&[byte]).unwrap();
     }
     expect_reply(&mut client, "+OK\r\n$4\r\na\r\nb\r\n");
@@ -111,7 +146,9 @@ fn a_client_that_does_not_read_loses_nothing() {
     let mut client = connect(&node);
     let value = "x".repeat(MAX_BULK);
     ask(&mut client, &["SET", "k", &value], "+OK\r\n");
-    client.write_all(&request(&["GET", "k"]).repeat(REPLIES)).unwrap();
+    client
+        .write_all(&request(&["GET", "k"]).repeat(REPLIES))
+        .unwrap();
     // Others are served while it dawdles.
     ask(&mut connect(&node), &["PING"], "+PONG\r\n");
     thread::sleep(SILENCE);
@@ -140,8 +177,14 @@ fn what_is_not_a_request_ends_the_connection() {
     let node = EmbeddedNode::start().unwrap();
     for (bytes, text) in cases {
         let mut client = connect(&node);
-        client.write_all(&[&request(&["PING"]), bytes.as_bytes()].concat()).unwrap();
-        assert_eq!(read_to_close(&mut client), format!("+PONG\r\n-ERR Protocol error: {text}\r\n"), "{bytes}");
+        client
+            .write_all(&[&request(&["PING"]), bytes.as_bytes()].concat())
+            .unwrap();
+        assert_eq!(
+            read_to_close(&mut client),
+            format!("+PONG\r\n-ERR Protocol error: {text}\r\n"),
+            "{bytes}"
+        );
     }
     eventually(|| node.connections() == 0);
 }
@@ -153,7 +196,9 @@ fn connections_are_counted_and_clients_may_vanish() {
     eventually(|| node.connections() == 5);
     // One in the middle of a request, one with replies that it will never read.
     (&clients[0]).write_all(b"*2\r\n$3\r\nGE").unwrap();
-    (&clients[1]).write_all(&request(&["PING"]).repeat(100)).unwrap();
+    (&clients[1])
+        .write_all(&request(&["PING"]).repeat(100))
+        .unwrap();
     clients[2].shutdown(Shutdown::Write).unwrap();
     eventually(|| node.connections() == 4);
     drop(clients);
@@ -172,7 +217,10 @@ fn a_hung_node_answers_after_it_resumes() {
         client.write_all(&request(&["ECHO", "late"])).unwrap();
         client.set_read_timeout(Some(SILENCE)).unwrap();
         let error = client.read(&mut [0]).unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut), "{error}");
+        assert!(
+            matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut),
+            "{error}"
+        );
         client.set_read_timeout(Some(PATIENCE)).unwrap();
     }
     assert_eq!(node.connections(), 1);
@@ -190,7 +238,9 @@ fn a_killed_node_refuses_and_comes_back_empty_and_renamed() {
         let mut bytes = [0; 1024];
         let length = client.read(&mut bytes).unwrap();
         let text = String::from_utf8_lossy(&bytes[..length]).into_owned();
-        text.lines().find_map(|line| line.strip_prefix("run_id:").map(str::to_owned)).unwrap()
+        text.lines()
+            .find_map(|line| line.strip_prefix("run_id:").map(str::to_owned))
+            .unwrap()
     };
     for hung in [false, true] {
         let mut client = connect(&node);
@@ -206,7 +256,10 @@ fn a_killed_node_refuses_and_comes_back_empty_and_renamed() {
         node.resume();
         assert_eq!(read_to_close(&mut client), "");
         assert_eq!((node.connections(), node.keys()), (0, vec![]));
-        assert_eq!(TcpStream::connect(node.address).unwrap_err().kind(), ErrorKind::ConnectionRefused);
+        assert_eq!(
+            TcpStream::connect(node.address).unwrap_err().kind(),
+            ErrorKind::ConnectionRefused
+        );
         node.revive().unwrap();
         node.revive().unwrap();
         let mut client = connect(&node);
@@ -217,25 +270,47 @@ fn a_killed_node_refuses_and_comes_back_empty_and_renamed() {
 
 #[test]
 fn conditions_and_flavours_reach_the_wire() {
-    let node = EmbeddedNode::builder().kind(ServerKind::Valkey9).without_scripts().start().unwrap();
+    let node = EmbeddedNode::builder()
+        .kind(ServerKind::Valkey9)
+        .without_scripts()
+        .start()
+        .unwrap();
     let mut client = connect(&node);
-    ask(&mut client, &["EVAL", "x", "0"], "-ERR unknown command 'EVAL', with args beginning with: 'x' '0' \r\n");
+    ask(
+        &mut client,
+        &["EVAL", "x", "0"],
+        "-ERR unknown command 'EVAL', with args beginning with: 'x' '0' \r\n",
+    );
     node.set_condition(Condition::Loading);
-    ask(&mut client, &["GET", "k"], "-LOADING Valkey is loading the dataset in memory\r\n");
+    ask(
+        &mut client,
+        &["GET", "k"],
+        "-LOADING Valkey is loading the dataset in memory\r\n",
+    );
 }
 
 #[test]
 fn dropping_leaves_nothing_behind() {
-    for prepare in [|_: &EmbeddedNode| {}, EmbeddedNode::hang, EmbeddedNode::kill] {
+    for prepare in [
+        |_: &EmbeddedNode| {},
+        EmbeddedNode::hang,
+        EmbeddedNode::kill,
+    ] {
         let node = EmbeddedNode::start().unwrap();
         let address = node.address;
         let client = TcpStream::connect(address).ok();
         prepare(&node);
         let shared = Arc::downgrade(&node.shared);
         drop(node);
-        assert!(shared.upgrade().is_none(), "the thread still holds its state");
+        assert!(
+            shared.upgrade().is_none(),
+            "the thread still holds its state"
+        );
         assert!(TcpStream::connect(address).is_err());
-        assert_eq!(client.map(|mut client| read_to_close(&mut client)), Some(String::new()));
+        assert_eq!(
+            client.map(|mut client| read_to_close(&mut client)),
+            Some(String::new())
+        );
     }
 }
 

@@ -86,7 +86,10 @@ impl Wire {
             if self.has_unsent() {
                 return Err(io::ErrorKind::WouldBlock.into());
             }
-            let taken = self.tls.as_mut().map_or(Ok(0), |tls| tls.writer().write(bytes));
+            let taken = self
+                .tls
+                .as_mut()
+                .map_or(Ok(0), |tls| tls.writer().write(bytes));
             self.flush()?;
             return taken;
         }

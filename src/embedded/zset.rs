@@ -24,13 +24,18 @@ pub(super) fn run(
 ) -> Result<(), &'static str> {
     match (command, rest) {
         ("ZADD", _) => reply::integer(out, add(database, key, rest, now)?),
-        ("ZRANGE", [start, end, options @ ..]) => range(database.members(key, now), [start, end], options, out)?,
+        ("ZRANGE", [start, end, options @ ..]) => {
+            range(database.members(key, now), [start, end], options, out)?
+        }
         ("ZREM", names) => {
             let remove = |set: &mut SortedSet| names.iter().filter(|name| set.remove(name)).count();
             reply::integer(out, database.change_set(key, now, remove)?);
         }
         ("ZSCORE", [name, ..]) => {
-            let member = database.members(key, now)?.iter().find(|member| *member.name == **name);
+            let member = database
+                .members(key, now)?
+                .iter()
+                .find(|member| *member.name == **name);
             let score = member.map(|member| score_text(member.score));
             reply::bulk_or_null(out, score.as_ref().map(String::as_bytes));
         }
@@ -40,11 +45,26 @@ pub(super) fn run(
 }
 
 /// `ZADD key score member …`: how many members are new.
-fn add(database: &mut Keyspace, key: &[u8], rest: &[&[u8]], now: Millis) -> Result<usize, &'static str> {
-    let (pairs, []) = rest.as_chunks::<2>() else { return Err(SYNTAX) };
-    let scores = pairs.iter().map(|[text, _]| score(text)).collect::<Option<Vec<_>>>().ok_or(NO_SCORE)?;
+fn add(
+    database: &mut Keyspace,
+    key: &[u8],
+    rest: &[&[u8]],
+    now: Millis,
+) -> Result<usize, &'static str> {
+    let (pairs, []) = rest.as_chunks::<2>() else {
+        return Err(SYNTAX);
+    };
+    let scores = pairs
+        .iter()
+        .map(|[text, _]| score(text))
+        .collect::<Option<Vec<_>>>()
+        .ok_or(NO_SCORE)?;
     let pairs = scores.into_iter().zip(pairs);
-    database.change_set(key, now, |set| pairs.filter(|(score, [_, name])| set.add(name, *score)).count())
+    database.change_set(key, now, |set| {
+        pairs
+            .filter(|(score, [_, name])| set.add(name, *score))
+            .count()
+    })
 }
 
 /// `ZRANGE key start end [WITHSCORES]`.
@@ -54,11 +74,21 @@ fn range(
     options: &[&[u8]],
     out: &mut Vec<u8>,
 ) -> Result<(), &'static str> {
-    if options.iter().any(|option| !option.eq_ignore_ascii_case(b"WITHSCORES")) {
+    if options
+        .iter()
+        .any(|option| !option.eq_ignore_ascii_case(b"WITHSCORES"))
+    {
         return Err(SYNTAX);
     }
     let part = part(members, bounds, -1)?;
-    reply::array(out, if options.is_empty() { part.len() } else { 2 * part.len() });
+    reply::array(
+        out,
+        if options.is_empty() {
+            part.len()
+        } else {
+            2 * part.len()
+        },
+    );
     for Member { name, score } in part {
         reply::bulk(out, name);
         if !options.is_empty() {

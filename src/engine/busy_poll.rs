@@ -39,12 +39,23 @@ pub(super) struct Spin {
 impl Spin {
     /// Spins for this long at most; zero is never.
     pub(super) fn new(limit: Duration) -> Spin {
-        Spin { limit, is_on: true, period: 0, waits: 0, sum: 0, averages: [0; 2] }
+        Spin {
+            limit,
+            is_on: true,
+            period: 0,
+            waits: 0,
+            sum: 0,
+            averages: [0; 2],
+        }
     }
 
     /// For how long the next poll may spin.
     pub(super) fn allowance(&self, alone: bool) -> Duration {
-        if alone && self.is_on { self.limit } else { Duration::ZERO }
+        if alone && self.is_on {
+            self.limit
+        } else {
+            Duration::ZERO
+        }
     }
 
     /// Counts a wait that a thread has made alone.
@@ -55,14 +66,22 @@ impl Spin {
         let average = &mut self.averages[usize::from(self.is_on)];
         self.waits += 1;
         if self.waits > SETTLING {
-            let most = if *average == 0 { u64::MAX } else { average.saturating_mul(OUTLIER) };
+            let most = if *average == 0 {
+                u64::MAX
+            } else {
+                average.saturating_mul(OUTLIER)
+            };
             self.sum = self.sum.saturating_add((time.as_nanos() as u64).min(most));
         }
         if self.waits < WAITS {
             return;
         }
         let latest = self.sum / u64::from(WAITS - SETTLING);
-        *average = if *average == 0 { latest } else { average.midpoint(latest) };
+        *average = if *average == 0 {
+            latest
+        } else {
+            average.midpoint(latest)
+        };
         self.waits = 0;
         self.sum = 0;
         self.period = (self.period + 1) % CYCLE;
@@ -93,7 +112,10 @@ mod tests {
 
     fn share(with: u64, without: u64) -> u32 {
         let waits = 10 * CYCLE * WAITS;
-        spinning(&mut Spin::new(LIMIT), waits, |_, is_on| if is_on { with } else { without }) * 100 / waits
+        spinning(&mut Spin::new(LIMIT), waits, |_, is_on| {
+            if is_on { with } else { without }
+        }) * 100
+            / waits
     }
 
     #[test]
@@ -107,7 +129,11 @@ mod tests {
     fn the_faster_way_is_used_and_the_other_one_is_tried_now_and_then() {
         assert!((90..100).contains(&share(60, 100)), "{}", share(60, 100));
         assert!((1..10).contains(&share(100, 60)), "{}", share(100, 60));
-        assert!((1..10).contains(&share(97, 100)), "it gains too little for what it costs: {}", share(97, 100));
+        assert!(
+            (1..10).contains(&share(97, 100)),
+            "it gains too little for what it costs: {}",
+            share(97, 100)
+        );
     }
 
     #[test]
@@ -125,8 +151,11 @@ mod tests {
     #[test]
     fn what_changes_is_noticed() {
         let mut spin = Spin::new(LIMIT);
-        let mut turn =
-            |with, without| spinning(&mut spin, 4 * CYCLE * WAITS, |_, is_on| if is_on { with } else { without });
+        let mut turn = |with, without| {
+            spinning(&mut spin, 4 * CYCLE * WAITS, |_, is_on| {
+                if is_on { with } else { without }
+            })
+        };
         assert!(turn(60, 100) > 2 * CYCLE * WAITS);
         assert!(turn(200, 100) < 2 * CYCLE * WAITS);
         assert!(turn(50, 100) > 2 * CYCLE * WAITS);

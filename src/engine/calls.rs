@@ -114,7 +114,15 @@ impl Engine {
         let nodes = Nodes::new(connections, Arc::clone(&clock), Arc::clone(&waker), config);
         let has_woken = Arc::clone(&nodes.subscribers.registry.has_woken);
         let driver = Driver::new(nodes);
-        Ok(Engine { driver, clock, node_timeout, waker, has_woken, has_messages, channel_watch: Arc::default() })
+        Ok(Engine {
+            driver,
+            clock,
+            node_timeout,
+            waker,
+            has_woken,
+            has_messages,
+            channel_watch: Arc::default(),
+        })
     }
 
     /// The present time by the steady clock.
@@ -134,7 +142,10 @@ impl Engine {
 
     /// The time `now`, which was read a moment ago, and the lease clock.
     fn readings_at(&self, now: Timestamp) -> Readings {
-        Readings { steady: now, lease: self.clock.lease_now() }
+        Readings {
+            steady: now,
+            lease: self.clock.lease_now(),
+        }
     }
 
     /// Makes one attempt on all nodes. `deadline` returns how long to wait for votes, given the start of the attempt
@@ -151,7 +162,9 @@ impl Engine {
         let token = request.token.clone();
         let kind = request.kind;
         let result = match seat {
-            None => self.driver.submit(Submission::Acquire(request), t0.steady, deadline, || ()),
+            None => self
+                .driver
+                .submit(Submission::Acquire(request), t0.steady, deadline, || ()),
             Some(seat) => {
                 let mut until = t0.steady;
                 let begin = |nodes: &mut Nodes, now| {
@@ -160,32 +173,67 @@ impl Engine {
                     until = deadline(nodes.has_to_connect(now));
                     (ticket, until)
                 };
-                let refused = self.driver.run(begin, |nodes, ticket| match nodes.rounds.await_stragglers(ticket) {
-                    true => Err(ticket),
-                    false => Ok(nodes.rounds.conclude(ticket)),
+                let refused = self.driver.run(begin, |nodes, ticket| {
+                    match nodes.rounds.await_stragglers(ticket) {
+                        true => Err(ticket),
+                        false => Ok(nodes.rounds.conclude(ticket)),
+                    }
                 });
                 // A waiter has time, and an attempt that all nodes have refused leaves nothing to undo.
                 refused.unwrap_or_else(|ticket| {
-                    let refusals = |now: Timestamp| now.after(now.since(t0.steady).min(REFUSAL_LIMIT)).min(until);
-                    self.driver.run(|_, now| (ticket, refusals(now)), |nodes, ticket| nodes.rounds.conclude(ticket))
+                    let refusals = |now: Timestamp| {
+                        now.after(now.since(t0.steady).min(REFUSAL_LIMIT))
+                            .min(until)
+                    };
+                    self.driver.run(
+                        |_, now| (ticket, refusals(now)),
+                        |nodes, ticket| nodes.rounds.conclude(ticket),
+                    )
                 })
             }
         };
         let reached = result.reached;
         let origin = KeyOrigin::Here;
         let departure = None;
-        let kind = result.agreement.as_ref().map_or(kind, |agreement| kind.with_fence(agreement.fence()));
-        (AttemptRecord { token, t0, reached, origin, departure, kind }, result)
+        let kind = result
+            .agreement
+            .as_ref()
+            .map_or(kind, |agreement| kind.with_fence(agreement.fence()));
+        (
+            AttemptRecord {
+                token,
+                t0,
+                reached,
+                origin,
+                departure,
+                kind,
+            },
+            result,
+        )
     }
 
     /// Lets a call wait in the queue of the lock with this key. `random` names the client if it has no name yet.
     pub(crate) fn sit(&self, key: &Arc<str>, kind: Kind, random: u64) -> Seat<'_> {
         let interrupt = Arc::new(Interrupt::new(&self.waker));
-        let (client, number) = self.driver.enter(|nodes, now| nodes.enter_queue(&interrupt, random, now));
-        let entry = Entry { client, kind: kind.entry_kind(), number };
+        let (client, number) = self
+            .driver
+            .enter(|nodes, now| nodes.enter_queue(&interrupt, random, now));
+        let entry = Entry {
+            client,
+            kind: kind.entry_kind(),
+            number,
+        };
         let driver = &*self.driver;
         let key = Arc::clone(key);
-        Seat { driver, key, kind, entry, interrupt, may_have: NodeSet::EMPTY, has_won: false }
+        Seat {
+            driver,
+            key,
+            kind,
+            entry,
+            interrupt,
+            may_have: NodeSet::EMPTY,
+            has_won: false,
+        }
     }
 
     /// Whether calls are told when a lock may be free.
@@ -199,23 +247,44 @@ impl Engine {
         if !self.has_woken.load(Ordering::Relaxed) {
             return None;
         }
-        self.driver
-            .enter(|nodes, now| keys.iter().filter_map(|key| nodes.subscribers.registry.woke_another(key, now)).max())
+        self.driver.enter(|nodes, now| {
+            keys.iter()
+                .filter_map(|key| nodes.subscribers.registry.woke_another(key, now))
+                .max()
+        })
     }
 
     /// Stores a call's ticket on these nodes, and does not wait for that.
-    pub(crate) fn store(&self, key: &Arc<str>, kind: Kind, entry: Entry, ticket: u64, nodes: NodeSet) {
+    pub(crate) fn store(
+        &self,
+        key: &Arc<str>,
+        kind: Kind,
+        entry: Entry,
+        ticket: u64,
+        nodes: NodeSet,
+    ) {
         let entry = Some(entry);
         let ticket = TicketRequest::Fixed(ticket);
-        let request = TakeRequest { entry, ticket, stores_only: true, ..TakeRequest::WITHOUT_ENTRY };
-        let verb = Verb::Take { ttl_millis: 0, request };
-        self.driver.enter(|all, now| all.update_queue(key, kind, verb, nodes, now));
+        let request = TakeRequest {
+            entry,
+            ticket,
+            stores_only: true,
+            ..TakeRequest::WITHOUT_ENTRY
+        };
+        let verb = Verb::Take {
+            ttl_millis: 0,
+            request,
+        };
+        self.driver
+            .enter(|all, now| all.update_queue(key, kind, verb, nodes, now));
     }
 
     /// Removes a call's entry on these nodes, or without one tells those that wait, and does not wait for that.
     pub(crate) fn leave(&self, key: &Arc<str>, kind: Kind, entry: Option<Entry>, nodes: NodeSet) {
         self.driver.enter(|all, now| {
-            entry.into_iter().for_each(|entry| all.subscribers.registry.leave(entry.number));
+            entry
+                .into_iter()
+                .for_each(|entry| all.subscribers.registry.leave(entry.number));
             all.update_queue(key, kind, Verb::Leave(entry), nodes, now);
         });
     }
@@ -236,22 +305,44 @@ impl Engine {
 
     /// Takes over a lock that is held with this token. Begins to connect, and does not wait for that.
     pub(crate) fn adopt(&self, token: OwnerToken, kind: Kind) -> AttemptRecord {
-        self.driver.enter(|nodes, now| nodes.adopt(token, kind, self.readings_at(now)))
+        self.driver
+            .enter(|nodes, now| nodes.adopt(token, kind, self.readings_at(now)))
     }
 
     /// Releases a lock, and waits for the verdict, for the node timeout at most. `queued` is called when the release
     /// has its place: later requests go behind it, on every connection.
-    pub(crate) fn release(&self, release: Release, now: Timestamp, queued: impl FnOnce()) -> RoundResult {
-        self.driver.submit(Submission::Release(release), now, |_| now.after(self.node_timeout), queued)
+    pub(crate) fn release(
+        &self,
+        release: Release,
+        now: Timestamp,
+        queued: impl FnOnce(),
+    ) -> RoundResult {
+        self.driver.submit(
+            Submission::Release(release),
+            now,
+            |_| now.after(self.node_timeout),
+            queued,
+        )
     }
 
     /// Extends one lock, and waits for the verdict, for the node timeout at most. Returns the time that was read before
     /// the first byte was written.
-    pub(crate) fn extend(&self, request: &LeaseRequest<'_>, awaits_stragglers: bool) -> (LeaseTime, RoundResult) {
+    pub(crate) fn extend(
+        &self,
+        request: &LeaseRequest<'_>,
+        awaits_stragglers: bool,
+    ) -> (LeaseTime, RoundResult) {
         let begin = |nodes: &mut Nodes, now| (self.readings_at(now), nodes.extend(request, now));
         let (Readings { steady, lease }, ticket) = self.driver.enter(begin);
-        let mut stragglers = if awaits_stragglers { Stragglers::AwaitedSince(steady) } else { Stragglers::LeftBehind };
-        (lease, self.extended(ticket, &mut stragglers, || steady.after(self.node_timeout)))
+        let mut stragglers = if awaits_stragglers {
+            Stragglers::AwaitedSince(steady)
+        } else {
+            Stragglers::LeftBehind
+        };
+        (
+            lease,
+            self.extended(ticket, &mut stragglers, || steady.after(self.node_timeout)),
+        )
     }
 
     /// Begins to extend many locks, all in one write to each node. Returns the time, read before the first byte was
@@ -286,7 +377,9 @@ impl Engine {
             };
             let conclude = |nodes: &mut Nodes, ticket| match stragglers {
                 _ if is_glance && !nodes.rounds.is_decided(ticket) => ControlFlow::Continue(()),
-                Stragglers::AwaitedSince(_) | Stragglers::AwaitedUntil(_) if nodes.rounds.await_stragglers(ticket) => {
+                Stragglers::AwaitedSince(_) | Stragglers::AwaitedUntil(_)
+                    if nodes.rounds.await_stragglers(ticket) =>
+                {
                     ControlFlow::Break(None)
                 }
                 _ => ControlFlow::Break(Some(nodes.rounds.conclude(ticket))),
@@ -298,14 +391,17 @@ impl Engine {
             }
         }
         let deadline = deadline();
-        self.driver
-            .run(|_, now| (ticket, stragglers.until(now).min(deadline)), |nodes, ticket| nodes.rounds.conclude(ticket))
+        self.driver.run(
+            |_, now| (ticket, stragglers.until(now).min(deadline)),
+            |nodes, ticket| nodes.rounds.conclude(ticket),
+        )
     }
 
     /// Sets the key of a held lock again on nodes that have lost it, and does not wait for that. Returns the nodes that
     /// it may reach.
     pub(crate) fn repair(&self, request: &LeaseRequest<'_>, nodes: NodeSet) -> NodeSet {
-        self.driver.enter(|all, now| all.repair(request, nodes, now))
+        self.driver
+            .enter(|all, now| all.repair(request, nodes, now))
     }
 
     /// Makes connections again that have ended, and does not wait for that. Returns the nodes that have lost their data
@@ -317,8 +413,10 @@ impl Engine {
     /// Connects to every node that there is no connection to, asks each whether it may vote, and waits for all of them,
     /// for this long at most.
     pub(crate) fn check(&self, timeout: Duration) -> RoundResult {
-        self.driver
-            .run(|nodes, now| (nodes.check(now), now.after(timeout)), |nodes, ticket| nodes.conclude_check(ticket))
+        self.driver.run(
+            |nodes, now| (nodes.check(now), now.after(timeout)),
+            |nodes, ticket| nodes.conclude_check(ticket),
+        )
     }
 
     /// Asks every node what the key of a lock holds, and waits until a quorum of answers decides, for the node
@@ -358,7 +456,12 @@ impl Engine {
 
     /// Releases a lock in the background. Later requests go behind it, on every connection. The outcome is reported
     /// with the context, if there is one.
-    pub(crate) fn post_release(&self, release: Release, now: Timestamp, context: Option<ReleaseContext>) {
+    pub(crate) fn post_release(
+        &self,
+        release: Release,
+        now: Timestamp,
+        context: Option<ReleaseContext>,
+    ) {
         let report = context.map(|context| (context, now.after(self.node_timeout)));
         self.driver.post(Posting { release, report });
     }
@@ -372,8 +475,16 @@ impl Engine {
         departure: Option<Departure>,
         key_lasts: Duration,
     ) {
-        let release = Release { key: key.clone(), attempt, scope: ReleaseScope::Reached { departure }, key_lasts };
-        self.driver.post(Posting { release, report: None });
+        let release = Release {
+            key: key.clone(),
+            attempt,
+            scope: ReleaseScope::Reached { departure },
+            key_lasts,
+        };
+        self.driver.post(Posting {
+            release,
+            report: None,
+        });
     }
 
     /// Waits until the nodes have run all releases, for so long at most. Returns the nodes that have not, each with
@@ -412,12 +523,17 @@ impl Engine {
                     let is_settled = nodes.rounds.is_decided(ticket);
                     nodes.leave_settled(ticket);
                     let last = nodes.heard_at().max(begun);
-                    if is_settled { begun } else { last.after(self.node_timeout).min(limit) }
+                    if is_settled {
+                        begun
+                    } else {
+                        last.after(self.node_timeout).min(limit)
+                    }
                 },
             );
         }
         // Their outcome is still counted.
-        self.driver.enter(|nodes, now| nodes.expire_background(Timestamp::NEVER, now));
+        self.driver
+            .enter(|nodes, now| nodes.expire_background(Timestamp::NEVER, now));
     }
 }
 

@@ -41,14 +41,26 @@ pub(crate) struct WatchRegistration {
 impl ChannelWatch {
     /// Registers a wait. The interrupt is set when the channel brings a message or ends, once for each time that the
     /// registration is [armed](WatchRegistration::arm).
-    pub(crate) fn register(self: &Arc<Self>, channel: &Receiver<()>, interrupt: &Arc<Interrupt>) -> WatchRegistration {
+    pub(crate) fn register(
+        self: &Arc<Self>,
+        channel: &Receiver<()>,
+        interrupt: &Arc<Interrupt>,
+    ) -> WatchRegistration {
         let mut state = lock(&self.state);
         let channel = channel.clone();
         let interrupt = Arc::clone(interrupt);
-        state.waits.push(WatchedWait { channel, interrupt: Arc::clone(&interrupt), is_armed: true });
+        state.waits.push(WatchedWait {
+            channel,
+            interrupt: Arc::clone(&interrupt),
+            is_armed: true,
+        });
         state.tell_change();
         let is_watched = state.changed.is_some() || self.start(&mut state);
-        WatchRegistration { watch: Arc::clone(self), interrupt, is_watched }
+        WatchRegistration {
+            watch: Arc::clone(self),
+            interrupt,
+            is_watched,
+        }
     }
 
     /// Starts the thread. False: the system has none.
@@ -68,7 +80,12 @@ impl ChannelWatch {
                     state.changed = None;
                     return;
                 }
-                state.waits.iter().filter(|wait| wait.is_armed).cloned().collect()
+                state
+                    .waits
+                    .iter()
+                    .filter(|wait| wait.is_armed)
+                    .cloned()
+                    .collect()
             };
             let mut select = Select::new();
             armed.iter().for_each(|wait| _ = select.recv(&wait.channel));
@@ -86,7 +103,9 @@ impl ChannelWatch {
 
 impl WatchState {
     fn find(&mut self, interrupt: &Arc<Interrupt>) -> Option<&mut WatchedWait> {
-        self.waits.iter_mut().find(|wait| Arc::ptr_eq(&wait.interrupt, interrupt))
+        self.waits
+            .iter_mut()
+            .find(|wait| Arc::ptr_eq(&wait.interrupt, interrupt))
     }
 
     fn tell_change(&self) {
@@ -114,7 +133,9 @@ impl WatchRegistration {
 impl Drop for WatchRegistration {
     fn drop(&mut self) {
         let mut state = lock(&self.watch.state);
-        state.waits.retain(|wait| !Arc::ptr_eq(&wait.interrupt, &self.interrupt));
+        state
+            .waits
+            .retain(|wait| !Arc::ptr_eq(&wait.interrupt, &self.interrupt));
         state.tell_change();
     }
 }

@@ -13,7 +13,10 @@ pub(crate) struct Interrupt {
 
 impl Interrupt {
     pub(crate) fn new(waker: &Arc<Waker>) -> Interrupt {
-        Interrupt { is_set: AtomicBool::new(false), waker: Arc::clone(waker) }
+        Interrupt {
+            is_set: AtomicBool::new(false),
+            waker: Arc::clone(waker),
+        }
     }
 
     /// Ends the wait, or the next one.

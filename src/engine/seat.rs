@@ -43,7 +43,8 @@ impl Seat<'_> {
     pub(crate) fn step_aside(&self, nodes: NodeSet) {
         let key = &self.key;
         let leave = Verb::Leave(Some(self.entry));
-        self.driver.enter(|all, now| all.update_queue(key, self.kind, leave, nodes, now));
+        self.driver
+            .enter(|all, now| all.update_queue(key, self.kind, leave, nodes, now));
     }
 
     /// Waits until then at the latest, and returns what has arrived.
@@ -83,13 +84,21 @@ impl Seat<'_> {
     /// The call has won the lock, and has it until then unless that is extended: its release removes the entry.
     pub(crate) fn win(mut self, until: Timestamp) {
         self.has_won = true;
-        self.driver.enter(|nodes, _| nodes.subscribers.registry.hold(self.entry.number, until));
+        self.driver
+            .enter(|nodes, _| nodes.subscribers.registry.hold(self.entry.number, until));
     }
 }
 
 impl Drop for Seat<'_> {
     fn drop(&mut self) {
-        let Seat { ref key, kind, entry, may_have, has_won, .. } = *self;
+        let Seat {
+            ref key,
+            kind,
+            entry,
+            may_have,
+            has_won,
+            ..
+        } = *self;
         self.driver.enter(|nodes, now| {
             if !has_won {
                 nodes.subscribers.registry.leave(entry.number);

@@ -18,10 +18,16 @@ impl SocketState {
     pub(super) fn interest(&self, has_unsent: bool) -> Option<Interest> {
         match self {
             SocketState::Closed | SocketState::Resolving => None,
-            SocketState::Connecting(stream) => Some(Interest { stream: Arc::clone(stream), writable: true }),
+            SocketState::Connecting(stream) => Some(Interest {
+                stream: Arc::clone(stream),
+                writable: true,
+            }),
             SocketState::Open(transport) => {
                 let writable = transport.wants_write(has_unsent);
-                Some(Interest { stream: Arc::clone(transport.stream()), writable })
+                Some(Interest {
+                    stream: Arc::clone(transport.stream()),
+                    writable,
+                })
             }
         }
     }
@@ -30,11 +36,22 @@ impl SocketState {
     pub(super) fn is_interested_in(&self, has_unsent: bool, interest: Option<&Interest>) -> bool {
         match (self, interest) {
             (SocketState::Closed | SocketState::Resolving, None) => true,
-            (SocketState::Connecting(stream), Some(Interest { stream: listed, writable: true })) => {
-                Arc::ptr_eq(stream, listed)
-            }
-            (SocketState::Open(transport), Some(Interest { stream: listed, writable })) => {
-                Arc::ptr_eq(transport.stream(), listed) && *writable == transport.wants_write(has_unsent)
+            (
+                SocketState::Connecting(stream),
+                Some(Interest {
+                    stream: listed,
+                    writable: true,
+                }),
+            ) => Arc::ptr_eq(stream, listed),
+            (
+                SocketState::Open(transport),
+                Some(Interest {
+                    stream: listed,
+                    writable,
+                }),
+            ) => {
+                Arc::ptr_eq(transport.stream(), listed)
+                    && *writable == transport.wants_write(has_unsent)
             }
             _ => false,
         }
@@ -42,7 +59,8 @@ impl SocketState {
 
     /// Whether this is the present stream.
     pub(super) fn is_on(&self, stream: &Arc<Stream>) -> bool {
-        self.stream().is_some_and(|present| Arc::ptr_eq(present, stream))
+        self.stream()
+            .is_some_and(|present| Arc::ptr_eq(present, stream))
     }
 
     /// The present stream.

@@ -62,8 +62,13 @@ impl Subscriber {
     pub(super) fn maintain(&mut self, node: &NodeConnection, client: u64, now: Timestamp) -> bool {
         let is_late = match self.socket {
             SocketState::Closed => false,
-            SocketState::Open(_) => self.subscription.waiting_since().is_some_and(|since| now.since(since) > LIMIT),
-            SocketState::Connecting(_) | SocketState::Resolving => now.since(self.opened_at) > LIMIT,
+            SocketState::Open(_) => self
+                .subscription
+                .waiting_since()
+                .is_some_and(|since| now.since(since) > LIMIT),
+            SocketState::Connecting(_) | SocketState::Resolving => {
+                now.since(self.opened_at) > LIMIT
+            }
         };
         if is_late {
             self.fail(Fault::new(Phase::Reply, Cause::TimedOut), now);
@@ -76,7 +81,8 @@ impl Subscriber {
                     self.socket = SocketState::Connecting(Arc::new(stream));
                     self.transport = node.link.transport.clone();
                     self.opened_at = now;
-                    self.subscription = Subscription::open(node.link.endpoint.handshake(), client, now);
+                    self.subscription =
+                        Subscription::open(node.link.endpoint.handshake(), client, now);
                     self.advance(now);
                 }
             }
@@ -93,10 +99,16 @@ impl Subscriber {
     }
 
     /// The stream is ready for something. Processes it; false when the connection was lost.
-    pub(super) fn ready(&mut self, now: Timestamp, mut on_event: impl FnMut(SubscriptionEvent)) -> bool {
+    pub(super) fn ready(
+        &mut self,
+        now: Timestamp,
+        mut on_event: impl FnMut(SubscriptionEvent),
+    ) -> bool {
         self.advance(now);
         for reads in 0.. {
-            let SocketState::Open(transport) = &mut self.socket else { break };
+            let SocketState::Open(transport) = &mut self.socket else {
+                break;
+            };
             // What poll does not show is read in any case.
             if reads >= MAX_READS && !transport.has_unread() {
                 break;
@@ -162,7 +174,8 @@ impl Subscriber {
 
     /// Whether this is what there is to poll for now.
     pub(super) fn is_interested_in(&self, interest: Option<&Interest>) -> bool {
-        self.socket.is_interested_in(!self.subscription.unsent.is_empty(), interest)
+        self.socket
+            .is_interested_in(!self.subscription.unsent.is_empty(), interest)
     }
 
     /// Whether this is the present stream.
@@ -191,7 +204,9 @@ impl Subscriber {
 
     /// Sends what the kernel takes. An error of the connection shows at the next read.
     fn flush(&mut self) {
-        let SocketState::Open(transport) = &mut self.socket else { return };
+        let SocketState::Open(transport) = &mut self.socket else {
+            return;
+        };
         while !self.subscription.unsent.is_empty() {
             match transport.write(&self.subscription.unsent) {
                 Ok(count) => drop(self.subscription.unsent.drain(..count)),

@@ -34,7 +34,10 @@ impl<V> InUse for Weak<V> {
 
 impl<K, V> Default for SweptTable<K, V> {
     fn default() -> SweptTable<K, V> {
-        SweptTable { values: HashMap::new(), most: LEAST_SWEPT }
+        SweptTable {
+            values: HashMap::new(),
+            most: LEAST_SWEPT,
+        }
     }
 }
 
@@ -78,6 +81,9 @@ mod tests {
             let _ = table.get_or_insert(&number.to_string(), || number);
             assert!(table.values.len() <= LEAST_SWEPT);
         }
-        assert!(Arc::ptr_eq(&kept, &table.get_or_insert(&"kept".into(), || 1)));
+        assert!(Arc::ptr_eq(
+            &kept,
+            &table.get_or_insert(&"kept".into(), || 1)
+        ));
     }
 }

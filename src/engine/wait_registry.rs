@@ -119,7 +119,12 @@ impl WaitRegistry {
     pub(crate) fn enter(&mut self, interrupt: &Arc<Interrupt>, random: u64) -> (u64, u64) {
         self.last_call += 1;
         let interrupt = Arc::clone(interrupt);
-        let waiter = Waiter { interrupt, sleeps_on: None, notes: Vec::new(), is_inattentive: false };
+        let waiter = Waiter {
+            interrupt,
+            sleeps_on: None,
+            notes: Vec::new(),
+            is_inattentive: false,
+        };
         self.calls.insert(self.last_call, Call::Waiting(waiter));
         (*self.client.get_or_insert(random), self.last_call)
     }
@@ -149,12 +154,16 @@ impl WaitRegistry {
 
     /// What was sent to these nodes may be lost.
     pub(crate) fn forget_removed(&mut self, nodes: NodeSet) {
-        self.removed.iter_mut().for_each(|(_, sent)| *sent = sent.without(nodes));
+        self.removed
+            .iter_mut()
+            .for_each(|(_, sent)| *sent = sent.without(nodes));
     }
 
     /// Whether any call waits.
     pub(crate) fn has_waiters(&self) -> bool {
-        self.calls.values().any(|call| matches!(call, Call::Waiting(_)))
+        self.calls
+            .values()
+            .any(|call| matches!(call, Call::Waiting(_)))
     }
 
     /// Whether any thread sleeps.
@@ -173,7 +182,9 @@ impl WaitRegistry {
     /// A call goes to sleep; false when there is a reason to wake already.
     pub(crate) fn sleep(&mut self, call: u64, ticket: Ticket) -> bool {
         self.sleepers += 1;
-        let Some(waiter) = self.waiter(call) else { return false };
+        let Some(waiter) = self.waiter(call) else {
+            return false;
+        };
         waiter.sleeps_on = Some(ticket);
         waiter.notes.is_empty() && !waiter.is_inattentive && !waiter.interrupt.is_set()
     }
@@ -181,15 +192,23 @@ impl WaitRegistry {
     /// A call is awake. Returns what has arrived for it.
     pub(crate) fn wake(&mut self, call: u64) -> Wakening {
         self.sleepers -= 1;
-        let Some(waiter) = self.waiter(call) else { return Wakening::default() };
+        let Some(waiter) = self.waiter(call) else {
+            return Wakening::default();
+        };
         waiter.sleeps_on = None;
         let is_inattentive = std::mem::take(&mut waiter.is_inattentive);
-        Wakening { notes: std::mem::take(&mut waiter.notes), is_interrupted: waiter.interrupt.take(), is_inattentive }
+        Wakening {
+            notes: std::mem::take(&mut waiter.notes),
+            is_interrupted: waiter.interrupt.take(),
+            is_inattentive,
+        }
     }
 
     /// The calls that sleep and whose interrupt was set.
     pub(crate) fn interrupted(&self) -> impl Iterator<Item = Ticket> {
-        self.waiters().filter(|waiter| waiter.interrupt.is_set()).filter_map(|waiter| waiter.sleeps_on)
+        self.waiters()
+            .filter(|waiter| waiter.interrupt.is_set())
+            .filter_map(|waiter| waiter.sleeps_on)
     }
 
     /// A node sent a message for a call.
@@ -200,7 +219,11 @@ impl WaitRegistry {
                 waiter.sleeps_on.map_or(Reaction::None, Reaction::Wake)
             }
             Some(Call::Holding(until)) if note.at <= *until => Reaction::None,
-            None if self.removed.iter().any(|(ended, sent)| *ended == call && sent.contains(note.node)) => {
+            None if self
+                .removed
+                .iter()
+                .any(|(ended, sent)| *ended == call && sent.contains(note.node)) =>
+            {
                 Reaction::None
             }
             Some(Call::Holding(_)) | None => Reaction::Leave,
@@ -210,7 +233,11 @@ impl WaitRegistry {
     /// A node has confirmed the subscription: each call that waits asks once. Returns those that sleep.
     pub(crate) fn on_confirmed(&mut self, node: NodeId, now: Timestamp) -> Vec<Ticket> {
         self.live.insert(node);
-        let note = Note { node, message: Message::Confirmed, at: now };
+        let note = Note {
+            node,
+            message: Message::Confirmed,
+            at: now,
+        };
         self.with_waiters(|waiter| waiter.note(note))
     }
 
@@ -243,8 +270,10 @@ impl WaitRegistry {
 
     /// When a release of this client woke another one, if within the last second: that may be about to take the lock.
     pub(crate) fn woke_another(&mut self, key: &str, now: Timestamp) -> Option<Timestamp> {
-        self.woken.retain(|_, woken| now.since(*woken) < WOKEN_LASTS);
-        self.has_woken.store(!self.woken.is_empty(), Ordering::Relaxed);
+        self.woken
+            .retain(|_, woken| now.since(*woken) < WOKEN_LASTS);
+        self.has_woken
+            .store(!self.woken.is_empty(), Ordering::Relaxed);
         self.woken.get(key).copied()
     }
 
@@ -255,7 +284,9 @@ impl WaitRegistry {
 
     /// Whether it has lately.
     pub(crate) fn misses_messages(&self, key: &str, now: Timestamp) -> bool {
-        self.missed.get(key).is_some_and(|&missed| now.since(missed) < MISSED_LASTS)
+        self.missed
+            .get(key)
+            .is_some_and(|&missed| now.since(missed) < MISSED_LASTS)
     }
 
     fn waiter(&mut self, call: u64) -> Option<&mut Waiter> {
@@ -266,7 +297,13 @@ impl WaitRegistry {
     }
 
     fn waiters(&self) -> impl Iterator<Item = &Waiter> {
-        self.calls.values().filter_map(|call| if let Call::Waiting(waiter) = call { Some(waiter) } else { None })
+        self.calls.values().filter_map(|call| {
+            if let Call::Waiting(waiter) = call {
+                Some(waiter)
+            } else {
+                None
+            }
+        })
     }
 
     /// Does something with each call that waits. Returns those that sleep.
@@ -316,29 +353,50 @@ mod tests {
 
     fn registry(nodes: usize) -> (WaitRegistry, Arc<Interrupt>) {
         let waker = Arc::new(Waker::new().unwrap());
-        (WaitRegistry::new(nodes, true), Arc::new(Interrupt::new(&waker)))
+        (
+            WaitRegistry::new(nodes, true),
+            Arc::new(Interrupt::new(&waker)),
+        )
     }
 
     fn ticket(slot: u32) -> Ticket {
-        Ticket { slot, generation: 0 }
+        Ticket {
+            slot,
+            generation: 0,
+        }
     }
 
     fn turn(node: usize) -> Note {
-        Note { node: NodeId::new(node), message: Message::Turn(None), at: NOW }
+        Note {
+            node: NodeId::new(node),
+            message: Message::Turn(None),
+            at: NOW,
+        }
     }
 
     #[test]
     fn a_message_that_arrives_between_two_waits_ends_the_next_one() {
         let (mut registry, interrupt) = registry(3);
         let (client, call) = registry.enter(&interrupt, 7);
-        assert_eq!((client, registry.enter(&interrupt, 8).0), (7, 7), "a client keeps its name");
-        assert_eq!(registry.on_message(call, turn(0)), Reaction::None, "no call sleeps");
+        assert_eq!(
+            (client, registry.enter(&interrupt, 8).0),
+            (7, 7),
+            "a client keeps its name"
+        );
+        assert_eq!(
+            registry.on_message(call, turn(0)),
+            Reaction::None,
+            "no call sleeps"
+        );
         assert!(!registry.sleep(call, ticket(1)));
         assert_eq!(registry.wake(call).notes, [turn(0)]);
         registry.on_message(call, turn(0));
         registry.look_into(call);
         assert!(registry.sleep(call, ticket(2)), "the round has found out");
-        assert_eq!(registry.on_message(call, turn(1)), Reaction::Wake(ticket(2)));
+        assert_eq!(
+            registry.on_message(call, turn(1)),
+            Reaction::Wake(ticket(2))
+        );
         registry.on_message(call, turn(1));
         assert_eq!(registry.wake(call).notes, [turn(1)], "once");
     }
@@ -349,15 +407,32 @@ mod tests {
         let (_, call) = registry.enter(&interrupt, 7);
         registry.hold(call, later(100));
         assert_eq!(registry.on_message(call, turn(0)), Reaction::None);
-        assert_eq!(registry.on_message(call, Note { at: later(101), ..turn(0) }), Reaction::Leave);
+        assert_eq!(
+            registry.on_message(
+                call,
+                Note {
+                    at: later(101),
+                    ..turn(0)
+                }
+            ),
+            Reaction::Leave
+        );
         registry.leave(call);
         assert_eq!(registry.on_message(call, turn(0)), Reaction::Leave);
         assert!(!registry.has_waiters());
         registry.note_removed(call, NodeSet::first(1));
-        assert_eq!(registry.on_message(call, turn(0)), Reaction::None, "it was sent before");
+        assert_eq!(
+            registry.on_message(call, turn(0)),
+            Reaction::None,
+            "it was sent before"
+        );
         assert_eq!(registry.on_message(call, turn(1)), Reaction::Leave);
         registry.forget_removed(NodeSet::first(1));
-        assert_eq!(registry.on_message(call, turn(0)), Reaction::Leave, "the removal may be lost");
+        assert_eq!(
+            registry.on_message(call, turn(0)),
+            Reaction::Leave,
+            "the removal may be lost"
+        );
         (0..100).for_each(|call| registry.note_removed(call, NodeSet::first(1)));
         assert!(registry.removed.len() <= MOST_REMOVED);
     }
@@ -370,8 +445,15 @@ mod tests {
         registry.look_into(call);
         assert!(registry.sleep(call, ticket(1)));
         assert_eq!(registry.on_confirmed(NodeId::new(2), NOW), [ticket(1)]);
-        assert!(registry.is_attentive(), "of every quorum, one node sends it a message");
-        let note = Note { node: NodeId::new(2), message: Message::Confirmed, at: NOW };
+        assert!(
+            registry.is_attentive(),
+            "of every quorum, one node sends it a message"
+        );
+        let note = Note {
+            node: NodeId::new(2),
+            message: Message::Confirmed,
+            at: NOW,
+        };
         assert_eq!(registry.wake(call).notes, [note]);
         assert!(registry.sleep(call, ticket(2)));
         assert_eq!(registry.on_lost(NodeId::new(0)), [ticket(2)]);
@@ -382,10 +464,19 @@ mod tests {
     fn what_is_known_of_a_lock_ends() {
         let (mut registry, _) = registry(1);
         registry.note_woken(&"k".into(), NOW);
-        assert!(registry.woke_another("k", later(999)) == Some(NOW) && registry.has_woken.load(Ordering::Relaxed));
-        assert!(registry.woke_another("k", later(1000)).is_none() && !registry.has_woken.load(Ordering::Relaxed));
+        assert!(
+            registry.woke_another("k", later(999)) == Some(NOW)
+                && registry.has_woken.load(Ordering::Relaxed)
+        );
+        assert!(
+            registry.woke_another("k", later(1000)).is_none()
+                && !registry.has_woken.load(Ordering::Relaxed)
+        );
         registry.record_missed_message(&"k".into(), NOW);
-        assert!(registry.misses_messages("k", later(9_999)) && !registry.misses_messages("k", later(10_000)));
+        assert!(
+            registry.misses_messages("k", later(9_999))
+                && !registry.misses_messages("k", later(10_000))
+        );
         for number in 0..2000u32 {
             registry.record_missed_message(&number.to_string().into(), NOW);
         }

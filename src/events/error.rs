@@ -107,10 +107,19 @@ impl Error {
     }
 
     pub(crate) fn new(kind: ErrorKind, message: impl Into<Cow<'static, str>>) -> Error {
-        let is_permanent = matches!(kind, ErrorKind::Config | ErrorKind::Forked | ErrorKind::LeaseLost);
+        let is_permanent = matches!(
+            kind,
+            ErrorKind::Config | ErrorKind::Forked | ErrorKind::LeaseLost
+        );
         let causes = Vec::new();
         let others = Vec::new();
-        Error(Box::new(Content { kind, message: message.into(), causes, is_permanent, others }))
+        Error(Box::new(Content {
+            kind,
+            message: message.into(),
+            causes,
+            is_permanent,
+            others,
+        }))
     }
 
     /// Too few of the nodes answered, so `what` failed; `others` are the nodes without a cause.
@@ -129,8 +138,9 @@ impl Error {
         };
         if causes.iter().any(|node| node.cause() == Cause::Quarantined) {
             let max_ttl = Human(max_ttl);
-            message +=
-                &format!("; a restarted node votes after max_ttl ({max_ttl}), or at once if it is declared durable");
+            message += &format!(
+                "; a restarted node votes after max_ttl ({max_ttl}), or at once if it is declared durable"
+            );
         }
         let mut error = Error::new(ErrorKind::Unavailable, message).with_causes_of(nodes, causes);
         if failed > 0 {
@@ -146,7 +156,10 @@ impl Error {
 
     /// The operating system returned no random bytes.
     pub(crate) fn entropy() -> Error {
-        Error::new(ErrorKind::Entropy, "the operating system gave no random bytes for an owner token")
+        Error::new(
+            ErrorKind::Entropy,
+            "the operating system gave no random bytes for an owner token",
+        )
     }
 
     /// A quorum granted the lock, and its time to live had passed already.
@@ -171,20 +184,27 @@ impl Error {
 
     /// The lock is lost.
     pub(crate) fn lease_lost(resource: &str) -> Error {
-        Error::new(ErrorKind::LeaseLost, format!("the lock of {resource:?} is lost"))
+        Error::new(
+            ErrorKind::LeaseLost,
+            format!("the lock of {resource:?} is lost"),
+        )
     }
 
     /// The lock ends too early.
     pub(crate) fn lease_too_short(resource: &str, left: Duration, needed: Duration) -> Error {
         // Rounded to fewer digits, the two could look alike.
         let [left, needed] = [left, needed].map(|time| time.as_millis());
-        let message = format!("the lock of {resource:?} lasts for {left} ms, and {needed} ms are needed");
+        let message =
+            format!("the lock of {resource:?} lasts for {left} ms, and {needed} ms are needed");
         Error::new(ErrorKind::LeaseTooShort, message)
     }
 
     /// With these causes, of this many nodes in all. The causes decide whether the error is permanent.
     pub(crate) fn with_causes_of(mut self, nodes: usize, causes: Vec<NodeFault>) -> Error {
-        let permanent = causes.iter().filter(|node| node.cause().is_permanent()).count();
+        let permanent = causes
+            .iter()
+            .filter(|node| node.cause().is_permanent())
+            .count();
         self.0.is_permanent = nodes - permanent < nodes / 2 + 1;
         self.0.causes = causes;
         self
@@ -203,7 +223,11 @@ impl fmt::Display for Error {
             write!(f, "{separator}{other}")?;
             separator = "; ";
         }
-        if separator == " [" { Ok(()) } else { f.write_str("]") }
+        if separator == " [" {
+            Ok(())
+        } else {
+            f.write_str("]")
+        }
     }
 }
 
@@ -231,7 +255,10 @@ impl std::error::Error for Error {}
 
 impl NodeFault {
     pub(crate) fn new(address: impl Into<Arc<str>>, fault: Fault) -> NodeFault {
-        NodeFault { address: address.into(), fault }
+        NodeFault {
+            address: address.into(),
+            fault,
+        }
     }
 
     /// Appends all causes to a line, in brackets; nothing if there are none.
@@ -239,7 +266,11 @@ impl NodeFault {
         for (index, cause) in causes.iter().enumerate() {
             write!(f, "{}{cause}", if index == 0 { " [" } else { "; " })?;
         }
-        if causes.is_empty() { Ok(()) } else { f.write_str("]") }
+        if causes.is_empty() {
+            Ok(())
+        } else {
+            f.write_str("]")
+        }
     }
 
     /// The node's address: `host:port`, or `unix:` and a path. Never its password.
@@ -274,11 +305,21 @@ pub(crate) struct Explained(pub(crate) Fault);
 
 impl fmt::Display for Explained {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Fault { phase, cause, detail } = self.0;
+        let Fault {
+            phase,
+            cause,
+            detail,
+        } = self.0;
         let text = match (cause, phase, detail) {
-            (Cause::Auth, _, Detail::PasswordMissing) => "the server requires a password, and the URL has none",
-            (Cause::Auth, _, Detail::PasswordUnset) => "the URL has a password, and the server has none set",
-            (Cause::Auth, _, Detail::PasswordWrong) => "wrong password, or unknown or disabled user",
+            (Cause::Auth, _, Detail::PasswordMissing) => {
+                "the server requires a password, and the URL has none"
+            }
+            (Cause::Auth, _, Detail::PasswordUnset) => {
+                "the URL has a password, and the server has none set"
+            }
+            (Cause::Auth, _, Detail::PasswordWrong) => {
+                "wrong password, or unknown or disabled user"
+            }
             (Cause::Auth, _, Detail::UsersUnknown) => {
                 "the URL has a user, and the server supports passwords only (Redis before 6)"
             }
@@ -286,21 +327,37 @@ impl fmt::Display for Explained {
             (Cause::Closed, Phase::Handshake, _) => {
                 "connection closed in the handshake; perhaps a TLS port, or a proxy that does not know INFO"
             }
-            (Cause::NoPermission, _, Detail::Command(command)) => return write!(f, "the user may not run {command}"),
+            (Cause::NoPermission, _, Detail::Command(command)) => {
+                return write!(f, "the user may not run {command}");
+            }
             (Cause::Server(ServerError::Err), _, Detail::Command(command)) => {
-                return write!(f, "the server does not know {command}; it may be renamed or too old");
+                return write!(
+                    f,
+                    "the server does not know {command}; it may be renamed or too old"
+                );
             }
             (Cause::NoPermission, _, Detail::Key(command)) => {
                 return write!(f, "the user may not use this key ({command})");
             }
             (Cause::Protocol, Phase::Handshake, Detail::Protocol(error)) => {
-                return write!(f, "{error} in the handshake; perhaps no Redis server, or a TLS port");
+                return write!(
+                    f,
+                    "{error} in the handshake; perhaps no Redis server, or a TLS port"
+                );
             }
-            (Cause::Protocol, _, Detail::Protocol(error)) => return write!(f, "protocol error: {error}"),
+            (Cause::Protocol, _, Detail::Protocol(error)) => {
+                return write!(f, "protocol error: {error}");
+            }
             (Cause::Quarantined, _, Detail::Left(left)) => {
-                return write!(f, "may have forgotten locks, does not vote for another {}", Human(left));
+                return write!(
+                    f,
+                    "may have forgotten locks, does not vote for another {}",
+                    Human(left)
+                );
             }
-            (Cause::System(number), ..) if number != 0 => return io::Error::from_raw_os_error(number).fmt(f),
+            (Cause::System(number), ..) if number != 0 => {
+                return io::Error::from_raw_os_error(number).fmt(f);
+            }
             (Cause::TimedOut, ..) => return timed_out(phase, detail, f),
             _ => return cause.fmt(f),
         };
@@ -333,14 +390,23 @@ mod tests {
             NodeFault::new("a:1", Fault::new(Phase::Reply, Cause::TimedOut)),
             NodeFault::new("b:2", Fault::new(Phase::Connect, Cause::Refused)),
         ];
-        let error = Error::unavailable("lock \"x\"", 3, Duration::ZERO, causes, vec!["c:3: healthy, not asked".into()]);
+        let error = Error::unavailable(
+            "lock \"x\"",
+            3,
+            Duration::ZERO,
+            causes,
+            vec!["c:3: healthy, not asked".into()],
+        );
         assert_eq!(
             error.to_string(),
             "cannot lock \"x\": 2 of 3 nodes failed, 2 must answer \
              [a:1: no reply in time; b:2: connection refused; c:3: healthy, not asked]"
         );
         assert!(format!("{error:?}").starts_with("Unavailable: cannot lock"));
-        assert_eq!(Error::new(ErrorKind::Cancelled, "cancelled").to_string(), "cancelled");
+        assert_eq!(
+            Error::new(ErrorKind::Cancelled, "cancelled").to_string(),
+            "cancelled"
+        );
     }
 
     #[test]
@@ -354,9 +420,14 @@ mod tests {
             ErrorKind::LeaseTooShort,
             ErrorKind::Unavailable,
         ];
-        let phrases: std::collections::BTreeSet<String> = kinds.iter().map(ErrorKind::to_string).collect();
+        let phrases: std::collections::BTreeSet<String> =
+            kinds.iter().map(ErrorKind::to_string).collect();
         assert_eq!(phrases.len(), kinds.len());
-        assert!(phrases.iter().all(|phrase| phrase.len() > 5 && !phrase.ends_with('.')));
+        assert!(
+            phrases
+                .iter()
+                .all(|phrase| phrase.len() > 5 && !phrase.ends_with('.'))
+        );
         assert_eq!(format!("{:>16}", ErrorKind::LeaseLost), "     lease ended");
     }
 }

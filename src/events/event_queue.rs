@@ -78,10 +78,24 @@ impl ReleaseContext {
         let (loss, outcome) = self.findings(verdict);
         let name = names.lock(&self.key);
         let held = self.held;
-        let lost = loss.map(|reason| Event::Lost { name: Arc::clone(&name), reason, held });
+        let lost = loss.map(|reason| Event::Lost {
+            name: Arc::clone(&name),
+            reason,
+            held,
+        });
         let end = match outcome {
-            Some(outcome) => Event::Released { name, held, is_dropped, outcome },
-            None => Event::ReleaseFailed { name, held, is_dropped, causes: names.faults(faults) },
+            Some(outcome) => Event::Released {
+                name,
+                held,
+                is_dropped,
+                outcome,
+            },
+            None => Event::ReleaseFailed {
+                name,
+                held,
+                is_dropped,
+                causes: names.faults(faults),
+            },
         };
         lost.into_iter().chain([end])
     }
@@ -121,8 +135,17 @@ impl Inner {
 }
 
 impl EventQueue {
-    pub(crate) fn new(names: Arc<Names>, counters: Option<Counters>, is_observed: bool) -> EventQueue {
-        EventQueue { names, counters, is_unobserved: !is_observed, ..EventQueue::default() }
+    pub(crate) fn new(
+        names: Arc<Names>,
+        counters: Option<Counters>,
+        is_observed: bool,
+    ) -> EventQueue {
+        EventQueue {
+            names,
+            counters,
+            is_unobserved: !is_observed,
+            ..EventQueue::default()
+        }
     }
 
     /// Queues an event of a node.
@@ -133,7 +156,12 @@ impl EventQueue {
     }
 
     /// Counts the release of a dropped guard, and queues its events.
-    pub(crate) fn push_release(&self, release: &ReleaseContext, verdict: ReleaseVerdict, faults: &[(NodeId, Fault)]) {
+    pub(crate) fn push_release(
+        &self,
+        release: &ReleaseContext,
+        verdict: ReleaseVerdict,
+        faults: &[(NodeId, Fault)],
+    ) {
         if let (Some(counters), Some(class)) = (&self.counters, release.class) {
             release.count(counters.class(class), verdict, true);
         }
@@ -180,7 +208,10 @@ impl EventQueue {
             inner = lock(&self.inner);
         }
         inner.is_delivering = false;
-        self.any.store(inner.dropped > 0 || !inner.events.is_empty(), Ordering::Release);
+        self.any.store(
+            inner.dropped > 0 || !inner.events.is_empty(),
+            Ordering::Release,
+        );
     }
 
     /// Drops all events. Returns how many, with those that were dropped before and not reported.
@@ -211,7 +242,10 @@ mod tests {
     }
 
     fn word(event: &Event) -> String {
-        event.name().or(event.node()).map_or_else(|| event.to_string(), str::to_owned)
+        event
+            .name()
+            .or(event.node())
+            .map_or_else(|| event.to_string(), str::to_owned)
     }
 
     fn push_release(queue: &EventQueue, number: usize) {
@@ -298,7 +332,9 @@ mod tests {
                     scope.spawn(move || {
                         for note in 0..NOTES {
                             push_release(queue, thread * NOTES + note);
-                            queue.deliver(usize::MAX, |item| seen.try_lock().unwrap().push(word(item)));
+                            queue.deliver(usize::MAX, |item| {
+                                seen.try_lock().unwrap().push(word(item))
+                            });
                         }
                     });
                 }
@@ -317,11 +353,17 @@ mod tests {
         for number in 0..LIMIT + 2 {
             push_release(&queue, number);
         }
-        queue.push(|_| Event::NodeUp { node: "node".into() });
+        queue.push(|_| Event::NodeUp {
+            node: "node".into(),
+        });
         let all = delivered(&queue);
         assert_eq!(
             (all.len(), all[0].as_str(), all.last().unwrap().as_str()),
-            (LIMIT + 2, "2 events dropped: the observer is too slow", "node")
+            (
+                LIMIT + 2,
+                "2 events dropped: the observer is too slow",
+                "node"
+            )
         );
         push_release(&queue, 0);
         assert_eq!(delivered(&queue), ["0"]);

@@ -53,6 +53,9 @@ mod tests {
             NodeFault::new("b:2", Fault::new(Phase::Connect, Cause::Refused)),
         ];
         let text = ExtendOutcome::Failed(causes).to_string();
-        assert_eq!(text, format!("{held} [a:1: no reply in time; b:2: connection refused]"));
+        assert_eq!(
+            text,
+            format!("{held} [a:1: no reply in time; b:2: connection refused]")
+        );
     }
 }

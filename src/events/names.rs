@@ -15,7 +15,10 @@ pub(crate) struct Names {
 
 impl Names {
     pub(crate) fn new(nodes: &[String], prefix: &str) -> Names {
-        Names { nodes: nodes.iter().map(|node| node.as_str().into()).collect(), prefix: prefix.len() }
+        Names {
+            nodes: nodes.iter().map(|node| node.as_str().into()).collect(),
+            prefix: prefix.len(),
+        }
     }
 
     /// The name of the lock with this key.
@@ -26,7 +29,11 @@ impl Names {
     /// The same for an event: if the name is the whole key, no text is copied.
     pub(crate) fn lock(&self, key: &Arc<str>) -> Arc<str> {
         let name = self.name_of(key);
-        if name.len() == key.len() { Arc::clone(key) } else { name.into() }
+        if name.len() == key.len() {
+            Arc::clone(key)
+        } else {
+            name.into()
+        }
     }
 
     pub(crate) fn node(&self, node: NodeId) -> Arc<str> {
@@ -42,6 +49,9 @@ impl Names {
     }
 
     pub(crate) fn faults(&self, faults: &[(NodeId, Fault)]) -> Vec<NodeFault> {
-        faults.iter().map(|&(node, fault)| self.fault(node, fault)).collect()
+        faults
+            .iter()
+            .map(|&(node, fault)| self.fault(node, fault))
+            .collect()
     }
 }

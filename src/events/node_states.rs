@@ -49,7 +49,11 @@ pub(crate) enum NodeMode {
 
 impl NodeStates {
     pub(crate) fn new(queue: Option<Arc<EventQueue>>, nodes: usize, now: Timestamp) -> NodeStates {
-        let unknown = NodeRecord { state: NodeMode::Unknown, since: now, fault: None };
+        let unknown = NodeRecord {
+            state: NodeMode::Unknown,
+            since: now,
+            fault: None,
+        };
         NodeStates {
             queue,
             nodes: vec![unknown; nodes].into(),
@@ -71,7 +75,9 @@ impl NodeStates {
     /// The node votes. Reported if it did not before.
     pub(crate) fn mark_up(&mut self, node: NodeId, now: Timestamp) {
         if self.enter(node, NodeMode::Up, now) {
-            self.push(|names| Event::NodeUp { node: names.node(node) });
+            self.push(|names| Event::NodeUp {
+                node: names.node(node),
+            });
         }
     }
 
@@ -80,7 +86,10 @@ impl NodeStates {
         self.clear_refusing(node);
         self.nodes[node.index()].fault = Some(fault);
         if self.enter(node, NodeMode::Down, now) {
-            self.push(|names| Event::NodeDown { node: names.node(node), fault: names.fault(node, fault) });
+            self.push(|names| Event::NodeDown {
+                node: names.node(node),
+                fault: names.fault(node, fault),
+            });
         }
     }
 
@@ -107,10 +116,15 @@ impl NodeStates {
     /// The node answers, and is in quarantine for this time. Reported if it was in another state before, or if this
     /// quarantine was not reported.
     pub(crate) fn mark_quarantined(&mut self, node: NodeId, remaining: Duration, now: Timestamp) {
-        if self.enter(node, NodeMode::Quarantined, now) || self.unreported_quarantined.contains(node) {
+        if self.enter(node, NodeMode::Quarantined, now)
+            || self.unreported_quarantined.contains(node)
+        {
             self.unreported_quarantined.set(node, false);
             self.reported_quarantined.insert(node);
-            self.push(|names| Event::NodeQuarantined { node: names.node(node), remaining });
+            self.push(|names| Event::NodeQuarantined {
+                node: names.node(node),
+                remaining,
+            });
         }
     }
 
@@ -125,7 +139,9 @@ impl NodeStates {
         self.unreported_quarantined = self.unreported_quarantined.without(node_alone);
         if self.reported_quarantined.contains(node) {
             self.reported_quarantined = self.reported_quarantined.without(node_alone);
-            self.push(|names| Event::QuarantineEnded { node: names.node(node) });
+            self.push(|names| Event::QuarantineEnded {
+                node: names.node(node),
+            });
         }
     }
 
@@ -178,11 +194,15 @@ mod tests {
         states.mark_down(one, REFUSED, at(4));
         let late = Fault::new(Phase::Reply, Cause::TimedOut);
         states.mark_down(one, late, at(5));
-        assert_eq!((states.of(one).since, states.of(one).fault), (at(4), Some(late)));
+        assert_eq!(
+            (states.of(one).since, states.of(one).fault),
+            (at(4), Some(late))
+        );
         states.mark_up(one, at(6));
         let down = |node| format!("node {node} is down: connection refused");
         let up = |node| format!("node {node} is up");
-        let quarantined = |left| format!("node 1 may have forgotten locks, does not vote for {left} s");
+        let quarantined =
+            |left| format!("node 1 may have forgotten locks, does not vote for {left} s");
         assert_eq!(delivered(&queue), [up(1), down(2), up(2), down(1), up(1)]);
         assert!(delivered(&queue).is_empty());
 
@@ -190,7 +210,10 @@ mod tests {
         states.quarantine_began(one);
         states.mark_quarantined(one, seconds(9), at(8));
         states.mark_quarantined(one, seconds(8), at(9));
-        assert_eq!((states.of(one).state, states.of(one).since), (NodeMode::Quarantined, at(8)));
+        assert_eq!(
+            (states.of(one).state, states.of(one).since),
+            (NodeMode::Quarantined, at(8))
+        );
         states.quarantine_began(one);
         states.mark_quarantined(one, seconds(9), at(10));
         assert_eq!(delivered(&queue), [quarantined(9), quarantined(9)]);

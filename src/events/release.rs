@@ -45,7 +45,9 @@ impl fmt::Display for ReleaseOutcome {
             ReleaseOutcome::Expired => f.pad("expired before the release"),
             ReleaseOutcome::Released => f.pad("released"),
             ReleaseOutcome::StillHeld(1) => f.pad("still held, by 1 more guard"),
-            ReleaseOutcome::StillHeld(guards) => f.pad(&format!("still held, by {guards} more guards")),
+            ReleaseOutcome::StillHeld(guards) => {
+                f.pad(&format!("still held, by {guards} more guards"))
+            }
         }
     }
 }

@@ -80,15 +80,30 @@ impl Reporter {
         let is_observed = !observers.is_empty();
         let target = (is_observed || counters.is_some()).then(|| {
             let names = Arc::new(Names::new(nodes, prefix));
-            let queue = Arc::new(EventQueue::new(Arc::clone(&names), counters.clone(), is_observed));
-            Arc::new(Target { observers, counters, names, queue })
+            let queue = Arc::new(EventQueue::new(
+                Arc::clone(&names),
+                counters.clone(),
+                is_observed,
+            ));
+            Arc::new(Target {
+                observers,
+                counters,
+                names,
+                queue,
+            })
         });
-        Reporter { target, most_queued: MOST_QUEUED }
+        Reporter {
+            target,
+            most_queued: MOST_QUEUED,
+        }
     }
 
     /// The same, for a thread that reports many events in a row: it delivers no queued events after each.
     pub(crate) fn without_queued(&self) -> Reporter {
-        Reporter { most_queued: 0, ..self.clone() }
+        Reporter {
+            most_queued: 0,
+            ..self.clone()
+        }
     }
 
     /// The queue for events that belong to no call.
@@ -98,7 +113,9 @@ impl Reporter {
 
     /// Whether an event of this thread would be counted or reported now.
     pub(crate) fn is_observed(&self) -> bool {
-        self.target.as_ref().is_some_and(|target| target.counters.is_some() || target.is_observed_here())
+        self.target
+            .as_ref()
+            .is_some_and(|target| target.counters.is_some() || target.is_observed_here())
     }
 
     /// A guard is made of a lease.
@@ -127,12 +144,21 @@ impl Reporter {
         });
         let key = Arc::clone(key);
         let is_observed = target.is_observed_here();
-        Some(ReleaseContext { key, was_valid, loss_reported, held, class, is_observed })
+        Some(ReleaseContext {
+            key,
+            was_valid,
+            loss_reported,
+            held,
+            class,
+            is_observed,
+        })
     }
 
     /// Whether events are queued that no other thread is delivering.
     pub(crate) fn has_queued(&self) -> bool {
-        self.target.as_ref().is_some_and(|target| !is_in_callback() && target.queue.is_waiting())
+        self.target
+            .as_ref()
+            .is_some_and(|target| !is_in_callback() && target.queue.is_waiting())
     }
 
     /// Delivers queued events, as many as one call may.
@@ -150,7 +176,9 @@ impl Reporter {
 
     /// The client ends: delivers pending events for as long as there is time, and then how many are dropped.
     pub(crate) fn deliver_last(&self, has_time: impl Fn() -> bool) {
-        let Some(target) = self.target.as_ref().filter(|_| !is_in_callback()) else { return };
+        let Some(target) = self.target.as_ref().filter(|_| !is_in_callback()) else {
+            return;
+        };
         while self.has_queued() && has_time() {
             self.deliver_at_most(1);
         }
@@ -161,27 +189,47 @@ impl Reporter {
     }
 
     /// A call begins to wait. `own` returns the lock that its thread has, if it waits for that, and for how long.
-    pub(crate) fn waiting<'k>(&self, key: &Arc<str>, own: impl FnOnce() -> Option<(&'k Arc<str>, Duration)>) {
+    pub(crate) fn waiting<'k>(
+        &self,
+        key: &Arc<str>,
+        own: impl FnOnce() -> Option<(&'k Arc<str>, Duration)>,
+    ) {
         self.count(key, Class::waits);
         if let Some(target) = self.observed_here() {
             let own = own();
-            target.call(&Event::Waiting { name: target.names.lock(key) });
+            target.call(&Event::Waiting {
+                name: target.names.lock(key),
+            });
             if let Some((key, remaining)) = own {
-                target.call(&Event::WaitingForItself { name: target.names.lock(key), remaining });
+                target.call(&Event::WaitingForItself {
+                    name: target.names.lock(key),
+                    remaining,
+                });
             }
         }
     }
 
     /// A call acquired the lock. Without an attempt, it shares the lease of another thread.
     pub(crate) fn acquired(&self, key: &Arc<str>, call: &WonCall) {
-        let &WonCall { waited, attempts, round_trips, position, because, has_waited } = call;
+        let &WonCall {
+            waited,
+            attempts,
+            round_trips,
+            position,
+            because,
+            has_waited,
+        } = call;
         self.count(key, |class| {
             class.call_ended(0, waited, has_waited);
             if attempts > 0 {
                 class.acquired(because);
             }
         });
-        let AskedBecause { told, unasked, challenges } = because;
+        let AskedBecause {
+            told,
+            unasked,
+            challenges,
+        } = because;
         self.report_alone(|names| Event::Acquired {
             name: names.lock(key),
             waited,
@@ -199,20 +247,50 @@ impl Reporter {
     }
 
     /// A call ended without the lock. Queued events were delivered after its last attempt, if it made any.
-    pub(crate) fn gave_up(&self, key: &Arc<str>, waited: impl FnOnce() -> Duration, call: &FailedCall<'_>) {
-        let &FailedCall { reason, attempts, has_waited, faults, causes } = call;
+    pub(crate) fn gave_up(
+        &self,
+        key: &Arc<str>,
+        waited: impl FnOnce() -> Duration,
+        call: &FailedCall<'_>,
+    ) {
+        let &FailedCall {
+            reason,
+            attempts,
+            has_waited,
+            faults,
+            causes,
+        } = call;
         let waited = if self.is_observed() { waited() } else { return };
-        self.count(key, |class| class.call_ended(reason as usize, waited, has_waited));
+        self.count(key, |class| {
+            class.call_ended(reason as usize, waited, has_waited)
+        });
         self.report_alone(|names| {
-            let causes = if causes.is_empty() { names.faults(faults) } else { causes.to_vec() };
-            Event::GaveUp { name: names.lock(key), reason, waited, attempts, has_waited, causes }
+            let causes = if causes.is_empty() {
+                names.faults(faults)
+            } else {
+                causes.to_vec()
+            };
+            Event::GaveUp {
+                name: names.lock(key),
+                reason,
+                waited,
+                attempts,
+                has_waited,
+                causes,
+            }
         });
         if attempts == 0 {
             self.deliver_at_most(self.most_queued);
         }
     }
 
-    pub(crate) fn attempt_lost(&self, key: &Arc<str>, attempt: u32, tally: &Tally, faults: &[(NodeId, Fault)]) {
+    pub(crate) fn attempt_lost(
+        &self,
+        key: &Arc<str>,
+        attempt: u32,
+        tally: &Tally,
+        faults: &[(NodeId, Fault)],
+    ) {
         self.count(key, |class| class.attempt_lost(tally));
         self.report(|names| Event::AttemptLost {
             name: names.lock(key),
@@ -224,17 +302,37 @@ impl Reporter {
     }
 
     /// `repaired` are the nodes where the key was set again.
-    pub(crate) fn extended(&self, key: &Arc<str>, ttl: Duration, is_automatic: bool, repaired: NodeSet) {
-        self.count(key, |class| class.extended(ExtensionResult::Extended, is_automatic));
-        self.report_alone(|names| Event::Extended { name: names.lock(key), ttl, is_automatic });
+    pub(crate) fn extended(
+        &self,
+        key: &Arc<str>,
+        ttl: Duration,
+        is_automatic: bool,
+        repaired: NodeSet,
+    ) {
+        self.count(key, |class| {
+            class.extended(ExtensionResult::Extended, is_automatic)
+        });
+        self.report_alone(|names| Event::Extended {
+            name: names.lock(key),
+            ttl,
+            is_automatic,
+        });
         if !repaired.is_empty() {
-            self.report_alone(|names| Event::Repaired { name: names.lock(key), nodes: names.nodes(repaired) });
+            self.report_alone(|names| Event::Repaired {
+                name: names.lock(key),
+                nodes: names.nodes(repaired),
+            });
         }
         self.deliver_at_most(self.most_queued);
     }
 
     /// An extension by a call failed.
-    pub(crate) fn extension_failed(&self, key: &Arc<str>, remaining: impl FnOnce() -> Duration, causes: &[NodeFault]) {
+    pub(crate) fn extension_failed(
+        &self,
+        key: &Arc<str>,
+        remaining: impl FnOnce() -> Duration,
+        causes: &[NodeFault],
+    ) {
         self.count(key, |class| class.extended(ExtensionResult::Failed, false));
         self.report(|names| Event::ExtensionFailed {
             name: names.lock(key),
@@ -245,7 +343,12 @@ impl Reporter {
     }
 
     /// An automatic extension failed.
-    pub(crate) fn renewal_failed(&self, key: &Arc<str>, remaining: Duration, faults: &[(NodeId, Fault)]) {
+    pub(crate) fn renewal_failed(
+        &self,
+        key: &Arc<str>,
+        remaining: Duration,
+        faults: &[(NodeId, Fault)],
+    ) {
         self.count(key, |class| class.extended(ExtensionResult::Failed, true));
         self.report(|names| Event::ExtensionFailed {
             name: names.lock(key),
@@ -257,7 +360,9 @@ impl Reporter {
 
     /// An extension found the lock lost. Its loss is an event of its own.
     pub(crate) fn extension_lost(&self, key: &str, is_automatic: bool) {
-        self.count(key, |class| class.extended(ExtensionResult::Lost, is_automatic));
+        self.count(key, |class| {
+            class.extended(ExtensionResult::Lost, is_automatic)
+        });
     }
 
     /// A wait failed, because the key has no expiry on these nodes.
@@ -271,18 +376,29 @@ impl Reporter {
 
     pub(crate) fn lost(&self, key: &Arc<str>, reason: LossReason, held: Duration) {
         self.count(key, |class| class.lost(reason));
-        self.report(|names| Event::Lost { name: names.lock(key), reason, held });
+        self.report(|names| Event::Lost {
+            name: names.lock(key),
+            reason,
+            held,
+        });
     }
 
     /// The release by `unlock` has been counted.
-    pub(crate) fn unlocked(&self, release: &ReleaseContext, tally: &Tally, faults: &[(NodeId, Fault)]) {
+    pub(crate) fn unlocked(
+        &self,
+        release: &ReleaseContext,
+        tally: &Tally,
+        faults: &[(NodeId, Fault)],
+    ) {
         let verdict = tally.release();
         self.count(&release.key, |class| {
             class.lets_go(Some(release.held));
             release.count(class, verdict, false);
         });
         if let Some(target) = self.observed_here() {
-            release.events(&target.names, verdict, faults, false).for_each(|event| target.call(&event));
+            release
+                .events(&target.names, verdict, faults, false)
+                .for_each(|event| target.call(&event));
         }
         self.deliver_at_most(self.most_queued);
     }
@@ -310,7 +426,9 @@ impl Reporter {
 
     /// None if observers receive no event of this thread.
     fn observed_here(&self) -> Option<&Target> {
-        self.target.as_deref().filter(|target| target.is_observed_here())
+        self.target
+            .as_deref()
+            .filter(|target| target.is_observed_here())
     }
 }
 
@@ -322,7 +440,9 @@ impl Target {
 
     /// Calls each observer, in order.
     fn call(&self, event: &Event) {
-        self.observers.iter().for_each(|observer| isolated(|| observer(event)));
+        self.observers
+            .iter()
+            .for_each(|observer| isolated(|| observer(event)));
     }
 }
 

@@ -16,11 +16,17 @@ impl FaultCounts {
 
     /// Adds what another one has counted.
     pub fn add(&mut self, other: &FaultCounts) {
-        other.iter().for_each(|(phase, cause, number)| self.add_to(phase, cause, number));
+        other
+            .iter()
+            .for_each(|(phase, cause, number)| self.add_to(phase, cause, number));
     }
 
     fn add_to(&mut self, phase: Phase, cause: Cause, number: u64) {
-        match self.counts.iter_mut().find(|count| (count.0, count.1) == (phase, cause)) {
+        match self
+            .counts
+            .iter_mut()
+            .find(|count| (count.0, count.1) == (phase, cause))
+        {
             Some(count) => count.2 += number,
             None => self.counts.push((phase, cause, number)),
         }
@@ -39,12 +45,16 @@ mod tests {
     #[test]
     fn faults_are_counted_by_phase_and_cause() {
         let mut counts = FaultCounts::default();
-        let faults =
-            [(Phase::Reply, Cause::TimedOut), (Phase::Connect, Cause::Refused), (Phase::Connect, Cause::TimedOut)];
+        let faults = [
+            (Phase::Reply, Cause::TimedOut),
+            (Phase::Connect, Cause::Refused),
+            (Phase::Connect, Cause::TimedOut),
+        ];
         for (times, (phase, cause)) in (1..).zip(faults) {
             (0..times).for_each(|_| counts.record(Fault::new(phase, cause)));
         }
-        let expected = [1, 2, 3].map(|times| (faults[times - 1].0, faults[times - 1].1, times as u64));
+        let expected =
+            [1, 2, 3].map(|times| (faults[times - 1].0, faults[times - 1].1, times as u64));
         assert_eq!(counts.iter().collect::<Vec<_>>(), expected);
     }
 }

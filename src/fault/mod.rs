@@ -38,7 +38,11 @@ impl Eq for Fault {}
 impl Fault {
     /// A fault of this cause in this phase.
     pub const fn new(phase: Phase, cause: Cause) -> Fault {
-        Fault { phase, cause, detail: Detail::None }
+        Fault {
+            phase,
+            cause,
+            detail: Detail::None,
+        }
     }
 
     /// The node's bytes broke this rule of the protocol.
@@ -182,7 +186,10 @@ impl Cause {
     /// Whether an error reply of this cause to a release means that the node did not run it. That holds for every error
     /// but those that report another value under the key: such a release has nothing to delete.
     pub(crate) fn is_not_run(self) -> bool {
-        !matches!(self, Cause::FenceAhead | Cause::Server(ServerError::WrongType) | Cause::UnexpectedValue)
+        !matches!(
+            self,
+            Cause::FenceAhead | Cause::Server(ServerError::WrongType) | Cause::UnexpectedValue
+        )
     }
 }
 
@@ -195,7 +202,9 @@ impl fmt::Display for Cause {
             Cause::ClusterMode => "runs in cluster mode",
             Cause::Database => "no such database on this server",
             Cause::Duplicate(other) => return write!(f, "same server as node {other}"),
-            Cause::FenceAhead => "fence more than a day ahead, check the clocks of this machine and the node",
+            Cause::FenceAhead => {
+                "fence more than a day ahead, check the clocks of this machine and the node"
+            }
             Cause::UnexpectedValue => "the key holds something that no lock of its kind writes",
             Cause::Loading => "loading its data",
             Cause::NoExpiry => "the key has no expiry",
@@ -213,8 +222,12 @@ impl fmt::Display for Cause {
                 "protected mode: connections from other machines are refused (DENIED)"
             }
             Cause::Server(ServerError::MasterDown) => "a replica without its master (MASTERDOWN)",
-            Cause::Server(ServerError::Misconf) => "cannot write to disk, and refuses writes (MISCONF)",
-            Cause::Server(ServerError::NoReplicas) => "too few replicas, and refuses writes (NOREPLICAS)",
+            Cause::Server(ServerError::Misconf) => {
+                "cannot write to disk, and refuses writes (MISCONF)"
+            }
+            Cause::Server(ServerError::NoReplicas) => {
+                "too few replicas, and refuses writes (NOREPLICAS)"
+            }
             Cause::Server(error) => return write!(f, "error reply {}", error.word()),
             Cause::System(number) => return write!(f, "system error {number}"),
             Cause::TimedOut => "timed out",

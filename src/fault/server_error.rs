@@ -44,7 +44,9 @@ impl ServerError {
 
     /// The error with this first word.
     pub(crate) fn of(word: &[u8]) -> Option<ServerError> {
-        ServerError::KNOWN.into_iter().find(|known| known.word().as_bytes() == word)
+        ServerError::KNOWN
+            .into_iter()
+            .find(|known| known.word().as_bytes() == word)
     }
 
     /// The first word; `unrecognised` for one that is not known.

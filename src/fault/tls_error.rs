@@ -60,18 +60,30 @@ impl TlsError {
 /// What an alert means, and whether it is repeated until client or node are configured anew.
 fn alert(number: u8) -> Option<(&'static str, bool)> {
     Some(match number {
-        40 => ("the server accepts none of the versions, ciphers or certificates offered", true),
+        40 => (
+            "the server accepts none of the versions, ciphers or certificates offered",
+            true,
+        ),
         42 => ("the server refuses the client certificate: damaged", true),
-        43 => ("the server refuses the client certificate: its kind is not supported", true),
+        43 => (
+            "the server refuses the client certificate: its kind is not supported",
+            true,
+        ),
         44 => ("the server refuses the client certificate: revoked", true),
         45 => ("the server refuses the client certificate: expired", true),
         46 => ("the server refuses the client certificate", true),
-        48 => ("the server refuses the client certificate: unknown issuer", true),
+        48 => (
+            "the server refuses the client certificate: unknown issuer",
+            true,
+        ),
         49 => ("the server denies access to this client certificate", true),
         70 => ("the server supports no common version of TLS", true),
         71 => ("the server requires ciphers that are stronger", true),
         80 => ("an internal error of the server", false),
-        112 => ("the server does not know the name that it was asked for", true),
+        112 => (
+            "the server does not know the name that it was asked for",
+            true,
+        ),
         _ => return None,
     })
 }
@@ -83,14 +95,24 @@ impl fmt::Display for TlsError {
                 Some((text, _)) => write!(f, "{text} (alert {number})"),
                 None => write!(f, "alert {number} of the server"),
             },
-            TlsError::BadCertificate => f.write_str("damaged, revoked, or of a kind that is not supported"),
+            TlsError::BadCertificate => {
+                f.write_str("damaged, revoked, or of a kind that is not supported")
+            }
             TlsError::CertificateExpired => f.write_str("expired"),
-            TlsError::CertificateNotYetValid => f.write_str("not valid yet; or the clock of this machine is wrong"),
-            TlsError::CertificateVersion1 => f.write_str("X.509 version 1; issue one of version 3 with a SAN"),
-            TlsError::ClientCertificateRequired => f.write_str("the server requires a client certificate"),
+            TlsError::CertificateNotYetValid => {
+                f.write_str("not valid yet; or the clock of this machine is wrong")
+            }
+            TlsError::CertificateVersion1 => {
+                f.write_str("X.509 version 1; issue one of version 3 with a SAN")
+            }
+            TlsError::ClientCertificateRequired => {
+                f.write_str("the server requires a client certificate")
+            }
             TlsError::Incompatible => f.write_str("no version or cipher in common with the server"),
             TlsError::Misbehaved => f.write_str("the server violates the protocol"),
-            TlsError::Required => f.write_str("the port speaks TLS only, and the URL does not say rediss://"),
+            TlsError::Required => {
+                f.write_str("the port speaks TLS only, and the URL does not say rediss://")
+            }
             TlsError::UnknownIssuer => f.write_str("unknown issuer"),
             TlsError::WrongName => f.write_str("issued for another name or address"),
         }
@@ -126,7 +148,10 @@ mod tests {
 
     #[test]
     fn an_alert_is_named_by_its_number() {
-        assert_eq!(TlsError::Alert(80).to_string(), "an internal error of the server (alert 80)");
+        assert_eq!(
+            TlsError::Alert(80).to_string(),
+            "an internal error of the server (alert 80)"
+        );
         assert_eq!(TlsError::Alert(20).to_string(), "alert 20 of the server");
     }
 }

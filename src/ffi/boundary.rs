@@ -11,7 +11,10 @@ use super::handle::Output;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Runs a function that can fail and writes an error object.
-pub(super) fn call_with_error(error: Output<*const ErrorObject>, body: impl FnOnce() -> Result<Code>) -> Code {
+pub(super) fn call_with_error(
+    error: Output<*const ErrorObject>,
+    body: impl FnOnce() -> Result<Code>,
+) -> Code {
     let _uncancelled = CancellationDisabled::new();
     let failure = match run(body) {
         Ok(code) => return code,
@@ -19,7 +22,11 @@ pub(super) fn call_with_error(error: Output<*const ErrorObject>, body: impl FnOn
     };
     let code = failure.code;
     if !code.is_answer() {
-        caught(|| error.optional().map(|error| error.write_handle(ErrorObject::new(failure))));
+        caught(|| {
+            error
+                .optional()
+                .map(|error| error.write_handle(ErrorObject::new(failure)))
+        });
     }
     code
 }
@@ -73,7 +80,10 @@ mod tests {
             assert_eq!(call(|| panic!("on purpose")), Code::Panic);
             assert_eq!(call(|| std::panic::panic_any(Bomb)), Code::Panic);
             assert_eq!(call_or(3, || panic!("on purpose")), 3);
-            assert_eq!(call_with_error(Output::to(null_mut()), || panic!("on purpose")), Code::Panic);
+            assert_eq!(
+                call_with_error(Output::to(null_mut()), || panic!("on purpose")),
+                Code::Panic
+            );
         }
     }
 
@@ -81,19 +91,28 @@ mod tests {
     fn an_error_is_written_for_failures_and_not_for_answers() {
         for code in Code::ALL {
             let mut error: *const ErrorObject = null();
-            assert_eq!(call_with_error(Output::to(&raw mut error), || Err(Failure::plain(code))), code);
+            assert_eq!(
+                call_with_error(Output::to(&raw mut error), || Err(Failure::plain(code))),
+                code
+            );
             assert_eq!(error.is_null(), code.is_answer(), "{code:?}");
             if !error.is_null() {
                 assert_eq!(ErrorObject::take_back(error).code, code);
             }
-            assert_eq!(call_with_error(Output::to(&raw mut error), || Ok(code)), code);
+            assert_eq!(
+                call_with_error(Output::to(&raw mut error), || Ok(code)),
+                code
+            );
         }
     }
 
     #[test]
     fn a_panic_has_its_error() {
         let mut error: *const ErrorObject = null();
-        assert_eq!(call_with_error(Output::to(&raw mut error), || panic!("on purpose")), Code::Panic);
+        assert_eq!(
+            call_with_error(Output::to(&raw mut error), || panic!("on purpose")),
+            Code::Panic
+        );
         assert_eq!(ErrorObject::take_back(error).message, "a bug in quorumlock");
     }
 }

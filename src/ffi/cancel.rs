@@ -14,7 +14,11 @@ pub(super) struct CancelObject {
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_cancel_handle_new() -> *const CancelObject {
-    call_or(null(), || Some(new_handle(CancelObject { handle: CancelHandle::new() })))
+    call_or(null(), || {
+        Some(new_handle(CancelObject {
+            handle: CancelHandle::new(),
+        }))
+    })
 }
 
 #[unsafe(no_mangle)]

@@ -35,12 +35,17 @@ impl CancellationDisabled {
         // SAFETY: It changes a flag of this thread, and writes the old one to a place that lasts as long as the call.
         // Both states are valid, so it does not fail.
         unsafe { pthread_setcancelstate(DISABLE, &raw mut previous) };
-        CancellationDisabled { _thread: std::marker::PhantomData, previous }
+        CancellationDisabled {
+            _thread: std::marker::PhantomData,
+            previous,
+        }
     }
 
     #[cfg(not(target_os = "linux"))]
     pub(super) fn new() -> CancellationDisabled {
-        CancellationDisabled { _thread: std::marker::PhantomData }
+        CancellationDisabled {
+            _thread: std::marker::PhantomData,
+        }
     }
 }
 

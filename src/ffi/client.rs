@@ -27,7 +27,9 @@ extern "C" fn quorumlock_client_new(
         let config = config.required("config")?;
         let client = client.required("client")?;
         no_unload();
-        client.write_handle(ClientHandle { redlock: config.builder()?.build()? });
+        client.write_handle(ClientHandle {
+            redlock: config.builder()?.build()?,
+        });
         Ok(Code::Ok)
     })
 }
@@ -44,7 +46,10 @@ extern "C" fn quorumlock_client_flush_releases(
     error: Output<*const ErrorObject>,
 ) -> Code {
     call_with_error(error, || {
-        client.required("client")?.redlock.flush_releases(Duration::from_millis(timeout_ms))?;
+        client
+            .required("client")?
+            .redlock
+            .flush_releases(Duration::from_millis(timeout_ms))?;
         Ok(Code::Ok)
     })
 }

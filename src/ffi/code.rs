@@ -86,7 +86,9 @@ impl Code {
             Code::NullPointer => "NULL where something must stand",
             Code::NotUtf8 => "a text that is not UTF-8",
             Code::TooLong => "a text of more than 1 MiB",
-            Code::Busy => "a guard that this thread is at work on, or an owner that another thread is",
+            Code::Busy => {
+                "a guard that this thread is at work on, or an owner that another thread is"
+            }
             Code::Consumed => "a lease that was attached or made into text before",
             Code::Unsupported => "not on this system, or not in this build",
             Code::InvalidArgument => "a number that stands for nothing",
@@ -103,7 +105,13 @@ mod tests {
     fn each_number_has_its_own_text() {
         for code in Code::ALL {
             assert_eq!(Code::of(code as i32), Some(code));
-            assert_eq!(Code::ALL.iter().filter(|other| other.text() == code.text()).count(), 1);
+            assert_eq!(
+                Code::ALL
+                    .iter()
+                    .filter(|other| other.text() == code.text())
+                    .count(),
+                1
+            );
         }
         assert_eq!(Code::of(99), None);
         assert!(Code::NotHeld.is_answer() && !Code::Config.is_answer());

@@ -35,7 +35,9 @@ impl ConfigHandle {
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_config_new() -> *const ConfigHandle {
-    call_or(null(), || Some(new_handle(ConfigHandle::new(Redlock::builder()).ok()?)))
+    call_or(null(), || {
+        Some(new_handle(ConfigHandle::new(Redlock::builder()).ok()?))
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -59,7 +61,11 @@ extern "C" fn quorumlock_config_free(config: Returned<ConfigHandle>) {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_config_add_node(config: Borrowed<ConfigHandle>, url: Bytes, url_length: usize) -> Code {
+extern "C" fn quorumlock_config_add_node(
+    config: Borrowed<ConfigHandle>,
+    url: Bytes,
+    url_length: usize,
+) -> Code {
     call(|| {
         let config = config.required("config")?;
         let url = url.text(url_length, "url")?;
@@ -86,7 +92,11 @@ extern "C" fn quorumlock_config_set(
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_config_set_label_here(config: Borrowed<ConfigHandle>) -> Code {
-    call(|| config.required("config")?.change(|builder| Ok(builder.label(host_label()))))
+    call(|| {
+        config
+            .required("config")?
+            .change(|builder| Ok(builder.label(host_label())))
+    })
 }
 
 #[unsafe(no_mangle)]

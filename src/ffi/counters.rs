@@ -19,13 +19,20 @@ pub(super) type WriteFn = extern "C" fn(*mut c_void, *const c_char, usize);
 extern "C" fn quorumlock_counters_new(separator: c_int) -> *const CountersHandle {
     call_or(null(), || {
         let separator = u8::try_from(separator).ok().filter(u8::is_ascii)?;
-        let counters = if separator == 0 { Counters::new() } else { Counters::by_prefix(separator.into()) };
+        let counters = if separator == 0 {
+            Counters::new()
+        } else {
+            Counters::by_prefix(separator.into())
+        };
         Some(new_handle(CountersHandle(counters)))
     })
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_counters_attach(counters: Borrowed<CountersHandle>, config: Borrowed<ConfigHandle>) -> Code {
+extern "C" fn quorumlock_counters_attach(
+    counters: Borrowed<CountersHandle>,
+    config: Borrowed<ConfigHandle>,
+) -> Code {
     call(|| {
         let counters = counters.required("counters")?;
         let config = config.required("config")?;

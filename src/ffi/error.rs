@@ -33,8 +33,13 @@ extern "C" fn quorumlock_error_fault_count(error: Borrowed<ErrorObject>) -> usiz
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_error_fault(error: Borrowed<ErrorObject>, index: usize) -> *const FaultObject {
-    call_or(std::ptr::null(), || Some(show(&error.optional()?.faults, index)))
+extern "C" fn quorumlock_error_fault(
+    error: Borrowed<ErrorObject>,
+    index: usize,
+) -> *const FaultObject {
+    call_or(std::ptr::null(), || {
+        Some(show(&error.optional()?.faults, index))
+    })
 }
 
 #[unsafe(no_mangle)]

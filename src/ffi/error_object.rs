@@ -81,8 +81,18 @@ pub(super) enum CertificateNumber {
 
 impl ErrorObject {
     pub(super) fn new(failure: Failure) -> ErrorObject {
-        let Failure { code, message, causes, is_permanent } = failure;
-        ErrorObject { code, message, faults: faults(&causes), is_permanent }
+        let Failure {
+            code,
+            message,
+            causes,
+            is_permanent,
+        } = failure;
+        ErrorObject {
+            code,
+            message,
+            faults: faults(&causes),
+            is_permanent,
+        }
     }
 
     #[cfg(test)]
@@ -97,7 +107,10 @@ pub(super) fn faults(causes: &[NodeFault]) -> Vec<FaultObject> {
 
 impl FaultObject {
     pub(super) fn new(fault: &NodeFault) -> FaultObject {
-        FaultObject { fault: fault.clone(), message: fault.to_string() }
+        FaultObject {
+            fault: fault.clone(),
+            message: fault.to_string(),
+        }
     }
 
     pub(super) fn phase(&self) -> PhaseNumber {
@@ -153,7 +166,9 @@ fn tls_cause(error: TlsError) -> (CauseNumber, Option<i64>) {
         TlsError::CertificateNotYetValid => certificate(CertificateNumber::NotYetValid),
         TlsError::CertificateVersion1 => certificate(CertificateNumber::Version1),
         TlsError::ClientCertificateRequired => (CauseNumber::Tls, Some(CERTIFICATE_REQUIRED)),
-        TlsError::Incompatible | TlsError::Misbehaved | TlsError::Required => (CauseNumber::Tls, None),
+        TlsError::Incompatible | TlsError::Misbehaved | TlsError::Required => {
+            (CauseNumber::Tls, None)
+        }
         TlsError::UnknownIssuer => certificate(CertificateNumber::UnknownIssuer),
         TlsError::WrongName => certificate(CertificateNumber::WrongName),
     }

@@ -25,7 +25,11 @@ pub(super) struct EventObject<'e> {
 
 impl<'e> EventObject<'e> {
     pub(super) fn new(event: &'e Event) -> EventObject<'e> {
-        EventObject { event, faults: faults(causes(event)), message: OnceLock::new() }
+        EventObject {
+            event,
+            faults: faults(causes(event)),
+            message: OnceLock::new(),
+        }
     }
 
     pub(super) fn message(&self) -> &str {
@@ -40,28 +44,55 @@ pub(super) fn kind(event: &Event) -> c_int {
         Event::AttemptLost { .. } => 2,
         Event::Extended { .. } => 3,
         Event::ExtensionFailed { .. } => 4,
-        Event::Lost { reason: LossReason::KeyGone, .. } => 5,
-        Event::Lost { reason: LossReason::LeaseEnded, .. } => 6,
+        Event::Lost {
+            reason: LossReason::KeyGone,
+            ..
+        } => 5,
+        Event::Lost {
+            reason: LossReason::LeaseEnded,
+            ..
+        } => 6,
         Event::NodeDown { .. } => 7,
         Event::NodeUp { .. } => 8,
         Event::ReleaseFailed { .. } => 9,
-        Event::Released { outcome: ReleaseOutcome::Released | ReleaseOutcome::StillHeld(_), .. } => 10,
-        Event::Released { outcome: ReleaseOutcome::Expired, .. } => 11,
+        Event::Released {
+            outcome: ReleaseOutcome::Released | ReleaseOutcome::StillHeld(_),
+            ..
+        } => 10,
+        Event::Released {
+            outcome: ReleaseOutcome::Expired,
+            ..
+        } => 11,
         Event::Repaired { .. } => 12,
         Event::NodeMayEvict { .. } => 13,
         Event::NodeQuarantined { .. } => 14,
         Event::QuarantineEnded { .. } => 15,
-        Event::ReleaseNotificationsRefused { is_publishing: true, .. } => 16,
-        Event::ReleaseNotificationsRefused { is_publishing: false, .. } => 17,
+        Event::ReleaseNotificationsRefused {
+            is_publishing: true,
+            ..
+        } => 16,
+        Event::ReleaseNotificationsRefused {
+            is_publishing: false,
+            ..
+        } => 17,
         Event::KeyWithoutExpiry { .. } => 18,
         Event::EventsDropped { .. } => 19,
         Event::NodeNotDurable { .. } => 20,
         Event::Waiting { .. } => 21,
         Event::GaveUp { .. } => 22,
         Event::WaitingForItself { .. } => 23,
-        Event::NodeMismatched { mismatch: Mismatch::MaxTtl { .. }, .. } => 24,
-        Event::NodeMismatched { mismatch: Mismatch::Nodes { .. }, .. } => 25,
-        Event::NodeMismatched { mismatch: Mismatch::Rights, .. } => 26,
+        Event::NodeMismatched {
+            mismatch: Mismatch::MaxTtl { .. },
+            ..
+        } => 24,
+        Event::NodeMismatched {
+            mismatch: Mismatch::Nodes { .. },
+            ..
+        } => 25,
+        Event::NodeMismatched {
+            mismatch: Mismatch::Rights,
+            ..
+        } => 26,
     }
 }
 
@@ -71,7 +102,9 @@ fn causes(event: &Event) -> &[NodeFault] {
         | Event::ExtensionFailed { causes, .. }
         | Event::GaveUp { causes, .. }
         | Event::ReleaseFailed { causes, .. } => causes,
-        Event::NodeDown { fault, .. } | Event::ReleaseNotificationsRefused { fault, .. } => from_ref(fault),
+        Event::NodeDown { fault, .. } | Event::ReleaseNotificationsRefused { fault, .. } => {
+            from_ref(fault)
+        }
         _ => &[],
     }
 }
@@ -86,7 +119,10 @@ fn addresses(event: &Event) -> Vec<&str> {
 }
 
 /// A number of an event; zero without one.
-fn number<N: Default>(event: &View<EventObject<'_>>, number: impl FnOnce(&Event) -> Option<N>) -> N {
+fn number<N: Default>(
+    event: &View<EventObject<'_>>,
+    number: impl FnOnce(&Event) -> Option<N>,
+) -> N {
     call_or(N::default(), || number(event.get()?.event))
 }
 
@@ -117,7 +153,9 @@ extern "C" fn quorumlock_event_address_count(event: View<EventObject<'_>>) -> us
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_event_address(event: View<EventObject<'_>>, index: usize) -> Str {
-    call_or(Str::EMPTY, || Some(Str::of(addresses(event.get()?.event).get(index)?)))
+    call_or(Str::EMPTY, || {
+        Some(Str::of(addresses(event.get()?.event).get(index)?))
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -126,7 +164,10 @@ extern "C" fn quorumlock_event_fault_count(event: View<EventObject<'_>>) -> usiz
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_fault(event: View<EventObject<'_>>, index: usize) -> *const FaultObject {
+extern "C" fn quorumlock_event_fault(
+    event: View<EventObject<'_>>,
+    index: usize,
+) -> *const FaultObject {
     call_or(null(), || Some(show(&event.get()?.faults, index)))
 }
 
@@ -141,7 +182,9 @@ extern "C" fn quorumlock_event_waited_us(event: View<EventObject<'_>>) -> u64 {
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_event_has_waited(event: View<EventObject<'_>>) -> c_int {
     number(&event, |event| match event {
-        Event::Acquired { has_waited, .. } | Event::GaveUp { has_waited, .. } => Some((*has_waited).into()),
+        Event::Acquired { has_waited, .. } | Event::GaveUp { has_waited, .. } => {
+            Some((*has_waited).into())
+        }
         _ => None,
     })
 }
@@ -149,9 +192,9 @@ extern "C" fn quorumlock_event_has_waited(event: View<EventObject<'_>>) -> c_int
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_event_held_us(event: View<EventObject<'_>>) -> u64 {
     number(&event, |event| match event {
-        Event::Lost { held, .. } | Event::ReleaseFailed { held, .. } | Event::Released { held, .. } => {
-            Some(micros(*held))
-        }
+        Event::Lost { held, .. }
+        | Event::ReleaseFailed { held, .. }
+        | Event::Released { held, .. } => Some(micros(*held)),
         _ => None,
     })
 }
@@ -173,7 +216,9 @@ extern "C" fn quorumlock_event_severity(event: View<EventObject<'_>>) -> c_int {
 extern "C" fn quorumlock_event_attempts(event: View<EventObject<'_>>) -> u32 {
     number(&event, |event| match event {
         Event::Acquired { attempts, .. }
-        | Event::AttemptLost { attempt: attempts, .. }
+        | Event::AttemptLost {
+            attempt: attempts, ..
+        }
         | Event::GaveUp { attempts, .. } => Some(*attempts),
         _ => None,
     })
@@ -238,7 +283,10 @@ extern "C" fn quorumlock_event_refused(event: View<EventObject<'_>>) -> usize {
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_event_nodes(event: View<EventObject<'_>>) -> usize {
     number(&event, |event| match event {
-        Event::NodeMismatched { mismatch: Mismatch::Nodes { noted, .. }, .. } => Some(*noted),
+        Event::NodeMismatched {
+            mismatch: Mismatch::Nodes { noted, .. },
+            ..
+        } => Some(*noted),
         _ => None,
     })
 }
@@ -247,7 +295,10 @@ extern "C" fn quorumlock_event_nodes(event: View<EventObject<'_>>) -> usize {
 extern "C" fn quorumlock_event_ttl_ms(event: View<EventObject<'_>>) -> u64 {
     number(&event, |event| match event {
         Event::Extended { ttl, .. } => Some(millis(*ttl)),
-        Event::NodeMismatched { mismatch: Mismatch::MaxTtl { noted, .. }, .. } => Some(millis(*noted)),
+        Event::NodeMismatched {
+            mismatch: Mismatch::MaxTtl { noted, .. },
+            ..
+        } => Some(millis(*noted)),
         _ => None,
     })
 }
@@ -291,7 +342,9 @@ extern "C" fn quorumlock_event_is_automatic(event: View<EventObject<'_>>) -> c_i
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_event_is_freed(event: View<EventObject<'_>>) -> c_int {
     number(&event, |event| match event {
-        Event::ReleaseFailed { is_dropped, .. } | Event::Released { is_dropped, .. } => Some((*is_dropped).into()),
+        Event::ReleaseFailed { is_dropped, .. } | Event::Released { is_dropped, .. } => {
+            Some((*is_dropped).into())
+        }
         _ => None,
     })
 }

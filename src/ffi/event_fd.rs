@@ -14,8 +14,12 @@ pub(super) struct EventFd(Waker);
 impl EventFd {
     #[cfg(unix)]
     pub(super) fn new() -> Result<EventFd> {
-        let failure =
-            |error: std::io::Error| Failure::new(Code::Unavailable, format!("cannot open a descriptor: {error}"));
+        let failure = |error: std::io::Error| {
+            Failure::new(
+                Code::Unavailable,
+                format!("cannot open a descriptor: {error}"),
+            )
+        };
         Waker::new().map(EventFd).map_err(failure)
     }
 

@@ -9,7 +9,11 @@ pub(crate) fn lines() -> Vec<(String, &'static str, String)> {
     let names = numbers();
     let name = |number: i32| {
         let is_kind = |name: &str| name.starts_with("QUORUMLOCK_EVENT_");
-        *names.iter().find(|(name, is)| is_kind(name) && **is == number).unwrap().0
+        *names
+            .iter()
+            .find(|(name, is)| is_kind(name) && **is == number)
+            .unwrap()
+            .0
     };
     let line = |event: crate::event::Event| {
         let in_c = EventObject::new(&event);
@@ -25,7 +29,10 @@ fn every_kind_of_event_has_a_line() {
     let mut shown: Vec<&str> = lines().into_iter().map(|(_, name, _)| name).collect();
     shown.sort_unstable();
     shown.dedup();
-    let mut all: Vec<&str> = numbers().into_keys().filter(|name| name.starts_with("QUORUMLOCK_EVENT_")).collect();
+    let mut all: Vec<&str> = numbers()
+        .into_keys()
+        .filter(|name| name.starts_with("QUORUMLOCK_EVENT_"))
+        .collect();
     all.retain(|name| *name != "QUORUMLOCK_EVENT_NONE");
     assert_eq!(shown, all);
 }

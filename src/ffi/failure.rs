@@ -18,7 +18,12 @@ pub(super) type Result<T> = std::result::Result<T, Failure>;
 impl Failure {
     pub(super) fn new(code: Code, message: impl Into<Cow<'static, str>>) -> Failure {
         let is_permanent = code as u32 >= Code::NullPointer as u32;
-        Failure { code, message: message.into(), causes: Vec::new(), is_permanent }
+        Failure {
+            code,
+            message: message.into(),
+            causes: Vec::new(),
+            is_permanent,
+        }
     }
 
     /// Of the argument of this name.
@@ -45,6 +50,11 @@ impl From<Error> for Failure {
         };
         let causes = error.causes().to_vec();
         let is_permanent = error.is_permanent();
-        Failure { code, message: error.to_string().into(), causes, is_permanent }
+        Failure {
+            code,
+            message: error.to_string().into(),
+            causes,
+            is_permanent,
+        }
     }
 }

@@ -17,9 +17,16 @@ pub(super) struct ForkSafeMutex<T> {
 
 impl<T> ForkSafeMutex<T> {
     pub(super) fn new(content: T) -> Result<ForkSafeMutex<T>> {
-        let created_in = ForkEpoch::current()
-            .map_err(|error| Failure::new(Code::Unavailable, format!("cannot register a fork handler: {error}")))?;
-        Ok(ForkSafeMutex { created_in, content: Mutex::new(content) })
+        let created_in = ForkEpoch::current().map_err(|error| {
+            Failure::new(
+                Code::Unavailable,
+                format!("cannot register a fork handler: {error}"),
+            )
+        })?;
+        Ok(ForkSafeMutex {
+            created_in,
+            content: Mutex::new(content),
+        })
     }
 
     /// Whether this process is a child of the one that made it.
@@ -29,7 +36,11 @@ impl<T> ForkSafeMutex<T> {
 
     /// Refuses what belongs to the parent.
     pub(super) fn check_process(&self) -> Result<()> {
-        if self.is_inherited() { Err(Failure::plain(Code::Forked)) } else { Ok(()) }
+        if self.is_inherited() {
+            Err(Failure::plain(Code::Forked))
+        } else {
+            Ok(())
+        }
     }
 
     /// The content, unless another thread has it.
@@ -44,7 +55,10 @@ impl<T> ForkSafeMutex<T> {
     /// The content. In a child: if no thread of the parent was changing it when it was forked.
     pub(super) fn lock(&self) -> Result<MutexGuard<'_, T>> {
         if self.is_inherited() {
-            return self.content.try_lock().map_err(|_| Failure::plain(Code::Forked));
+            return self
+                .content
+                .try_lock()
+                .map_err(|_| Failure::plain(Code::Forked));
         }
         Ok(lock(&self.content))
     }

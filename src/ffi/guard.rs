@@ -62,19 +62,38 @@ impl GuardHandle {
         let name = held.name().into();
         let fence = held.fence().map_or(0, u64::from);
         let slot = slot as u64;
-        let state = ForkSafeMutex::new(GuardState { in_use_by: None, held: Some(Arc::new(held)) })?;
+        let state = ForkSafeMutex::new(GuardState {
+            in_use_by: None,
+            held: Some(Arc::new(held)),
+        })?;
         let fence = AtomicU64::new(fence);
-        Ok(GuardHandle { name, fence, slot, state, left: Condvar::new(), event_fd: OnceLock::new() })
+        Ok(GuardHandle {
+            name,
+            fence,
+            slot,
+            state,
+            left: Condvar::new(),
+            event_fd: OnceLock::new(),
+        })
     }
 
     /// Does something with what holds the lock, while no other thread does.
     pub(super) fn with<R>(&self, act: impl FnOnce(&Held) -> Result<R>) -> Result<R> {
         let mut state = self.at_rest()?;
-        let held = state.held.clone().ok_or_else(|| Failure::plain(Code::NotHeld))?;
+        let held = state
+            .held
+            .clone()
+            .ok_or_else(|| Failure::plain(Code::NotHeld))?;
         state.in_use_by = Some(ThreadNumber::current());
         drop(state);
         // Dropped in this order: the state has the only handle when another thread uses it.
-        let used = (held, GuardInUse { guard: self, held: None });
+        let used = (
+            held,
+            GuardInUse {
+                guard: self,
+                held: None,
+            },
+        );
         act(&used.0)
     }
 
@@ -97,20 +116,39 @@ impl GuardHandle {
 
     /// Takes out what holds the lock, for good.
     fn take(&self) -> Result<Held> {
-        self.at_rest()?.held.take().and_then(Arc::into_inner).ok_or_else(|| Failure::plain(Code::NotHeld))
+        self.at_rest()?
+            .held
+            .take()
+            .and_then(Arc::into_inner)
+            .ok_or_else(|| Failure::plain(Code::NotHeld))
     }
 
     /// Takes out what holds the lock, which may be put back.
     fn take_out(&self) -> Result<(Held, GuardInUse<'_>)> {
         let mut state = self.at_rest()?;
-        let held = state.held.take().and_then(Arc::into_inner).ok_or_else(|| Failure::plain(Code::NotHeld))?;
+        let held = state
+            .held
+            .take()
+            .and_then(Arc::into_inner)
+            .ok_or_else(|| Failure::plain(Code::NotHeld))?;
         state.in_use_by = Some(ThreadNumber::current());
-        Ok((held, GuardInUse { guard: self, held: None }))
+        Ok((
+            held,
+            GuardInUse {
+                guard: self,
+                held: None,
+            },
+        ))
     }
 
     fn remaining(&self) -> Result<Duration> {
         self.state.check_process()?;
-        Ok(self.state.lock()?.held.as_ref().map_or(Duration::ZERO, |held| held.remaining()))
+        Ok(self
+            .state
+            .lock()?
+            .held
+            .as_ref()
+            .map_or(Duration::ZERO, |held| held.remaining()))
     }
 
     fn ensure(&self, at_least: Duration) -> Result<Code> {
@@ -129,7 +167,10 @@ impl GuardHandle {
             if *by == ThreadNumber::current() {
                 return Err(Failure::plain(Code::Busy));
             }
-            state = self.left.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self
+                .left
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
         }
         Ok(state)
     }
@@ -137,7 +178,9 @@ impl GuardHandle {
 
 impl Drop for GuardInUse<'_> {
     fn drop(&mut self) {
-        let Ok(mut state) = self.guard.state.lock() else { return };
+        let Ok(mut state) = self.guard.state.lock() else {
+            return;
+        };
         state.in_use_by = None;
         if let Some(held) = self.held.take() {
             state.held = Some(Arc::new(held));
@@ -168,7 +211,11 @@ extern "C" fn quorumlock_guard_ensure(
     at_least_ms: u64,
     error: Output<*const ErrorObject>,
 ) -> Code {
-    call_with_error(error, || guard.required("guard")?.ensure(Duration::from_millis(at_least_ms)))
+    call_with_error(error, || {
+        guard
+            .required("guard")?
+            .ensure(Duration::from_millis(at_least_ms))
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -177,7 +224,10 @@ extern "C" fn quorumlock_guard_fencing_token(guard: Borrowed<GuardHandle>) -> u6
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_guard_unlock(guard: Borrowed<GuardHandle>, error: Output<*const ErrorObject>) -> Code {
+extern "C" fn quorumlock_guard_unlock(
+    guard: Borrowed<GuardHandle>,
+    error: Output<*const ErrorObject>,
+) -> Code {
     call_with_error(error, || guard.required("guard")?.take()?.unlock())
 }
 
@@ -188,10 +238,15 @@ extern "C" fn quorumlock_guard_extend(
     error: Output<*const ErrorObject>,
 ) -> Code {
     call_with_error(error, || {
-        let extension = guard.required("guard")?.with(|held| Ok(held.extend(Duration::from_millis(ttl_ms))?))?;
+        let extension = guard
+            .required("guard")?
+            .with(|held| Ok(held.extend(Duration::from_millis(ttl_ms))?))?;
         match extension {
             ExtendOutcome::Extended => Ok(Code::Ok),
-            ExtendOutcome::Failed(causes) => Err(Failure { causes, ..Failure::plain(Code::ExtensionFailed) }),
+            ExtendOutcome::Failed(causes) => Err(Failure {
+                causes,
+                ..Failure::plain(Code::ExtensionFailed)
+            }),
             ExtendOutcome::Lost => Ok(Code::Lost),
         }
     })
@@ -212,6 +267,9 @@ extern "C" fn quorumlock_guard_detach(
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_guard_downgrade(guard: Borrowed<GuardHandle>, error: Output<*const ErrorObject>) -> Code {
+extern "C" fn quorumlock_guard_downgrade(
+    guard: Borrowed<GuardHandle>,
+    error: Output<*const ErrorObject>,
+) -> Code {
     call_with_error(error, || guard.required("guard")?.downgrade())
 }

@@ -132,9 +132,24 @@ mod tests {
 
     #[test]
     fn null_is_noticed() {
-        assert!(Borrowed::<u8>(null()).optional().is_none() && Returned::<u8>(null()).take().is_none());
-        assert_eq!(Borrowed::<u8>(null()).required("guard").unwrap_err().message, "guard is NULL");
-        assert_eq!(Output::<u8>(null_mut()).required("guard").map(drop).unwrap_err().message, "guard is NULL");
+        assert!(
+            Borrowed::<u8>(null()).optional().is_none() && Returned::<u8>(null()).take().is_none()
+        );
+        assert_eq!(
+            Borrowed::<u8>(null())
+                .required("guard")
+                .unwrap_err()
+                .message,
+            "guard is NULL"
+        );
+        assert_eq!(
+            Output::<u8>(null_mut())
+                .required("guard")
+                .map(drop)
+                .unwrap_err()
+                .message,
+            "guard is NULL"
+        );
         assert!(View::<u8>(null()).get().is_none());
         let mut number = 0;
         Output(&raw mut number).required("number").unwrap().write(7);

@@ -78,7 +78,9 @@ impl Held {
         let reader = match self {
             Held::FencedWrite(guard) => guard.downgrade()?,
             Held::Write(guard) => guard.downgrade()?,
-            Held::Any(_) => return Err(Failure::new(Code::Config, "the lock is not held to write")),
+            Held::Any(_) => {
+                return Err(Failure::new(Code::Config, "the lock is not held to write"));
+            }
         };
         Ok(Held::Any(reader.erase()))
     }

@@ -28,8 +28,13 @@ extern "C" fn quorumlock_mutex_holder(
     call_with_error(error, || {
         let mutex = mutex.required("mutex")?;
         let output = holder.required("holder")?;
-        let Some(holder) = mutex.holder()? else { return Ok(Code::NotHeld) };
-        output.write_handle(HolderObject { message: holder.to_string(), holder });
+        let Some(holder) = mutex.holder()? else {
+            return Ok(Code::NotHeld);
+        };
+        output.write_handle(HolderObject {
+            message: holder.to_string(),
+            holder,
+        });
         Ok(Code::Ok)
     })
 }
@@ -46,12 +51,16 @@ extern "C" fn quorumlock_holder_message(holder: Borrowed<HolderObject>) -> Str {
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_holder_label(holder: Borrowed<HolderObject>) -> Str {
-    of(&holder, Str::EMPTY, |holder| Str::of(holder.holder.label().unwrap_or_default()))
+    of(&holder, Str::EMPTY, |holder| {
+        Str::of(holder.holder.label().unwrap_or_default())
+    })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_holder_remaining_ms(holder: Borrowed<HolderObject>) -> u64 {
-    of(&holder, 0, |holder| holder.holder.remaining().map_or(u64::MAX, millis))
+    of(&holder, 0, |holder| {
+        holder.holder.remaining().map_or(u64::MAX, millis)
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -61,5 +70,11 @@ extern "C" fn quorumlock_holder_node_count(holder: Borrowed<HolderObject>) -> us
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_holder_node(holder: Borrowed<HolderObject>, index: usize) -> Str {
-    of(&holder, Str::EMPTY, |holder| holder.holder.nodes().get(index).map_or(Str::EMPTY, |address| Str::of(address)))
+    of(&holder, Str::EMPTY, |holder| {
+        holder
+            .holder
+            .nodes()
+            .get(index)
+            .map_or(Str::EMPTY, |address| Str::of(address))
+    })
 }

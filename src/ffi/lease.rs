@@ -27,12 +27,21 @@ impl LeaseHandle {
         let key = lease.key().to_owned();
         let end = lease.end().duration_since(UNIX_EPOCH).unwrap_or_default();
         let fence = lease.fence().map_or(0, u64::from);
-        Ok(LeaseHandle { key, ttl: lease.ttl(), fence, end, rest: ForkSafeMutex::new(Some(lease))? })
+        Ok(LeaseHandle {
+            key,
+            ttl: lease.ttl(),
+            fence,
+            end,
+            rest: ForkSafeMutex::new(Some(lease))?,
+        })
     }
 
     /// There is one of it: it goes once.
     pub(super) fn take(&self) -> Result<Lease<Any>> {
-        self.rest.lock()?.take().ok_or_else(|| Failure::plain(Code::Consumed))
+        self.rest
+            .lock()?
+            .take()
+            .ok_or_else(|| Failure::plain(Code::Consumed))
     }
 
     fn remaining(&self) -> Option<Duration> {
@@ -79,7 +88,9 @@ extern "C" fn quorumlock_lease_into_text(
     call_with_error(error, || {
         let lease = lease.required("lease")?;
         let secret = secret.required("secret")?;
-        secret.write_handle(SecretHandle { text: lease.take()?.into_text() });
+        secret.write_handle(SecretHandle {
+            text: lease.take()?.into_text(),
+        });
         Ok(Code::Ok)
     })
 }

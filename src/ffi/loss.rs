@@ -64,7 +64,10 @@ extern "C" fn quorumlock_guard_on_lost(
         // Owned from here on: it is released also if this fails.
         let userdata = Userdata::new(userdata, release);
         let guard = guard.required("guard")?;
-        let callback = LostCallback { lost: lost.ok_or_else(|| Failure::null("lost"))?, userdata };
+        let callback = LostCallback {
+            lost: lost.ok_or_else(|| Failure::null("lost"))?,
+            userdata,
+        };
         guard.with(|held| Ok(held.on_lost(move || callback.run())?))?;
         Ok(Code::Ok)
     })

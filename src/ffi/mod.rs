@@ -20,7 +20,10 @@
 //!
 //! It calls the public API, and from `os` only what has no state of a lock: fork detection, mutexes, the waker.
 
-#![allow(unsafe_code, reason = "no_mangle is unsafe, and so are pointers from C")]
+#![allow(
+    unsafe_code,
+    reason = "no_mangle is unsafe, and so are pointers from C"
+)]
 
 mod boundary;
 mod cancel;

@@ -78,7 +78,10 @@ struct Taken {
 impl Settings {
     /// A mutex with the settings that every kind has.
     fn applied<K: Kind>(&self, mutex: Mutex<K>) -> Mutex<K> {
-        let mutex = self.ttl.into_iter().fold(mutex.min_hold(self.min_hold), Mutex::ttl);
+        let mutex = self
+            .ttl
+            .into_iter()
+            .fold(mutex.min_hold(self.min_hold), Mutex::ttl);
         self.watchdog.iter().cloned().fold(mutex, Mutex::watchdog)
     }
 }
@@ -98,25 +101,45 @@ impl MutexHandle {
             owner: None,
             access: AccessNumber::Alone,
         };
-        Ok(MutexHandle { redlock: redlock.clone(), names, name, settings: ForkSafeMutex::new(settings)? })
+        Ok(MutexHandle {
+            redlock: redlock.clone(),
+            names,
+            name,
+            settings: ForkSafeMutex::new(settings)?,
+        })
     }
 
     /// The mutex with these settings.
     fn with(&self, settings: &Settings) -> Result<AnyMutex> {
-        let &Settings { is_fenced, is_fair, ref owner, access, .. } = settings;
+        let &Settings {
+            is_fenced,
+            is_fair,
+            ref owner,
+            access,
+            ..
+        } = settings;
         let refusal = |message| Err(Failure::new(Code::Config, message));
-        let is_of_one_name = is_fenced || is_fair || owner.is_some() || access != AccessNumber::Alone;
+        let is_of_one_name =
+            is_fenced || is_fair || owner.is_some() || access != AccessNumber::Alone;
         let name = match &self.names {
             Names::Slots(..) if is_of_one_name => {
                 return refusal("permits cannot be fenced, fair or reentrant, nor read or written");
             }
             Names::Slots(name, permits) => {
-                return Ok(AnyMutex::Slots(settings.applied(self.redlock.semaphore(name, *permits))));
+                return Ok(AnyMutex::Slots(
+                    settings.applied(self.redlock.semaphore(name, *permits)),
+                ));
             }
             Names::Several(_) if is_of_one_name => {
-                return refusal("a set of resources cannot be fenced, fair or reentrant, nor read or written");
+                return refusal(
+                    "a set of resources cannot be fenced, fair or reentrant, nor read or written",
+                );
             }
-            Names::Several(names) => return Ok(AnyMutex::Any(settings.applied(self.redlock.mutex_set(names)).erase())),
+            Names::Several(names) => {
+                return Ok(AnyMutex::Any(
+                    settings.applied(self.redlock.mutex_set(names)).erase(),
+                ));
+            }
             Names::One(name) => name,
         };
         if access != AccessNumber::Alone && (is_fair || owner.is_some()) {
@@ -124,34 +147,58 @@ impl MutexHandle {
         }
         let write = || settings.applied(self.redlock.write_mutex(name));
         Ok(match access {
-            AccessNumber::Read => AnyMutex::Any(settings.applied(self.redlock.read_mutex(name)).erase()),
+            AccessNumber::Read => {
+                AnyMutex::Any(settings.applied(self.redlock.read_mutex(name)).erase())
+            }
             AccessNumber::Write if is_fenced => AnyMutex::FencedWrite(write().fenced()),
             AccessNumber::Write => AnyMutex::Write(write()),
             AccessNumber::Alone => {
                 let plain = settings.applied(self.redlock.mutex(name));
                 let plain = if is_fair { plain.fair() } else { plain };
-                if is_fenced { AnyMutex::Fenced(plain.fenced()) } else { AnyMutex::Plain(plain) }
+                if is_fenced {
+                    AnyMutex::Fenced(plain.fenced())
+                } else {
+                    AnyMutex::Plain(plain)
+                }
             }
         })
     }
 
     /// The client that holds the lock, if one does.
     pub(super) fn holder(&self) -> Result<Option<Holder>> {
-        let Settings { is_fenced, access, .. } = *self.settings.lock()?;
+        let Settings {
+            is_fenced, access, ..
+        } = *self.settings.lock()?;
         match &self.names {
             Names::One(name) if access == AccessNumber::Alone => {
                 let mutex = self.redlock.mutex(name);
-                Ok(if is_fenced { mutex.fenced().holder()? } else { mutex.holder()? })
+                Ok(if is_fenced {
+                    mutex.fenced().holder()?
+                } else {
+                    mutex.holder()?
+                })
             }
-            Names::One(_) => Err(Failure::new(Code::Config, "a read-write lock has no holder to be asked for")),
-            Names::Several(_) => Err(Failure::new(Code::Config, "a set of resources has no one holder")),
-            Names::Slots(..) => Err(Failure::new(Code::Config, "a semaphore has no lock of its own; its slots have")),
+            Names::One(_) => Err(Failure::new(
+                Code::Config,
+                "a read-write lock has no holder to be asked for",
+            )),
+            Names::Several(_) => Err(Failure::new(
+                Code::Config,
+                "a set of resources has no one holder",
+            )),
+            Names::Slots(..) => Err(Failure::new(
+                Code::Config,
+                "a semaphore has no lock of its own; its slots have",
+            )),
         }
     }
 
     /// Takes the lock, unless another client holds it. Without a wait it makes one attempt.
     fn take(&self, wait: Option<&Wait>) -> Result<Option<Taken>> {
-        fn taken<K: Kind>(mutex: &Mutex<K>, wait: Option<&Wait>) -> crate::Result<Option<crate::MutexGuard<K>>> {
+        fn taken<K: Kind>(
+            mutex: &Mutex<K>,
+            wait: Option<&Wait>,
+        ) -> crate::Result<Option<crate::MutexGuard<K>>> {
             wait.map_or_else(|| mutex.try_lock(), |wait| mutex.lock_with(wait))
         }
         fn level<K: Kind + Send>(
@@ -162,7 +209,9 @@ impl MutexHandle {
         where
             Reentrant<K>: Kind,
         {
-            Ok(owner.lock(|owner| mutex.take_as(owner, wait))?.map(|guard| Held::Any(guard.erase())))
+            Ok(owner
+                .lock(|owner| mutex.take_as(owner, wait))?
+                .map(|guard| Held::Any(guard.erase())))
         }
         let settings = self.settings.lock()?.clone();
         let (held, slot) = match (self.with(&settings)?, &settings.owner) {
@@ -189,7 +238,9 @@ impl MutexHandle {
             AnyMutex::Any(mutex) => (Held::Any(mutex.attach(lease)?), 0),
             AnyMutex::Plain(mutex) => (Held::Any(mutex.erase().attach(lease)?), 0),
             AnyMutex::Fenced(mutex) => (Held::Any(mutex.erase().attach(lease)?), 0),
-            AnyMutex::FencedWrite(mutex) => (Held::FencedWrite(mutex.attach(lease.into_kind()?)?), 0),
+            AnyMutex::FencedWrite(mutex) => {
+                (Held::FencedWrite(mutex.attach(lease.into_kind()?)?), 0)
+            }
             AnyMutex::Write(mutex) => (Held::Write(mutex.attach(lease.into_kind()?)?), 0),
             AnyMutex::Slots(mutex) => {
                 let permit = mutex.attach(lease.into_kind()?)?;
@@ -202,7 +253,9 @@ impl MutexHandle {
 
     /// Writes a guard of what was taken, or returns that another client holds the lock.
     fn give(&self, guard: NonNullOutput<*const GuardHandle>, taken: Option<Taken>) -> Result<Code> {
-        let Some(Taken { held, slot }) = taken else { return Ok(Code::Held) };
+        let Some(Taken { held, slot }) = taken else {
+            return Ok(Code::Held);
+        };
         guard.write_handle(GuardHandle::new(held, slot)?);
         Ok(Code::Ok)
     }
@@ -226,7 +279,9 @@ fn change(mutex: &Borrowed<MutexHandle>, change: impl FnOnce(&mut Settings)) -> 
 
 /// Changes those of the watchdog, and switches it on.
 fn change_watchdog(mutex: &Borrowed<MutexHandle>, with: impl FnOnce(Watchdog) -> Watchdog) -> Code {
-    change(mutex, |settings| settings.watchdog = Some(with(settings.watchdog.take().unwrap_or_default())))
+    change(mutex, |settings| {
+        settings.watchdog = Some(with(settings.watchdog.take().unwrap_or_default()))
+    })
 }
 
 /// Ended by the handle, if there is one.
@@ -248,7 +303,10 @@ extern "C" fn quorumlock_mutex_new(
         let client = client.required("client")?;
         let name = name.text(name_length, "name")?;
         let mutex = mutex.required("mutex")?;
-        mutex.write_handle(MutexHandle::new(&client.redlock, Names::One(name.to_owned()))?);
+        mutex.write_handle(MutexHandle::new(
+            &client.redlock,
+            Names::One(name.to_owned()),
+        )?);
         Ok(Code::Ok)
     })
 }
@@ -265,12 +323,16 @@ extern "C" fn quorumlock_mutex_name(mutex: Borrowed<MutexHandle>) -> Str {
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_mutex_set_ttl_ms(mutex: Borrowed<MutexHandle>, ttl_ms: u64) -> Code {
-    change(&mutex, |settings| settings.ttl = Some(Duration::from_millis(ttl_ms)))
+    change(&mutex, |settings| {
+        settings.ttl = Some(Duration::from_millis(ttl_ms))
+    })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_mutex_set_min_hold_ms(mutex: Borrowed<MutexHandle>, time_ms: u64) -> Code {
-    change(&mutex, |settings| settings.min_hold = Duration::from_millis(time_ms))
+    change(&mutex, |settings| {
+        settings.min_hold = Duration::from_millis(time_ms)
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -293,8 +355,13 @@ extern "C" fn quorumlock_mutex_set_access(mutex: Borrowed<MutexHandle>, access: 
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_mutex_set_reentrant(mutex: Borrowed<MutexHandle>, owner: Borrowed<OwnerHandle>) -> Code {
-    let owner = owner.optional().map_or(LockOwner::Thread, LockOwner::Object);
+extern "C" fn quorumlock_mutex_set_reentrant(
+    mutex: Borrowed<MutexHandle>,
+    owner: Borrowed<OwnerHandle>,
+) -> Code {
+    let owner = owner
+        .optional()
+        .map_or(LockOwner::Thread, LockOwner::Object);
     change(&mutex, |settings| settings.owner = Some(owner))
 }
 
@@ -307,23 +374,41 @@ extern "C" fn quorumlock_mutex_set_watchdog(mutex: Borrowed<MutexHandle>, enable
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_mutex_set_watchdog_period_ms(mutex: Borrowed<MutexHandle>, period_ms: u64) -> Code {
-    change_watchdog(&mutex, |watchdog| watchdog.period(Duration::from_millis(period_ms)))
+extern "C" fn quorumlock_mutex_set_watchdog_period_ms(
+    mutex: Borrowed<MutexHandle>,
+    period_ms: u64,
+) -> Code {
+    change_watchdog(&mutex, |watchdog| {
+        watchdog.period(Duration::from_millis(period_ms))
+    })
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_mutex_set_watchdog_notify_before_ms(mutex: Borrowed<MutexHandle>, margin_ms: u64) -> Code {
-    change_watchdog(&mutex, |watchdog| watchdog.notify_before(Duration::from_millis(margin_ms)))
+extern "C" fn quorumlock_mutex_set_watchdog_notify_before_ms(
+    mutex: Borrowed<MutexHandle>,
+    margin_ms: u64,
+) -> Code {
+    change_watchdog(&mutex, |watchdog| {
+        watchdog.notify_before(Duration::from_millis(margin_ms))
+    })
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_mutex_set_watchdog_max_extensions(mutex: Borrowed<MutexHandle>, extensions: u32) -> Code {
+extern "C" fn quorumlock_mutex_set_watchdog_max_extensions(
+    mutex: Borrowed<MutexHandle>,
+    extensions: u32,
+) -> Code {
     change_watchdog(&mutex, |watchdog| watchdog.max_extensions(extensions))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_mutex_set_watchdog_max_duration_ms(mutex: Borrowed<MutexHandle>, time_ms: u64) -> Code {
-    change_watchdog(&mutex, |watchdog| watchdog.max_duration(Duration::from_millis(time_ms)))
+extern "C" fn quorumlock_mutex_set_watchdog_max_duration_ms(
+    mutex: Borrowed<MutexHandle>,
+    time_ms: u64,
+) -> Code {
+    change_watchdog(&mutex, |watchdog| {
+        watchdog.max_duration(Duration::from_millis(time_ms))
+    })
 }
 
 #[unsafe(no_mangle)]

@@ -29,8 +29,10 @@ fn mark_no_delete() {
     // SAFETY: `dladdr` has written it, and the name lasts as long as the library. A library that is loaded already is
     // not loaded again: no initialiser runs. Closing what was opened leaves the flag.
     unsafe {
-        let library =
-            libc::dlopen(found.assume_init().dli_fname, libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE);
+        let library = libc::dlopen(
+            found.assume_init().dli_fname,
+            libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE,
+        );
         if !library.is_null() {
             libc::dlclose(library);
         }

@@ -52,9 +52,20 @@ impl NodeEntry {
         let server = status.server().unwrap_or_default();
         let run_id = status.run_id().unwrap_or_default();
         let last_fault = status.last_fault();
-        let faults = status.faults().iter().map(|(fault, count)| (FaultObject::new(fault), *count)).collect();
+        let faults = status
+            .faults()
+            .iter()
+            .map(|(fault, count)| (FaultObject::new(fault), *count))
+            .collect();
         let last_fault = last_fault.as_ref().map(FaultObject::new);
-        NodeEntry { status, message, server, run_id, last_fault, faults }
+        NodeEntry {
+            status,
+            message,
+            server,
+            run_id,
+            last_fault,
+            faults,
+        }
     }
 
     fn state(&self) -> NodeStateNumber {
@@ -84,7 +95,12 @@ impl NodeEntry {
 }
 
 /// What one of the nodes says, if it is there.
-fn of<R>(nodes: &Borrowed<NodeList>, index: usize, otherwise: R, say: impl FnOnce(&NodeEntry) -> R) -> R {
+fn of<R>(
+    nodes: &Borrowed<NodeList>,
+    index: usize,
+    otherwise: R,
+    say: impl FnOnce(&NodeEntry) -> R,
+) -> R {
     call_or(otherwise, || nodes.optional()?.0.get(index).map(say))
 }
 
@@ -98,7 +114,9 @@ fn write_list(
     call_with_error(error, || {
         let client = client.required("client")?;
         let nodes = nodes.required("nodes")?;
-        nodes.write_handle(NodeList(list(&client)?.into_iter().map(NodeEntry::new).collect()));
+        nodes.write_handle(NodeList(
+            list(&client)?.into_iter().map(NodeEntry::new).collect(),
+        ));
         Ok(Code::Ok)
     })
 }
@@ -119,7 +137,9 @@ extern "C" fn quorumlock_client_connect(
     nodes: Output<*const NodeList>,
     error: Output<*const ErrorObject>,
 ) -> Code {
-    write_list(client, nodes, error, |client| client.redlock.connect(Duration::from_millis(timeout_ms)))
+    write_list(client, nodes, error, |client| {
+        client.redlock.connect(Duration::from_millis(timeout_ms))
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -144,7 +164,9 @@ extern "C" fn quorumlock_nodes_message(nodes: Borrowed<NodeList>, index: usize) 
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_nodes_address(nodes: Borrowed<NodeList>, index: usize) -> Str {
-    of(&nodes, index, Str::EMPTY, |node| Str::of(node.status.address()))
+    of(&nodes, index, Str::EMPTY, |node| {
+        Str::of(node.status.address())
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -159,7 +181,9 @@ extern "C" fn quorumlock_nodes_quarantine_ms(nodes: Borrowed<NodeList>, index: u
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_nodes_counted_ms(nodes: Borrowed<NodeList>, index: usize) -> u64 {
-    of(&nodes, index, 0, |node| millis(node.status.counted_for().unwrap_or_default()))
+    of(&nodes, index, 0, |node| {
+        millis(node.status.counted_for().unwrap_or_default())
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -189,12 +213,19 @@ extern "C" fn quorumlock_nodes_role(nodes: Borrowed<NodeList>, index: usize) -> 
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_nodes_eviction(nodes: Borrowed<NodeList>, index: usize) -> Str {
-    of(&nodes, index, Str::EMPTY, |node| Str::of(node.status.eviction().unwrap_or_default()))
+    of(&nodes, index, Str::EMPTY, |node| {
+        Str::of(node.status.eviction().unwrap_or_default())
+    })
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_nodes_last_fault(nodes: Borrowed<NodeList>, index: usize) -> *const FaultObject {
-    of(&nodes, index, null(), |node| node.last_fault.as_ref().map_or(null(), std::ptr::from_ref))
+extern "C" fn quorumlock_nodes_last_fault(
+    nodes: Borrowed<NodeList>,
+    index: usize,
+) -> *const FaultObject {
+    of(&nodes, index, null(), |node| {
+        node.last_fault.as_ref().map_or(null(), std::ptr::from_ref)
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -223,11 +254,25 @@ extern "C" fn quorumlock_nodes_fault_kinds(nodes: Borrowed<NodeList>, index: usi
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_nodes_fault(nodes: Borrowed<NodeList>, index: usize, kind: usize) -> *const FaultObject {
-    of(&nodes, index, null(), |node| node.faults.get(kind).map_or(null(), |(fault, _)| std::ptr::from_ref(fault)))
+extern "C" fn quorumlock_nodes_fault(
+    nodes: Borrowed<NodeList>,
+    index: usize,
+    kind: usize,
+) -> *const FaultObject {
+    of(&nodes, index, null(), |node| {
+        node.faults
+            .get(kind)
+            .map_or(null(), |(fault, _)| std::ptr::from_ref(fault))
+    })
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_nodes_fault_count(nodes: Borrowed<NodeList>, index: usize, kind: usize) -> u64 {
-    of(&nodes, index, 0, |node| node.faults.get(kind).map_or(0, |&(_, count)| count))
+extern "C" fn quorumlock_nodes_fault_count(
+    nodes: Borrowed<NodeList>,
+    index: usize,
+    kind: usize,
+) -> u64 {
+    of(&nodes, index, 0, |node| {
+        node.faults.get(kind).map_or(0, |&(_, count)| count)
+    })
 }

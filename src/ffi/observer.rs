@@ -10,7 +10,10 @@ use std::ffi::c_void;
 pub(super) type ObserverFn = extern "C" fn(*mut c_void, *const EventObject<'_>);
 
 /// A function of the program with its userdata, as an observer.
-pub(super) fn calling(callback: Option<ObserverFn>, userdata: Userdata) -> Result<impl Fn(&Event) + Send + Sync> {
+pub(super) fn calling(
+    callback: Option<ObserverFn>,
+    userdata: Userdata,
+) -> Result<impl Fn(&Event) + Send + Sync> {
     let callback = callback.ok_or_else(|| Failure::null("observer"))?;
     Ok(move |event: &Event| {
         let event = EventObject::new(event);

@@ -24,7 +24,10 @@ pub(super) enum LockOwner {
 
 impl LockOwner {
     /// Takes a lock, or takes it again, by `take`.
-    pub(super) fn lock<G>(&self, take: impl Fn(&Owner) -> crate::Result<Option<G>>) -> Result<Option<G>> {
+    pub(super) fn lock<G>(
+        &self,
+        take: impl Fn(&Owner) -> crate::Result<Option<G>>,
+    ) -> Result<Option<G>> {
         Ok(match self {
             // The handles of guards may go to any thread, so the thread's own owner would not do.
             LockOwner::Thread => {
@@ -40,7 +43,10 @@ impl LockOwner {
             LockOwner::Object(handle) => {
                 handle.owner.check_process()?;
                 // A thread that uses it keeps it while it waits for the lock.
-                let owner = handle.owner.try_lock().ok_or_else(|| Failure::plain(Code::Busy))?;
+                let owner = handle
+                    .owner
+                    .try_lock()
+                    .ok_or_else(|| Failure::plain(Code::Busy))?;
                 take(&owner)?
             }
         })
@@ -49,7 +55,11 @@ impl LockOwner {
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_owner_new() -> *const OwnerHandle {
-    call_or(null(), || Some(new_handle(OwnerHandle { owner: ForkSafeMutex::new(Owner::new()).ok()? })))
+    call_or(null(), || {
+        Some(new_handle(OwnerHandle {
+            owner: ForkSafeMutex::new(Owner::new()).ok()?,
+        }))
+    })
 }
 
 #[unsafe(no_mangle)]

@@ -12,7 +12,9 @@ pub(super) struct SecretHandle {
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_secret_text(secret: Borrowed<SecretHandle>) -> Str {
-    call_or(Str::EMPTY, || Some(Str::of(secret.optional()?.text.expose())))
+    call_or(Str::EMPTY, || {
+        Some(Str::of(secret.optional()?.text.expose()))
+    })
 }
 
 #[unsafe(no_mangle)]

@@ -20,7 +20,10 @@ extern "C" fn quorumlock_client_semaphore(
         let client = client.required("client")?;
         let name = name.text(name_length, "name")?;
         let mutex = mutex.required("mutex")?;
-        mutex.write_handle(MutexHandle::new(&client.redlock, Names::Slots(name.to_owned(), permits))?);
+        mutex.write_handle(MutexHandle::new(
+            &client.redlock,
+            Names::Slots(name.to_owned(), permits),
+        )?);
         Ok(Code::Ok)
     })
 }

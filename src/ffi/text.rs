@@ -22,7 +22,10 @@ impl Str {
 
     /// Lasts as long as the text; the header says how long that is.
     pub(super) const fn of(text: &str) -> Str {
-        Str { data: text.as_ptr().cast(), length: text.len() }
+        Str {
+            data: text.as_ptr().cast(),
+            length: text.len(),
+        }
     }
 }
 
@@ -43,12 +46,16 @@ fn read<'t>(data: *const c_char, length: usize, argument: &str) -> Result<&'t st
         return Err(Failure::null(argument));
     }
     if length > LONGEST {
-        return Err(Failure::new(Code::TooLong, format!("{argument} has {length} bytes, more than {LONGEST}")));
+        return Err(Failure::new(
+            Code::TooLong,
+            format!("{argument} has {length} bytes, more than {LONGEST}"),
+        ));
     }
     // SAFETY: The header demands that so many bytes can be read there, and that they do not change during the call.
     // They are no more than fit into an address space.
     let bytes = unsafe { std::slice::from_raw_parts(data.cast::<u8>(), length) };
-    std::str::from_utf8(bytes).map_err(|_| Failure::new(Code::NotUtf8, format!("{argument} is not UTF-8")))
+    std::str::from_utf8(bytes)
+        .map_err(|_| Failure::new(Code::NotUtf8, format!("{argument} is not UTF-8")))
 }
 
 /// The pointer of texts that C keeps; their number is the next argument.
@@ -62,11 +69,17 @@ impl Texts {
             return Err(Failure::null(argument));
         }
         if count > MOST {
-            return Err(Failure::new(Code::TooLong, format!("{argument} has {count} texts, more than {MOST}")));
+            return Err(Failure::new(
+                Code::TooLong,
+                format!("{argument} has {count} texts, more than {MOST}"),
+            ));
         }
         // SAFETY: As in `Bytes::text`: the header demands that so many can be read there. `Str` is laid out as there.
         let texts = unsafe { std::slice::from_raw_parts(self.0, count) };
-        texts.iter().map(|text| read(text.data, text.length, argument)).collect()
+        texts
+            .iter()
+            .map(|text| read(text.data, text.length, argument))
+            .collect()
     }
 }
 
@@ -76,19 +89,37 @@ mod tests {
     use std::ptr::null;
 
     fn text(bytes: &[u8], length: usize) -> Result<String> {
-        Bytes(bytes.as_ptr().cast()).text(length, "name").map(str::to_owned)
+        Bytes(bytes.as_ptr().cast())
+            .text(length, "name")
+            .map(str::to_owned)
     }
 
     #[test]
     fn several_texts_are_read_where_there_can_be_so_many() {
         let texts = ["a", "", "b"].map(Str::of);
-        let read = |count| Texts(texts.as_ptr()).texts(count, "names").map(|texts| texts.join("+"));
+        let read = |count| {
+            Texts(texts.as_ptr())
+                .texts(count, "names")
+                .map(|texts| texts.join("+"))
+        };
         assert_eq!(read(3).unwrap(), "a++b");
         assert_eq!(read(0).unwrap(), "");
         assert_eq!(read(MOST + 1).unwrap_err().code, Code::TooLong);
-        assert_eq!(Texts(null()).texts(0, "names").unwrap_err().message, "names is NULL");
-        let missing = Str { data: null(), length: 1 };
-        assert_eq!(Texts(&raw const missing).texts(1, "names").unwrap_err().code, Code::NullPointer);
+        assert_eq!(
+            Texts(null()).texts(0, "names").unwrap_err().message,
+            "names is NULL"
+        );
+        let missing = Str {
+            data: null(),
+            length: 1,
+        };
+        assert_eq!(
+            Texts(&raw const missing)
+                .texts(1, "names")
+                .unwrap_err()
+                .code,
+            Code::NullPointer
+        );
     }
 
     #[test]
@@ -100,6 +131,9 @@ mod tests {
         for length in [LONGEST + 1, usize::MAX, isize::MAX as usize] {
             assert_eq!(text(b"a", length).unwrap_err().code, Code::TooLong);
         }
-        assert_eq!(Bytes(null()).text(0, "name").unwrap_err().message, "name is NULL");
+        assert_eq!(
+            Bytes(null()).text(0, "name").unwrap_err().message,
+            "name is NULL"
+        );
     }
 }

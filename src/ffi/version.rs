@@ -24,7 +24,11 @@ extern "C" fn quorumlock_now_ms() -> u64 {
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_result_text(result: c_int) -> Str {
-    call_or(Str::EMPTY, || Some(Str::of(Code::of(result).map_or("unknown result", Code::text))))
+    call_or(Str::EMPTY, || {
+        Some(Str::of(
+            Code::of(result).map_or("unknown result", Code::text),
+        ))
+    })
 }
 
 /// The clock of deadlines.
@@ -32,7 +36,9 @@ extern "C" fn quorumlock_result_text(result: c_int) -> Str {
 pub(super) fn now_millis() -> u64 {
     use rustix::time::{ClockId, clock_gettime};
     let now = clock_gettime(ClockId::Monotonic);
-    (now.tv_sec as u64).saturating_mul(1000).saturating_add(now.tv_nsec as u64 / 1_000_000)
+    (now.tv_sec as u64)
+        .saturating_mul(1000)
+        .saturating_add(now.tv_nsec as u64 / 1_000_000)
 }
 
 #[cfg(not(unix))]
@@ -45,8 +51,13 @@ pub(super) fn now_millis() -> u64 {
 
 /// `major.minor.patch`, and whatever follows.
 fn number(version: &str) -> u32 {
-    let numbers = version.split(['.', '-', '+']).map(|part| part.parse().unwrap_or(0));
-    numbers.chain([0, 0, 0]).take(3).fold(0, |all, part: u32| all * 256 + part)
+    let numbers = version
+        .split(['.', '-', '+'])
+        .map(|part| part.parse().unwrap_or(0));
+    numbers
+        .chain([0, 0, 0])
+        .take(3)
+        .fold(0, |all, part: u32| all * 256 + part)
 }
 
 #[cfg(test)]

@@ -33,7 +33,9 @@ impl BlockingStream {
     ) -> io::Result<Option<BlockingStream>> {
         let begun = Instant::now();
         while !stream.is_settled() {
-            let left = timeout.checked_sub(begun.elapsed()).ok_or(ErrorKind::TimedOut)?;
+            let left = timeout
+                .checked_sub(begun.elapsed())
+                .ok_or(ErrorKind::TimedOut)?;
             wait(&stream, PollFlags::OUT, left)?;
         }
         stream.finish_connecting()?;
@@ -49,7 +51,11 @@ impl BlockingStream {
                 return Ok(None);
             }
             let left = timeout.checked_sub(silent).ok_or(ErrorKind::TimedOut)?;
-            wait(transport.stream(), PollFlags::IN | unsent(&transport), left.min(LOOK))?;
+            wait(
+                transport.stream(),
+                PollFlags::IN | unsent(&transport),
+                left.min(LOOK),
+            )?;
             match transport.read(&mut [0]) {
                 Err(error) if would_block(&error) => {}
                 Err(error) => return Err(error),
@@ -73,27 +79,46 @@ impl BlockingStream {
         }
         self.retry(PollFlags::OUT, |transport| {
             transport.flush()?;
-            if transport.has_unsent() { Err(ErrorKind::WouldBlock.into()) } else { Ok(()) }
+            if transport.has_unsent() {
+                Err(ErrorKind::WouldBlock.into())
+            } else {
+                Ok(())
+            }
         })
     }
 
     /// Tries until it need not wait, for as long as the limit allows.
-    fn retry<T>(&mut self, flags: PollFlags, mut step: impl FnMut(&mut Transport) -> io::Result<T>) -> io::Result<T> {
+    fn retry<T>(
+        &mut self,
+        flags: PollFlags,
+        mut step: impl FnMut(&mut Transport) -> io::Result<T>,
+    ) -> io::Result<T> {
         let begun = Instant::now();
         loop {
             match step(&mut self.transport) {
                 Err(error) if would_block(&error) => {}
                 done => return done,
             }
-            let left = self.timeout.checked_sub(begun.elapsed()).ok_or(ErrorKind::TimedOut)?;
-            wait(self.transport.stream(), flags | unsent(&self.transport), left)?;
+            let left = self
+                .timeout
+                .checked_sub(begun.elapsed())
+                .ok_or(ErrorKind::TimedOut)?;
+            wait(
+                self.transport.stream(),
+                flags | unsent(&self.transport),
+                left,
+            )?;
         }
     }
 }
 
 /// What to poll for while TLS holds bytes back.
 fn unsent(transport: &Transport) -> PollFlags {
-    if transport.has_unsent() { PollFlags::OUT } else { PollFlags::empty() }
+    if transport.has_unsent() {
+        PollFlags::OUT
+    } else {
+        PollFlags::empty()
+    }
 }
 
 /// Waits until the stream is ready, or the time is up. It may come back early.

@@ -42,7 +42,9 @@ impl Clock for SystemClock {
 
 /// The wall clock's time since 1970, where a time must mean the same on other machines. Zero before that.
 pub(crate) fn since_epoch() -> Duration {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
 }
 
 /// Combines a steady clock, which never runs backwards, with a wall clock, which can be set.
@@ -56,7 +58,11 @@ pub(crate) struct LeaseClock {
 
 impl LeaseClock {
     pub(crate) const fn new() -> LeaseClock {
-        LeaseClock { reference: AtomicI64::new(UNKNOWN), gained: AtomicU64::new(0), change: ForkSafeSpinLock::new() }
+        LeaseClock {
+            reference: AtomicI64::new(UNKNOWN),
+            gained: AtomicU64::new(0),
+            change: ForkSafeSpinLock::new(),
+        }
     }
 
     /// The steady time and the lease time, given a way to read both clocks in nanoseconds.
@@ -77,11 +83,15 @@ impl LeaseClock {
             self.change.pass(|| self.note(steady, wall));
         }
         let lease = steady.saturating_add(self.gained.load(Ordering::Acquire));
-        Readings { steady: Timestamp::from_nanos(steady), lease: LeaseTime::from_nanos(lease) }
+        Readings {
+            steady: Timestamp::from_nanos(steady),
+            lease: LeaseTime::from_nanos(lease),
+        }
     }
 
     fn differs(&self, steady: u64, wall: i64) -> bool {
-        ahead(steady, wall).abs_diff(self.reference.load(Ordering::Acquire)) > TOLERANCE_NANOS.unsigned_abs()
+        ahead(steady, wall).abs_diff(self.reference.load(Ordering::Acquire))
+            > TOLERANCE_NANOS.unsigned_abs()
     }
 
     /// Takes a changed difference between the clocks into account: a gain counts, a loss is only remembered. One thread
@@ -93,7 +103,10 @@ impl LeaseClock {
         let ahead = ahead(steady, wall);
         let reference = self.reference.load(Ordering::Acquire);
         if reference != UNKNOWN && ahead > reference {
-            let gained = self.gained.load(Ordering::Acquire).saturating_add(ahead.abs_diff(reference));
+            let gained = self
+                .gained
+                .load(Ordering::Acquire)
+                .saturating_add(ahead.abs_diff(reference));
             self.gained.store(gained, Ordering::Release);
         }
         self.reference.store(ahead, Ordering::Release);
@@ -102,7 +115,8 @@ impl LeaseClock {
 
 /// How far the wall clock is ahead of the steady one.
 fn ahead(steady: u64, wall: i64) -> i64 {
-    wall.saturating_sub(i64::try_from(steady).unwrap_or(i64::MAX)).max(UNKNOWN + 1)
+    wall.saturating_sub(i64::try_from(steady).unwrap_or(i64::MAX))
+        .max(UNKNOWN + 1)
 }
 
 #[cfg(unix)]
@@ -127,7 +141,9 @@ pub(crate) mod source {
     /// Enough for 292 years from the clock's own epoch.
     fn nanos(clock: ClockId) -> i64 {
         let time = clock_gettime(clock);
-        (time.tv_sec as i64).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec as i64)
+        (time.tv_sec as i64)
+            .saturating_mul(1_000_000_000)
+            .saturating_add(time.tv_nsec as i64)
     }
 }
 
@@ -140,7 +156,9 @@ pub(crate) mod source {
     pub(crate) fn read() -> (u64, i64) {
         let wall = match SystemTime::now().duration_since(origin().1) {
             Ok(advance) => i64::try_from(advance.as_nanos()).unwrap_or(i64::MAX),
-            Err(set_back) => i64::try_from(set_back.duration().as_nanos()).map_or(i64::MIN, |nanos| -nanos),
+            Err(set_back) => {
+                i64::try_from(set_back.duration().as_nanos()).map_or(i64::MIN, |nanos| -nanos)
+            }
         };
         (steady(), wall)
     }
@@ -167,7 +185,11 @@ mod tests {
         readings
             .iter()
             .map(|&(steady, wall)| {
-                clock.advance(|| ((steady * SECOND) as u64, wall * SECOND)).lease.as_nanos() / SECOND as u64
+                clock
+                    .advance(|| ((steady * SECOND) as u64, wall * SECOND))
+                    .lease
+                    .as_nanos()
+                    / SECOND as u64
             })
             .collect()
     }
@@ -179,14 +201,29 @@ mod tests {
 
     #[test]
     fn suspend_counts_wherever_it_shows() {
-        assert_eq!(lease_times(&[(1, 1), (3601, 3601), (3602, 3602)]), [1, 3601, 3602], "in both clocks");
-        assert_eq!(lease_times(&[(1, 1), (2, 3602), (3, 3603)]), [1, 3602, 3603], "in the wall clock only");
-        assert_eq!(lease_times(&[(1, 1), (3601, 2), (3602, 3)]), [1, 3601, 3602], "in the steady clock only");
+        assert_eq!(
+            lease_times(&[(1, 1), (3601, 3601), (3602, 3602)]),
+            [1, 3601, 3602],
+            "in both clocks"
+        );
+        assert_eq!(
+            lease_times(&[(1, 1), (2, 3602), (3, 3603)]),
+            [1, 3602, 3603],
+            "in the wall clock only"
+        );
+        assert_eq!(
+            lease_times(&[(1, 1), (3601, 2), (3602, 3)]),
+            [1, 3601, 3602],
+            "in the steady clock only"
+        );
     }
 
     #[test]
     fn a_wall_clock_set_forward_counts_and_set_back_neither_counts_nor_freezes() {
-        assert_eq!(lease_times(&[(1, 1), (2, 3602), (3, 3), (4, 4), (5, 3605)]), [1, 3602, 3603, 3604, 7205]);
+        assert_eq!(
+            lease_times(&[(1, 1), (2, 3602), (3, 3), (4, 4), (5, 3605)]),
+            [1, 3602, 3603, 3604, 7205]
+        );
         assert_eq!(lease_times(&[(1, 1), (2, -3600), (3, -3599)]), [1, 2, 3]);
     }
 
@@ -196,17 +233,27 @@ mod tests {
         let mut last = LeaseTime::ORIGIN;
         for step in 0..100_000u64 {
             let noise = [0, 900_000, -900_000, 400_000][step as usize % 4];
-            last = clock.advance(|| (step * 1000, (step * 1000) as i64 + noise)).lease;
+            last = clock
+                .advance(|| (step * 1000, (step * 1000) as i64 + noise))
+                .lease;
         }
-        assert!(last.as_nanos() <= 99_999 * 1000 + 2 * TOLERANCE_NANOS as u64, "{last:?}");
+        assert!(
+            last.as_nanos() <= 99_999 * 1000 + 2 * TOLERANCE_NANOS as u64,
+            "{last:?}"
+        );
     }
 
     #[test]
     fn extreme_readings_do_not_overflow() {
         let clock = LeaseClock::new();
         let mut last = LeaseTime::ORIGIN;
-        for (steady, wall) in [(0, i64::MAX), (1, i64::MIN), (2, i64::MAX), (u64::MAX, i64::MIN), (u64::MAX, i64::MAX)]
-        {
+        for (steady, wall) in [
+            (0, i64::MAX),
+            (1, i64::MIN),
+            (2, i64::MAX),
+            (u64::MAX, i64::MIN),
+            (u64::MAX, i64::MAX),
+        ] {
             let now = clock.advance(|| (steady, wall)).lease;
             assert!(now >= last);
             last = now;
@@ -218,7 +265,10 @@ mod tests {
         let before = SystemClock.readings();
         std::thread::sleep(Duration::from_millis(20));
         let after = SystemClock.readings();
-        for passed in [after.steady.since(before.steady), after.lease.since(before.lease)] {
+        for passed in [
+            after.steady.since(before.steady),
+            after.lease.since(before.lease),
+        ] {
             assert!(passed >= Duration::from_millis(20), "{passed:?}");
         }
     }

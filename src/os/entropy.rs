@@ -32,17 +32,24 @@ mod tests {
 
     #[test]
     fn tokens_do_not_repeat() {
-        let tokens: HashSet<Vec<u8>> = (0..1000).map(|_| draw(&mut SysRng).unwrap().digits().to_vec()).collect();
+        let tokens: HashSet<Vec<u8>> = (0..1000)
+            .map(|_| draw(&mut SysRng).unwrap().digits().to_vec())
+            .collect();
         assert_eq!(tokens.len(), 1000);
     }
 
     /// A constant would let contenders that collided once collide for ever.
     #[test]
     fn jitter_is_spread_over_all_of_its_range() {
-        let draws: HashSet<u64> = (0..1000).map(|_| draw_jitter(&mut SysRng).unwrap()).collect();
+        let draws: HashSet<u64> = (0..1000)
+            .map(|_| draw_jitter(&mut SysRng).unwrap())
+            .collect();
         assert_eq!(draws.len(), 1000);
         // 500 are expected in each half, and 40 more or less would be rare.
         let high = draws.iter().filter(|&&draw| draw > u64::MAX / 2).count();
-        assert!((350..=650).contains(&high), "{high} of 1000 are in the upper half");
+        assert!(
+            (350..=650).contains(&high),
+            "{high} of 1000 are in the upper half"
+        );
     }
 }

@@ -91,19 +91,40 @@ pub(crate) fn limit_retransmission_delay(socket: impl AsFd, limit: Duration) -> 
 const TCP_RTO_MAX_MS: libc::c_int = 44;
 
 #[cfg(any(target_os = "android", target_os = "linux"))]
-#[expect(unsafe_code, reason = "no safe crate sets an option that it does not know")]
-fn set_tcp_option(socket: BorrowedFd<'_>, option: libc::c_int, value: libc::c_int) -> io::Result<()> {
+#[expect(
+    unsafe_code,
+    reason = "no safe crate sets an option that it does not know"
+)]
+fn set_tcp_option(
+    socket: BorrowedFd<'_>,
+    option: libc::c_int,
+    value: libc::c_int,
+) -> io::Result<()> {
     let size = size_of_val(&value) as libc::socklen_t;
     // SAFETY: The descriptor is open for as long as it is borrowed. The kernel reads `size` bytes of `value` during the
     // call and keeps no pointer.
-    let result =
-        unsafe { libc::setsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, option, (&raw const value).cast(), size) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            option,
+            (&raw const value).cast(),
+            size,
+        )
+    };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 /// What [`limit_retransmission_delay`] has set.
 #[cfg(all(test, target_os = "linux"))]
-#[expect(unsafe_code, reason = "no safe crate reads an option that it does not know")]
+#[expect(
+    unsafe_code,
+    reason = "no safe crate reads an option that it does not know"
+)]
 pub(crate) fn retransmission_delay_limit(socket: impl AsFd) -> io::Result<Duration> {
     let mut millis = 0 as libc::c_int;
     let mut size = size_of::<libc::c_int>() as libc::socklen_t;
@@ -111,9 +132,19 @@ pub(crate) fn retransmission_delay_limit(socket: impl AsFd) -> io::Result<Durati
     // SAFETY: The descriptor is open for as long as it is borrowed, and `millis` has the `size` bytes that are written.
     let result = unsafe {
         let value = (&raw mut millis).cast();
-        libc::getsockopt(descriptor, libc::IPPROTO_TCP, TCP_RTO_MAX_MS, value, &raw mut size)
+        libc::getsockopt(
+            descriptor,
+            libc::IPPROTO_TCP,
+            TCP_RTO_MAX_MS,
+            value,
+            &raw mut size,
+        )
     };
-    if result == 0 { Ok(Duration::from_millis(millis.unsigned_abs().into())) } else { Err(io::Error::last_os_error()) }
+    if result == 0 {
+        Ok(Duration::from_millis(millis.unsigned_abs().into()))
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 /// Where there is no `fork`, there is one generation.
@@ -140,10 +171,16 @@ mod tests {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let stream = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let limit = Duration::from_secs(1);
-        match (retransmission_delay_limit(&stream), limit_retransmission_delay(&stream, limit)) {
-            (Ok(before), Ok(())) => assert!(before > limit && retransmission_delay_limit(&stream).unwrap() == limit),
+        match (
+            retransmission_delay_limit(&stream),
+            limit_retransmission_delay(&stream, limit),
+        ) {
+            (Ok(before), Ok(())) => {
+                assert!(before > limit && retransmission_delay_limit(&stream).unwrap() == limit)
+            }
             (before, set) => {
-                let numbers = [before.map(drop), set].map(|result| result.unwrap_err().raw_os_error());
+                let numbers =
+                    [before.map(drop), set].map(|result| result.unwrap_err().raw_os_error());
                 assert_eq!(numbers, [Some(libc::ENOPROTOOPT); 2]);
             }
         }

@@ -3,7 +3,10 @@
 /// The name of this machine in its network; empty where the system does not report it.
 #[cfg(unix)]
 pub(crate) fn name() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
+    rustix::system::uname()
+        .nodename()
+        .to_string_lossy()
+        .into_owned()
 }
 
 #[cfg(not(unix))]

@@ -31,7 +31,11 @@ impl Watch {
         let mut size = 1;
         for (index, interest) in self.streams.iter().chain(&self.subscribers).enumerate() {
             let Some(interest) = interest else { continue };
-            let flags = if interest.writable { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+            let flags = if interest.writable {
+                PollFlags::IN | PollFlags::OUT
+            } else {
+                PollFlags::IN
+            };
             descriptors[size] = PollFd::new(interest.stream.source(), flags);
             nodes[size] = index;
             size += 1;
@@ -80,7 +84,8 @@ impl Watch {
                 self.writable.insert(NodeId::new(index));
             }
         }
-        for index in (0..self.subscribers.len()).filter(|&index| self.subscribers[index].is_some()) {
+        for index in (0..self.subscribers.len()).filter(|&index| self.subscribers[index].is_some())
+        {
             self.readable_subscribers.insert(NodeId::new(index));
         }
     }
@@ -97,7 +102,12 @@ fn spin(descriptors: &mut [PollFd<'_>], time: Duration, timeout: Duration) -> (b
         let passed = began.elapsed();
         match ready {
             Ok(0) if passed < time => std::hint::spin_loop(),
-            ready => return (ready.is_ok_and(|ready| ready > 0), timeout.saturating_sub(passed)),
+            ready => {
+                return (
+                    ready.is_ok_and(|ready| ready > 0),
+                    timeout.saturating_sub(passed),
+                );
+            }
         }
     }
 }

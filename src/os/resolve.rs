@@ -25,7 +25,10 @@ impl Resolution {
         let slot = Arc::clone(&answer);
         let host = host.to_owned();
         sync::spawn("quorumlock-dns", move || {
-            let addresses = (host.as_str(), port).to_socket_addrs().map(Iterator::collect).unwrap_or_default();
+            let addresses = (host.as_str(), port)
+                .to_socket_addrs()
+                .map(Iterator::collect)
+                .unwrap_or_default();
             *lock(&slot) = Some(addresses);
             waker.wake();
         })?;
@@ -40,5 +43,7 @@ impl Resolution {
 
 /// The address that a host is, if it is one and not a name.
 pub(crate) fn literal(host: &str, port: u16) -> Option<SocketAddr> {
-    host.parse::<IpAddr>().ok().map(|address| SocketAddr::new(address, port))
+    host.parse::<IpAddr>()
+        .ok()
+        .map(|address| SocketAddr::new(address, port))
 }

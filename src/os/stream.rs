@@ -44,7 +44,9 @@ impl Stream {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
         socket.set_tcp_nodelay(true)?;
         socket.set_keepalive(true)?;
-        let keepalive = TcpKeepalive::new().with_time(KEEPALIVE_AFTER).with_interval(KEEPALIVE_INTERVAL);
+        let keepalive = TcpKeepalive::new()
+            .with_time(KEEPALIVE_AFTER)
+            .with_interval(KEEPALIVE_INTERVAL);
         #[cfg(not(windows))]
         let keepalive = keepalive.with_retries(3);
         socket.set_tcp_keepalive(&keepalive)?;
@@ -52,14 +54,18 @@ impl Stream {
         {
             socket.set_tcp_user_timeout(Some(UNACKNOWLEDGED_LIMIT))?;
             // Older kernels do not have the option. The connection works without it.
-            let _ = crate::os::fork::limit_retransmission_delay(&socket, RETRANSMISSION_DELAY_LIMIT);
+            let _ =
+                crate::os::fork::limit_retransmission_delay(&socket, RETRANSMISSION_DELAY_LIMIT);
         }
         Stream::connect(socket, &address.into())
     }
 
     /// Begins to connect to a Unix domain socket.
     pub(crate) fn connect_unix(path: &Path) -> io::Result<Stream> {
-        Stream::connect(Socket::new(Domain::UNIX, Type::STREAM, None)?, &SockAddr::unix(path)?)
+        Stream::connect(
+            Socket::new(Domain::UNIX, Type::STREAM, None)?,
+            &SockAddr::unix(path)?,
+        )
     }
 
     fn connect(socket: Socket, address: &SockAddr) -> io::Result<Stream> {
@@ -119,7 +125,11 @@ impl Stream {
     }
 
     fn check_process(&self) -> io::Result<()> {
-        if self.created_in.is_forked() { Err(ErrorKind::NotConnected.into()) } else { Ok(()) }
+        if self.created_in.is_forked() {
+            Err(ErrorKind::NotConnected.into())
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -160,7 +170,9 @@ pub(crate) fn cause_of(error: &io::Error) -> Cause {
         | ErrorKind::NotConnected
         | ErrorKind::UnexpectedEof => Cause::Closed,
         ErrorKind::TimedOut => Cause::TimedOut,
-        ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable | ErrorKind::NetworkDown => Cause::Unreachable,
+        ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable | ErrorKind::NetworkDown => {
+            Cause::Unreachable
+        }
         _ => Cause::System(error.raw_os_error().unwrap_or(0)),
     }
 }
@@ -188,7 +200,11 @@ fn uninterrupted(mut call: impl FnMut() -> io::Result<usize>) -> io::Result<usiz
 
 #[cfg(not(any(windows, target_vendor = "apple")))]
 fn send(socket: &Socket, bytes: &[u8]) -> io::Result<usize> {
-    Ok(rustix::net::send(socket, bytes, rustix::net::SendFlags::NOSIGNAL)?)
+    Ok(rustix::net::send(
+        socket,
+        bytes,
+        rustix::net::SendFlags::NOSIGNAL,
+    )?)
 }
 
 #[cfg(any(windows, target_vendor = "apple"))]
@@ -199,7 +215,12 @@ fn send(socket: &Socket, bytes: &[u8]) -> io::Result<usize> {
 #[cfg(all(feature = "tls", not(any(windows, target_vendor = "apple"))))]
 fn send_vectored(socket: &Socket, pieces: &[io::IoSlice<'_>]) -> io::Result<usize> {
     use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
-    Ok(sendmsg(socket, pieces, &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL)?)
+    Ok(sendmsg(
+        socket,
+        pieces,
+        &mut SendAncillaryBuffer::default(),
+        SendFlags::NOSIGNAL,
+    )?)
 }
 
 #[cfg(all(feature = "tls", any(windows, target_vendor = "apple")))]
@@ -218,13 +239,23 @@ mod tests {
         socket.set_nonblocking(true).unwrap();
         other.set_nonblocking(true).unwrap();
         other.write_all(b"for the parent").unwrap();
-        let stream = Stream { socket, created_in: ForkEpoch::of_a_parent() };
+        let stream = Stream {
+            socket,
+            created_in: ForkEpoch::of_a_parent(),
+        };
         assert_eq!(cause_of(&stream.write(b"x").unwrap_err()), Cause::Closed);
         assert_eq!(cause_of(&stream.read(&mut [0]).unwrap_err()), Cause::Closed);
         stream.reset_on_close();
         assert_eq!(stream.socket.linger().unwrap(), None);
-        assert!(would_block(&other.read(&mut [0]).unwrap_err()), "something was written");
-        assert_eq!((&stream.socket).read(&mut [0; 20]).unwrap(), 14, "something was read");
+        assert!(
+            would_block(&other.read(&mut [0]).unwrap_err()),
+            "something was written"
+        );
+        assert_eq!(
+            (&stream.socket).read(&mut [0; 20]).unwrap(),
+            14,
+            "something was read"
+        );
     }
     #[cfg(target_os = "linux")]
     #[test]

@@ -38,7 +38,10 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 ///
 /// # Errors
 /// The system does not start a thread.
-pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+pub(crate) fn spawn(
+    name: &str,
+    work: impl FnOnce() + Send + 'static,
+) -> io::Result<JoinHandle<()>> {
     let thread = std::thread::Builder::new().name(name.to_owned());
     #[cfg(unix)]
     {
@@ -79,7 +82,9 @@ pub(crate) struct ForkSafeSpinLock {
 
 impl ForkSafeSpinLock {
     pub(crate) const fn new() -> ForkSafeSpinLock {
-        ForkSafeSpinLock { inside: AtomicUsize::new(0) }
+        ForkSafeSpinLock {
+            inside: AtomicUsize::new(0),
+        }
     }
 
     /// Does something that is short, and cannot panic, while no other thread of this process does.
@@ -89,7 +94,12 @@ impl ForkSafeSpinLock {
             let inside = self.inside.load(Ordering::Relaxed);
             // A thread of another fork epoch is not in this process.
             let is_free = inside != here;
-            if is_free && self.inside.compare_exchange(inside, here, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+            if is_free
+                && self
+                    .inside
+                    .compare_exchange(inside, here, Ordering::Acquire, Ordering::Relaxed)
+                    .is_ok()
+            {
                 break;
             }
             yield_now();
@@ -126,8 +136,13 @@ mod tests {
 
     #[test]
     fn a_thread_that_stayed_with_the_parent_blocks_no_lock() {
-        let spin_lock = ForkSafeSpinLock { inside: AtomicUsize::new(ForkEpoch::of_a_parent().number()) };
-        assert_eq!(spin_lock.pass(|| spin_lock.inside.load(Ordering::Relaxed)), ForkEpoch::current().unwrap().number());
+        let spin_lock = ForkSafeSpinLock {
+            inside: AtomicUsize::new(ForkEpoch::of_a_parent().number()),
+        };
+        assert_eq!(
+            spin_lock.pass(|| spin_lock.inside.load(Ordering::Relaxed)),
+            ForkEpoch::current().unwrap().number()
+        );
         assert_eq!(spin_lock.inside.into_inner(), 0);
     }
 }

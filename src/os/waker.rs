@@ -25,7 +25,11 @@ impl Waker {
         let (sender, receiver) = pair()?;
         sender.set_nonblocking(true)?;
         receiver.set_nonblocking(true)?;
-        Ok(Waker { sender, receiver, created_in: ForkEpoch::current()? })
+        Ok(Waker {
+            sender,
+            receiver,
+            created_in: ForkEpoch::current()?,
+        })
     }
 
     /// Whether this process is a child of the one that made it, where no thread is to be woken.

@@ -28,17 +28,37 @@ impl Asked {
             Verb::Leave(_) => AskedVerb::Leave,
             Verb::Raise => AskedVerb::Raise,
             Verb::Release(_) => AskedVerb::Release,
-            Verb::Take { request: TakeRequest { entry, stores_only, must_queue, .. }, .. } => AskedVerb::Take {
+            Verb::Take {
+                request:
+                    TakeRequest {
+                        entry,
+                        stores_only,
+                        must_queue,
+                        ..
+                    },
+                ..
+            } => AskedVerb::Take {
                 stores_only,
                 needs_queue: entry.is_some() && (must_queue || !wire.is_token_only),
                 may_go_by_set: wire.is_token_only && !stores_only && !must_queue,
             },
         };
-        Asked { verb, wire, least: operation.kind.fence() }
+        Asked {
+            verb,
+            wire,
+            least: operation.kind.fence(),
+        }
     }
 
     pub(super) fn acquires(self) -> bool {
-        matches!(self.verb, AskedVerb::Acquire | AskedVerb::Take { stores_only: false, .. })
+        matches!(
+            self.verb,
+            AskedVerb::Acquire
+                | AskedVerb::Take {
+                    stores_only: false,
+                    ..
+                }
+        )
     }
 
     pub(super) fn is_release(self) -> bool {
@@ -51,7 +71,13 @@ impl Asked {
     }
 
     pub(super) fn may_go_by_set(self) -> bool {
-        matches!(self.verb, AskedVerb::Take { may_go_by_set: true, .. })
+        matches!(
+            self.verb,
+            AskedVerb::Take {
+                may_go_by_set: true,
+                ..
+            }
+        )
     }
 
     /// The form that it is sent in to a server that has run the script.

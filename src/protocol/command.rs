@@ -22,7 +22,9 @@ pub fn remaining_reply(reply: Reply<'_>) -> Result<Option<Duration>, ProtocolErr
         Reply::Integer(-2) => Ok(Some(Duration::ZERO)),
         Reply::Integer(-1) => Ok(None),
         // A key lives through the last millisecond of its time.
-        Reply::Integer(millis @ 0..) => Ok(Some(Duration::from_millis(millis.unsigned_abs().saturating_add(1)))),
+        Reply::Integer(millis @ 0..) => Ok(Some(Duration::from_millis(
+            millis.unsigned_abs().saturating_add(1),
+        ))),
         _ => Err(ProtocolError::UnexpectedReply),
     }
 }
@@ -38,7 +40,10 @@ pub fn auth(out: &mut Vec<u8>, user: Option<&str>, password: &str) {
 /// Chooses the database: `SELECT number`.
 pub fn select(out: &mut Vec<u8>, database: u32) {
     let mut digits = [0; 20];
-    resp::encode(out, &[b"SELECT", resp::decimal(u64::from(database), &mut digits)]);
+    resp::encode(
+        out,
+        &[b"SELECT", resp::decimal(u64::from(database), &mut digits)],
+    );
 }
 
 /// Checks the reply to [`auth`] or [`select`]: `+OK`, or an error reply.
@@ -64,7 +69,9 @@ pub(super) fn time(out: &mut Vec<u8>) {
 /// A reply that `TIME` never returns; an error reply is for the caller.
 pub(super) fn time_reply(reply: Reply<'_>) -> Result<u64, ProtocolError> {
     let parts = || {
-        let Reply::Array(Some(mut elements)) = reply else { return None };
+        let Reply::Array(Some(mut elements)) = reply else {
+            return None;
+        };
         let mut next = || match elements.next() {
             Some(Reply::Bulk(Some(digits))) => resp::number(digits),
             _ => None,
@@ -96,7 +103,10 @@ mod tests {
     fn commands_go_out_as_servers_expect_them() {
         assert_eq!(sent(|out| remaining(out, b"k")), "*2 $4 PTTL $1 k ");
         assert_eq!(sent(|out| auth(out, None, "pw")), "*2 $4 AUTH $2 pw ");
-        assert_eq!(sent(|out| auth(out, Some("me"), "pw")), "*3 $4 AUTH $2 me $2 pw ");
+        assert_eq!(
+            sent(|out| auth(out, Some("me"), "pw")),
+            "*3 $4 AUTH $2 me $2 pw "
+        );
         assert_eq!(sent(|out| select(out, 7)), "*2 $6 SELECT $1 7 ");
         assert_eq!(sent(|out| info(out, "server")), "*2 $4 INFO $6 server ");
     }
@@ -107,7 +117,10 @@ mod tests {
             (Reply::Integer(-2), Ok(Some(Duration::ZERO))),
             (Reply::Integer(-1), Ok(None)),
             (Reply::Integer(0), Ok(Some(Duration::from_millis(1)))),
-            (Reply::Integer(i64::MAX), Ok(Some(Duration::from_millis(1 << 63)))),
+            (
+                Reply::Integer(i64::MAX),
+                Ok(Some(Duration::from_millis(1 << 63))),
+            ),
             (Reply::Integer(-3), Err(ProtocolError::UnexpectedReply)),
             (Reply::Bulk(None), Err(ProtocolError::UnexpectedReply)),
         ];
@@ -124,9 +137,21 @@ mod tests {
         };
         assert_eq!(handshake_reply(Reply::Simple(b"OK")), Ok(None));
         assert_eq!(cause(b"ERR invalid password", Cause::Auth), Cause::Auth);
-        assert_eq!(cause(b"ERR DB index is out of range", Cause::Database), Cause::Database);
-        assert_eq!(cause(b"NOAUTH Authentication required.", Cause::Database), Cause::Auth);
-        assert_eq!(cause(b"ERR max number of clients reached", Cause::Auth), Cause::TooManyClients);
-        assert_eq!(handshake_reply(Reply::Integer(1)), Err(ProtocolError::UnexpectedReply));
+        assert_eq!(
+            cause(b"ERR DB index is out of range", Cause::Database),
+            Cause::Database
+        );
+        assert_eq!(
+            cause(b"NOAUTH Authentication required.", Cause::Database),
+            Cause::Auth
+        );
+        assert_eq!(
+            cause(b"ERR max number of clients reached", Cause::Auth),
+            Cause::TooManyClients
+        );
+        assert_eq!(
+            handshake_reply(Reply::Integer(1)),
+            Err(ProtocolError::UnexpectedReply)
+        );
     }
 }

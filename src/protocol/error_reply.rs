@@ -52,16 +52,20 @@ impl ErrorReply {
     /// The meaning of this text.
     pub fn read(text: &[u8]) -> ErrorReply {
         let cause = cause(text);
-        ErrorReply { cause, subject: subject(text, cause) }
+        ErrorReply {
+            cause,
+            subject: subject(text, cause),
+        }
     }
 
     /// The fault of a node that replies so to `command`.
     pub fn fault(self, command: &'static str) -> Fault {
         let fault = Fault::new(Phase::Reply, self.cause);
         match (self.cause, self.subject) {
-            (Cause::NoPermission, Subject::Denied(Denied::Key) | Subject::DeniedInside(Denied::Key)) => {
-                fault.with(Detail::Key(command))
-            }
+            (
+                Cause::NoPermission,
+                Subject::Denied(Denied::Key) | Subject::DeniedInside(Denied::Key),
+            ) => fault.with(Detail::Key(command)),
             (Cause::NoPermission, _)
             | (Cause::Server(ServerError::Err), Subject::UnknownCommand | Subject::UnknownInside) => {
                 fault.with(Detail::Command(command))
@@ -86,7 +90,10 @@ impl ErrorReply {
     /// Whether the server runs no scripts, or none for the user. What else the user may not do, touch the key for one,
     /// has another remedy.
     pub(super) fn runs_no_scripts(self) -> bool {
-        matches!(self.subject, Subject::UnknownCommand | Subject::Denied(Denied::Scripts))
+        matches!(
+            self.subject,
+            Subject::UnknownCommand | Subject::Denied(Denied::Scripts)
+        )
     }
 }
 
@@ -104,7 +111,11 @@ fn cause(text: &[u8]) -> Cause {
         _ if script_error::is_denied(text) => Cause::NoPermission,
         _ => {
             // Inside a script, older servers leave out the word that only marks it as an error.
-            let unknown = if error.len() < text.len() { ServerError::Err } else { ServerError::Unrecognised };
+            let unknown = if error.len() < text.len() {
+                ServerError::Err
+            } else {
+                ServerError::Unrecognised
+            };
             Cause::Server(ServerError::of(word).unwrap_or(unknown))
         }
     }
@@ -115,7 +126,9 @@ fn subject(text: &[u8], cause: Cause) -> Subject {
         Subject::Denied(denied(text))
     } else if cause == Cause::NoPermission {
         Subject::DeniedInside(denied(script_error::cause(text)))
-    } else if text.starts_with(b"ERR unknown ") || text.starts_with(b"ERR Could not find scripting engine") {
+    } else if text.starts_with(b"ERR unknown ")
+        || text.starts_with(b"ERR Could not find scripting engine")
+    {
         // Servers have replied `unknown command` and `unknown or unsupported command`, with and without quotes around
         // the name. A Valkey that was built without Lua has an `EVAL` that can run nothing.
         Subject::UnknownCommand
@@ -132,31 +145,64 @@ fn login(text: &[u8]) -> Option<Detail> {
         (b"NOAUTH", Detail::PasswordMissing),
         (b"WRONGPASS", Detail::PasswordWrong),
         (b"ERR invalid password", Detail::PasswordWrong),
-        (b"ERR AUTH <password> called without any password", Detail::PasswordUnset),
-        (b"ERR Client sent AUTH, but no password is set", Detail::PasswordUnset),
-        (b"ERR wrong number of arguments for 'auth'", Detail::UsersUnknown),
+        (
+            b"ERR AUTH <password> called without any password",
+            Detail::PasswordUnset,
+        ),
+        (
+            b"ERR Client sent AUTH, but no password is set",
+            Detail::PasswordUnset,
+        ),
+        (
+            b"ERR wrong number of arguments for 'auth'",
+            Detail::UsersUnknown,
+        ),
     ];
     by_beginning(TABLE, text)
 }
 
 /// What the table has for a text that begins so.
 fn by_beginning<T, const N: usize>(table: [(&[u8], T); N], text: &[u8]) -> Option<T> {
-    table.into_iter().find(|(beginning, _)| text.starts_with(beginning)).map(|(_, meaning)| meaning)
+    table
+        .into_iter()
+        .find(|(beginning, _)| text.starts_with(beginning))
+        .map(|(_, meaning)| meaning)
 }
 
 /// What is denied: the command, unless the text names something else.
 fn denied(text: &[u8]) -> Denied {
     const TABLE: [(&[u8], Denied); 6] = [
         (b"NOPERM No permissions to access a key", Denied::Key),
-        (b"NOPERM this user has no permissions to access one of the keys", Denied::Key),
-        (b"ACL failure in script: No permissions to access a key", Denied::Key),
-        (b"The user executing the script can't access at least one of the keys", Denied::Key),
-        (b"NOPERM No permissions to access a channel", Denied::Channel),
-        (b"NOPERM this user has no permissions to access one of the channels", Denied::Channel),
+        (
+            b"NOPERM this user has no permissions to access one of the keys",
+            Denied::Key,
+        ),
+        (
+            b"ACL failure in script: No permissions to access a key",
+            Denied::Key,
+        ),
+        (
+            b"The user executing the script can't access at least one of the keys",
+            Denied::Key,
+        ),
+        (
+            b"NOPERM No permissions to access a channel",
+            Denied::Channel,
+        ),
+        (
+            b"NOPERM this user has no permissions to access one of the channels",
+            Denied::Channel,
+        ),
     ];
     const SCRIPTS: &[u8] = b" run the 'eval";
     let is_script = || text.windows(SCRIPTS.len()).any(|window| window == SCRIPTS);
-    by_beginning(TABLE, text).unwrap_or_else(|| if is_script() { Denied::Scripts } else { Denied::Command })
+    by_beginning(TABLE, text).unwrap_or_else(|| {
+        if is_script() {
+            Denied::Scripts
+        } else {
+            Denied::Command
+        }
+    })
 }
 
 #[cfg(test)]
@@ -169,37 +215,79 @@ mod tests {
         let logins = [
             ("NOAUTH Authentication required.", Detail::PasswordMissing),
             ("ERR invalid password", Detail::PasswordWrong),
-            ("WRONGPASS invalid username-password pair or user is disabled.", Detail::PasswordWrong),
+            (
+                "WRONGPASS invalid username-password pair or user is disabled.",
+                Detail::PasswordWrong,
+            ),
             (
                 "ERR AUTH <password> called without any password configured for the default user. Are you sure your \
                  configuration is correct?",
                 Detail::PasswordUnset,
             ),
-            ("ERR Client sent AUTH, but no password is set", Detail::PasswordUnset),
-            ("ERR wrong number of arguments for 'auth' command", Detail::UsersUnknown),
+            (
+                "ERR Client sent AUTH, but no password is set",
+                Detail::PasswordUnset,
+            ),
+            (
+                "ERR wrong number of arguments for 'auth' command",
+                Detail::UsersUnknown,
+            ),
             ("ERR unknown command 'AUTH'", Detail::None),
             ("", Detail::None),
         ];
         for (text, detail) in logins {
             let subject = ErrorReply::read(text.as_bytes()).subject;
-            assert_eq!(if let Subject::Login(detail) = subject { detail } else { Detail::None }, detail, "{text}");
+            assert_eq!(
+                if let Subject::Login(detail) = subject {
+                    detail
+                } else {
+                    Detail::None
+                },
+                detail,
+                "{text}"
+            );
         }
         let denials = [
-            ("NOPERM this user has no permissions to run the 'set' command or its subcommand", Detail::Command("SET")),
-            ("NOPERM this user has no permissions to run the 'set' command", Detail::Command("SET")),
-            ("NOPERM User me has no permissions to run the 'set' command", Detail::Command("SET")),
+            (
+                "NOPERM this user has no permissions to run the 'set' command or its subcommand",
+                Detail::Command("SET"),
+            ),
+            (
+                "NOPERM this user has no permissions to run the 'set' command",
+                Detail::Command("SET"),
+            ),
+            (
+                "NOPERM User me has no permissions to run the 'set' command",
+                Detail::Command("SET"),
+            ),
             (
                 "NOPERM User No permissions to access a key has no permissions to run the 'set' command",
                 Detail::Command("SET"),
             ),
-            ("NOPERM this user has no permissions to access one of the keys used as arguments", Detail::Key("SET")),
+            (
+                "NOPERM this user has no permissions to access one of the keys used as arguments",
+                Detail::Key("SET"),
+            ),
             ("NOPERM No permissions to access a key", Detail::Key("SET")),
-            ("ERR ACL failure in script: No permissions to access a key script: 1f", Detail::Key("SET")),
-            ("ERR The user executing the script can't access at least one of the keys mentioned", Detail::Key("SET")),
-            ("ERR The user executing the script can't run this command or subcommand", Detail::Command("SET")),
+            (
+                "ERR ACL failure in script: No permissions to access a key script: 1f",
+                Detail::Key("SET"),
+            ),
+            (
+                "ERR The user executing the script can't access at least one of the keys mentioned",
+                Detail::Key("SET"),
+            ),
+            (
+                "ERR The user executing the script can't run this command or subcommand",
+                Detail::Command("SET"),
+            ),
         ];
         for (text, detail) in denials {
-            assert_eq!(ErrorReply::read(text.as_bytes()).fault("SET").detail, detail, "{text}");
+            assert_eq!(
+                ErrorReply::read(text.as_bytes()).fault("SET").detail,
+                detail,
+                "{text}"
+            );
         }
     }
 
@@ -207,34 +295,73 @@ mod tests {
     fn error_replies_are_classified_by_their_first_word() {
         let table: [(&str, Cause); 19] = [
             ("NOAUTH Authentication required.", Cause::Auth),
-            ("WRONGPASS invalid username-password pair or user is disabled.", Cause::Auth),
+            (
+                "WRONGPASS invalid username-password pair or user is disabled.",
+                Cause::Auth,
+            ),
             ("MOVED 3999 127.0.0.1:6381", Cause::ClusterMode),
             ("CLUSTERDOWN The cluster is down", Cause::ClusterMode),
-            ("LOADING Redis is loading the dataset in memory", Cause::Loading),
-            ("NOPERM this user has no permissions to run the 'set' command", Cause::NoPermission),
-            ("OOM command not allowed when used memory > 'maxmemory'.", Cause::OutOfMemory),
-            ("READONLY You can't write against a read only replica.", Cause::ReadOnly),
+            (
+                "LOADING Redis is loading the dataset in memory",
+                Cause::Loading,
+            ),
+            (
+                "NOPERM this user has no permissions to run the 'set' command",
+                Cause::NoPermission,
+            ),
+            (
+                "OOM command not allowed when used memory > 'maxmemory'.",
+                Cause::OutOfMemory,
+            ),
+            (
+                "READONLY You can't write against a read only replica.",
+                Cause::ReadOnly,
+            ),
             (
                 "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
                 Cause::Server(ServerError::MasterDown),
             ),
-            ("MISCONF Redis is configured to save RDB snapshots", Cause::Server(ServerError::Misconf)),
-            ("BUSY Redis is busy running a script.", Cause::Server(ServerError::Busy)),
+            (
+                "MISCONF Redis is configured to save RDB snapshots",
+                Cause::Server(ServerError::Misconf),
+            ),
+            (
+                "BUSY Redis is busy running a script.",
+                Cause::Server(ServerError::Busy),
+            ),
             ("ERR max number of clients reached", Cause::TooManyClients),
-            ("ERR The user executing the script can't run this command or subcommand", Cause::NoPermission),
-            ("@user_script: 70: -OOM command not allowed when used memory > 'maxmemory'.", Cause::OutOfMemory),
+            (
+                "ERR The user executing the script can't run this command or subcommand",
+                Cause::NoPermission,
+            ),
+            (
+                "@user_script: 70: -OOM command not allowed when used memory > 'maxmemory'.",
+                Cause::OutOfMemory,
+            ),
             ("ERR syntax error", Cause::Server(ServerError::Err)),
             ("ERR", Cause::Server(ServerError::Err)),
             ("OOMPH", Cause::Server(ServerError::Unrecognised)),
             ("", Cause::Server(ServerError::Unrecognised)),
-            ("hunter2 was your password", Cause::Server(ServerError::Unrecognised)),
+            (
+                "hunter2 was your password",
+                Cause::Server(ServerError::Unrecognised),
+            ),
         ];
-        let recorded: Vec<&str> =
-            include_str!("error_texts.txt").lines().filter_map(|line| line.split(" | ").nth(3)).collect();
+        let recorded: Vec<&str> = include_str!("error_texts.txt")
+            .lines()
+            .filter_map(|line| line.split(" | ").nth(3))
+            .collect();
         for (text, expected) in table {
             assert_eq!(ErrorReply::read(text.as_bytes()).cause, expected, "{text}");
-            let word = text.split_inclusive(' ').next().filter(|word| *word != "ERR ").unwrap_or("none");
-            let of_word: Vec<&&str> = recorded.iter().filter(|line| line.starts_with(word)).collect();
+            let word = text
+                .split_inclusive(' ')
+                .next()
+                .filter(|word| *word != "ERR ")
+                .unwrap_or("none");
+            let of_word: Vec<&&str> = recorded
+                .iter()
+                .filter(|line| line.starts_with(word))
+                .collect();
             let is_real = of_word.is_empty() || of_word.iter().any(|line| line.starts_with(text));
             assert!(is_real || word.starts_with('@'), "no server says {text:?}");
         }

@@ -47,7 +47,9 @@ pub(super) enum Part {
 impl Handshake {
     /// Writes the log-in, if there is one.
     pub(super) fn log_in(&self, out: &mut Vec<u8>) -> bool {
-        self.password.iter().for_each(|password| command::auth(out, self.user.as_deref(), password));
+        self.password
+            .iter()
+            .for_each(|password| command::auth(out, self.user.as_deref(), password));
         self.password.is_some()
     }
 
@@ -84,7 +86,11 @@ impl Part {
     ///
     /// # Errors
     /// A reply that the command never returns.
-    pub(super) fn learn(self, reply: Reply<'_>, identity: &mut ServerInfo) -> Result<Option<Fault>, ProtocolError> {
+    pub(super) fn learn(
+        self,
+        reply: Reply<'_>,
+        identity: &mut ServerInfo,
+    ) -> Result<Option<Fault>, ProtocolError> {
         let error = match (self, reply) {
             (Part::Auth | Part::Select, _) => command::handshake_reply(reply)?,
             (Part::NodeKey, _) => return identity.look.learn_value(reply).map(|()| None),
@@ -95,7 +101,9 @@ impl Part {
             }
             (Part::InfoMemory | Part::InfoPersistence, Reply::Error(_)) => None,
             // The user may not ask, or the command is renamed: what the server is stays unknown.
-            (_, Reply::Error(text)) => Some(ErrorReply::read(text)).filter(|error| !error.is_withheld()),
+            (_, Reply::Error(text)) => {
+                Some(ErrorReply::read(text)).filter(|error| !error.is_withheld())
+            }
             _ => return Err(ProtocolError::UnexpectedReply),
         };
         Ok(error.map(|error| {
@@ -142,22 +150,40 @@ mod tests {
         let (flight, asked) = parts(&Handshake::default());
         assert_eq!(asked, [Part::InfoServer, Part::InfoReplication]);
         assert!(!flight.contains("persistence"));
-        let (flight, asked) = parts(&Handshake { checks_durability: true, ..Handshake::default() });
-        assert_eq!(asked, [Part::InfoServer, Part::InfoPersistence, Part::InfoReplication]);
-        assert!(flight.contains("\r\nINFO\r\n$11\r\npersistence\r\n"), "{flight}");
+        let (flight, asked) = parts(&Handshake {
+            checks_durability: true,
+            ..Handshake::default()
+        });
+        assert_eq!(
+            asked,
+            [
+                Part::InfoServer,
+                Part::InfoPersistence,
+                Part::InfoReplication
+            ]
+        );
+        assert!(
+            flight.contains("\r\nINFO\r\n$11\r\npersistence\r\n"),
+            "{flight}"
+        );
     }
 
     #[test]
     fn what_the_server_is_may_be_withheld_or_refused() {
         let learn = |reply| Part::InfoServer.learn(reply, &mut ServerInfo::default());
-        for reply in
-            [Reply::Bulk(Some(b"x:1")), Reply::Error(b"NOPERM no"), Reply::Error(b"ERR unknown command 'INFO'")]
-        {
+        for reply in [
+            Reply::Bulk(Some(b"x:1")),
+            Reply::Error(b"NOPERM no"),
+            Reply::Error(b"ERR unknown command 'INFO'"),
+        ] {
             assert_eq!(learn(reply), Ok(None), "{reply:?}");
         }
         let denied = Fault::new(Phase::Handshake, Cause::Server(ServerError::Denied));
         assert_eq!(learn(Reply::Error(b"DENIED no")), Ok(Some(denied)));
-        assert_eq!(learn(Reply::Simple(b"OK")), Err(ProtocolError::UnexpectedReply));
+        assert_eq!(
+            learn(Reply::Simple(b"OK")),
+            Err(ProtocolError::UnexpectedReply)
+        );
     }
 
     #[test]
@@ -170,7 +196,11 @@ mod tests {
         ];
         for (reply, enabled) in table {
             let mut identity = ServerInfo::default();
-            assert_eq!(Part::InfoPersistence.learn(reply, &mut identity), Ok(None), "{reply:?}");
+            assert_eq!(
+                Part::InfoPersistence.learn(reply, &mut identity),
+                Ok(None),
+                "{reply:?}"
+            );
             assert_eq!(identity.aof_enabled(), enabled, "{reply:?}");
         }
     }

@@ -24,7 +24,14 @@ pub struct Incoming {
 impl Incoming {
     /// With a buffer of this size, which grows for a longer reply. What was there to be read before now was read.
     pub(super) fn new(size: usize, now: Timestamp) -> Incoming {
-        Incoming { size, bytes: Vec::new(), start: 0, end: 0, decoder: Decoder::default(), read_at: now }
+        Incoming {
+            size,
+            bytes: Vec::new(),
+            start: 0,
+            end: 0,
+            decoder: Decoder::default(),
+            read_at: now,
+        }
     }
 
     /// Where to read to. Never empty.

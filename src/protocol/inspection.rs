@@ -57,12 +57,26 @@ impl Inquiry {
     ///
     /// # Errors
     /// A reply that it never returns.
-    pub(super) fn learn_value(&mut self, reply: Reply<'_>, is_fenced: bool) -> Result<(), ProtocolError> {
+    pub(super) fn learn_value(
+        &mut self,
+        reply: Reply<'_>,
+        is_fenced: bool,
+    ) -> Result<(), ProtocolError> {
         self.stored = match reply {
             Reply::Bulk(None) => Stored::Nothing,
-            Reply::Bulk(Some(value)) => stored(value, if is_fenced { &fenced::KEYS } else { &plain::KEYS }),
+            Reply::Bulk(Some(value)) => stored(
+                value,
+                if is_fenced {
+                    &fenced::KEYS
+                } else {
+                    &plain::KEYS
+                },
+            ),
             Reply::Error(text) => match ErrorReply::read(text) {
-                ErrorReply { cause: Cause::Server(ServerError::WrongType), .. } => UNEXPECTED,
+                ErrorReply {
+                    cause: Cause::Server(ServerError::WrongType),
+                    ..
+                } => UNEXPECTED,
                 error => Stored::Fault(error.fault("GET")),
             },
             _ => return Err(ProtocolError::UnexpectedReply),
@@ -76,7 +90,9 @@ impl Inquiry {
     /// A reply that it never returns.
     pub(super) fn learn_waiting(&mut self, reply: Reply<'_>) -> Result<(), ProtocolError> {
         self.waiting = match reply {
-            Reply::Integer(count) => u64::try_from(count).map_err(|_| ProtocolError::UnexpectedReply)?,
+            Reply::Integer(count) => {
+                u64::try_from(count).map_err(|_| ProtocolError::UnexpectedReply)?
+            }
             Reply::Error(_) => 0,
             _ => return Err(ProtocolError::UnexpectedReply),
         };
@@ -87,15 +103,26 @@ impl Inquiry {
     ///
     /// # Errors
     /// A reply that they never give.
-    pub(super) fn finish(&mut self, reply: Reply<'_>, is_fenced: bool) -> Result<Inspected, ProtocolError> {
+    pub(super) fn finish(
+        &mut self,
+        reply: Reply<'_>,
+        is_fenced: bool,
+    ) -> Result<Inspected, ProtocolError> {
         let Inquiry { stored, waiting } = std::mem::take(self);
         let end = match (reply, &stored) {
-            (Reply::Error(text), _) => Err(ErrorReply::read(text).fault(if is_fenced { "TIME" } else { "PTTL" })),
+            (Reply::Error(text), _) => {
+                Err(ErrorReply::read(text).fault(if is_fenced { "TIME" } else { "PTTL" }))
+            }
             (reply, stored) if is_fenced => {
                 let now = command::time_reply(reply)? / 1000;
                 // It is held through the last millisecond of its time.
-                let left = |deadline: u64| Duration::from_millis((deadline + 1).saturating_sub(now));
-                Ok(if let &Stored::Signature(_, _, deadline) = stored { Some(left(deadline)) } else { None })
+                let left =
+                    |deadline: u64| Duration::from_millis((deadline + 1).saturating_sub(now));
+                Ok(if let &Stored::Signature(_, _, deadline) = stored {
+                    Some(left(deadline))
+                } else {
+                    None
+                })
             }
             (reply, _) => Ok(command::remaining_reply(reply)?),
         };
@@ -103,16 +130,25 @@ impl Inquiry {
             (Stored::Fault(fault), _) | (_, Err(fault)) => (Vote::Fault(fault), None),
             // It has ended between the two.
             (Stored::Nothing, _) | (_, Ok(Some(Duration::ZERO))) => (Vote::Absent, None),
-            (Stored::Signature(tag, label, _), Ok(left)) => (Vote::Granted, Some(Occupant { tag, label, left })),
+            (Stored::Signature(tag, label, _), Ok(left)) => {
+                (Vote::Granted, Some(Occupant { tag, label, left }))
+            }
         };
-        Ok(Inspected { vote, occupant, waiting })
+        Ok(Inspected {
+            vote,
+            occupant,
+            waiting,
+        })
     }
 }
 
 /// Writes the three questions.
 pub(super) fn ask(out: &mut Vec<u8>, key: &[u8], is_fenced: bool) {
     resp::encode(out, &[b"GET", key]);
-    resp::encode(out, &[b"ZCARD", &[key_space::QUEUE.as_bytes(), key].concat()]);
+    resp::encode(
+        out,
+        &[b"ZCARD", &[key_space::QUEUE.as_bytes(), key].concat()],
+    );
     match is_fenced {
         false => command::remaining(out, key),
         true => command::time(out),
@@ -124,10 +160,12 @@ const UNEXPECTED: Stored = Stored::Fault(Fault::new(Phase::Reply, Cause::Unexpec
 /// The holder with this value. Another library's has no label, whatever it looks like.
 fn stored(value: &[u8], keys: &KeyKind) -> Stored {
     match (keys.parse)(value) {
-        Some(StoredLock { holds, label, .. }) => holds
-            .first()
-            .map_or(Stored::Nothing, |hold| Stored::Signature(HolderTag::exact(&hold.signature), label, hold.deadline)),
-        None if *keys == plain::KEYS => Stored::Signature(HolderTag::exact(value), HolderLabel::NONE, Hold::KEY_END),
+        Some(StoredLock { holds, label, .. }) => holds.first().map_or(Stored::Nothing, |hold| {
+            Stored::Signature(HolderTag::exact(&hold.signature), label, hold.deadline)
+        }),
+        None if *keys == plain::KEYS => {
+            Stored::Signature(HolderTag::exact(value), HolderLabel::NONE, Hold::KEY_END)
+        }
         None => UNEXPECTED,
     }
 }
@@ -142,10 +180,15 @@ mod tests {
         parse(decoder.decode(text.as_bytes()).unwrap().unwrap().0)
     }
 
-    fn answer(value: &str, end: &str, is_fenced: bool) -> Result<(Vote, Option<Occupant>), ProtocolError> {
+    fn answer(
+        value: &str,
+        end: &str,
+        is_fenced: bool,
+    ) -> Result<(Vote, Option<Occupant>), ProtocolError> {
         let mut inquiry = Inquiry::default();
         parsed(value, |reply| inquiry.learn_value(reply, is_fenced))?;
-        parsed(end, |reply| inquiry.finish(reply, is_fenced)).map(|inspected| (inspected.vote, inspected.occupant))
+        parsed(end, |reply| inquiry.finish(reply, is_fenced))
+            .map(|inspected| (inspected.vote, inspected.occupant))
     }
 
     fn bulk(text: &str) -> String {
@@ -158,19 +201,33 @@ mod tests {
         let held = |value: &str| {
             let (vote, occupant) = answer(&bulk(value), ":4999\r\n", false).unwrap();
             let occupant = occupant.unwrap();
-            assert_eq!((vote, occupant.left), (Vote::Granted, Some(Duration::from_secs(5))));
+            assert_eq!(
+                (vote, occupant.left),
+                (Vote::Granted, Some(Duration::from_secs(5)))
+            );
             (occupant.tag, occupant.label.as_str().map(str::to_owned))
         };
-        let [plain, labelled, other] = [&token, &format!("{token} host7"), &"b8".repeat(20)].map(|value| held(value));
+        let [plain, labelled, other] =
+            [&token, &format!("{token} host7"), &"b8".repeat(20)].map(|value| held(value));
         assert_eq!((plain.1, labelled.1.as_deref()), (None, Some("host7")));
         assert!(plain.0 != other.0 && plain.0 != labelled.0);
-        for foreign in
-            ["", "locked", "2f4ce0a4-0c9f-11ef host7", &format!("{token} two words"), &format!("{token}host7")]
-        {
+        for foreign in [
+            "",
+            "locked",
+            "2f4ce0a4-0c9f-11ef host7",
+            &format!("{token} two words"),
+            &format!("{token}host7"),
+        ] {
             assert_eq!(held(foreign).1, None, "{foreign}");
         }
-        assert_eq!(answer("$-1\r\n", ":-2\r\n", false), Ok((Vote::Absent, None)));
-        assert_eq!(answer(&bulk(&token), ":-2\r\n", false), Ok((Vote::Absent, None)));
+        assert_eq!(
+            answer("$-1\r\n", ":-2\r\n", false),
+            Ok((Vote::Absent, None))
+        );
+        assert_eq!(
+            answer(&bulk(&token), ":-2\r\n", false),
+            Ok((Vote::Absent, None))
+        );
         let (_, endless) = answer(&bulk(&token), ":-1\r\n", false).unwrap();
         assert_eq!(endless.unwrap().left, None);
     }
@@ -182,12 +239,23 @@ mod tests {
             parsed(text, |reply| inquiry.learn_waiting(reply)).map(|()| inquiry.waiting)
         };
         assert_eq!((waiting(":0\r\n"), waiting(":3\r\n")), (Ok(0), Ok(3)));
-        assert_eq!(waiting(&format!(":{}\r\n", i64::MAX)), Ok(i64::MAX.unsigned_abs()));
-        for refusal in ["-NOPERM this user has no\r\n", "-WRONGTYPE no\r\n", "-ERR unknown command\r\n"] {
+        assert_eq!(
+            waiting(&format!(":{}\r\n", i64::MAX)),
+            Ok(i64::MAX.unsigned_abs())
+        );
+        for refusal in [
+            "-NOPERM this user has no\r\n",
+            "-WRONGTYPE no\r\n",
+            "-ERR unknown command\r\n",
+        ] {
             assert_eq!(waiting(refusal), Ok(0), "{refusal}");
         }
         for other in [":-1\r\n", "+OK\r\n", "$1\r\n1\r\n"] {
-            assert_eq!(waiting(other), Err(ProtocolError::UnexpectedReply), "{other}");
+            assert_eq!(
+                waiting(other),
+                Err(ProtocolError::UnexpectedReply),
+                "{other}"
+            );
         }
     }
 
@@ -195,12 +263,21 @@ mod tests {
     fn a_fenced_lock_ends_at_its_deadline() {
         let token = "a7".repeat(20);
         let time = "*2\r\n$4\r\n1700\r\n$6\r\n250999\r\n";
-        let at = |deadline: u64| answer(&bulk(&format!("9 {deadline} {token} host7")), time, true).unwrap();
+        let at = |deadline: u64| {
+            answer(&bulk(&format!("9 {deadline} {token} host7")), time, true).unwrap()
+        };
         let (vote, occupant) = at(1_700_350);
         let Occupant { tag, label, left } = occupant.unwrap();
-        assert_eq!((vote, left), (Vote::Granted, Some(Duration::from_millis(101))));
+        assert_eq!(
+            (vote, left),
+            (Vote::Granted, Some(Duration::from_millis(101)))
+        );
         assert_eq!(label.as_str(), Some("host7"));
-        assert_eq!(at(1_700_351).1.unwrap().tag, tag, "nodes have deadlines of their own");
+        assert_eq!(
+            at(1_700_351).1.unwrap().tag,
+            tag,
+            "nodes have deadlines of their own"
+        );
         assert!(at(1_700_250).1.is_some(), "through the last millisecond");
         assert_eq!(at(1_700_249), (Vote::Absent, None));
         for free in ["9 0 ", "9 0  host7"] {
@@ -208,9 +285,16 @@ mod tests {
         }
         let unexpected = Vote::Fault(Fault::new(Phase::Reply, Cause::UnexpectedValue));
         for other in ["", "9", "9 0", "x 0 ", "9 0 host7", "locked"] {
-            assert_eq!(answer(&bulk(other), time, true), Ok((unexpected, None)), "{other}");
+            assert_eq!(
+                answer(&bulk(other), time, true),
+                Ok((unexpected, None)),
+                "{other}"
+            );
         }
-        assert_eq!(answer("-WRONGTYPE no\r\n", time, true), Ok((unexpected, None)));
+        assert_eq!(
+            answer("-WRONGTYPE no\r\n", time, true),
+            Ok((unexpected, None))
+        );
     }
 
     #[test]
@@ -233,7 +317,11 @@ mod tests {
             ("$-1\r\n", "*1\r\n$1\r\n1\r\n", true),
             ("$-1\r\n", "*2\r\n$1\r\nx\r\n$1\r\n1\r\n", true),
         ] {
-            assert_eq!(answer(value, end, is_fenced), Err(ProtocolError::UnexpectedReply), "{value} {end}");
+            assert_eq!(
+                answer(value, end, is_fenced),
+                Err(ProtocolError::UnexpectedReply),
+                "{value} {end}"
+            );
         }
     }
 }

@@ -68,14 +68,23 @@ pub fn slot(key: &[u8]) -> Option<u16> {
 pub fn name(key: &str, prefix: usize) -> &str {
     let full_name = lock(key).map_or(key, |(_, full_name)| full_name);
     // A name that is refused may have a marker as its prefix.
-    full_name.get(prefix..).or_else(|| key.get(prefix..)).unwrap_or(key)
+    full_name
+        .get(prefix..)
+        .or_else(|| key.get(prefix..))
+        .unwrap_or(key)
 }
 
 /// The marker that a full name begins with, and what has such keys; none for a name that a lock may have.
 pub fn reserved(full_name: &str) -> Option<(&'static str, &'static str)> {
-    let others = [(NODE, "node"), (permit::MARKER, "semaphore"), (QUEUE, "queue")];
+    let others = [
+        (NODE, "node"),
+        (permit::MARKER, "semaphore"),
+        (QUEUE, "queue"),
+    ];
     let markers = marked().map(|kind| (kind.marker, kind.title)).chain(others);
-    markers.into_iter().find(|(marker, _)| full_name.starts_with(marker))
+    markers
+        .into_iter()
+        .find(|(marker, _)| full_name.starts_with(marker))
 }
 
 #[cfg(test)]
@@ -84,7 +93,12 @@ mod tests {
 
     #[test]
     fn a_name_has_one_key_of_each_kind_and_the_key_has_the_name() {
-        for (prefix, given) in [("", "orders/42"), ("orders/", "42"), ("o", "rders/42"), ("orders/42", "")] {
+        for (prefix, given) in [
+            ("", "orders/42"),
+            ("orders/", "42"),
+            ("o", "rders/42"),
+            ("orders/42", ""),
+        ] {
             for kind in KEYS {
                 let key = kind.key(prefix, given);
                 assert_eq!(key, kind.marker.to_owned() + "orders/42");
@@ -98,8 +112,16 @@ mod tests {
     #[test]
     fn what_is_no_lock_has_a_name_of_its_own() {
         let [semaphore, plain] = [semaphore("orders/42"), plain::KEYS.key("orders/", "42")];
-        assert_eq!(queue(&semaphore), "quorumlock-queue:quorumlock-permits:orders/42");
-        for key in [queue(&plain), queue(&semaphore), semaphore, "quorumlock-node-1".to_owned()] {
+        assert_eq!(
+            queue(&semaphore),
+            "quorumlock-queue:quorumlock-permits:orders/42"
+        );
+        for key in [
+            queue(&plain),
+            queue(&semaphore),
+            semaphore,
+            "quorumlock-node-1".to_owned(),
+        ] {
             assert!(lock(&key).is_none() && reserved(&key).is_some(), "{key}");
         }
         assert_eq!(semaphore_of_slot("é/42#17"), Some("é/42"));
@@ -107,15 +129,36 @@ mod tests {
 
     #[test]
     fn a_marker_begins_no_full_name() {
-        for marker in marked().map(|kind| kind.marker).chain([QUEUE, permit::MARKER, NODE]) {
-            assert!(reserved(marker).is_some() && reserved(&format!("{marker}x")).is_some(), "{marker}");
+        for marker in marked()
+            .map(|kind| kind.marker)
+            .chain([QUEUE, permit::MARKER, NODE])
+        {
+            assert!(
+                reserved(marker).is_some() && reserved(&format!("{marker}x")).is_some(),
+                "{marker}"
+            );
         }
-        for free in ["", "orders", "quorumlock", "quorumlock-trial-1", "app:quorumlock-rw:x"] {
+        for free in [
+            "",
+            "orders",
+            "quorumlock",
+            "quorumlock-trial-1",
+            "app:quorumlock-rw:x",
+        ] {
             assert!(reserved(free).is_none(), "{free}");
         }
         // Such names are refused, and have a text that messages show.
         let marker = KEYS[1].marker;
-        assert_eq!((name(marker, marker.len()), name("quorumlock-fence:x", marker.len())), ("", "x"));
-        assert_eq!(name("quorumlock-fence:é", 1), "quorumlock-fence:é".get(1..).unwrap());
+        assert_eq!(
+            (
+                name(marker, marker.len()),
+                name("quorumlock-fence:x", marker.len())
+            ),
+            ("", "x")
+        );
+        assert_eq!(
+            name("quorumlock-fence:é", 1),
+            "quorumlock-fence:é".get(1..).unwrap()
+        );
     }
 }

@@ -21,7 +21,11 @@ pub struct Histogram {
 
 impl Default for Histogram {
     fn default() -> Histogram {
-        Histogram { counts: [0; BUCKETS], sum_micros: 0, longest: Duration::ZERO }
+        Histogram {
+            counts: [0; BUCKETS],
+            sum_micros: 0,
+            longest: Duration::ZERO,
+        }
     }
 }
 
@@ -64,7 +68,10 @@ impl Histogram {
 
     /// Adds what another one has counted.
     pub fn add(&mut self, other: &Histogram) {
-        self.counts.iter_mut().zip(&other.counts).for_each(|(count, more)| *count += more);
+        self.counts
+            .iter_mut()
+            .zip(&other.counts)
+            .for_each(|(count, more)| *count += more);
         self.sum_micros = self.sum_micros.saturating_add(other.sum_micros);
         self.longest = self.longest.max(other.longest);
     }
@@ -72,7 +79,11 @@ impl Histogram {
     /// Each doubling but the last, which has no end: its end, and how many times in all are shorter.
     pub fn doublings(&self) -> impl Iterator<Item = (Duration, u64)> + '_ {
         let mut shorter = 0;
-        let doublings = self.counts.chunks_exact(1 << PARTS).enumerate().take((BUCKETS >> PARTS) - 1);
+        let doublings = self
+            .counts
+            .chunks_exact(1 << PARTS)
+            .enumerate()
+            .take((BUCKETS >> PARTS) - 1);
         doublings.map(move |(doubling, counts)| {
             shorter += counts.iter().sum::<u64>();
             (end_of((doubling << PARTS) + counts.len() - 1), shorter)
@@ -81,7 +92,10 @@ impl Histogram {
 
     /// Each bucket: the end of its times, which are shorter, and how many they are. Longer ones count in the last.
     pub fn buckets(&self) -> impl Iterator<Item = (Duration, u64)> + '_ {
-        self.counts.iter().enumerate().map(|(bucket, &count)| (end_of(bucket), count))
+        self.counts
+            .iter()
+            .enumerate()
+            .map(|(bucket, &count)| (end_of(bucket), count))
     }
 }
 
@@ -119,28 +133,49 @@ mod tests {
             let time = Duration::from_micros(micros);
             assert!(time < end_of(bucket) || bucket == BUCKETS - 1, "{micros}");
             assert!(bucket == 0 || end_of(bucket - 1) <= time, "{micros}");
-            assert!(end_of(bucket) <= (time * 5 / 4).max(time + Duration::from_micros(1)) || micros == 0, "{micros}");
+            assert!(
+                end_of(bucket) <= (time * 5 / 4).max(time + Duration::from_micros(1))
+                    || micros == 0,
+                "{micros}"
+            );
         }
         assert_eq!((BUCKETS, bucket_of(u64::MAX)), (104, 103));
-        assert_eq!(end_of(BUCKETS - 1), Duration::from_micros(1 << (LAST_DOUBLING + 1)));
+        assert_eq!(
+            end_of(BUCKETS - 1),
+            Duration::from_micros(1 << (LAST_DOUBLING + 1))
+        );
     }
 
     #[test]
     fn quantiles_are_never_too_small_and_at_most_a_quarter_too_large() {
         let mut histogram = Histogram::default();
         assert_eq!(
-            (histogram.count(), histogram.percentile(99), histogram.longest()),
+            (
+                histogram.count(),
+                histogram.percentile(99),
+                histogram.longest()
+            ),
             (0, Duration::ZERO, Duration::ZERO)
         );
         (1..=1000).for_each(|millis| histogram.record(Duration::from_millis(millis)));
         for percent in [1, 50, 90, 99, 100] {
             let exact = Duration::from_millis(10 * percent);
             let found = histogram.percentile(percent);
-            assert!(exact <= found && found <= exact * 5 / 4, "{percent}: {found:?}");
+            assert!(
+                exact <= found && found <= exact * 5 / 4,
+                "{percent}: {found:?}"
+            );
         }
-        assert_eq!((histogram.count(), histogram.longest()), (1000, Duration::from_secs(1)));
+        assert_eq!(
+            (histogram.count(), histogram.longest()),
+            (1000, Duration::from_secs(1))
+        );
         assert_eq!(histogram.sum(), Duration::from_millis(500_500));
         histogram.record(Duration::MAX);
-        assert_eq!(histogram.percentile(100), Duration::from_micros(1 << (LAST_DOUBLING + 1)), "the last bucket's end");
+        assert_eq!(
+            histogram.percentile(100),
+            Duration::from_micros(1 << (LAST_DOUBLING + 1)),
+            "the last bucket's end"
+        );
     }
 }

@@ -25,13 +25,19 @@ pub struct KeySet {
 impl LockKey {
     /// The key of this name behind a prefix. Without a prefix it takes one allocation.
     pub fn behind(prefix: &str, name: &str) -> LockKey {
-        LockKey::One(if prefix.is_empty() { name.into() } else { format!("{prefix}{name}").into() })
+        LockKey::One(if prefix.is_empty() {
+            name.into()
+        } else {
+            format!("{prefix}{name}").into()
+        })
     }
 
     /// The keys of these names behind a prefix, in their order and each once. A single name is a lock like any other.
     pub fn of(prefix: &str, names: impl IntoIterator<Item = impl AsRef<str>>) -> LockKey {
-        let mut keys: Vec<Arc<str>> =
-            names.into_iter().map(|name| format!("{prefix}{}", name.as_ref()).into()).collect();
+        let mut keys: Vec<Arc<str>> = names
+            .into_iter()
+            .map(|name| format!("{prefix}{}", name.as_ref()).into())
+            .collect();
         keys.sort_unstable();
         keys.dedup();
         if let [key] = &keys[..] {
@@ -39,7 +45,10 @@ impl LockKey {
         }
         let names: Vec<&str> = keys.iter().map(|key| &key[prefix.len()..]).collect();
         let title = format!("{prefix}{}", names.join(", ")).into();
-        LockKey::Set(Arc::new(KeySet { title, keys: keys.into() }))
+        LockKey::Set(Arc::new(KeySet {
+            title,
+            keys: keys.into(),
+        }))
     }
 
     /// The keys, in order.
@@ -72,17 +81,27 @@ mod tests {
     #[test]
     fn names_are_sorted_and_merged() {
         let key = LockKey::of("app:", ["b", "a", "b"]);
-        assert_eq!(key.each().iter().map(|key| &**key).collect::<Vec<_>>(), ["app:a", "app:b"]);
+        assert_eq!(
+            key.each().iter().map(|key| &**key).collect::<Vec<_>>(),
+            ["app:a", "app:b"]
+        );
         assert_eq!(&**key.title(), "app:a, b");
         assert_eq!(key, LockKey::of("app:", ["a", "b"]));
     }
 
     #[test]
     fn one_name_is_a_lock_like_any_other() {
-        for key in [LockKey::of("app:", ["a", "a"]), LockKey::behind("app:", "a"), LockKey::behind("", "app:a")] {
+        for key in [
+            LockKey::of("app:", ["a", "a"]),
+            LockKey::behind("app:", "a"),
+            LockKey::behind("", "app:a"),
+        ] {
             assert!(matches!(&key, LockKey::One(_)));
             assert_eq!((&**key.title(), key.each().len()), ("app:a", 1));
         }
-        assert_eq!(std::mem::size_of::<LockKey>(), std::mem::size_of::<Arc<str>>());
+        assert_eq!(
+            std::mem::size_of::<LockKey>(),
+            std::mem::size_of::<Arc<str>>()
+        );
     }
 }

@@ -14,7 +14,9 @@ use super::error_reply::ErrorReply;
 use super::resp::{self, Reply};
 use super::script::script;
 use crate::algorithm::incarnation::run_id::{ReplicationIds, RunId};
-use crate::algorithm::incarnation::{Found, Incarnation, LONGEST_MAX_TTL, Look, NewNote, Note, Origin, Seen};
+use crate::algorithm::incarnation::{
+    Found, Incarnation, LONGEST_MAX_TTL, Look, NewNote, Note, Origin, Seen,
+};
 use crate::fault::Cause;
 use crate::fault::protocol_error::ProtocolError;
 use std::time::Duration;
@@ -107,21 +109,45 @@ impl NodeLook {
     pub fn seen(&self, names: Option<Incarnation>, wall: u64) -> Seen {
         match (names.filter(|_| self.is_told), self.found, self.time) {
             (None, ..) => Seen::Untold,
-            (Some(present), Some(found), Some(time)) => Seen::Look(Look { found, present, time, wall }),
+            (Some(present), Some(found), Some(time)) => Seen::Look(Look {
+                found,
+                present,
+                time,
+                wall,
+            }),
             (Some(_), ..) => Seen::Silent,
         }
     }
 
     /// Stores a note, if the node still has what this look has found.
     pub fn store(&self, out: &mut Vec<u8>, key: &[u8], new: &NewNote) {
-        let Note { incarnation: Incarnation { run_id, replication }, origin, time, wall, max_ttl, nodes } = new.note;
+        let Note {
+            incarnation:
+                Incarnation {
+                    run_id,
+                    replication,
+                },
+            origin,
+            time,
+            wall,
+            max_ttl,
+            nodes,
+        } = new.note;
         let letter = if origin == Origin::Founder { 'f' } else { 's' };
         let (current, former) = replication.as_text();
-        let behind = [format!(" {wall} {} {nodes} ", max_ttl.as_millis()).as_bytes(), run_id.as_text()].concat();
+        let behind = [
+            format!(" {wall} {} {nodes} ", max_ttl.as_millis()).as_bytes(),
+            run_id.as_text(),
+        ]
+        .concat();
         let behind = [&behind, b" ".as_slice(), current, b" ", former].concat();
         let looked = self.time.unwrap_or(0).to_string();
         let front = format!("1 {letter} ");
-        let time = if new.keeps_times { time.to_string() } else { String::new() };
+        let time = if new.keeps_times {
+            time.to_string()
+        } else {
+            String::new()
+        };
         let words: [&[u8]; 9] = [
             b"EVAL",
             STORE.as_bytes(),
@@ -156,7 +182,14 @@ fn parse(value: &[u8]) -> Option<Note> {
     };
     let max_ttl = Duration::from_millis(max_ttl);
     let nodes = u8::try_from(nodes).ok()?;
-    (max_ttl <= LONGEST_MAX_TTL).then_some(Note { incarnation, origin, time, wall, max_ttl, nodes })
+    (max_ttl <= LONGEST_MAX_TTL).then_some(Note {
+        incarnation,
+        origin,
+        time,
+        wall,
+        max_ttl,
+        nodes,
+    })
 }
 
 #[cfg(test)]
@@ -168,22 +201,32 @@ mod tests {
     const KEY: &[u8] = b"quorumlock-node:orders/";
 
     fn incarnation(name: &str) -> Incarnation {
-        let replication = ReplicationIds::new("b".repeat(40).as_bytes(), "0".repeat(40).as_bytes()).unwrap();
-        Incarnation { run_id: RunId::new(name.repeat(40).as_bytes()).unwrap(), replication }
+        let replication =
+            ReplicationIds::new("b".repeat(40).as_bytes(), "0".repeat(40).as_bytes()).unwrap();
+        Incarnation {
+            run_id: RunId::new(name.repeat(40).as_bytes()).unwrap(),
+            replication,
+        }
     }
 
     fn text(letter: &str, time: u64, name: &str) -> String {
-        format!("1 {letter} {time} 7000000 60000 3 {} {} {}", name.repeat(40), "b".repeat(40), "0".repeat(40))
+        format!(
+            "1 {letter} {time} 7000000 60000 3 {} {} {}",
+            name.repeat(40),
+            "b".repeat(40),
+            "0".repeat(40)
+        )
     }
 
     /// What a look brings, in raw form.
     fn look(value: &str, time: &str) -> Result<NodeLook, ProtocolError> {
         let mut look = NodeLook::default();
         let mut decoder = resp::Decoder::default();
-        let mut learn = |bytes: &str, learn: fn(&mut NodeLook, Reply<'_>) -> Result<(), ProtocolError>| {
-            let (reply, _) = decoder.decode(bytes.as_bytes())?.unwrap();
-            learn(&mut look, reply)
-        };
+        let mut learn =
+            |bytes: &str, learn: fn(&mut NodeLook, Reply<'_>) -> Result<(), ProtocolError>| {
+                let (reply, _) = decoder.decode(bytes.as_bytes())?.unwrap();
+                learn(&mut look, reply)
+            };
         learn(value, NodeLook::learn_value)?;
         learn(time, NodeLook::learn_time)?;
         Ok(look)
@@ -199,23 +242,50 @@ mod tests {
     fn a_look_is_two_commands() {
         let mut out = Vec::new();
         super::look(&mut out, KEY);
-        assert_eq!(out, b"*2\r\n$3\r\nGET\r\n$23\r\nquorumlock-node:orders/\r\n*1\r\n$4\r\nTIME\r\n");
+        assert_eq!(
+            out,
+            b"*2\r\n$3\r\nGET\r\n$23\r\nquorumlock-node:orders/\r\n*1\r\n$4\r\nTIME\r\n"
+        );
     }
 
     #[test]
     fn what_is_stored_is_read_again() {
         for (letter, origin) in [("f", Origin::Founder), ("s", Origin::Since)] {
             let looked = look(&bulk(&text(letter, 5_000_000, "a")), TIME).unwrap();
-            let Seen::Look(seen) = looked.seen(Some(incarnation("a")), 8_000_000) else { panic!("{looked:?}") };
-            let Found::Note(note) = seen.found else { panic!("{seen:?}") };
+            let Seen::Look(seen) = looked.seen(Some(incarnation("a")), 8_000_000) else {
+                panic!("{looked:?}")
+            };
+            let Found::Note(note) = seen.found else {
+                panic!("{seen:?}")
+            };
             let time = 5_000_000;
             let wall = 7_000_000;
             let max_ttl = Duration::from_secs(60);
-            assert_eq!(note, Note { incarnation: incarnation("a"), origin, time, wall, max_ttl, nodes: 3 });
+            assert_eq!(
+                note,
+                Note {
+                    incarnation: incarnation("a"),
+                    origin,
+                    time,
+                    wall,
+                    max_ttl,
+                    nodes: 3
+                }
+            );
             assert_eq!((seen.time, seen.wall), (9_000_005, 8_000_000));
             let mut out = Vec::new();
-            looked.store(&mut out, KEY, &NewNote { note, keeps_times: true });
-            let [front, behind] = [format!("1 {letter} "), text(letter, 5_000_000, "a")[11..].to_owned()];
+            looked.store(
+                &mut out,
+                KEY,
+                &NewNote {
+                    note,
+                    keeps_times: true,
+                },
+            );
+            let [front, behind] = [
+                format!("1 {letter} "),
+                text(letter, 5_000_000, "a")[11..].to_owned(),
+            ];
             let words = [
                 &bulk(&text(letter, 5_000_000, "a")),
                 &bulk("9000005"),
@@ -223,7 +293,12 @@ mod tests {
                 &bulk("5000000"),
                 &bulk(&behind),
             ];
-            assert!(String::from_utf8(out).unwrap().ends_with(&words.map(String::as_str).concat()), "{letter}");
+            assert!(
+                String::from_utf8(out)
+                    .unwrap()
+                    .ends_with(&words.map(String::as_str).concat()),
+                "{letter}"
+            );
         }
     }
 
@@ -231,7 +306,10 @@ mod tests {
     fn what_no_program_has_written_is_damage() {
         let good = text("f", 5, "a");
         let found = |value: &str| look(&bulk(value), TIME).unwrap().found.unwrap();
-        assert!(matches!(found(&format!("{good} of a later version")), Found::Note(_)));
+        assert!(matches!(
+            found(&format!("{good} of a later version")),
+            Found::Note(_)
+        ));
         for bad in [
             "",
             "x",
@@ -253,24 +331,48 @@ mod tests {
             ("-NOPERM no\r\n", TIME, Seen::Untold),
             ("-ERR unknown command 'GET'\r\n", TIME, Seen::Untold),
             ("$-1\r\n", "-NOPERM no\r\n", Seen::Untold),
-            ("-BUSY a script runs\r\n", "-BUSY a script runs\r\n", Seen::Silent),
+            (
+                "-BUSY a script runs\r\n",
+                "-BUSY a script runs\r\n",
+                Seen::Silent,
+            ),
             ("-WRONGTYPE no\r\n", TIME, Seen::Silent),
         ] {
             assert_eq!(look(value, time).unwrap().seen(names, 0), seen, "{value}");
         }
-        assert_eq!(look("$-1\r\n", TIME).unwrap().seen(None, 0), Seen::Untold, "it has no name");
-        assert_eq!(NodeLook::default().seen(names, 0), Seen::Untold, "it was not looked at");
-        for (value, time) in
-            [(":1\r\n", TIME), ("$-1\r\n", "*1\r\n$1\r\n9\r\n"), ("$-1\r\n", "*2\r\n$1\r\nx\r\n$1\r\n1\r\n")]
-        {
+        assert_eq!(
+            look("$-1\r\n", TIME).unwrap().seen(None, 0),
+            Seen::Untold,
+            "it has no name"
+        );
+        assert_eq!(
+            NodeLook::default().seen(names, 0),
+            Seen::Untold,
+            "it was not looked at"
+        );
+        for (value, time) in [
+            (":1\r\n", TIME),
+            ("$-1\r\n", "*1\r\n$1\r\n9\r\n"),
+            ("$-1\r\n", "*2\r\n$1\r\nx\r\n$1\r\n1\r\n"),
+        ] {
             assert!(look(value, time).is_err(), "{value} {time}");
         }
         // An answer to a note takes the place of the value, and the time stays.
         let mut looked = look("$-1\r\n", TIME).unwrap();
-        looked.learn_stored(Reply::Bulk(Some(text("s", 9_000_006, "a").as_bytes()))).unwrap();
-        let Seen::Look(seen) = looked.seen(names, 7_000_000) else { panic!() };
-        let rules = Rules { policy: RestartPolicy::Observed, max_ttl: Duration::from_secs(60) };
-        assert_eq!(rules.standing(&seen, rules.max_ttl), Standing::Waits(rules.max_ttl));
+        looked
+            .learn_stored(Reply::Bulk(Some(text("s", 9_000_006, "a").as_bytes())))
+            .unwrap();
+        let Seen::Look(seen) = looked.seen(names, 7_000_000) else {
+            panic!()
+        };
+        let rules = Rules {
+            policy: RestartPolicy::Observed,
+            max_ttl: Duration::from_secs(60),
+        };
+        assert_eq!(
+            rules.standing(&seen, rules.max_ttl),
+            Standing::Waits(rules.max_ttl)
+        );
         // Where none may be stored, the next look tells nothing either.
         looked.learn_stored(Reply::Error(b"NOPERM no")).unwrap();
         looked.learn_value(Reply::Bulk(None)).unwrap();

@@ -62,7 +62,10 @@ pub struct Departure {
 impl Departure {
     /// The same for an entry that is removed.
     pub fn without_ticket(self) -> Departure {
-        Departure { ticket: None, ..self }
+        Departure {
+            ticket: None,
+            ..self
+        }
     }
 }
 
@@ -72,7 +75,11 @@ impl Operation {
         match self.verb {
             Verb::Acquire { .. } => true,
             Verb::Take { request, .. } => !request.stores_only,
-            Verb::Extend { .. } | Verb::Keep { .. } | Verb::Leave(_) | Verb::Raise | Verb::Release(_) => false,
+            Verb::Extend { .. }
+            | Verb::Keep { .. }
+            | Verb::Leave(_)
+            | Verb::Raise
+            | Verb::Release(_) => false,
         }
     }
 

@@ -28,19 +28,45 @@ use std::time::Duration;
 pub const CHANNEL: &[u8] = b"quorumlock:";
 
 /// Writes an operation: by the script's text, or by its hash.
-pub(super) fn ask(out: &mut Vec<u8>, form: Form, key: &[u8], token: &OwnerToken, operation: &Operation) {
+pub(super) fn ask(
+    out: &mut Vec<u8>,
+    form: Form,
+    key: &[u8],
+    token: &OwnerToken,
+    operation: &Operation,
+) {
     let wire = kinds::wire(operation.kind);
     let value = token.value();
-    let value = Word::Text(if wire.has_label { &value } else { &value[..OwnerToken::LENGTH] });
+    let value = Word::Text(if wire.has_label {
+        &value
+    } else {
+        &value[..OwnerToken::LENGTH]
+    });
     let mut words = Words::new();
     let (member, head);
     match operation.verb {
-        Verb::Acquire { ttl_millis } => words.extend(&[Word::Text(b"acquire"), value, Word::Number(ttl_millis)]),
-        Verb::Extend { ttl_millis } => words.extend(&[Word::Text(b"extend"), value, Word::Number(ttl_millis)]),
-        Verb::Keep { ttl_millis } => words.extend(&[Word::Text(wire.keep), value, Word::Number(ttl_millis)]),
+        Verb::Acquire { ttl_millis } => {
+            words.extend(&[Word::Text(b"acquire"), value, Word::Number(ttl_millis)])
+        }
+        Verb::Extend { ttl_millis } => {
+            words.extend(&[Word::Text(b"extend"), value, Word::Number(ttl_millis)])
+        }
+        Verb::Keep { ttl_millis } => {
+            words.extend(&[Word::Text(wire.keep), value, Word::Number(ttl_millis)])
+        }
         Verb::Raise => words.extend(&[Word::Text(wire.raise), value]),
-        Verb::Take { ttl_millis, request } => {
-            let TakeRequest { entry, ticket, stores_only, challenged, must_queue: _, by_command: _ } = request;
+        Verb::Take {
+            ttl_millis,
+            request,
+        } => {
+            let TakeRequest {
+                entry,
+                ticket,
+                stores_only,
+                challenged,
+                must_queue: _,
+                by_command: _,
+            } = request;
             let (number, mode) = match (ticket, stores_only) {
                 (TicketRequest::Proposed(clock), false) => (clock, b"p"),
                 (TicketRequest::Proposed(clock), true) => (clock, b"q"),
@@ -50,14 +76,28 @@ pub(super) fn ask(out: &mut Vec<u8>, form: Form, key: &[u8], token: &OwnerToken,
             };
             member = entry.map_or(Member::NONE, |entry| entry.member());
             head = challenged.unwrap_or(Member::NONE);
-            words.extend(&[Word::Text(b"take"), value, Word::Number(ttl_millis), Word::Text(member.text())]);
-            words.extend(&[Word::Number(number), Word::Text(mode), Word::Text(head.text())]);
+            words.extend(&[
+                Word::Text(b"take"),
+                value,
+                Word::Number(ttl_millis),
+                Word::Text(member.text()),
+            ]);
+            words.extend(&[
+                Word::Number(number),
+                Word::Text(mode),
+                Word::Text(head.text()),
+            ]);
         }
         Verb::Release(departure) => {
             member = departure.map_or(Member::NONE, |departure| departure.entry.member());
             let ticket = departure.and_then(|departure| departure.ticket);
             let ticket = ticket.map_or(Word::Text(b""), Word::Number);
-            words.extend(&[Word::Text(b"release"), value, Word::Text(member.text()), ticket]);
+            words.extend(&[
+                Word::Text(b"release"),
+                value,
+                Word::Text(member.text()),
+                ticket,
+            ]);
         }
         Verb::Leave(entry) => {
             member = entry.map_or(Member::NONE, |entry| entry.member());
@@ -79,7 +119,10 @@ pub(super) fn ask(out: &mut Vec<u8>, form: Form, key: &[u8], token: &OwnerToken,
 pub(super) fn answer(text: &[u8], needs_queue: bool) -> Answer {
     match queued(text) {
         None => Answer::fault(Cause::UnexpectedValue),
-        Some(QueueReply { storage: Storage::Denied, .. }) if needs_queue => Answer::fault(Cause::NoPermission),
+        Some(QueueReply {
+            storage: Storage::Denied,
+            ..
+        }) if needs_queue => Answer::fault(Cause::NoPermission),
         Some(reply) => Answer::Queued(Box::new(reply)),
     }
 }
@@ -101,10 +144,23 @@ fn queued(text: &[u8]) -> Option<QueueReply> {
     };
     let holder = fields.next()?;
     let is_other_library = holder.ends_with(b"!");
-    let holder = Some(holder).filter(|text| *text != b"-").map(HolderTag::exact);
+    let holder = Some(holder)
+        .filter(|text| *text != b"-")
+        .map(HolderTag::exact);
     let slots = Slots::of(fields.next()?);
-    let head = Some(fields.next()?).filter(|head| !head.is_empty()).and_then(Member::new);
-    Some(QueueReply { storage, ticket, rank: u32::try_from(rank).ok()?, held, holder, is_other_library, slots, head })
+    let head = Some(fields.next()?)
+        .filter(|head| !head.is_empty())
+        .and_then(Member::new);
+    Some(QueueReply {
+        storage,
+        ticket,
+        rank: u32::try_from(rank).ok()?,
+        held,
+        holder,
+        is_other_library,
+        slots,
+        head,
+    })
 }
 
 #[cfg(test)]

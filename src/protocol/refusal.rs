@@ -30,6 +30,7 @@ pub(super) fn meaning(form: Form, asked: Asked, text: &[u8]) -> Answer {
 
 /// Whether the key of a lock that is to be kept or ended holds a list or a hash, and so no token, ours or another one.
 fn holds_no_token(asked: Asked, error: ErrorReply) -> bool {
-    let compares = asked.wire.is_token_only && matches!(asked.verb, AskedVerb::Extend | AskedVerb::Release);
+    let compares =
+        asked.wire.is_token_only && matches!(asked.verb, AskedVerb::Extend | AskedVerb::Release);
     compares && error.cause == Cause::Server(ServerError::WrongType)
 }

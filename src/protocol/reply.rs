@@ -25,7 +25,9 @@ pub(super) fn meaning(form: Form, asked: Asked, reply: Reply<'_>) -> Result<Answ
         (Take { needs_queue, .. }, Reply::Bulk(Some(text))) if text.contains(&b' ') => {
             Ok(queue::answer(text, needs_queue))
         }
-        (_, Reply::Integer(-2)) if asked.script().is_some() => Ok(Answer::fault(Cause::UnexpectedValue)),
+        (_, Reply::Integer(-2)) if asked.script().is_some() => {
+            Ok(Answer::fault(Cause::UnexpectedValue))
+        }
         (verb, reply) => (asked.wire.meaning)(verb, asked.least, reply),
     }
 }

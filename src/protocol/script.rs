@@ -41,7 +41,11 @@ impl Script {
     /// Writes those: the command, and the script by its text, unless the form is [`Form::Hash`].
     pub(super) fn begin_call(&self, out: &mut Vec<u8>, form: Form) {
         let is_hash = form == Form::Hash;
-        out.extend_from_slice(if is_hash { b"$7\r\nEVALSHA\r\n" } else { b"$4\r\nEVAL\r\n" });
+        out.extend_from_slice(if is_hash {
+            b"$7\r\nEVALSHA\r\n"
+        } else {
+            b"$4\r\nEVAL\r\n"
+        });
         resp::push(out, if is_hash { self.sha1 } else { self.text }.as_bytes());
         out.extend_from_slice(b"$1\r\n1\r\n");
     }
@@ -79,12 +83,18 @@ mod tests {
     #[test]
     fn the_wire_gets_code_without_comments() {
         let extend = plain::EXTEND;
-        assert!(extend.starts_with("local owner = redis.pcall('GET', KEYS[1])\n"), "{extend}");
+        assert!(
+            extend.starts_with("local owner = redis.pcall('GET', KEYS[1])\n"),
+            "{extend}"
+        );
         assert!(extend.ends_with("return redis.pcall('PEXPIRE', KEYS[1], ARGV[2])\n"));
         for (index, script) in SCRIPTS.into_iter().enumerate() {
             assert_eq!(script.index, index);
             assert!(script.text.starts_with("local "), "{script:?}");
-            assert!(script.text.ends_with("first_entry() or '')\n") && !script.text.contains("--"), "{script:?}");
+            assert!(
+                script.text.ends_with("first_entry() or '')\n") && !script.text.contains("--"),
+                "{script:?}"
+            );
         }
     }
 }

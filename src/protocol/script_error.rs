@@ -19,10 +19,20 @@ pub(super) fn raised(text: &[u8]) -> &[u8] {
     if !text.starts_with(PLACE) && !text.starts_with(b"ERR Error running script (") {
         return text;
     }
-    let Some(last) = text.windows(PLACE.len()).rposition(|window| window == PLACE) else { return text };
+    let Some(last) = text
+        .windows(PLACE.len())
+        .rposition(|window| window == PLACE)
+    else {
+        return text;
+    };
     let number = text[last + PLACE.len()..].trim_ascii_start();
-    let digits = number.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let Some(error) = number[digits..].strip_prefix(b": ").filter(|_| digits > 0) else { return text };
+    let digits = number
+        .iter()
+        .take_while(|byte| byte.is_ascii_digit())
+        .count();
+    let Some(error) = number[digits..].strip_prefix(b": ").filter(|_| digits > 0) else {
+        return text;
+    };
     error.strip_prefix(b"-").unwrap_or(error)
 }
 
@@ -36,13 +46,15 @@ pub(super) fn cause(text: &[u8]) -> &[u8] {
 pub(super) fn is_denied(text: &[u8]) -> bool {
     let error = cause(text);
     // Redis 6.2 and 7.0; Redis 7.2 and later, and Valkey.
-    error.starts_with(b"The user executing the script can't ") || error.starts_with(b"ACL failure in script: ")
+    error.starts_with(b"The user executing the script can't ")
+        || error.starts_with(b"ACL failure in script: ")
 }
 
 /// Whether an error reply means that the server does not have a command inside the script.
 pub(super) fn is_unknown_inside(text: &[u8]) -> bool {
     let error = cause(text);
-    error.starts_with(b"Unknown Redis command called from ") || error.starts_with(b"Unknown command called from script")
+    error.starts_with(b"Unknown Redis command called from ")
+        || error.starts_with(b"Unknown command called from script")
 }
 
 #[cfg(test)]
@@ -61,7 +73,16 @@ mod tests {
     use crate::fault::{Cause, Fault, Phase};
 
     const TEXTS: &str = include_str!("error_texts.txt");
-    const VERSIONS: [&str; 8] = ["5.0.14", "6.2.16", "7.0.15", "7.2.6", "7.4.1", "8.0.6", "8.6.2", "valkey-9.1.2"];
+    const VERSIONS: [&str; 8] = [
+        "5.0.14",
+        "6.2.16",
+        "7.0.15",
+        "7.2.6",
+        "7.4.1",
+        "8.0.6",
+        "8.6.2",
+        "valkey-9.1.2",
+    ];
 
     /// What a reply is taken for.
     #[derive(Clone, Copy, Debug, PartialEq)]
@@ -73,7 +94,11 @@ mod tests {
 
     fn of_vote(vote: Vote) -> Meaning {
         match vote {
-            Vote::Fault(Fault { phase: Phase::Reply, cause, .. }) => Meaning::Fault(cause),
+            Vote::Fault(Fault {
+                phase: Phase::Reply,
+                cause,
+                ..
+            }) => Meaning::Fault(cause),
             Vote::Refused => Meaning::Refused,
             vote => panic!("{vote:?}"),
         }
@@ -90,19 +115,43 @@ mod tests {
     /// What the text is taken for as the reply to a request, of each kind that can have been meant.
     fn meanings(request: &str, text: &str) -> Vec<Meaning> {
         let error = Reply::Error(text.as_bytes());
-        let asked = |verb, kind| Asked::of(&Operation { verb, kind, retention_millis: 1 });
+        let asked = |verb, kind| {
+            Asked::of(&Operation {
+                verb,
+                kind,
+                retention_millis: 1,
+            })
+        };
         let of_plain = |verb| asked(verb, Kind::Plain);
-        let release = |form| of_answer(reply::meaning(form, of_plain(Verb::Release(None)), error).unwrap());
-        let extend = || of_answer(reply::meaning(Form::Text, of_plain(Verb::Extend { ttl_millis: 1 }), error).unwrap());
+        let release =
+            |form| of_answer(reply::meaning(form, of_plain(Verb::Release(None)), error).unwrap());
+        let extend = || {
+            of_answer(
+                reply::meaning(Form::Text, of_plain(Verb::Extend { ttl_millis: 1 }), error)
+                    .unwrap(),
+            )
+        };
         let fenced = |form, operation| of_answer(reply::meaning(form, operation, error).unwrap());
-        let verbs = [Verb::Acquire { ttl_millis: 1 }, Verb::Extend { ttl_millis: 1 }, Verb::Raise, Verb::Release(None)];
+        let verbs = [
+            Verb::Acquire { ttl_millis: 1 },
+            Verb::Extend { ttl_millis: 1 },
+            Verb::Raise,
+            Verb::Release(None),
+        ];
         let operations = verbs.map(|verb| asked(verb, Kind::Fenced(FencingToken::MAX)));
         match request {
             "acquire" => vec![of_vote(plain::acquire_vote(error).unwrap())],
             "release" => vec![release(Form::Text)],
             "extend" => vec![extend()],
-            "fenced" => operations.into_iter().map(|operation| fenced(Form::Text, operation)).collect(),
-            "eval" => vec![release(Form::Text), extend(), fenced(Form::Text, operations[0])],
+            "fenced" => operations
+                .into_iter()
+                .map(|operation| fenced(Form::Text, operation))
+                .collect(),
+            "eval" => vec![
+                release(Form::Text),
+                extend(),
+                fenced(Form::Text, operations[0]),
+            ],
             "evalsha" => vec![release(Form::Hash), fenced(Form::Hash, operations[0])],
             other => panic!("{other}"),
         }
@@ -143,36 +192,65 @@ mod tests {
     #[test]
     fn every_error_of_every_version_means_what_it_says() {
         let wrong: Vec<String> = rows()
-            .filter(|[condition, request, _, text]| meanings(request, text) != expected(condition, request))
+            .filter(|[condition, request, _, text]| {
+                meanings(request, text) != expected(condition, request)
+            })
             .map(|[condition, request, versions, text]| {
                 let got = meanings(request, text);
                 format!("{condition} {request} {versions}: {text}\n    is taken for {got:?}")
             })
             .collect();
-        assert!(wrong.is_empty(), "{} rows:\n{}", wrong.len(), wrong.join("\n"));
+        assert!(
+            wrong.is_empty(),
+            "{} rows:\n{}",
+            wrong.len(),
+            wrong.join("\n")
+        );
     }
 
     #[test]
     fn every_version_has_its_row_for_everything_that_can_befall_a_script() {
         // Redis 5.0 has no rights by user, and does not look for replicas when a script writes.
         let recorded = |version: &str, condition: &str, request: &str| {
-            let is_of = |versions: &str| versions == "all" || versions.split(' ').any(|other| other == version);
+            let is_of = |versions: &str| {
+                versions == "all" || versions.split(' ').any(|other| other == version)
+            };
             rows().any(|row| row[..2] == [condition, request] && is_of(row[2]))
         };
         for version in VERSIONS {
-            for condition in ["busy", "loading", "masterdown", "misconf", "noreplicas", "readonly", "renamed"] {
+            for condition in [
+                "busy",
+                "loading",
+                "masterdown",
+                "misconf",
+                "noreplicas",
+                "readonly",
+                "renamed",
+            ] {
                 let excused = version == "5.0.14" && condition == "noreplicas";
                 for request in ["release", "extend", "fenced"] {
-                    assert!(excused || recorded(version, condition, request), "{version} {condition} {request}");
+                    assert!(
+                        excused || recorded(version, condition, request),
+                        "{version} {condition} {request}"
+                    );
                 }
             }
-            for (condition, request) in
-                [("oom", "fenced"), ("oom", "eval"), ("wrongtype", "release"), ("norun", "eval")]
-            {
-                assert!(recorded(version, condition, request), "{version} {condition} {request}");
+            for (condition, request) in [
+                ("oom", "fenced"),
+                ("oom", "eval"),
+                ("wrongtype", "release"),
+                ("norun", "eval"),
+            ] {
+                assert!(
+                    recorded(version, condition, request),
+                    "{version} {condition} {request}"
+                );
             }
             for request in ["release", "extend", "fenced"] {
-                assert!(version == "5.0.14" || recorded(version, "denied", request), "{version} denied {request}");
+                assert!(
+                    version == "5.0.14" || recorded(version, "denied", request),
+                    "{version} denied {request}"
+                );
             }
         }
     }
@@ -193,6 +271,9 @@ mod tests {
             assert_eq!(raised(text.as_bytes()), text.as_bytes());
         }
         assert_eq!(raised(b"@user_script: 70: -OOM x"), b"OOM x");
-        assert_eq!(raised(b"ERR Error running script (call to f_1): @user_script:1: WRONGTYPE x"), b"WRONGTYPE x");
+        assert_eq!(
+            raised(b"ERR Error running script (call to f_1): @user_script:1: WRONGTYPE x"),
+            b"WRONGTYPE x"
+        );
     }
 }

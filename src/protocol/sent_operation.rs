@@ -59,22 +59,41 @@ impl Command<'_> {
     /// Writes the command, of a set one for each key. Apart from what runs for each node.
     #[inline(never)]
     pub(super) fn write(&self, out: &mut Vec<u8>, form: Form) {
-        self.key.each().iter().zip(0..).for_each(|(key, part)| self.write_one(out, form, key.as_bytes(), part));
+        self.key
+            .each()
+            .iter()
+            .zip(0..)
+            .for_each(|(key, part)| self.write_one(out, form, key.as_bytes(), part));
     }
 
     /// `part`: which key of a set it is.
     fn write_one(&self, out: &mut Vec<u8>, form: Form, key: &[u8], part: u8) {
-        let Command { operation, token, .. } = *self;
+        let Command {
+            operation, token, ..
+        } = *self;
         let is_token_only = kinds::wire(operation.kind).is_token_only;
         match operation.verb {
-            Verb::Acquire { ttl_millis } if is_token_only => plain::acquire(out, key, token, ttl_millis),
-            Verb::Take { ttl_millis, .. } if form == Form::Set => plain::acquire(out, key, token, ttl_millis),
+            Verb::Acquire { ttl_millis } if is_token_only => {
+                plain::acquire(out, key, token, ttl_millis)
+            }
+            Verb::Take { ttl_millis, .. } if form == Form::Set => {
+                plain::acquire(out, key, token, ttl_millis)
+            }
             Verb::Extend { ttl_millis } | Verb::Keep { ttl_millis } if is_token_only => {
                 plain::extend(out, key, token, ttl_millis)
             }
             // The entry of a call that wants a set is in the queue of one of its keys.
             Verb::Release(Some(departure)) if departure.key != part => {
-                queue::ask(out, form, key, token, &Operation { verb: Verb::Release(None), ..*operation });
+                queue::ask(
+                    out,
+                    form,
+                    key,
+                    token,
+                    &Operation {
+                        verb: Verb::Release(None),
+                        ..*operation
+                    },
+                );
             }
             _ => queue::ask(out, form, key, token, operation),
         }
@@ -97,7 +116,9 @@ impl SentOperation {
         match (self.asked.verb, reply) {
             // One of a set is a part of the vote.
             _ if self.part > 0 => None,
-            (AskedVerb::Acquire, Reply::Simple(b"OK")) if self.asked.wire.is_token_only => Some(true),
+            (AskedVerb::Acquire, Reply::Simple(b"OK")) if self.asked.wire.is_token_only => {
+                Some(true)
+            }
             (AskedVerb::Acquire, Reply::Bulk(None)) if self.asked.wire.is_token_only => Some(false),
             (AskedVerb::Extend, Reply::Integer(1)) if self.asked.wire.is_token_only => Some(true),
             (AskedVerb::Release, Reply::Integer(1)) => Some(true),
@@ -156,7 +177,10 @@ impl HandshakeState {
     /// The node that votes for the server, if this is another URL of it.
     pub fn voter(&self) -> Option<NodeId> {
         match self {
-            HandshakeState::Rejected(Fault { cause: Cause::Duplicate(voter), .. }) => Some(NodeId::new(*voter)),
+            HandshakeState::Rejected(Fault {
+                cause: Cause::Duplicate(voter),
+                ..
+            }) => Some(NodeId::new(*voter)),
             _ => None,
         }
     }
@@ -164,7 +188,11 @@ impl HandshakeState {
     /// The fault that its votes count as, if the node may not vote. Not even a refusal counts then: of two URLs that
     /// lead to one server, the second is refused because of our own key.
     pub(super) fn rejection(&self) -> Option<Fault> {
-        if let HandshakeState::Rejected(fault) = *self { Some(fault) } else { None }
+        if let HandshakeState::Rejected(fault) = *self {
+            Some(fault)
+        } else {
+            None
+        }
     }
 }
 
@@ -181,7 +209,13 @@ mod tests {
     #[test]
     fn a_plain_reply_means_what_it_means_otherwise() {
         let least = FencingToken::saturating(1);
-        let kinds = [Kind::Plain, Kind::Permit(3), Kind::Fenced(least), Kind::Read, Kind::Write(Some(least))];
+        let kinds = [
+            Kind::Plain,
+            Kind::Permit(3),
+            Kind::Fenced(least),
+            Kind::Read,
+            Kind::Write(Some(least)),
+        ];
         let ttl_millis = 1;
         let request = TakeRequest::WITHOUT_ENTRY;
         let verbs = [
@@ -190,21 +224,58 @@ mod tests {
             Verb::Leave(None),
             Verb::Raise,
             Verb::Release(None),
-            Verb::Take { ttl_millis, request },
+            Verb::Take {
+                ttl_millis,
+                request,
+            },
         ];
         let mut plain = 0;
-        for (kind, verb) in kinds.into_iter().flat_map(|kind| verbs.map(|verb| (kind, verb))) {
-            let asked = Asked::of(&Operation { verb, kind, retention_millis: 1 });
-            let ticket = Ticket { slot: 0, generation: 0 };
-            let sent = SentOperation { ticket, asked, form: asked.usual_form(), part: 0 };
-            for reply in [Reply::Simple(b"OK"), Reply::Bulk(None), Reply::Array(None), Reply::Error(b"ERR no")]
-                .into_iter()
-                .chain((-5..5).map(Reply::Integer))
+        for (kind, verb) in kinds
+            .into_iter()
+            .flat_map(|kind| verbs.map(|verb| (kind, verb)))
+        {
+            let asked = Asked::of(&Operation {
+                verb,
+                kind,
+                retention_millis: 1,
+            });
+            let ticket = Ticket {
+                slot: 0,
+                generation: 0,
+            };
+            let sent = SentOperation {
+                ticket,
+                asked,
+                form: asked.usual_form(),
+                part: 0,
+            };
+            for reply in [
+                Reply::Simple(b"OK"),
+                Reply::Bulk(None),
+                Reply::Array(None),
+                Reply::Error(b"ERR no"),
+            ]
+            .into_iter()
+            .chain((-5..5).map(Reply::Integer))
             {
-                assert_eq!(SentOperation { part: 1, ..sent }.plain_vote(reply), None, "it is a part of one");
-                let Some(is_granted) = sent.plain_vote(reply) else { continue };
-                let vote = if is_granted { Vote::Granted } else { Vote::Refused };
-                assert_eq!(sent.parse_reply(reply), Ok(Answer::Vote(vote)), "{kind:?} {verb:?} {reply:?}");
+                assert_eq!(
+                    SentOperation { part: 1, ..sent }.plain_vote(reply),
+                    None,
+                    "it is a part of one"
+                );
+                let Some(is_granted) = sent.plain_vote(reply) else {
+                    continue;
+                };
+                let vote = if is_granted {
+                    Vote::Granted
+                } else {
+                    Vote::Refused
+                };
+                assert_eq!(
+                    sent.parse_reply(reply),
+                    Ok(Answer::Vote(vote)),
+                    "{kind:?} {verb:?} {reply:?}"
+                );
                 let mut wakes = Wakes::default();
                 wakes.learn(0, reply);
                 assert_eq!(wakes, Wakes::default(), "{kind:?} {verb:?} {reply:?}");

@@ -50,14 +50,20 @@ impl ServerInfo {
     pub fn learn(&mut self, section: &[u8]) {
         for line in section.split(|&byte| byte == b'\n') {
             let line = line.strip_suffix(b"\r").unwrap_or(line);
-            let Some(colon) = line.iter().position(|&byte| byte == b':') else { continue };
+            let Some(colon) = line.iter().position(|&byte| byte == b':') else {
+                continue;
+            };
             let name = &line[..colon];
             let value = &line[colon + 1..];
             match name {
                 b"run_id" => self.run_id = RunId::new(value),
-                b"redis_version" => self.server = self.server.take().or_else(|| named("Redis", value)),
+                b"redis_version" => {
+                    self.server = self.server.take().or_else(|| named("Redis", value))
+                }
                 // Valkey shows both.
-                b"valkey_version" => self.server = named("Valkey", value).or_else(|| self.server.take()),
+                b"valkey_version" => {
+                    self.server = named("Valkey", value).or_else(|| self.server.take())
+                }
                 // "standalone", "sentinel" or "cluster"; Valkey 9.1 dropped the old name.
                 b"redis_mode" | b"server_mode" => {
                     self.mode_objection = match value {
@@ -74,8 +80,11 @@ impl ServerInfo {
                 b"aof_enabled" => self.aof_enabled = Some(value == b"1"),
                 b"maxmemory" => self.memory_limit = resp::number(value).unwrap_or(0),
                 b"maxmemory_policy" => {
-                    let known = EVICTIONS.into_iter().find(|known| known.as_bytes() == value);
-                    self.eviction = Some(known.unwrap_or("unrecognised")).filter(|&policy| policy != "noeviction");
+                    let known = EVICTIONS
+                        .into_iter()
+                        .find(|known| known.as_bytes() == value);
+                    self.eviction = Some(known.unwrap_or("unrecognised"))
+                        .filter(|&policy| policy != "noeviction");
                 }
                 _ => {}
             }
@@ -123,7 +132,10 @@ impl ServerInfo {
     /// The incarnation that it is in, unless withheld.
     pub fn incarnation(&self) -> Option<Incarnation> {
         let names = self.run_id().zip(self.replication());
-        names.map(|(run_id, replication)| Incarnation { run_id, replication })
+        names.map(|(run_id, replication)| Incarnation {
+            run_id,
+            replication,
+        })
     }
 
     /// What it remembers of itself, to a program whose wall clock shows this many microseconds.
@@ -144,7 +156,8 @@ impl ServerInfo {
 
     /// Why such a server may not vote, if it may not (rule 7.2).
     pub fn objection(&self) -> Option<Cause> {
-        self.mode_objection.or((self.is_master == Some(false)).then_some(Cause::NotMaster))
+        self.mode_objection
+            .or((self.is_master == Some(false)).then_some(Cause::NotMaster))
     }
 }
 
@@ -152,7 +165,12 @@ impl ServerInfo {
 fn named(name: &str, version: &[u8]) -> Option<String> {
     let mut parts = std::str::from_utf8(version).ok()?.split('.');
     let major: u32 = parts.next()?.parse().ok()?;
-    let mut next = || parts.next().and_then(|part| part.parse().ok()).unwrap_or(0u32);
+    let mut next = || {
+        parts
+            .next()
+            .and_then(|part| part.parse().ok())
+            .unwrap_or(0u32)
+    };
     Some(format!("{name} {major}.{}.{}", next(), next()))
 }
 
@@ -168,23 +186,49 @@ mod tests {
 
     #[test]
     fn replicas_and_cluster_members_may_not_vote() {
-        assert_eq!(learnt("redis_mode:standalone\nrole:master").objection(), None);
-        assert_eq!(learnt("role:slave\nmaster_host:h").objection(), Some(Cause::NotMaster));
-        assert_eq!(learnt("redis_mode:cluster\nrole:master").objection(), Some(Cause::ClusterMode));
-        assert_eq!(learnt("server_mode:cluster\nrole:master").objection(), Some(Cause::ClusterMode));
+        assert_eq!(
+            learnt("redis_mode:standalone\nrole:master").objection(),
+            None
+        );
+        assert_eq!(
+            learnt("role:slave\nmaster_host:h").objection(),
+            Some(Cause::NotMaster)
+        );
+        assert_eq!(
+            learnt("redis_mode:cluster\nrole:master").objection(),
+            Some(Cause::ClusterMode)
+        );
+        assert_eq!(
+            learnt("server_mode:cluster\nrole:master").objection(),
+            Some(Cause::ClusterMode)
+        );
         assert_eq!(learnt("server_mode:standalone").objection(), None);
-        assert_eq!(learnt("redis_mode:sentinel").objection(), Some(Cause::NotMaster));
+        assert_eq!(
+            learnt("redis_mode:sentinel").objection(),
+            Some(Cause::NotMaster)
+        );
         assert_eq!(learnt("").objection(), None);
     }
 
     #[test]
     fn a_run_id_has_forty_characters_or_is_none() {
         let name = "0123456789012345678901234567890123456789";
-        assert_eq!(learnt(&format!("# Server\nrun_id:{name}\nx:y")).run_id(), RunId::new(name.as_bytes()));
+        assert_eq!(
+            learnt(&format!("# Server\nrun_id:{name}\nx:y")).run_id(),
+            RunId::new(name.as_bytes())
+        );
         assert_eq!(learnt("run_id:short").run_id(), None);
         assert_eq!(learnt("no colon\n:\n::").run_id(), None);
-        assert_eq!(learnt(&format!("run_id:{name}")).run_id().unwrap().to_string(), "01234567");
-        let odd = learnt(&format!("run_id:\u{7}<b>{}", "0".repeat(36))).run_id().unwrap();
+        assert_eq!(
+            learnt(&format!("run_id:{name}"))
+                .run_id()
+                .unwrap()
+                .to_string(),
+            "01234567"
+        );
+        let odd = learnt(&format!("run_id:\u{7}<b>{}", "0".repeat(36)))
+            .run_id()
+            .unwrap();
         assert_eq!(odd.to_string(), "??b?0000");
     }
 
@@ -192,10 +236,19 @@ mod tests {
     fn eviction_takes_a_policy_and_a_limit() {
         let table = [
             ("maxmemory:0\nmaxmemory_policy:allkeys-lru", None),
-            ("maxmemory:1\nmaxmemory_policy:allkeys-lru", Some("allkeys-lru")),
-            ("maxmemory_policy:volatile-ttl\nmaxmemory:18446744073709551615", Some("volatile-ttl")),
+            (
+                "maxmemory:1\nmaxmemory_policy:allkeys-lru",
+                Some("allkeys-lru"),
+            ),
+            (
+                "maxmemory_policy:volatile-ttl\nmaxmemory:18446744073709551615",
+                Some("volatile-ttl"),
+            ),
             ("maxmemory:100\nmaxmemory_policy:noeviction", None),
-            ("maxmemory:100\nmaxmemory_policy:hunter2", Some("unrecognised")),
+            (
+                "maxmemory:100\nmaxmemory_policy:hunter2",
+                Some("unrecognised"),
+            ),
             ("maxmemory:-1\nmaxmemory_policy:allkeys-lru", None),
             ("maxmemory:100", None),
             ("", None),
@@ -210,7 +263,11 @@ mod tests {
         // As recorded from servers: a letter is an id, `0` none.
         let ids = |two: &str| {
             let [current, former] = [&two[..1], &two[1..]].map(|id| id.repeat(40));
-            learnt(&format!("role:master\nmaster_replid:{current}\nmaster_replid2:{former}")).replication().unwrap()
+            learnt(&format!(
+                "role:master\nmaster_replid:{current}\nmaster_replid2:{former}"
+            ))
+            .replication()
+            .unwrap()
         };
         let table = [
             ("a0", "a0", false),
@@ -226,28 +283,51 @@ mod tests {
             ("cm", "dm", true),
         ];
         for (earlier, now, shows) in table {
-            assert_eq!(ids(now).show_a_promotion_since(&ids(earlier)), shows, "{earlier} {now}");
+            assert_eq!(
+                ids(now).show_a_promotion_since(&ids(earlier)),
+                shows,
+                "{earlier} {now}"
+            );
         }
-        assert_eq!(learnt("role:master\nmaster_replid:short\nmaster_replid2:x").replication(), None);
-        assert_eq!(learnt(&format!("role:master\nmaster_replid:{}", "a".repeat(40))).replication(), None);
+        assert_eq!(
+            learnt("role:master\nmaster_replid:short\nmaster_replid2:x").replication(),
+            None
+        );
+        assert_eq!(
+            learnt(&format!("role:master\nmaster_replid:{}", "a".repeat(40))).replication(),
+            None
+        );
     }
 
     #[test]
     fn an_append_only_file_is_on_off_or_not_shown() {
-        let table = [("aof_enabled:1", Some(true)), ("aof_enabled:0", Some(false)), ("aof_enabled:?", Some(false))];
-        for (text, enabled) in
-            table.into_iter().chain([("loading:0\nrdb_saves:1", None), ("loading:1\naof_enabled:0", None), ("", None)])
-        {
+        let table = [
+            ("aof_enabled:1", Some(true)),
+            ("aof_enabled:0", Some(false)),
+            ("aof_enabled:?", Some(false)),
+        ];
+        for (text, enabled) in table.into_iter().chain([
+            ("loading:0\nrdb_saves:1", None),
+            ("loading:1\naof_enabled:0", None),
+            ("", None),
+        ]) {
             assert_eq!(learnt(text).aof_enabled(), enabled, "{text}");
         }
     }
 
     #[test]
     fn the_uptime_is_at_least_a_second_less_than_told() {
-        for (text, seconds) in
-            [("uptime_in_seconds:100", 99), ("uptime_in_seconds:0", 0), ("uptime_in_seconds:-5", 0), ("", 0)]
-        {
-            assert_eq!(learnt(text).uptime(), Duration::from_secs(seconds), "{text}");
+        for (text, seconds) in [
+            ("uptime_in_seconds:100", 99),
+            ("uptime_in_seconds:0", 0),
+            ("uptime_in_seconds:-5", 0),
+            ("", 0),
+        ] {
+            assert_eq!(
+                learnt(text).uptime(),
+                Duration::from_secs(seconds),
+                "{text}"
+            );
         }
     }
 
@@ -255,7 +335,10 @@ mod tests {
     fn a_server_is_called_what_it_calls_itself() {
         let table = [
             ("redis_version:7.0.15", Some("Redis 7.0.15")),
-            ("redis_version:7.2.4\nvalkey_version:9.1.2", Some("Valkey 9.1.2")),
+            (
+                "redis_version:7.2.4\nvalkey_version:9.1.2",
+                Some("Valkey 9.1.2"),
+            ),
             ("redis_version:8.10", Some("Redis 8.10.0")),
             ("redis_version:<b>", None),
             ("", None),
@@ -264,6 +347,9 @@ mod tests {
             assert_eq!(learnt(text).server().as_deref(), server, "{text}");
         }
         assert_eq!(learnt("role:master").is_master(), Some(true));
-        assert_eq!((learnt("role:slave").is_master(), learnt("").is_master()), (Some(false), None));
+        assert_eq!(
+            (learnt("role:slave").is_master(), learnt("").is_master()),
+            (Some(false), None)
+        );
     }
 }

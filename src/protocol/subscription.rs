@@ -79,10 +79,21 @@ impl Subscription {
     /// Begins a conversation by queueing what logs us in, and the subscription to the client's channel.
     pub fn open(handshake: &Handshake, client: u64, now: Timestamp) -> Subscription {
         let mut unsent = Vec::new();
-        let stage = if handshake.log_in(&mut unsent) { Stage::Auth } else { Stage::Subscribe };
+        let stage = if handshake.log_in(&mut unsent) {
+            Stage::Auth
+        } else {
+            Stage::Subscribe
+        };
         let channel = [CHANNEL, format!("{client:0CLIENT_DIGITS$x}").as_bytes()].concat();
         resp::encode(&mut unsent, &[b"SUBSCRIBE", &channel]);
-        Subscription { incoming: Incoming::new(MESSAGE_BUFFER, now), unsent, client, channel, stage, asked_at: now }
+        Subscription {
+            incoming: Incoming::new(MESSAGE_BUFFER, now),
+            unsent,
+            client,
+            channel,
+            stage,
+            asked_at: now,
+        }
     }
 
     /// Whether every message is received.
@@ -106,17 +117,30 @@ impl Subscription {
     /// The bytes are neither a message nor what was asked for. The connection must be given up.
     pub fn next_event(&mut self) -> Result<Option<SubscriptionEvent>, ProtocolError> {
         while !self.incoming.is_empty() {
-            let Some((reply, length)) = self.incoming.decode()? else { return Ok(None) };
+            let Some((reply, length)) = self.incoming.decode()? else {
+                return Ok(None);
+            };
             let event = match (self.stage, Received::by(reply, &self.channel)?) {
-                (Stage::Live, Received::Message(text)) => notice(self.client, text).map(SubscriptionEvent::Received),
-                (Stage::Live, _) | (_, Received::Message(_)) => return Err(ProtocolError::Unrequested),
+                (Stage::Live, Received::Message(text)) => {
+                    notice(self.client, text).map(SubscriptionEvent::Received)
+                }
+                (Stage::Live, _) | (_, Received::Message(_)) => {
+                    return Err(ProtocolError::Unrequested);
+                }
                 (Stage::Auth, Received::Ok) => {
                     self.stage = Stage::Subscribe;
                     None
                 }
                 (Stage::Auth, Received::Error(cause)) => {
-                    let cause = if cause == Cause::Server(ServerError::Err) { Cause::Auth } else { cause };
-                    Some(SubscriptionEvent::Refused(Fault::new(Phase::Handshake, cause)))
+                    let cause = if cause == Cause::Server(ServerError::Err) {
+                        Cause::Auth
+                    } else {
+                        cause
+                    };
+                    Some(SubscriptionEvent::Refused(Fault::new(
+                        Phase::Handshake,
+                        cause,
+                    )))
                 }
                 (Stage::Subscribe, Received::Subscribed) => {
                     self.stage = Stage::Live;
@@ -156,8 +180,15 @@ impl<'b> Received<'b> {
     }
 
     fn by_array(mut elements: Elements<'b>, channel: &[u8]) -> Result<Received<'b>, ProtocolError> {
-        let elements = (elements.next(), elements.next(), elements.next(), elements.next());
-        let (Some(Reply::Bulk(Some(kind))), Some(Reply::Bulk(Some(name))), Some(last), None) = elements else {
+        let elements = (
+            elements.next(),
+            elements.next(),
+            elements.next(),
+            elements.next(),
+        );
+        let (Some(Reply::Bulk(Some(kind))), Some(Reply::Bulk(Some(name))), Some(last), None) =
+            elements
+        else {
             return Err(ProtocolError::UnexpectedReply);
         };
         if name != channel {
@@ -173,7 +204,9 @@ impl<'b> Received<'b> {
 
 /// Reads a message: the call, a space and the key. "?" in front: it is the next one. "." is for the server alone.
 fn notice(client: u64, text: &[u8]) -> Option<Notice> {
-    let (is_next, text) = text.strip_prefix(b"?").map_or((false, text), |rest| (true, rest));
+    let (is_next, text) = text
+        .strip_prefix(b"?")
+        .map_or((false, text), |rest| (true, rest));
     let space = text.iter().position(|&byte| byte == b' ')?;
     let entry = Entry::of_client(client, &text[..space])?;
     let key = std::str::from_utf8(&text[space + 1..]).ok()?;
@@ -182,7 +215,11 @@ fn notice(client: u64, text: &[u8]) -> Option<Notice> {
         EntryKind::Permit(_) => Message::Turn(key_space::slot(key.as_bytes())),
         _ => Message::Turn(None),
     };
-    Some(Notice { entry, message, key: key.into() })
+    Some(Notice {
+        entry,
+        message,
+        key: key.into(),
+    })
 }
 
 /// Shows counts only: the buffers hold passwords.
@@ -203,14 +240,20 @@ mod tests {
     const CLIENT: u64 = 0xab;
 
     fn sent(kind: &str, client: u64, last: &str) -> String {
-        format!("*3\r\n${}\r\n{kind}\r\n$27\r\nquorumlock:{client:016x}\r\n{last}\r\n", kind.len())
+        format!(
+            "*3\r\n${}\r\n{kind}\r\n$27\r\nquorumlock:{client:016x}\r\n{last}\r\n",
+            kind.len()
+        )
     }
 
     fn message(text: &str) -> String {
         sent("message", CLIENT, &format!("${}\r\n{text}", text.len()))
     }
 
-    fn receive(subscription: &mut Subscription, text: &str) -> Result<Vec<SubscriptionEvent>, ProtocolError> {
+    fn receive(
+        subscription: &mut Subscription,
+        text: &str,
+    ) -> Result<Vec<SubscriptionEvent>, ProtocolError> {
         let mut events = Vec::new();
         // Byte by byte: what is split by the network means the same.
         for byte in text.bytes() {
@@ -225,33 +268,67 @@ mod tests {
 
     fn subscribed() -> Subscription {
         let mut subscription = Subscription::open(&Handshake::default(), CLIENT, NOW);
-        assert_eq!(subscription.unsent, b"*2\r\n$9\r\nSUBSCRIBE\r\n$27\r\nquorumlock:00000000000000ab\r\n");
+        assert_eq!(
+            subscription.unsent,
+            b"*2\r\n$9\r\nSUBSCRIBE\r\n$27\r\nquorumlock:00000000000000ab\r\n"
+        );
         assert!(!subscription.is_live());
         let events = receive(&mut subscription, &sent("subscribe", CLIENT, ":1")).unwrap();
-        assert_eq!((events, subscription.is_live()), (vec![SubscriptionEvent::Confirmed], true));
+        assert_eq!(
+            (events, subscription.is_live()),
+            (vec![SubscriptionEvent::Confirmed], true)
+        );
         subscription
     }
 
     #[test]
     fn messages_name_a_call_and_a_key() {
         let received = |kind, number, message, key: &str| {
-            let entry = Entry { client: CLIENT, kind, number };
-            SubscriptionEvent::Received(Notice { entry, message, key: key.into() })
+            let entry = Entry {
+                client: CLIENT,
+                kind,
+                number,
+            };
+            SubscriptionEvent::Received(Notice {
+                entry,
+                message,
+                key: key.into(),
+            })
         };
         for (text, event) in [
-            ("m7 orders/42", received(EntryKind::Mutex, 7, Message::Turn(None), "orders/42")),
-            ("?f7 a b", received(EntryKind::Fenced, 7, Message::Next, "a b")),
-            ("s3:9 pool#2", received(EntryKind::Permit(3), 9, Message::Turn(Some(2)), "pool#2")),
-            ("?s3:9 pool#2", received(EntryKind::Permit(3), 9, Message::Next, "pool#2")),
+            (
+                "m7 orders/42",
+                received(EntryKind::Mutex, 7, Message::Turn(None), "orders/42"),
+            ),
+            (
+                "?f7 a b",
+                received(EntryKind::Fenced, 7, Message::Next, "a b"),
+            ),
+            (
+                "s3:9 pool#2",
+                received(EntryKind::Permit(3), 9, Message::Turn(Some(2)), "pool#2"),
+            ),
+            (
+                "?s3:9 pool#2",
+                received(EntryKind::Permit(3), 9, Message::Next, "pool#2"),
+            ),
         ] {
-            assert_eq!(receive(&mut subscribed(), &message(text)).unwrap(), [event], "{text}");
+            assert_eq!(
+                receive(&mut subscribed(), &message(text)).unwrap(),
+                [event],
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn what_other_programs_publish_there_is_ignored() {
         for text in [".", "", "m7", "x7 key", "m key", "??m7 key", "\u{e9}"] {
-            assert_eq!(receive(&mut subscribed(), &message(text)).unwrap(), [], "{text:?}");
+            assert_eq!(
+                receive(&mut subscribed(), &message(text)).unwrap(),
+                [],
+                "{text:?}"
+            );
         }
     }
 
@@ -259,12 +336,29 @@ mod tests {
     fn a_refused_subscription_reports_why() {
         let mut subscription = Subscription::open(&Handshake::default(), CLIENT, NOW);
         let denied = SubscriptionEvent::Refused(Fault::new(Phase::Reply, Cause::NoPermission));
-        assert_eq!(receive(&mut subscription, "-NOPERM this user has no permissions\r\n").unwrap(), [denied]);
-        let password = Handshake { password: Some("wrong".into()), ..Handshake::default() };
+        assert_eq!(
+            receive(
+                &mut subscription,
+                "-NOPERM this user has no permissions\r\n"
+            )
+            .unwrap(),
+            [denied]
+        );
+        let password = Handshake {
+            password: Some("wrong".into()),
+            ..Handshake::default()
+        };
         let mut subscription = Subscription::open(&password, CLIENT, NOW);
-        assert!(subscription.unsent.starts_with(b"*2\r\n$4\r\nAUTH\r\n$5\r\nwrong\r\n*2\r\n$9\r\nSUBSCRIBE"));
+        assert!(
+            subscription
+                .unsent
+                .starts_with(b"*2\r\n$4\r\nAUTH\r\n$5\r\nwrong\r\n*2\r\n$9\r\nSUBSCRIBE")
+        );
         let denied = SubscriptionEvent::Refused(Fault::new(Phase::Handshake, Cause::Auth));
-        assert_eq!(receive(&mut subscription, "-WRONGPASS no\r\n").unwrap(), [denied]);
+        assert_eq!(
+            receive(&mut subscription, "-WRONGPASS no\r\n").unwrap(),
+            [denied]
+        );
         assert!(!format!("{subscription:?}").contains("wrong"));
     }
 
@@ -278,8 +372,14 @@ mod tests {
             (sent("pmessage", CLIENT, "$0\r\n"), UnexpectedReply),
             (sent("message", CLIENT, ":1"), UnexpectedReply),
             (":1\r\n".to_owned(), UnexpectedReply),
-            ("*2\r\n$7\r\nmessage\r\n$12\r\nquorumlock:a\r\n".to_owned(), UnexpectedReply),
-            ("*3\r\n$7\r\nmessage\r\n$7\r\nanother\r\n$0\r\n\r\n".to_owned(), Unrequested),
+            (
+                "*2\r\n$7\r\nmessage\r\n$12\r\nquorumlock:a\r\n".to_owned(),
+                UnexpectedReply,
+            ),
+            (
+                "*3\r\n$7\r\nmessage\r\n$7\r\nanother\r\n$0\r\n\r\n".to_owned(),
+                Unrequested,
+            ),
             (">".to_owned(), UnknownType),
         ];
         for (text, error) in table {
@@ -287,7 +387,11 @@ mod tests {
         }
         for text in [message("m7 key"), sent("subscribe", 1, ":1")] {
             let mut subscription = Subscription::open(&Handshake::default(), CLIENT, NOW);
-            assert_eq!(receive(&mut subscription, &text), Err(Unrequested), "{text:?}");
+            assert_eq!(
+                receive(&mut subscription, &text),
+                Err(Unrequested),
+                "{text:?}"
+            );
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Addresses that lead astray: two to one server, which then still has one vote, and a name that leads nowhere.
 
 use crate::clients::{
-    NODE_TIMEOUT, SLACK, SOON, causes, client_of, failure, long_lock, promptly, short_timeout_client_of, take, value,
+    NODE_TIMEOUT, SLACK, SOON, causes, client_of, failure, long_lock, promptly,
+    short_timeout_client_of, take, value,
 };
 use crate::support::preload;
 use crate::support::process::{alone_with, eventually};
@@ -24,16 +25,29 @@ fn dead() -> String {
 fn one_server_has_one_vote_under_two_names() {
     let server = Server::start().unwrap();
     let named = format!("localhost:{}", server.port());
-    for urls in [[server.url(), by_name(&server)], [by_name(&server), server.url()]] {
+    for urls in [
+        [server.url(), by_name(&server)],
+        [by_name(&server), server.url()],
+    ] {
         let addresses = urls.each_ref().map(|url| url.replace("redis://", ""));
         assert!(addresses.contains(&named));
         let mutex = long_lock(&client_of(urls), "k");
         // Either is the duplicate of the other: the one whose handshake was first has the vote.
-        let duplicates = [0, 1].map(|index| (addresses[index].clone(), Phase::Handshake, Cause::Duplicate(1 - index)));
+        let duplicates = [0, 1].map(|index| {
+            (
+                addresses[index].clone(),
+                Phase::Handshake,
+                Cause::Duplicate(1 - index),
+            )
+        });
         let told = || {
             let attempt = mutex.try_lock();
             assert!(!matches!(attempt, Ok(Some(_))), "one server gave two votes");
-            attempt.is_err_and(|error| causes(&error).iter().any(|cause| duplicates.contains(cause)))
+            attempt.is_err_and(|error| {
+                causes(&error)
+                    .iter()
+                    .any(|cause| duplicates.contains(cause))
+            })
         };
         assert!(eventually(SOON, told));
         assert!(eventually(SOON, || value(&server, "k").is_none()));
@@ -45,14 +59,21 @@ fn a_duplicate_among_three_leaves_two_votes() {
     let servers = Server::several(2).unwrap();
     let urls = [servers[0].url(), by_name(&servers[0]), servers[1].url()];
     // The end of the client may wait for two of these.
-    let patient = Redlock::builder().nodes(urls).node_timeout(Duration::from_secs(2)).build().unwrap();
+    let patient = Redlock::builder()
+        .nodes(urls)
+        .node_timeout(Duration::from_secs(2))
+        .build()
+        .unwrap();
     let mutex = long_lock(&patient, "k");
     for _ in 0..20 {
         assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
     }
     servers[1].pause().unwrap();
     for _ in 0..20 {
-        assert!(!matches!(mutex.try_lock(), Ok(Some(_))), "one server was a majority of three");
+        assert!(
+            !matches!(mutex.try_lock(), Ok(Some(_))),
+            "one server was a majority of three"
+        );
     }
 }
 
@@ -63,7 +84,10 @@ fn two_databases_of_one_server_have_one_vote() {
         let urls = [server.url(), format!("{}/1", by_name(&server)), dead()];
         let mutex = long_lock(&client_of(urls), "k");
         for _ in 0..5 {
-            assert!(!matches!(mutex.try_lock(), Ok(Some(_))), "one server was a majority of three");
+            assert!(
+                !matches!(mutex.try_lock(), Ok(Some(_))),
+                "one server was a majority of three"
+            );
         }
     }
 }
@@ -74,16 +98,25 @@ fn two_databases_of_one_server_have_one_vote_whichever_answers_first() {
     for stalled in [0, 1] {
         let proxies = [0, 1].map(|_| Proxy::before(server.port()));
         let urls = [proxies[0].url(), format!("{}/1", proxies[1].url()), dead()];
-        let client = Redlock::builder().nodes(urls).node_timeout(NODE_TIMEOUT * 10).build().unwrap();
+        let client = Redlock::builder()
+            .nodes(urls)
+            .node_timeout(NODE_TIMEOUT * 10)
+            .build()
+            .unwrap();
         proxies[stalled].stall(Direction::ToClient);
         std::thread::scope(|scope| {
             let attempt = scope.spawn(|| long_lock(&client, "k").try_lock());
             // The other one has replied everything by now.
-            assert!(eventually(SOON, || proxies[1 - stalled].bytes(Direction::ToClient) > 0));
+            assert!(eventually(SOON, || proxies[1 - stalled]
+                .bytes(Direction::ToClient)
+                > 0));
             std::thread::sleep(Duration::from_millis(50));
             proxies[stalled].flow(Direction::ToClient);
             let attempt = attempt.join().unwrap();
-            assert!(!matches!(attempt, Ok(Some(_))), "one server was a majority of three: {attempt:?}");
+            assert!(
+                !matches!(attempt, Ok(Some(_))),
+                "one server was a majority of three: {attempt:?}"
+            );
         });
     }
 }
@@ -105,11 +138,21 @@ fn a_name_that_leads_nowhere_delays_no_call() {
     let mut last = None;
     let told = || {
         // The look-up is a part of connecting.
-        let error = promptly(NODE_TIMEOUT * 2 + SLACK, || failure(&long_lock(&client, "k")));
+        let error = promptly(NODE_TIMEOUT * 2 + SLACK, || {
+            failure(&long_lock(&client, "k"))
+        });
         assert_eq!(error.kind(), ErrorKind::Unavailable);
-        let [(address, phase, cause)] = &causes(&error)[..] else { panic!("{error}") };
-        assert_eq!((address.as_str(), *phase), ("no-such-host.invalid:6379", Phase::Resolve));
-        assert!([Cause::UnknownHost, Cause::TimedOut].contains(cause), "{error}");
+        let [(address, phase, cause)] = &causes(&error)[..] else {
+            panic!("{error}")
+        };
+        assert_eq!(
+            (address.as_str(), *phase),
+            ("no-such-host.invalid:6379", Phase::Resolve)
+        );
+        assert!(
+            [Cause::UnknownHost, Cause::TimedOut].contains(cause),
+            "{error}"
+        );
         last = Some(*cause);
         *cause == Cause::UnknownHost
     };
@@ -117,9 +160,15 @@ fn a_name_that_leads_nowhere_delays_no_call() {
     assert!(eventually(SOON, told) || last == Some(Cause::TimedOut));
 
     let servers = [Server::start().unwrap(), server];
-    let mutex = long_lock(&client_of([servers[0].url(), unknown(), servers[1].url()]), "k");
+    let mutex = long_lock(
+        &client_of([servers[0].url(), unknown(), servers[1].url()]),
+        "k",
+    );
     for _ in 0..20 {
-        assert_eq!(promptly(NODE_TIMEOUT, || take(&mutex).unlock().unwrap()), ReleaseOutcome::Released);
+        assert_eq!(
+            promptly(NODE_TIMEOUT, || take(&mutex).unlock().unwrap()),
+            ReleaseOutcome::Released
+        );
     }
 }
 
@@ -128,8 +177,17 @@ fn a_second_way_to_one_server_has_no_vote_in_a_release() {
     let mut servers = Server::several(2).unwrap();
     let proxy = Proxy::before(servers[0].port());
     let urls = [servers[0].url(), proxy.url(), servers[1].url()];
-    let guard = take(&long_lock(&Redlock::builder().nodes(urls).node_timeout(SOON).build().unwrap(), "k"));
-    assert!(eventually(SOON, || servers.iter().all(|server| value(server, "k").is_some())));
+    let guard = take(&long_lock(
+        &Redlock::builder()
+            .nodes(urls)
+            .node_timeout(SOON)
+            .build()
+            .unwrap(),
+        "k",
+    ));
+    assert!(eventually(SOON, || servers
+        .iter()
+        .all(|server| value(server, "k").is_some())));
     servers[1].kill();
     // One of three nodes answers, over two connections: too few to tell how the lock has ended.
     assert_eq!(guard.unlock().unwrap_err().kind(), ErrorKind::Unavailable);
@@ -143,20 +201,35 @@ fn all_addresses_of_a_name_are_tried_in_one_attempt() {
     let variables = [
         (preload::VARIABLE, &*library),
         ("QUORUMLOCK_TEST_NAME", Path::new(NAME)),
-        ("QUORUMLOCK_TEST_ADDRESSES", Path::new("127.0.0.2,127.0.0.1")),
+        (
+            "QUORUMLOCK_TEST_ADDRESSES",
+            Path::new("127.0.0.2,127.0.0.1"),
+        ),
     ];
-    alone_with("addresses::all_addresses_of_a_name_are_tried_in_one_attempt", &variables, || {
-        let servers = Server::several(3).unwrap();
-        let urls = || servers.iter().map(|server| format!("redis://{NAME}:{}", server.port()));
-        for _ in 0..4 {
-            let mutex = long_lock(&client_of(urls()), "k");
-            assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
-        }
-        // All of them refuse.
-        drop(servers);
-        let client = short_timeout_client_of([format!("redis://{NAME}:{}", free_port().unwrap())]);
-        for _ in 0..3 {
-            assert_eq!(causes(&failure(&long_lock(&client, "k")))[0].2, Cause::Refused);
-        }
-    });
+    alone_with(
+        "addresses::all_addresses_of_a_name_are_tried_in_one_attempt",
+        &variables,
+        || {
+            let servers = Server::several(3).unwrap();
+            let urls = || {
+                servers
+                    .iter()
+                    .map(|server| format!("redis://{NAME}:{}", server.port()))
+            };
+            for _ in 0..4 {
+                let mutex = long_lock(&client_of(urls()), "k");
+                assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
+            }
+            // All of them refuse.
+            drop(servers);
+            let client =
+                short_timeout_client_of([format!("redis://{NAME}:{}", free_port().unwrap())]);
+            for _ in 0..3 {
+                assert_eq!(
+                    causes(&failure(&long_lock(&client, "k")))[0].2,
+                    Cause::Refused
+                );
+            }
+        },
+    );
 }

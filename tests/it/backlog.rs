@@ -17,23 +17,41 @@ const REQUEST: usize = 90;
 fn a_long_backlog_of_a_node_that_answers_in_time_is_no_fault() {
     let server = Server::start().unwrap();
     let proxy = Proxy::before(server.port());
-    let client = Redlock::builder().node(proxy.url()).node_timeout(SOON * 3).build().unwrap();
+    let client = Redlock::builder()
+        .node(proxy.url())
+        .node_timeout(SOON * 3)
+        .build()
+        .unwrap();
     drop(take(&long_lock(&client, "first")));
     proxy.stall(Direction::ToClient);
     let before = proxy.bytes(Direction::ToServer);
     let attempts: Vec<_> = (0..THREADS)
         .map(|number| {
             let mutex = long_lock(&client, &format!("k{number}"));
-            Builder::new().stack_size(128 * 1024).spawn(move || mutex.try_lock()).unwrap()
+            Builder::new()
+                .stack_size(128 * 1024)
+                .spawn(move || mutex.try_lock())
+                .unwrap()
         })
         .collect();
     // All are asked for, and none is answered.
     let asked = || proxy.bytes(Direction::ToServer) - before >= (THREADS * REQUEST) as u64;
     let are_asked = eventually(SOON, asked);
     proxy.flow(Direction::ToClient);
-    let outcomes: Vec<_> = attempts.into_iter().map(|attempt| attempt.join().unwrap()).collect();
-    let failed: Vec<_> = outcomes.iter().filter(|outcome| !matches!(outcome, Ok(Some(_)))).collect();
-    assert!(failed.is_empty(), "{} of {THREADS} failed, {:?}", failed.len(), failed[0]);
+    let outcomes: Vec<_> = attempts
+        .into_iter()
+        .map(|attempt| attempt.join().unwrap())
+        .collect();
+    let failed: Vec<_> = outcomes
+        .iter()
+        .filter(|outcome| !matches!(outcome, Ok(Some(_))))
+        .collect();
+    assert!(
+        failed.is_empty(),
+        "{} of {THREADS} failed, {:?}",
+        failed.len(),
+        failed[0]
+    );
     assert!(are_asked, "fewer were under way than the test needs");
 }
 
@@ -43,12 +61,21 @@ fn a_connection_with_too_many_unsent_bytes_is_given_up_and_reset() {
     let servers = Server::several(2).unwrap();
     // A new deployment waits for every node. This one is not new: it began while the third node was down.
     let urls = servers.iter().map(Server::url);
-    client_of(urls.clone().chain([format!("redis://127.0.0.1:{}", free_port().unwrap())])).connect(SOON).unwrap();
+    client_of(
+        urls.clone()
+            .chain([format!("redis://127.0.0.1:{}", free_port().unwrap())]),
+    )
+    .connect(SOON)
+    .unwrap();
     // It accepts, and reads nothing.
     let hung = TcpListener::bind("127.0.0.1:0").unwrap();
     let urls = urls.chain([format!("redis://{}", hung.local_addr().unwrap())]);
     // As long as the node is not late, it is asked.
-    let client = Redlock::builder().nodes(urls).node_timeout(SOON * 6).build().unwrap();
+    let client = Redlock::builder()
+        .nodes(urls)
+        .node_timeout(SOON * 6)
+        .build()
+        .unwrap();
     let mutex = long_lock(&client, &"k".repeat(4096));
     drop(take(&mutex));
     let (mut first, _) = hung.accept().unwrap();
@@ -58,9 +85,15 @@ fn a_connection_with_too_many_unsent_bytes_is_given_up_and_reset() {
         (0..100).for_each(|_| drop(take(&mutex)));
         hung.accept().is_ok()
     };
-    assert!(eventually(SOON * 6, is_another_made), "it is never given up");
+    assert!(
+        eventually(SOON * 6, is_another_made),
+        "it is never given up"
+    );
     let end = io::copy(&mut first, &mut io::sink());
-    assert_eq!(end.map_err(|error| error.kind()), Err(io::ErrorKind::ConnectionReset));
+    assert_eq!(
+        end.map_err(|error| error.kind()),
+        Err(io::ErrorKind::ConnectionReset)
+    );
     // The last handle waits for the answers of a node that hangs, and for none of one that is gone.
     drop(hung);
 }

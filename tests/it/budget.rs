@@ -28,8 +28,26 @@ struct Budget {
 
 impl Budget {
     const fn new(kind: &'static str, nodes: usize, most: [f64; 7]) -> Budget {
-        let [instructions, polls, reads, clock_reads, entropy, allocations, files] = most;
-        Budget { kind, nodes, instructions, polls, reads, clock_reads, entropy, allocations, files }
+        let [
+            instructions,
+            polls,
+            reads,
+            clock_reads,
+            entropy,
+            allocations,
+            files,
+        ] = most;
+        Budget {
+            kind,
+            nodes,
+            instructions,
+            polls,
+            reads,
+            clock_reads,
+            entropy,
+            allocations,
+            files,
+        }
     }
 }
 
@@ -56,19 +74,30 @@ fn a_warm_pair_costs_no_more_than_it_may() {
         let counted = |pairs: usize| {
             let settings = [budget.kind.to_owned(), pairs.to_string()];
             let urls = servers.iter().map(Server::url);
-            Counts::of(&program, &settings.into_iter().chain(urls).collect::<Vec<_>>())
+            Counts::of(
+                &program,
+                &settings.into_iter().chain(urls).collect::<Vec<_>>(),
+            )
         };
-        let tries = (0..TRIES).map(|_| counted(PAIRS[1]).a_pair(&counted(PAIRS[0]), (PAIRS[1] - PAIRS[0]) as f64));
+        let tries = (0..TRIES)
+            .map(|_| counted(PAIRS[1]).a_pair(&counted(PAIRS[0]), (PAIRS[1] - PAIRS[0]) as f64));
         let mut seen = Vec::new();
         let is_kept = tries.into_iter().any(|pair| {
             // The map in src/engine/mod.rs leads along the path that an attempt for a plain lock takes.
             for (function, file) in listed()[0].iter().filter(|_| budget.kind == "plain") {
-                assert!(pair.instructions.contains_key(file), "no pair executes code of {file}, where {function} is");
+                assert!(
+                    pair.instructions.contains_key(file),
+                    "no pair executes code of {file}, where {function} is"
+                );
             }
             seen.push(excess(&pair, budget));
             seen.last().is_some_and(Vec::is_empty)
         });
-        assert!(is_kept, "{}, {} nodes: {seen:#?}", budget.kind, budget.nodes);
+        assert!(
+            is_kept,
+            "{}, {} nodes: {seen:#?}",
+            budget.kind, budget.nodes
+        );
     }
 }
 
@@ -76,7 +105,11 @@ fn a_warm_pair_costs_no_more_than_it_may() {
 #[allow(clippy::print_stdout)]
 fn excess(pair: &Counts, budget: &Budget) -> Vec<String> {
     let instructions: f64 = pair.instructions.values().sum();
-    let files = pair.instructions.keys().filter(|file| !file.is_empty()).count();
+    let files = pair
+        .instructions
+        .keys()
+        .filter(|file| !file.is_empty())
+        .count();
     let call = |name: &str| pair.calls.get(name).copied().unwrap_or_default();
     println!(
         "{} {} nodes: {instructions:.0} instructions of {files} files, {} allocations, {:?}",
@@ -92,7 +125,11 @@ fn excess(pair: &Counts, budget: &Budget) -> Vec<String> {
         ("sendto", call("sendto"), two_writes),
         ("recvfrom", call("recvfrom"), budget.reads),
         ("ppoll", call("ppoll"), budget.polls),
-        ("clock_gettime", call("clock_gettime") - 2.0 * call("ppoll"), budget.clock_reads),
+        (
+            "clock_gettime",
+            call("clock_gettime") - 2.0 * call("ppoll"),
+            budget.clock_reads,
+        ),
         ("getrandom", call("getrandom"), budget.entropy),
         // From the thread that looks for the results of releases.
         ("futex", call("futex"), 0.9),
@@ -101,7 +138,19 @@ fn excess(pair: &Counts, budget: &Budget) -> Vec<String> {
     .filter(|(_, count, most)| count > most)
     .map(|(name, count, most)| format!("{name}: {count}, more than {most}"))
     .collect();
-    let known = ["sendto", "recvfrom", "ppoll", "clock_gettime", "getrandom", "futex"];
-    excess.extend(pair.calls.keys().filter(|name| !known.contains(&&***name)).cloned());
+    let known = [
+        "sendto",
+        "recvfrom",
+        "ppoll",
+        "clock_gettime",
+        "getrandom",
+        "futex",
+    ];
+    excess.extend(
+        pair.calls
+            .keys()
+            .filter(|name| !known.contains(&&***name))
+            .cloned(),
+    );
     excess
 }

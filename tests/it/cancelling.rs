@@ -3,7 +3,8 @@
 #![allow(clippy::print_stdout, reason = "the figures of a run")]
 
 use crate::clients::{
-    NODE_TIMEOUT, SLACK, SOON, TRIES, calls, client, gone_for_good, long_lock, short_timeout_client_of, take, value,
+    NODE_TIMEOUT, SLACK, SOON, TRIES, calls, client, gone_for_good, long_lock,
+    short_timeout_client_of, take, value,
 };
 use crate::support::process::{alone, eventually, processor_time, threads_named};
 use crate::support::server::Server;
@@ -24,7 +25,11 @@ fn time_to_cancel(mutex: &Mutex, wait: &Wait, cancel: impl FnOnce()) -> Duration
         let cancelled_at = Instant::now();
         cancel();
         let (error, returned_at) = waiting.join().unwrap();
-        assert_eq!((error.kind(), error.causes()), (ErrorKind::Cancelled, &[][..]), "{error}");
+        assert_eq!(
+            (error.kind(), error.causes()),
+            (ErrorKind::Cancelled, &[][..]),
+            "{error}"
+        );
         assert!(returned_at >= cancelled_at);
         returned_at - cancelled_at
     })
@@ -81,33 +86,51 @@ fn while_another_client_holds_the_lock() {
 fn waits_that_a_channel_may_cancel_cost_no_more_than_those_with_a_handle() {
     const WAIT: Duration = Duration::from_secs(2);
     const WAITS: usize = 16;
-    alone("cancelling::waits_that_a_channel_may_cancel_cost_no_more_than_those_with_a_handle", || {
-        let servers = Server::several(3).unwrap();
-        let mine = client(&servers);
-        let theirs = client(&servers);
-        let names: Vec<String> = (0..WAITS).map(|number| format!("k{number}")).collect();
-        let _held: Vec<_> = names.iter().map(|name| take(&long_lock(&theirs, name))).collect();
-        let cost = |wait: &Wait, helpers: usize| {
-            thread::scope(|scope| {
-                for name in &names {
-                    let mutex = long_lock(&mine, name);
-                    scope.spawn(move || assert!(mutex.lock_with(wait).unwrap().is_none()));
-                }
-                thread::sleep(MOMENT * 2);
-                assert!(eventually(SOON, || threads_named("quorumlock").len() == helpers), "not {helpers}");
-                let before = processor_time();
-                thread::sleep(WAIT / 2);
-                processor_time() - before
-            })
-        };
-        let (sender, receiver) = crossbeam_channel::bounded(1);
-        let by_handle = cost(&Wait::timeout(WAIT).cancelled_by(&CancelHandle::new()), 0);
-        let by_channel = cost(&Wait::timeout(WAIT).cancelled_by_channel(receiver), 1);
-        println!("{WAITS} waits for {:?}: {by_handle:?} with a handle, {by_channel:?} with a channel", WAIT / 2);
-        assert!(by_channel < by_handle * 2 + WAIT / 50, "{by_channel:?}, {by_handle:?} with a handle");
-        drop(sender);
-        assert!(eventually(SOON, || threads_named("quorumlock").is_empty()), "a thread is left");
-    });
+    alone(
+        "cancelling::waits_that_a_channel_may_cancel_cost_no_more_than_those_with_a_handle",
+        || {
+            let servers = Server::several(3).unwrap();
+            let mine = client(&servers);
+            let theirs = client(&servers);
+            let names: Vec<String> = (0..WAITS).map(|number| format!("k{number}")).collect();
+            let _held: Vec<_> = names
+                .iter()
+                .map(|name| take(&long_lock(&theirs, name)))
+                .collect();
+            let cost = |wait: &Wait, helpers: usize| {
+                thread::scope(|scope| {
+                    for name in &names {
+                        let mutex = long_lock(&mine, name);
+                        scope.spawn(move || assert!(mutex.lock_with(wait).unwrap().is_none()));
+                    }
+                    thread::sleep(MOMENT * 2);
+                    assert!(
+                        eventually(SOON, || threads_named("quorumlock").len() == helpers),
+                        "not {helpers}"
+                    );
+                    let before = processor_time();
+                    thread::sleep(WAIT / 2);
+                    processor_time() - before
+                })
+            };
+            let (sender, receiver) = crossbeam_channel::bounded(1);
+            let by_handle = cost(&Wait::timeout(WAIT).cancelled_by(&CancelHandle::new()), 0);
+            let by_channel = cost(&Wait::timeout(WAIT).cancelled_by_channel(receiver), 1);
+            println!(
+                "{WAITS} waits for {:?}: {by_handle:?} with a handle, {by_channel:?} with a channel",
+                WAIT / 2
+            );
+            assert!(
+                by_channel < by_handle * 2 + WAIT / 50,
+                "{by_channel:?}, {by_handle:?} with a handle"
+            );
+            drop(sender);
+            assert!(
+                eventually(SOON, || threads_named("quorumlock").is_empty()),
+                "a thread is left"
+            );
+        },
+    );
 }
 
 /// One message ends one wait.
@@ -133,10 +156,16 @@ fn a_channel_of_several_waits_ends_one_of_them_with_each_message() {
         thread::sleep(MOMENT);
         assert_eq!(ended(), 2);
         drop(sender);
-        assert!(waiting.into_iter().all(|thread| thread.join().unwrap() == ErrorKind::Cancelled));
+        assert!(
+            waiting
+                .into_iter()
+                .all(|thread| thread.join().unwrap() == ErrorKind::Cancelled)
+        );
     });
     drop(held);
-    ["a", "b", "c"].iter().for_each(|key| gone_for_good(&servers, key));
+    ["a", "b", "c"]
+        .iter()
+        .for_each(|key| gone_for_good(&servers, key));
 }
 
 #[test]
@@ -163,7 +192,10 @@ fn while_another_thread_is_first_in_line() {
         // The one in front has not noticed.
         assert!(!first.is_finished());
         assert_eq!(held.unlock().unwrap(), ReleaseOutcome::Released);
-        assert_eq!(first.join().unwrap().unwrap().unlock().unwrap(), ReleaseOutcome::Released);
+        assert_eq!(
+            first.join().unwrap().unwrap().unlock().unwrap(),
+            ReleaseOutcome::Released
+        );
     });
     gone_for_good(&servers, "k");
 }
@@ -182,9 +214,15 @@ fn the_first_in_line_makes_way_for_the_second() {
         let second = scope.spawn(|| mutex.lock());
         thread::sleep(MOMENT);
         handle.cancel();
-        assert_eq!(first.join().unwrap().unwrap_err().kind(), ErrorKind::Cancelled);
+        assert_eq!(
+            first.join().unwrap().unwrap_err().kind(),
+            ErrorKind::Cancelled
+        );
         assert_eq!(held.unlock().unwrap(), ReleaseOutcome::Released);
-        assert_eq!(second.join().unwrap().unwrap().unlock().unwrap(), ReleaseOutcome::Released);
+        assert_eq!(
+            second.join().unwrap().unwrap().unlock().unwrap(),
+            ReleaseOutcome::Released
+        );
     });
     gone_for_good(&servers, "k");
 }
@@ -192,8 +230,13 @@ fn the_first_in_line_makes_way_for_the_second() {
 #[test]
 fn while_all_nodes_hang() {
     let servers = Server::several(3).unwrap();
-    let mutex = long_lock(&short_timeout_client_of(servers.iter().map(Server::url)), "k");
-    assert!(eventually(SOON, || mutex.try_lock().is_ok_and(|guard| guard.is_some())));
+    let mutex = long_lock(
+        &short_timeout_client_of(servers.iter().map(Server::url)),
+        "k",
+    );
+    assert!(eventually(SOON, || mutex
+        .try_lock()
+        .is_ok_and(|guard| guard.is_some())));
     for server in &servers {
         server.pause().unwrap();
     }
@@ -212,9 +255,15 @@ fn before_it_began() {
     let before = calls(&server, "set");
     let handle = CancelHandle::new();
     handle.cancel();
-    let error = mutex.lock_with(&Wait::unlimited().cancelled_by(&handle)).unwrap_err();
+    let error = mutex
+        .lock_with(&Wait::unlimited().cancelled_by(&handle))
+        .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Cancelled);
-    assert_eq!((calls(&server, "set"), value(&server, "k")), (before, None), "nothing was asked");
+    assert_eq!(
+        (calls(&server, "set"), value(&server, "k")),
+        (before, None),
+        "nothing was asked"
+    );
 }
 
 #[test]
@@ -223,6 +272,9 @@ fn a_handle_without_a_wait_cancels_nothing() {
     let mutex = long_lock(&client([&server]), "k");
     let wait = Wait::unlimited().cancelled_by(&CancelHandle::new());
     for _ in 0..3 {
-        assert_eq!(mutex.lock_with(&wait).unwrap().unwrap().unlock().unwrap(), ReleaseOutcome::Released);
+        assert_eq!(
+            mutex.lock_with(&wait).unwrap().unwrap().unlock().unwrap(),
+            ReleaseOutcome::Released
+        );
     }
 }

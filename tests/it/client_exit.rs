@@ -26,65 +26,98 @@ const HELPER: &str = "quorumlock rele";
 fn a_release_survives_the_end_of_its_client() {
     let servers = Server::several(5).unwrap();
     for round in 0..100 {
-        let redlock = Redlock::builder().nodes(servers.iter().map(Server::url)).build().unwrap();
+        let redlock = Redlock::builder()
+            .nodes(servers.iter().map(Server::url))
+            .build()
+            .unwrap();
         let resource = format!("client-exit/{round}");
-        let guard = redlock.mutex(&resource).ttl(Duration::from_secs(60)).lock().unwrap();
+        let guard = redlock
+            .mutex(&resource)
+            .ttl(Duration::from_secs(60))
+            .lock()
+            .unwrap();
         drop(redlock);
         // The last handle of the client: its connections are closed when this returns.
         drop(guard);
     }
     for server in &servers {
         let is_empty = || server.keys().unwrap().is_empty();
-        assert!(eventually(Duration::from_secs(2), is_empty), "{:?}", server.keys());
+        assert!(
+            eventually(Duration::from_secs(2), is_empty),
+            "{:?}",
+            server.keys()
+        );
     }
 }
 
 /// A Unix socket holds a number of writes, however small.
 #[test]
 fn many_guards_that_are_dropped_in_a_row_are_released_while_the_process_is_idle() {
-    alone("client_exit::many_guards_that_are_dropped_in_a_row_are_released_while_the_process_is_idle", || {
-        let directory = std::env::temp_dir().join(format!("quorumlock-leaving-{}", std::process::id()));
-        std::fs::create_dir_all(&directory).unwrap();
-        let socket = |number: usize| directory.join(format!("{number}.sock"));
-        let servers: Vec<_> =
-            (0..3).map(|number| Server::with(&["--unixsocket", socket(number).to_str().unwrap()]).unwrap()).collect();
-        let client = client_of((0..3).map(|number| format!("unix://{}", socket(number).display())));
-        for round in 0..3 {
-            let guards = many(&client, 400);
-            servers.iter().for_each(|server| server.pause().unwrap());
-            drop(guards);
-            servers.iter().for_each(|server| server.resume().unwrap());
-            assert!(
-                eventually(SOON, || key_counts(&servers) == [0; 3]),
-                "round {round}: {:?} keys stay",
-                key_counts(&servers)
-            );
-            // It waits for the answers, and is gone.
-            assert!(eventually(SOON, || threads_named(HELPER).is_empty()), "round {round}");
-        }
-        std::fs::remove_dir_all(&directory).unwrap();
-    });
+    alone(
+        "client_exit::many_guards_that_are_dropped_in_a_row_are_released_while_the_process_is_idle",
+        || {
+            let directory =
+                std::env::temp_dir().join(format!("quorumlock-leaving-{}", std::process::id()));
+            std::fs::create_dir_all(&directory).unwrap();
+            let socket = |number: usize| directory.join(format!("{number}.sock"));
+            let servers: Vec<_> = (0..3)
+                .map(|number| {
+                    Server::with(&["--unixsocket", socket(number).to_str().unwrap()]).unwrap()
+                })
+                .collect();
+            let client =
+                client_of((0..3).map(|number| format!("unix://{}", socket(number).display())));
+            for round in 0..3 {
+                let guards = many(&client, 400);
+                servers.iter().for_each(|server| server.pause().unwrap());
+                drop(guards);
+                servers.iter().for_each(|server| server.resume().unwrap());
+                assert!(
+                    eventually(SOON, || key_counts(&servers) == [0; 3]),
+                    "round {round}: {:?} keys stay",
+                    key_counts(&servers)
+                );
+                // It waits for the answers, and is gone.
+                assert!(
+                    eventually(SOON, || threads_named(HELPER).is_empty()),
+                    "round {round}"
+                );
+            }
+            std::fs::remove_dir_all(&directory).unwrap();
+        },
+    );
 }
 
 /// The helper sleeps, and looks later whether answers are missing.
 #[test]
 fn guards_that_are_dropped_and_released_at_once_start_a_thread_now_and_then() {
-    alone("client_exit::guards_that_are_dropped_and_released_at_once_start_a_thread_now_and_then", || {
-        let servers = Server::several(3).unwrap();
-        let client = builder(&servers).build().unwrap();
-        let begun = Instant::now();
-        let mut seen = HashSet::new();
-        for _ in 0..200 {
-            drop(take(&long_lock(&client, "k")));
-            let threads = threads_named(HELPER);
-            assert!(threads.len() <= 2, "one, and one that has just ended: {threads:?}");
-            seen.extend(threads.into_iter().map(|thread| thread.id));
-            while key_counts(&servers) != [0; 3] {}
-        }
-        let most = 2 + begun.elapsed().as_millis() / 100;
-        assert!(seen.len() as u128 <= most, "{} threads in {:?}", seen.len(), begun.elapsed());
-        assert!(eventually(SOON, || threads_named(HELPER).is_empty()));
-    });
+    alone(
+        "client_exit::guards_that_are_dropped_and_released_at_once_start_a_thread_now_and_then",
+        || {
+            let servers = Server::several(3).unwrap();
+            let client = builder(&servers).build().unwrap();
+            let begun = Instant::now();
+            let mut seen = HashSet::new();
+            for _ in 0..200 {
+                drop(take(&long_lock(&client, "k")));
+                let threads = threads_named(HELPER);
+                assert!(
+                    threads.len() <= 2,
+                    "one, and one that has just ended: {threads:?}"
+                );
+                seen.extend(threads.into_iter().map(|thread| thread.id));
+                while key_counts(&servers) != [0; 3] {}
+            }
+            let most = 2 + begun.elapsed().as_millis() / 100;
+            assert!(
+                seen.len() as u128 <= most,
+                "{} threads in {:?}",
+                seen.len(),
+                begun.elapsed()
+            );
+            assert!(eventually(SOON, || threads_named(HELPER).is_empty()));
+        },
+    );
 }
 
 #[test]
@@ -94,53 +127,72 @@ fn guards_that_are_dropped_are_released_by_far_nodes_while_the_process_is_idle()
     let client = far_client(&proxies);
     let guards = many(&client, 1000);
     // The sockets take few of them.
-    proxies.iter().for_each(|proxy| proxy.stall(Direction::ToServer));
+    proxies
+        .iter()
+        .for_each(|proxy| proxy.stall(Direction::ToServer));
     drop(guards);
-    proxies.iter().for_each(|proxy| proxy.flow(Direction::ToServer));
-    assert!(eventually(SOON, || key_counts(&servers) == [0; 3]), "{:?} keys stay", key_counts(&servers));
+    proxies
+        .iter()
+        .for_each(|proxy| proxy.flow(Direction::ToServer));
+    assert!(
+        eventually(SOON, || key_counts(&servers) == [0; 3]),
+        "{:?} keys stay",
+        key_counts(&servers)
+    );
 }
 
 #[test]
 fn a_node_that_was_down_gets_its_pending_releases_while_the_process_is_idle() {
-    alone("client_exit::a_node_that_was_down_gets_its_pending_releases_while_the_process_is_idle", || {
-        let is_down = Arc::new(AtomicBool::new(false));
-        let fake = Fake::closing_while(&is_down);
-        let client = client_of([fake.url()]);
-        let released = |key: &str| {
-            let is_release = |c: &&Vec<String>| c[0].starts_with("EVAL") && c.get(3).is_some_and(|word| word == key);
-            fake.commands().iter().filter(is_release).count()
-        };
-        let guard = take(&long_lock(&client, "k"));
-        let short = take(&client.mutex("short").ttl(Duration::from_secs(1)));
-        is_down.store(true, Ordering::SeqCst);
-        assert!(guard.unlock().is_err());
-        drop(short);
-        thread::sleep(Duration::from_millis(1500));
-        let long = released("k");
-        let short = released("short");
-        is_down.store(false, Ordering::SeqCst);
-        assert!(eventually(SOON, || released("k") > long), "nothing goes out without a call");
-        assert!(eventually(SOON, || threads_named(HELPER).is_empty()));
-        assert_eq!(released("short"), short, "its key has ended");
-    });
+    alone(
+        "client_exit::a_node_that_was_down_gets_its_pending_releases_while_the_process_is_idle",
+        || {
+            let is_down = Arc::new(AtomicBool::new(false));
+            let fake = Fake::closing_while(&is_down);
+            let client = client_of([fake.url()]);
+            let released = |key: &str| {
+                let is_release = |c: &&Vec<String>| {
+                    c[0].starts_with("EVAL") && c.get(3).is_some_and(|word| word == key)
+                };
+                fake.commands().iter().filter(is_release).count()
+            };
+            let guard = take(&long_lock(&client, "k"));
+            let short = take(&client.mutex("short").ttl(Duration::from_secs(1)));
+            is_down.store(true, Ordering::SeqCst);
+            assert!(guard.unlock().is_err());
+            drop(short);
+            thread::sleep(Duration::from_millis(1500));
+            let long = released("k");
+            let short = released("short");
+            is_down.store(false, Ordering::SeqCst);
+            assert!(
+                eventually(SOON, || released("k") > long),
+                "nothing goes out without a call"
+            );
+            assert!(eventually(SOON, || threads_named(HELPER).is_empty()));
+            assert_eq!(released("short"), short, "its key has ended");
+        },
+    );
 }
 
 #[test]
 fn a_program_that_ends_with_releases_on_their_way_leaves_no_key() {
-    alone("client_exit::a_program_that_ends_with_releases_on_their_way_leaves_no_key", || {
-        let servers = Server::several(3).unwrap();
-        let proxies = far(&servers);
-        for guards in [1, 500] {
-            let program = Child::fork(End::Exit, |_| {
-                let client = far_client(&proxies);
-                drop(many(&client, guards));
-                drop(client);
-            });
-            program.end(Duration::from_secs(60));
-            thread::sleep(FAR);
-            assert_eq!(key_counts(&servers), [0; 3], "of {guards}");
-        }
-    });
+    alone(
+        "client_exit::a_program_that_ends_with_releases_on_their_way_leaves_no_key",
+        || {
+            let servers = Server::several(3).unwrap();
+            let proxies = far(&servers);
+            for guards in [1, 500] {
+                let program = Child::fork(End::Exit, |_| {
+                    let client = far_client(&proxies);
+                    drop(many(&client, guards));
+                    drop(client);
+                });
+                program.end(Duration::from_secs(60));
+                thread::sleep(FAR);
+                assert_eq!(key_counts(&servers), [0; 3], "of {guards}");
+            }
+        },
+    );
 }
 
 /// A drop goes on waiting for as long as answers come, though all of them take several times the node timeout.
@@ -148,7 +200,10 @@ fn a_program_that_ends_with_releases_on_their_way_leaves_no_key() {
 fn the_last_handle_waits_for_answers_that_still_come() {
     let servers = Server::several(3).unwrap();
     let proxies = far(&servers);
-    let client = Redlock::builder().nodes(proxies.iter().map(Proxy::url)).build().unwrap();
+    let client = Redlock::builder()
+        .nodes(proxies.iter().map(Proxy::url))
+        .build()
+        .unwrap();
     let guards = many(&client, 1500);
     drop(client);
     drop(guards);
@@ -172,7 +227,9 @@ fn the_last_handle_waits_while_a_node_answers_whatever_it_was_asked_before() {
         }
         vec![Act::Say(healthy(command))]
     });
-    let builder = builder(&servers).node(slow.url()).node_timeout(Duration::from_millis(500));
+    let builder = builder(&servers)
+        .node(slow.url())
+        .node_timeout(Duration::from_millis(500));
     let client = builder.release_notifications(false).build().unwrap();
     client.connect(SOON).unwrap();
     let guard = take(&long_lock(&client, "k"));
@@ -182,7 +239,11 @@ fn the_last_handle_waits_while_a_node_answers_whatever_it_was_asked_before() {
     drop(guard);
     drop(client);
     is_gone.store(true, Ordering::SeqCst);
-    assert_eq!(releases.recv_timeout(SOON), Ok(false), "the client has gone before the node has run the release");
+    assert_eq!(
+        releases.recv_timeout(SOON),
+        Ok(false),
+        "the client has gone before the node has run the release"
+    );
 }
 
 /// A node that answers nothing any more costs one node timeout, and one that answers on and on a limit.
@@ -193,10 +254,16 @@ fn the_drop_of_the_last_handle_has_limits() {
     let proxy = Proxy::before(server.port());
     let dropped = |direction: Option<Direction>| {
         let timeout = Duration::from_millis(500);
-        let client = Redlock::builder().node(proxy.url()).node_timeout(timeout).build().unwrap();
+        let client = Redlock::builder()
+            .node(proxy.url())
+            .node_timeout(timeout)
+            .build()
+            .unwrap();
         // Releases go by the hash of their script from now on.
         assert!(take(&long_lock(&client, "first")).unlock().is_ok());
-        let guards: Vec<_> = (0..100).map(|number| take(&long_lock(&client, &format!("d{number}")))).collect();
+        let guards: Vec<_> = (0..100)
+            .map(|number| take(&long_lock(&client, &format!("d{number}"))))
+            .collect();
         match direction {
             Some(direction) => proxy.trickle(direction, Duration::from_millis(50)),
             None => server.pause().unwrap(),
@@ -208,26 +275,35 @@ fn the_drop_of_the_last_handle_has_limits() {
     };
     let hung = dropped(None);
     server.resume().unwrap();
-    assert!(hung >= Duration::from_millis(400) && hung < Duration::from_millis(950), "{hung:?}");
+    assert!(
+        hung >= Duration::from_millis(400) && hung < Duration::from_millis(950),
+        "{hung:?}"
+    );
     // The answers take 20 s.
     let slow = dropped(Some(Direction::ToClient));
-    assert!(slow >= DROP_LIMIT - FAR && slow < DROP_LIMIT + Duration::from_secs(2), "{slow:?}");
+    assert!(
+        slow >= DROP_LIMIT - FAR && slow < DROP_LIMIT + Duration::from_secs(2),
+        "{slow:?}"
+    );
 }
 
 #[test]
 fn a_program_that_exits_without_a_drop_can_wait_for_its_releases() {
-    alone("client_exit::a_program_that_exits_without_a_drop_can_wait_for_its_releases", || {
-        let servers = Server::several(3).unwrap();
-        let proxies = far(&servers);
-        let program = Child::fork(End::Exit, |_| {
-            let client = far_client(&proxies);
-            drop(many(&client, 500));
-            client.flush_releases(SOON).unwrap();
-            std::process::exit(0);
-        });
-        program.end(Duration::from_secs(60));
-        assert_eq!(key_counts(&servers), [0; 3]);
-    });
+    alone(
+        "client_exit::a_program_that_exits_without_a_drop_can_wait_for_its_releases",
+        || {
+            let servers = Server::several(3).unwrap();
+            let proxies = far(&servers);
+            let program = Child::fork(End::Exit, |_| {
+                let client = far_client(&proxies);
+                drop(many(&client, 500));
+                client.flush_releases(SOON).unwrap();
+                std::process::exit(0);
+            });
+            program.end(Duration::from_secs(60));
+            assert_eq!(key_counts(&servers), [0; 3]);
+        },
+    );
 }
 
 #[test]
@@ -239,20 +315,33 @@ fn a_client_that_is_closed_says_which_node_has_not_run_its_releases() {
     client.flush_releases(SOON).unwrap();
     servers[1].pause().unwrap();
     drop(guard);
-    let error = client.flush_releases(Duration::from_millis(300)).unwrap_err();
+    let error = client
+        .flush_releases(Duration::from_millis(300))
+        .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
-    let causes: Vec<_> = error.causes().iter().map(|node| (node.address().to_owned(), node.cause())).collect();
+    let causes: Vec<_> = error
+        .causes()
+        .iter()
+        .map(|node| (node.address().to_owned(), node.cause()))
+        .collect();
     assert_eq!(causes, [(servers[1].address(), Cause::TimedOut)]);
     servers[1].resume().unwrap();
     client.flush_releases(SOON).unwrap();
     assert_eq!(key_counts(&servers), [0; 3]);
-    assert_eq!(take(&long_lock(&client, "k")).unlock().unwrap(), ReleaseOutcome::Released, "it can be used on");
+    assert_eq!(
+        take(&long_lock(&client, "k")).unlock().unwrap(),
+        ReleaseOutcome::Released,
+        "it can be used on"
+    );
 }
 
 #[test]
 fn a_client_that_is_closed_says_why_a_node_does_not_run_a_release() {
     for (error, cause) in [
-        ("NOPERM this user has no permissions to run the 'eval' command", Cause::NoScripts),
+        (
+            "NOPERM this user has no permissions to run the 'eval' command",
+            Cause::NoScripts,
+        ),
         ("MOVED 1 127.0.0.1:1", Cause::ClusterMode),
         ("ERR something went wrong", Cause::Server(ServerError::Err)),
         ("WHAT is that", Cause::Server(ServerError::Unrecognised)),
@@ -261,11 +350,25 @@ fn a_client_that_is_closed_says_why_a_node_does_not_run_a_release() {
             "EVAL" | "EVALSHA" => vec![say(&format!("-{error}\r\n"))],
             _ => vec![Act::Say(healthy(command))],
         });
-        let client = Redlock::builder().node(fake.url()).release_notifications(false).build().unwrap();
+        let client = Redlock::builder()
+            .node(fake.url())
+            .release_notifications(false)
+            .build()
+            .unwrap();
         drop(take(&long_lock(&client, "k")));
-        let failed = client.flush_releases(Duration::from_millis(300)).expect_err(error);
-        let causes: Vec<_> = failed.causes().iter().map(quorumlock::NodeFault::cause).collect();
-        assert_eq!((failed.kind(), causes), (ErrorKind::Unavailable, vec![cause]), "{error}");
+        let failed = client
+            .flush_releases(Duration::from_millis(300))
+            .expect_err(error);
+        let causes: Vec<_> = failed
+            .causes()
+            .iter()
+            .map(quorumlock::NodeFault::cause)
+            .collect();
+        assert_eq!(
+            (failed.kind(), causes),
+            (ErrorKind::Unavailable, vec![cause]),
+            "{error}"
+        );
     }
 }
 
@@ -273,14 +376,21 @@ fn a_client_that_is_closed_says_why_a_node_does_not_run_a_release() {
 #[test]
 fn an_unlock_does_not_wait_for_a_node_that_hangs() {
     let servers = Server::several(3).unwrap();
-    let client = builder(&servers).node_timeout(Duration::from_secs(60)).build().unwrap();
+    let client = builder(&servers)
+        .node_timeout(Duration::from_secs(60))
+        .build()
+        .unwrap();
     drop(take(&long_lock(&client, "before")));
     client.flush_releases(SOON).unwrap();
     let guard = take(&long_lock(&client, "k"));
     servers[2].pause().unwrap();
     let begun = Instant::now();
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    assert!(
+        begun.elapsed() < Duration::from_secs(20),
+        "{:?}",
+        begun.elapsed()
+    );
     servers[2].resume().unwrap();
 }
 
@@ -288,10 +398,20 @@ fn an_unlock_does_not_wait_for_a_node_that_hangs() {
 #[test]
 fn a_node_that_hangs_on_an_open_connection_is_spared() {
     let servers = Server::several(3).unwrap();
-    let client = builder(&servers).node_timeout(Duration::from_millis(100)).build().unwrap();
+    let client = builder(&servers)
+        .node_timeout(Duration::from_millis(100))
+        .build()
+        .unwrap();
     let mutex = long_lock(&client, "k");
-    let pair = || mutex.try_lock().ok().flatten().is_some_and(|guard| guard.unlock().is_ok());
-    assert!(eventually(SOON, || pair() && crate::clients::calls(&servers[2], "set") > 0));
+    let pair = || {
+        mutex
+            .try_lock()
+            .ok()
+            .flatten()
+            .is_some_and(|guard| guard.unlock().is_ok())
+    };
+    assert!(eventually(SOON, || pair()
+        && crate::clients::calls(&servers[2], "set") > 0));
     client.flush_releases(SOON).unwrap();
     let before = crate::clients::calls(&servers[2], "set");
     servers[2].pause().unwrap();
@@ -307,13 +427,20 @@ fn a_node_that_hangs_on_an_open_connection_is_spared() {
 }
 
 fn far(servers: &[Server]) -> Vec<Proxy> {
-    let proxies: Vec<_> = servers.iter().map(|server| Proxy::before(server.port())).collect();
+    let proxies: Vec<_> = servers
+        .iter()
+        .map(|server| Proxy::before(server.port()))
+        .collect();
     proxies.iter().for_each(|proxy| proxy.delay(FAR));
     proxies
 }
 
 fn far_client(proxies: &[Proxy]) -> Redlock {
-    Redlock::builder().nodes(proxies.iter().map(Proxy::url)).node_timeout(Duration::from_secs(2)).build().unwrap()
+    Redlock::builder()
+        .nodes(proxies.iter().map(Proxy::url))
+        .node_timeout(Duration::from_secs(2))
+        .build()
+        .unwrap()
 }
 
 /// So many locks, on all nodes.
@@ -321,9 +448,20 @@ fn many(client: &Redlock, count: usize) -> Vec<MutexGuard> {
     thread::scope(|scope| {
         let take_some = |thread: usize| {
             let numbers = (0..count).filter(move |number| number % 20 == thread);
-            numbers.map(|number| long_lock(client, &format!("m{number:0500}")).lock().unwrap()).collect::<Vec<_>>()
+            numbers
+                .map(|number| {
+                    long_lock(client, &format!("m{number:0500}"))
+                        .lock()
+                        .unwrap()
+                })
+                .collect::<Vec<_>>()
         };
-        let threads: Vec<_> = (0..20).map(|thread| scope.spawn(move || take_some(thread))).collect();
-        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+        let threads: Vec<_> = (0..20)
+            .map(|thread| scope.spawn(move || take_some(thread)))
+            .collect();
+        threads
+            .into_iter()
+            .flat_map(|thread| thread.join().unwrap())
+            .collect()
     })
 }

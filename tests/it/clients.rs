@@ -30,16 +30,30 @@ pub(crate) fn client<'s>(servers: impl IntoIterator<Item = &'s Server>) -> Redlo
 
 /// A client of these URLs with a long node timeout.
 pub(crate) fn client_of<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> Redlock {
-    Redlock::builder().nodes(urls).max_ttl(LONG_TTL * 2).node_timeout(LONG_NODE_TIMEOUT).build().unwrap()
+    Redlock::builder()
+        .nodes(urls)
+        .max_ttl(LONG_TTL * 2)
+        .node_timeout(LONG_NODE_TIMEOUT)
+        .build()
+        .unwrap()
 }
 
 /// A client of these URLs for tests about time.
-pub(crate) fn short_timeout_client_of<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> Redlock {
-    Redlock::builder().nodes(urls).node_timeout(NODE_TIMEOUT).build().unwrap()
+pub(crate) fn short_timeout_client_of<U: Into<String>>(
+    urls: impl IntoIterator<Item = U>,
+) -> Redlock {
+    Redlock::builder()
+        .nodes(urls)
+        .node_timeout(NODE_TIMEOUT)
+        .build()
+        .unwrap()
 }
 
 pub(crate) fn builder<'s>(servers: impl IntoIterator<Item = &'s Server>) -> Builder {
-    Redlock::builder().nodes(servers.into_iter().map(Server::url)).max_ttl(LONG_TTL * 2).node_timeout(LONG_NODE_TIMEOUT)
+    Redlock::builder()
+        .nodes(servers.into_iter().map(Server::url))
+        .max_ttl(LONG_TTL * 2)
+        .node_timeout(LONG_NODE_TIMEOUT)
 }
 
 /// An observer that hands each event to a value that the test keeps.
@@ -60,7 +74,10 @@ impl<T: Clone + Send + 'static> Seen<T> {
     }
 
     /// An observer that keeps what this function picks.
-    pub(crate) fn by(&self, pick: fn(&Event) -> Option<T>) -> impl Fn(&Event) + Send + Sync + 'static + use<T> {
+    pub(crate) fn by(
+        &self,
+        pick: fn(&Event) -> Option<T>,
+    ) -> impl Fn(&Event) + Send + Sync + 'static + use<T> {
         let seen = Arc::clone(&self.0);
         move |event| seen.lock().unwrap().extend(pick(event))
     }
@@ -82,7 +99,10 @@ pub(crate) fn long_lock(client: &Redlock, resource: &str) -> Mutex {
 /// One attempt that must win.
 #[track_caller]
 pub(crate) fn take<K: Kind>(mutex: &Mutex<K>) -> MutexGuard<K> {
-    mutex.try_lock().expect("enough nodes answer").expect("the lock is free")
+    mutex
+        .try_lock()
+        .expect("enough nodes answer")
+        .expect("the lock is free")
 }
 
 /// One attempt that must fail, not merely lose.
@@ -128,16 +148,25 @@ pub(crate) fn key_counts(servers: &[Server]) -> [usize; 3] {
 
 /// How often a server has run a command, by its own count.
 pub(crate) fn calls(server: &Server, command: &str) -> u64 {
-    let Answer::Text(statistics) = server.command(&["INFO", "commandstats"]).unwrap() else { panic!() };
+    let Answer::Text(statistics) = server.command(&["INFO", "commandstats"]).unwrap() else {
+        panic!()
+    };
     let start = format!("cmdstat_{command}:calls=");
-    let line = statistics.lines().find_map(|line| line.strip_prefix(&start));
+    let line = statistics
+        .lines()
+        .find_map(|line| line.strip_prefix(&start));
     line.map_or(0, |line| line.split(',').next().unwrap().parse().unwrap())
 }
 
 /// Waits until the key is on none of the servers, and sees that it stays so.
 #[track_caller]
 pub(crate) fn gone_for_good<'s>(servers: impl IntoIterator<Item = &'s Server> + Clone, key: &str) {
-    let gone = || servers.clone().into_iter().all(|server| value(server, key).is_none());
+    let gone = || {
+        servers
+            .clone()
+            .into_iter()
+            .all(|server| value(server, key).is_none())
+    };
     assert!(eventually(SOON, gone), "{key} is still there");
     let until = Instant::now() + Duration::from_millis(200);
     while Instant::now() < until {
@@ -153,7 +182,11 @@ pub(crate) fn address_of(node: &EmbeddedNode) -> String {
 
 /// Each failed node's address, and how far it came and what was wrong, in words for a reader of the test.
 pub(crate) fn causes(error: &Error) -> Vec<(String, Phase, Cause)> {
-    error.causes().iter().map(|node| (node.address().to_owned(), node.phase(), node.cause())).collect()
+    error
+        .causes()
+        .iter()
+        .map(|node| (node.address().to_owned(), node.phase(), node.cause()))
+        .collect()
 }
 
 /// How much later than its time to live a lock is acquired whose holder is killed. It is not acquired before. The
@@ -179,7 +212,11 @@ pub(crate) fn lateness<Held, Next, Acquire: FnOnce() -> Held>(
     holder.kill();
     let next = next();
     let acquired = Instant::now();
-    assert!(acquired >= begun + ttl, "{:?} too early", begun + ttl - acquired);
+    assert!(
+        acquired >= begun + ttl,
+        "{:?} too early",
+        begun + ttl - acquired
+    );
     drop(next);
     acquired.saturating_duration_since(taken + ttl)
 }

@@ -1,6 +1,8 @@
 //! `Redlock::connect`: all connections at once, what each node is, and whether there is a quorum of them.
 
-use crate::clients::{NODE_TIMEOUT, SLACK, SOON, builder, calls, causes, client_of, long_lock, promptly, take};
+use crate::clients::{
+    NODE_TIMEOUT, SLACK, SOON, builder, calls, causes, client_of, long_lock, promptly, take,
+};
 use crate::support::process::eventually;
 use crate::support::server::{Server, free_port};
 use quorumlock::{Cause, ErrorKind, NodeState, NodeStatus, Phase, Redlock, ReleaseOutcome};
@@ -20,19 +22,40 @@ fn all_nodes_are_connected_to_and_no_lock_is_taken() {
     let client = builder(&servers).build().unwrap();
     let nodes = client.connect(SOON).unwrap();
     assert_eq!(states(&nodes), [NodeState::Voting; 3]);
-    assert!(nodes.iter().all(|node| node.is_connected() && node.server().is_some()), "{nodes:?}");
+    assert!(
+        nodes
+            .iter()
+            .all(|node| node.is_connected() && node.server().is_some()),
+        "{nodes:?}"
+    );
     // Nothing is written but what each node remembers of itself.
-    assert!(servers.iter().all(|server| server.keys().unwrap().is_empty() && calls(server, "set") == 1));
-    assert_eq!(take(&long_lock(&client, "k")).unlock().unwrap(), ReleaseOutcome::Released);
+    assert!(
+        servers
+            .iter()
+            .all(|server| server.keys().unwrap().is_empty() && calls(server, "set") == 1)
+    );
+    assert_eq!(
+        take(&long_lock(&client, "k")).unlock().unwrap(),
+        ReleaseOutcome::Released
+    );
 }
 
 #[test]
 fn nodes_that_will_never_vote_are_named() {
     let healthy = Server::several(3).unwrap();
     let locked = Server::with(&["--requirepass", "secret"]).unwrap();
-    let replica = Server::with(&["--replicaof", "127.0.0.1", &healthy[0].port().to_string()]).unwrap();
+    let replica =
+        Server::with(&["--replicaof", "127.0.0.1", &healthy[0].port().to_string()]).unwrap();
     let duplicate = format!("redis://localhost:{}", healthy[2].port());
-    let urls = [healthy[0].url(), locked.url(), healthy[1].url(), replica.url(), healthy[2].url(), dead(), duplicate];
+    let urls = [
+        healthy[0].url(),
+        locked.url(),
+        healthy[1].url(),
+        replica.url(),
+        healthy[2].url(),
+        dead(),
+        duplicate,
+    ];
     // Three of seven can vote.
     let client = client_of(urls.clone());
     let error = client.connect(SOON).unwrap_err();
@@ -41,19 +64,41 @@ fn nodes_that_will_never_vote_are_named() {
     assert_eq!(error.causes().len(), 4, "{error}");
     let named = states(&client.nodes().unwrap());
     let at = |index: usize| named[index];
-    assert_eq!((at(1), at(3)), (NodeState::Rejected(Cause::Auth), NodeState::Rejected(Cause::NotMaster)));
+    assert_eq!(
+        (at(1), at(3)),
+        (
+            NodeState::Rejected(Cause::Auth),
+            NodeState::Rejected(Cause::NotMaster)
+        )
+    );
     assert_eq!(at(5), NodeState::Down(Cause::Refused));
     assert_eq!([at(0), at(2)], [NodeState::Voting; 2]);
     // Of two ways to one server, either may be the first.
     let is_duplicate = |state| matches!(state, NodeState::Rejected(Cause::Duplicate(_)));
-    assert_eq!([at(4), at(6)].into_iter().filter(|&state| is_duplicate(state)).count(), 1, "{named:?}");
+    assert_eq!(
+        [at(4), at(6)]
+            .into_iter()
+            .filter(|&state| is_duplicate(state))
+            .count(),
+        1,
+        "{named:?}"
+    );
 
     // Three of five can.
     let client = client_of(urls[..5].to_vec());
     let named = states(&client.connect(SOON).unwrap());
     let auth = NodeState::Rejected(Cause::Auth);
     let not_master = NodeState::Rejected(Cause::NotMaster);
-    assert_eq!(named, [NodeState::Voting, auth, NodeState::Voting, not_master, NodeState::Voting]);
+    assert_eq!(
+        named,
+        [
+            NodeState::Voting,
+            auth,
+            NodeState::Voting,
+            not_master,
+            NodeState::Voting
+        ]
+    );
 }
 
 #[test]
@@ -63,17 +108,36 @@ fn on_open_connections_it_asks_and_so_finds_what_has_become_of_nodes() {
     for round in 1..=3 {
         client.connect(SOON).unwrap();
         // The handshake asks three times, and each check once.
-        assert!(servers.iter().all(|server| calls(server, "info") >= 2 + round), "{round}");
+        assert!(
+            servers
+                .iter()
+                .all(|server| calls(server, "info") >= 2 + round),
+            "{round}"
+        );
     }
     // A replica, without notice on its open connections.
-    servers[0].command(&["REPLICAOF", "127.0.0.1", "1"]).unwrap();
+    servers[0]
+        .command(&["REPLICAOF", "127.0.0.1", "1"])
+        .unwrap();
     let nodes = client.connect(SOON).unwrap();
-    assert_eq!(states(&nodes), [NodeState::Rejected(Cause::NotMaster), NodeState::Voting, NodeState::Voting]);
+    assert_eq!(
+        states(&nodes),
+        [
+            NodeState::Rejected(Cause::NotMaster),
+            NodeState::Voting,
+            NodeState::Voting
+        ]
+    );
     servers[1].pause().unwrap();
-    let error = promptly(NODE_TIMEOUT + SLACK, || client.connect(NODE_TIMEOUT).unwrap_err());
+    let error = promptly(NODE_TIMEOUT + SLACK, || {
+        client.connect(NODE_TIMEOUT).unwrap_err()
+    });
     let hung = (servers[1].address(), Phase::Reply, Cause::TimedOut);
     assert!(causes(&error).contains(&hung), "{error}");
-    assert_eq!(client.nodes().unwrap()[1].state(), NodeState::Down(Cause::TimedOut));
+    assert_eq!(
+        client.nodes().unwrap()[1].state(),
+        NodeState::Down(Cause::TimedOut)
+    );
     servers[1].resume().unwrap();
     assert!(eventually(SOON, || client.connect(SOON).is_ok()));
 }
@@ -85,7 +149,13 @@ fn a_minority_that_is_down_is_waited_for_by_no_one_and_one_that_hangs_no_longer_
     let nodes = promptly(Duration::from_secs(1), || client.connect(SOON).unwrap());
     assert_eq!(nodes[2].state(), NodeState::Down(Cause::Refused));
     servers[1].pause().unwrap();
-    let client = Redlock::builder().nodes([servers[0].url(), servers[1].url()]).build().unwrap();
+    let client = Redlock::builder()
+        .nodes([servers[0].url(), servers[1].url()])
+        .build()
+        .unwrap();
     let error = client.connect(NODE_TIMEOUT).unwrap_err();
-    assert_eq!(causes(&error), [(servers[1].address(), Phase::Handshake, Cause::TimedOut)]);
+    assert_eq!(
+        causes(&error),
+        [(servers[1].address(), Phase::Handshake, Cause::TimedOut)]
+    );
 }

@@ -31,7 +31,9 @@ pub(crate) struct Raw(BufReader<TcpStream>);
 impl Raw {
     pub(crate) fn connect(address: &str) -> Raw {
         let stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(10)))
+            .unwrap();
         Raw(BufReader::new(stream))
     }
 
@@ -94,7 +96,10 @@ pub(crate) struct Choice(pub(crate) u64);
 
 impl Choice {
     pub(crate) fn of<T: Copy>(&mut self, choices: &[T]) -> T {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         choices[(self.0 >> 33) as usize % choices.len()]
     }
 }
@@ -116,10 +121,16 @@ fn flavour(server: &Server) -> Option<ServerKind> {
 
 /// A real server and the embedded node in its guise, for every server at hand that has one.
 pub(crate) fn pairs() -> impl Iterator<Item = (Server, EmbeddedNode)> {
-    let servers = binaries().unwrap().into_iter().map(|binary| Server::plan().binary(binary).start().unwrap());
+    let servers = binaries()
+        .unwrap()
+        .into_iter()
+        .map(|binary| Server::plan().binary(binary).start().unwrap());
     servers.filter_map(|server| {
         let flavour = flavour(&server)?;
-        Some((server, EmbeddedNode::builder().kind(flavour).start().unwrap()))
+        Some((
+            server,
+            EmbeddedNode::builder().kind(flavour).start().unwrap(),
+        ))
     })
 }
 
@@ -167,8 +178,16 @@ fn info_says_the_same() {
                 let reply = raw.ask(&request);
                 let mut identity = ServerInfo::default();
                 identity.learn(&reply);
-                assert!(String::from_utf8_lossy(&reply).contains("\r\n# "), "{section}");
-                (identity.is_master(), identity.eviction(), identity.aof_enabled(), identity.objection())
+                assert!(
+                    String::from_utf8_lossy(&reply).contains("\r\n# "),
+                    "{section}"
+                );
+                (
+                    identity.is_master(),
+                    identity.eviction(),
+                    identity.aof_enabled(),
+                    identity.objection(),
+                )
             })
         };
         let real = said(&server.address());
@@ -181,9 +200,13 @@ fn info_says_the_same() {
 #[test]
 fn both_publish_and_deliver_notifications_alike() {
     for (server, node) in pairs() {
-        let [real, embedded] = [server.address(), address_of(&node)].map(|address| conversation(&address));
+        let [real, embedded] =
+            [server.address(), address_of(&node)].map(|address| conversation(&address));
         assert_eq!(real, embedded);
-        let heard = real.iter().filter(|reply| reply.starts_with("*3\r\n$7\r\nmessage")).count();
+        let heard = real
+            .iter()
+            .filter(|reply| reply.starts_with("*3\r\n$7\r\nmessage"))
+            .count();
         assert_eq!(heard, 3, "{real:?}");
     }
 }
@@ -197,9 +220,22 @@ fn conversation(address: &str) -> Vec<String> {
     let entry = "0000000000000007m1";
     let mut said = Vec::new();
     let mut say = |raw: &mut Raw, words: &[&str]| {
-        said.push(without_remaining(&raw.say(&words.iter().map(|word| word.as_bytes()).collect::<Vec<_>>())));
+        said.push(without_remaining(&raw.say(
+            &words.iter().map(|word| word.as_bytes()).collect::<Vec<_>>(),
+        )));
     };
-    let take = ["EVAL", plain::SCRIPT.text, "1", "k", "take", &theirs, LONG, entry, "5", "f"];
+    let take = [
+        "EVAL",
+        plain::SCRIPT.text,
+        "1",
+        "k",
+        "take",
+        &theirs,
+        LONG,
+        entry,
+        "5",
+        "f",
+    ];
     let release = |token| ["EVAL", plain::SCRIPT.text, "1", "k", "release", token];
     say(&mut publisher, &["SET", "k", &ours, "NX", "PX", LONG]);
     for channel in [waits, "quorumlock:other", waits] {
@@ -214,13 +250,37 @@ fn conversation(address: &str) -> Vec<String> {
     say(&mut publisher, &["PUBLISH", "quorumlock:other", ""]);
     say(&mut subscriber, &[]);
     say(&mut publisher, &["PUBLISH", "quorumlock:none", ""]);
-    say(&mut publisher, &["EVAL", plain::SCRIPT.text, "1", "k", "release", &theirs, "", ""]);
+    say(
+        &mut publisher,
+        &[
+            "EVAL",
+            plain::SCRIPT.text,
+            "1",
+            "k",
+            "release",
+            &theirs,
+            "",
+            "",
+        ],
+    );
     say(&mut subscriber, &[]);
     for channel in [waits, "quorumlock:none", "quorumlock:other"] {
         say(&mut subscriber, &["UNSUBSCRIBE", channel]);
     }
     // Its entry has no receiver any more.
-    say(&mut publisher, &["EVAL", plain::SCRIPT.text, "1", "k", "release", &theirs, "", ""]);
+    say(
+        &mut publisher,
+        &[
+            "EVAL",
+            plain::SCRIPT.text,
+            "1",
+            "k",
+            "release",
+            &theirs,
+            "",
+            "",
+        ],
+    );
     say(&mut publisher, &["EXISTS", "quorumlock-queue:k"]);
     say(&mut subscriber, &["PTTL", "k"]);
     said

@@ -4,7 +4,10 @@ use crate::clients::{SOON, builder, long_lock, take};
 use crate::support::process::{alone, eventually};
 use crate::support::server::Server;
 use log::{Level, LevelFilter, Log, Metadata, Record};
-use metrics::{Counter, CounterFn, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName, Recorder, SharedString, Unit};
+use metrics::{
+    Counter, CounterFn, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName, Recorder,
+    SharedString, Unit,
+};
 use quorumlock::{Counters, event};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -20,7 +23,11 @@ impl Log for Lines {
     }
 
     fn log(&self, record: &Record<'_>) {
-        let line = (record.level(), record.target().to_owned(), record.args().to_string());
+        let line = (
+            record.level(),
+            record.target().to_owned(),
+            record.args().to_string(),
+        );
         LINES.lock().unwrap().push(line);
     }
 
@@ -29,29 +36,45 @@ impl Log for Lines {
 
 #[test]
 fn each_event_is_a_line_of_its_level_and_target() {
-    alone("export::each_event_is_a_line_of_its_level_and_target", || {
-        log::set_logger(&Lines).unwrap();
-        log::set_max_level(LevelFilter::Trace);
-        let mut servers = Server::several(3).unwrap();
-        let client = builder(&servers).observer(event::log).build().unwrap();
-        let _ = take(&long_lock(&client, "k")).unlock().unwrap();
-        servers[1].kill();
-        servers[2].kill();
-        assert!(client.mutex("k").try_lock().is_err());
-        let lines = LINES.lock().unwrap();
-        let has = |level, target: &str, text: &str| {
-            lines.iter().any(|line| (line.0, line.1.as_str()) == (level, target) && line.2.starts_with(text))
-        };
-        for (level, target, text) in [
-            (Level::Debug, "quorumlock::lock", "acquired \"k\" in "),
-            (Level::Debug, "quorumlock::lock", "released \"k\""),
-            (Level::Error, "quorumlock::lock", "gave up \"k\" after "),
-            (Level::Info, "quorumlock::node", &format!("{} is up", servers[0].address())),
-            (Level::Warn, "quorumlock::node", &format!("{} is down", servers[1].address())),
-        ] {
-            assert!(has(level, target, text), "{level} {target} {text:?} is not among {lines:#?}");
-        }
-    });
+    alone(
+        "export::each_event_is_a_line_of_its_level_and_target",
+        || {
+            log::set_logger(&Lines).unwrap();
+            log::set_max_level(LevelFilter::Trace);
+            let mut servers = Server::several(3).unwrap();
+            let client = builder(&servers).observer(event::log).build().unwrap();
+            let _ = take(&long_lock(&client, "k")).unlock().unwrap();
+            servers[1].kill();
+            servers[2].kill();
+            assert!(client.mutex("k").try_lock().is_err());
+            let lines = LINES.lock().unwrap();
+            let has = |level, target: &str, text: &str| {
+                lines.iter().any(|line| {
+                    (line.0, line.1.as_str()) == (level, target) && line.2.starts_with(text)
+                })
+            };
+            for (level, target, text) in [
+                (Level::Debug, "quorumlock::lock", "acquired \"k\" in "),
+                (Level::Debug, "quorumlock::lock", "released \"k\""),
+                (Level::Error, "quorumlock::lock", "gave up \"k\" after "),
+                (
+                    Level::Info,
+                    "quorumlock::node",
+                    &format!("{} is up", servers[0].address()),
+                ),
+                (
+                    Level::Warn,
+                    "quorumlock::node",
+                    &format!("{} is down", servers[1].address()),
+                ),
+            ] {
+                assert!(
+                    has(level, target, text),
+                    "{level} {target} {text:?} is not among {lines:#?}"
+                );
+            }
+        },
+    );
 }
 
 /// Keeps the present value of each series, by its name and labels; of histograms, how many times there were.
@@ -104,10 +127,16 @@ impl HistogramFn for Series {
 
 impl Values {
     fn series(&self, key: &Key) -> Arc<Series> {
-        let mut labels: Vec<String> = key.labels().map(|label| format!("{}={}", label.key(), label.value())).collect();
+        let mut labels: Vec<String> = key
+            .labels()
+            .map(|label| format!("{}={}", label.key(), label.value()))
+            .collect();
         labels.sort();
         let key = format!("{}{{{}}}", key.name(), labels.join(","));
-        Arc::new(Series { key, values: self.clone() })
+        Arc::new(Series {
+            key,
+            values: self.clone(),
+        })
     }
 }
 
@@ -136,7 +165,11 @@ fn the_recorder_gets_what_the_counters_count() {
         metrics::set_global_recorder(values.clone()).unwrap();
         let mut servers = Server::several(3).unwrap();
         let counters = Counters::by_prefix('/');
-        let client = builder(&servers).counters(&counters).observer(counters.recorder()).build().unwrap();
+        let client = builder(&servers)
+            .counters(&counters)
+            .observer(counters.recorder())
+            .build()
+            .unwrap();
         let guard = take(&long_lock(&client, "orders/1"));
         assert!(client.mutex("orders/1").try_lock().unwrap().is_none());
         let _ = guard.unlock().unwrap();
@@ -145,17 +178,32 @@ fn the_recorder_gets_what_the_counters_count() {
         servers[2].kill();
         let is = |series: &str, expected: f64| {
             counters.update_recorder();
-            let value = values.0.lock().unwrap().get(series).copied().unwrap_or(f64::NAN);
+            let value = values
+                .0
+                .lock()
+                .unwrap()
+                .get(series)
+                .copied()
+                .unwrap_or(f64::NAN);
             (value - expected).abs() < 0.5
         };
         for (series, expected) in [
-            ("quorumlock_wait_seconds{class=orders,outcome=acquired}", 2.0),
+            (
+                "quorumlock_wait_seconds{class=orders,outcome=acquired}",
+                2.0,
+            ),
             ("quorumlock_wait_seconds{class=orders,outcome=held}", 1.0),
             ("quorumlock_hold_seconds{class=orders}", 2.0),
             ("quorumlock_attempts_total{class=orders,result=won}", 2.0),
             ("quorumlock_attempts_total{class=orders,result=held}", 1.0),
-            ("quorumlock_releases_total{class=orders,dropped=true,outcome=released}", 1.0),
-            ("quorumlock_releases_total{class=orders,dropped=false,outcome=released}", 1.0),
+            (
+                "quorumlock_releases_total{class=orders,dropped=true,outcome=released}",
+                1.0,
+            ),
+            (
+                "quorumlock_releases_total{class=orders,dropped=false,outcome=released}",
+                1.0,
+            ),
             ("quorumlock_lost_total{class=orders,reason=key_gone}", 0.0),
             ("quorumlock_held{class=orders}", 0.0),
             ("quorumlock_waiting{class=orders}", 0.0),

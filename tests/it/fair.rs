@@ -10,7 +10,9 @@ mod storms;
 
 use crate::clients::{SOON, Seen, builder, calls, client, failure, long_lock, take};
 use crate::support::process::{alone, eventually};
-use crate::support::queues::{Stranger, count, entries, forge, has_channels, has_entries, no_entry_stays};
+use crate::support::queues::{
+    Stranger, count, entries, forge, has_channels, has_entries, no_entry_stays,
+};
 use crate::support::server::Server;
 use game::{Game, MakeMutex, Turn, overtakes};
 use quorumlock::embedded::EmbeddedNode;
@@ -74,11 +76,17 @@ fn order_of<K: Kind + Send + Sync>(
 fn programs_are_served_in_the_order_in_which_they_came() {
     for nodes in 1..=5 {
         let servers = Server::several(nodes).unwrap();
-        let clients: Vec<Redlock> = (0..6).map(|_| builder(&servers).place_lease(SOON).build().unwrap()).collect();
+        let clients: Vec<Redlock> = (0..6)
+            .map(|_| builder(&servers).place_lease(SOON).build().unwrap())
+            .collect();
         // A plain client counts like any other that holds the lock.
         let held = take(&long_lock(&client(&servers), "k"));
         let all: Vec<&Server> = servers.iter().collect();
-        assert_eq!(order(&clients, &all, || drop(held.unlock())), [0, 1, 2, 3, 4, 5], "{nodes} nodes");
+        assert_eq!(
+            order(&clients, &all, || drop(held.unlock())),
+            [0, 1, 2, 3, 4, 5],
+            "{nodes} nodes"
+        );
         no_entry_stays(&servers);
     }
 }
@@ -88,15 +96,29 @@ fn programs_are_served_in_the_order_in_which_they_came() {
 fn plain_and_fair_calls_wait_in_one_queue() {
     for is_fenced in [false, true] {
         let servers = Server::several(3).unwrap();
-        let clients: Vec<Redlock> = (0..6).map(|_| builder(&servers).place_lease(SOON).build().unwrap()).collect();
+        let clients: Vec<Redlock> = (0..6)
+            .map(|_| builder(&servers).place_lease(SOON).build().unwrap())
+            .collect();
         let lock = |(number, client): (usize, &Redlock)| {
-            let lock = if number % 2 == 0 { fair(client) } else { long_lock(client, "k") };
-            if is_fenced { lock.fenced().erase() } else { lock.erase() }
+            let lock = if number % 2 == 0 {
+                fair(client)
+            } else {
+                long_lock(client, "k")
+            };
+            if is_fenced {
+                lock.fenced().erase()
+            } else {
+                lock.erase()
+            }
         };
         let locks: Vec<Mutex<Any>> = clients.iter().enumerate().map(lock).collect();
         let held = take(&lock((1, &client(&servers))));
         let all: Vec<&Server> = servers.iter().collect();
-        assert_eq!(order_of(&locks, &all, || drop(held.unlock()), |_| ()), [0, 1, 2, 3, 4, 5], "fenced: {is_fenced}");
+        assert_eq!(
+            order_of(&locks, &all, || drop(held.unlock()), |_| ()),
+            [0, 1, 2, 3, 4, 5],
+            "fenced: {is_fenced}"
+        );
         no_entry_stays(&servers);
     }
 }
@@ -111,7 +133,11 @@ fn plain_and_fair_programs_take_turns() {
         for (number, turns) in turns.iter().enumerate() {
             let client = client(&servers);
             scope.spawn(move || {
-                let lock = if number == 0 { fair(&client) } else { long_lock(&client, "k") };
+                let lock = if number == 0 {
+                    fair(&client)
+                } else {
+                    long_lock(&client, "k")
+                };
                 while Instant::now() < end {
                     let guard = lock.lock().unwrap();
                     turns.fetch_add(1, Ordering::Relaxed);
@@ -125,13 +151,24 @@ fn plain_and_fair_programs_take_turns() {
     println!("{turns:?}, the first one fairly");
     let mean = turns.iter().sum::<u32>() / turns.len() as u32;
     // The machine holds some up.
-    assert!(mean > 5 && turns.iter().all(|turns| turns * 2 > mean && *turns < mean * 2), "{turns:?}");
+    assert!(
+        mean > 5
+            && turns
+                .iter()
+                .all(|turns| turns * 2 > mean && *turns < mean * 2),
+        "{turns:?}"
+    );
     no_entry_stays(&servers);
 }
 
 /// Lets programs compete that all servers serve. Gives their turns.
 fn play(servers: &[Server], programs: usize, game: Game, mutex: MakeMutex) -> Vec<Turn> {
-    game.play(&vec![builder(servers); programs], &servers[0].directory().join("turns"), mutex, || {})
+    game.play(
+        &vec![builder(servers); programs],
+        &servers[0].directory().join("turns"),
+        mutex,
+        || {},
+    )
 }
 
 /// What a game of programs has come to.
@@ -155,16 +192,31 @@ impl Figures {
     fn of(all: &[Turn], programs: usize, held: Duration) -> Figures {
         let own = || all.iter().filter(|turn| turn.program < programs);
         // A program begins and ends when the machine lets it.
-        let times = |program| own().filter(move |turn| turn.program == program).map(|turn| turn.had);
-        let first = (0..programs).filter_map(|program| times(program).min()).max();
-        let last = (0..programs).filter_map(|program| times(program).max()).min();
+        let times = |program| {
+            own()
+                .filter(move |turn| turn.program == program)
+                .map(|turn| turn.had)
+        };
+        let first = (0..programs)
+            .filter_map(|program| times(program).min())
+            .max();
+        let last = (0..programs)
+            .filter_map(|program| times(program).max())
+            .min();
         let first = first.unwrap_or(0);
         let last = last.unwrap_or(0);
-        let shares = (0..programs).map(|program| times(program).filter(|had| (first..=last).contains(had)).count());
+        let shares = (0..programs).map(|program| {
+            times(program)
+                .filter(|had| (first..=last).contains(had))
+                .count()
+        });
         let shares: Vec<usize> = shares.collect();
         let common = shares.iter().sum::<usize>();
         let mean = common as f64 / programs as f64;
-        let mut gaps: Vec<u64> = all.windows(2).map(|two| two[1].had.saturating_sub(two[0].released)).collect();
+        let mut gaps: Vec<u64> = all
+            .windows(2)
+            .map(|two| two[1].had.saturating_sub(two[0].released))
+            .collect();
         gaps.sort_unstable();
         let longest = own().map(|turn| turn.had - turn.begun).max().unwrap();
         let turn = held.as_nanos() as u64 + gaps[gaps.len() / 2];
@@ -184,8 +236,20 @@ impl Figures {
 
 impl std::fmt::Display for Figures {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Figures { acquisitions, settled, overtakes, least_share, most_share, .. } = self;
-        let Figures { longest_wait_ms, longest_of_turns, hand_off_us, .. } = self;
+        let Figures {
+            acquisitions,
+            settled,
+            overtakes,
+            least_share,
+            most_share,
+            ..
+        } = self;
+        let Figures {
+            longest_wait_ms,
+            longest_of_turns,
+            hand_off_us,
+            ..
+        } = self;
         write!(
             f,
             "{acquisitions} acquisitions, {settled} of them settled, {overtakes} overtakes, shares {least_share:.3} to \
@@ -197,59 +261,102 @@ impl std::fmt::Display for Figures {
 
 /// How many commands clients have sent to a server: what is left is what scripts run, and what asks for this.
 fn commands(server: &Server, is_fair: bool) -> u64 {
-    let sent: &[&str] = if is_fair { &[] } else { &["set", "pttl", "getrange"] };
-    ["eval", "evalsha", "subscribe", "unsubscribe"].iter().chain(sent).map(|command| calls(server, command)).sum()
+    let sent: &[&str] = if is_fair {
+        &[]
+    } else {
+        &["set", "pttl", "getrange"]
+    };
+    ["eval", "evalsha", "subscribe", "unsubscribe"]
+        .iter()
+        .chain(sent)
+        .map(|command| calls(server, command))
+        .sum()
 }
 
 /// Lets programs compete for a lock that is fair or not, where no node fails.
 fn calm(servers: &[Server], programs: usize, game: Game, is_fair: bool) -> (Vec<Turn>, Figures) {
     // One that is not fair has a ticket, but for its first attempt, unless it polls.
     let builder = builder(servers).release_notifications(is_fair);
-    let mutex: MakeMutex = if is_fair { fair } else { |client| long_lock(client, "k") };
-    let all = || servers.iter().map(|server| commands(server, is_fair)).sum::<u64>();
+    let mutex: MakeMutex = if is_fair {
+        fair
+    } else {
+        |client| long_lock(client, "k")
+    };
+    let all = || {
+        servers
+            .iter()
+            .map(|server| commands(server, is_fair))
+            .sum::<u64>()
+    };
     let before = all();
-    let turns = game.play(&vec![builder; programs], &servers[0].directory().join("turns"), mutex, || {});
+    let turns = game.play(
+        &vec![builder; programs],
+        &servers[0].directory().join("turns"),
+        mutex,
+        || {},
+    );
     let sent = (all() - before) as f64;
     let figures = Figures::of(&turns, programs, game.held);
     let commands = sent / turns.len() as f64 / servers.len() as f64;
-    println!("{commands:.2} commands an acquisition and node, {} a second", turns.len() as u64 / game.lasts.as_secs());
+    println!(
+        "{commands:.2} commands an acquisition and node, {} a second",
+        turns.len() as u64 / game.lasts.as_secs()
+    );
     (turns, figures)
 }
 
 #[test]
 fn no_settled_waiter_is_overtaken_and_shares_are_equal() {
-    alone("fair::no_settled_waiter_is_overtaken_and_shares_are_equal", || {
-        const PROGRAMS: usize = 8;
-        let servers = Server::several(3).unwrap();
-        let seconds = std::env::var("QUORUMLOCK_FAIR_SECONDS").ok().and_then(|text| text.parse().ok());
-        let mut seconds = seconds.unwrap_or(2);
-        let held = Duration::from_millis(1);
-        let mut total = 0;
-        // No machine stands still for so long that a challenge is made.
-        let game =
-            |seconds| Game { quorum: 2, threads: 4, held, lasts: Duration::from_secs(seconds), place_lease: SOON };
-        while seconds > 0 {
-            let lasts = seconds.min(LONGEST_GAME);
-            seconds -= lasts;
-            // The machine may stand still between an attempt and the next one, and nothing shows that outside.
-            let figures = (0..3).map(|_| calm(&servers, PROGRAMS, game(lasts), true).1);
-            let figures = figures.inspect(|figures| println!("{figures}"));
-            let is_good = |figures: &Figures| {
-                let slack = 2.0 * PROGRAMS as f64 / figures.common as f64 + 0.02;
-                let is_equal = figures.most_share - figures.least_share <= slack;
-                assert!(figures.common * 2 > figures.acquisitions, "they did not compete for most of the time");
-                assert!(figures.settled * 2 > figures.acquisitions, "nothing is judged");
-                figures.overtakes == 0 && is_equal
+    alone(
+        "fair::no_settled_waiter_is_overtaken_and_shares_are_equal",
+        || {
+            const PROGRAMS: usize = 8;
+            let servers = Server::several(3).unwrap();
+            let seconds = std::env::var("QUORUMLOCK_FAIR_SECONDS")
+                .ok()
+                .and_then(|text| text.parse().ok());
+            let mut seconds = seconds.unwrap_or(2);
+            let held = Duration::from_millis(1);
+            let mut total = 0;
+            // No machine stands still for so long that a challenge is made.
+            let game = |seconds| Game {
+                quorum: 2,
+                threads: 4,
+                held,
+                lasts: Duration::from_secs(seconds),
+                place_lease: SOON,
             };
-            let Some(figures) = figures.into_iter().find(is_good) else { panic!("three times") };
-            total += figures.acquisitions;
-        }
-        println!("{total} acquisitions in all");
-        // The judge sees overtakes where there are some.
-        let (turns, figures) = calm(&servers, PROGRAMS, game(1), false);
-        println!("plain: {figures}");
-        assert!(!overtakes(&turns).is_empty());
-    });
+            while seconds > 0 {
+                let lasts = seconds.min(LONGEST_GAME);
+                seconds -= lasts;
+                // The machine may stand still between an attempt and the next one, and nothing shows that outside.
+                let figures = (0..3).map(|_| calm(&servers, PROGRAMS, game(lasts), true).1);
+                let figures = figures.inspect(|figures| println!("{figures}"));
+                let is_good = |figures: &Figures| {
+                    let slack = 2.0 * PROGRAMS as f64 / figures.common as f64 + 0.02;
+                    let is_equal = figures.most_share - figures.least_share <= slack;
+                    assert!(
+                        figures.common * 2 > figures.acquisitions,
+                        "they did not compete for most of the time"
+                    );
+                    assert!(
+                        figures.settled * 2 > figures.acquisitions,
+                        "nothing is judged"
+                    );
+                    figures.overtakes == 0 && is_equal
+                };
+                let Some(figures) = figures.into_iter().find(is_good) else {
+                    panic!("three times")
+                };
+                total += figures.acquisitions;
+            }
+            println!("{total} acquisitions in all");
+            // The judge sees overtakes where there are some.
+            let (turns, figures) = calm(&servers, PROGRAMS, game(1), false);
+            println!("plain: {figures}");
+            assert!(!overtakes(&turns).is_empty());
+        },
+    );
 }
 
 /// Where every node counts, those that come at once come to each node in another order.
@@ -261,7 +368,13 @@ fn programs_that_come_at_once_agree_on_an_order() {
             let held = Duration::ZERO;
             let lasts = Duration::from_millis(500);
             // It ends: each program that waits has the lock at last.
-            let game = Game { quorum: nodes / 2 + 1, threads: 1, held, lasts, place_lease: SOON };
+            let game = Game {
+                quorum: nodes / 2 + 1,
+                threads: 1,
+                held,
+                lasts,
+                place_lease: SOON,
+            };
             let all = play(&servers, 6, game, fair);
             println!("{nodes} nodes: {} acquisitions", all.len());
             assert!(all.len() >= 6);
@@ -275,13 +388,22 @@ fn a_lock_that_is_free_takes_one_round_and_no_entry() {
     let client = client(&servers);
     let mutex = fair(&client);
     drop(mutex.lock().unwrap().unlock());
-    let scripts = || servers.iter().map(|server| calls(server, "evalsha") + calls(server, "eval")).sum::<u64>();
+    let scripts = || {
+        servers
+            .iter()
+            .map(|server| calls(server, "evalsha") + calls(server, "eval"))
+            .sum::<u64>()
+    };
     let before = scripts();
     for _ in 0..10 {
         assert!(take(&mutex).unlock().is_ok());
         assert!(mutex.lock().unwrap().unlock().is_ok());
     }
-    assert!(eventually(SOON, || scripts() - before == 2 * 2 * 10 * 3), "{} scripts", scripts() - before);
+    assert!(
+        eventually(SOON, || scripts() - before == 2 * 2 * 10 * 3),
+        "{} scripts",
+        scripts() - before
+    );
     no_entry_stays(&servers);
 }
 
@@ -305,11 +427,25 @@ fn a_free_lock_goes_to_the_one_that_waits_while_that_is_subscribed() {
     const OTHER: &str = "00000000000000ab";
     let servers = Server::several(3).unwrap();
     let client = builder(&servers).place_lease(SOON * 60).build().unwrap();
-    let strangers: Vec<Stranger> = servers.iter().map(|server| Stranger::on_channel_of(server, OTHER)).collect();
-    servers.iter().for_each(|server| forge(server, "k", OTHER, "7"));
-    assert!(fair(&client).try_lock().unwrap().is_none(), "another one is first");
-    assert!(servers.iter().all(|server| entries(server, "k").len() == 1), "a call that does not wait has no entry");
-    assert!(take(&long_lock(&client, "k")).unlock().is_ok(), "the first attempt of a plain client does not queue up");
+    let strangers: Vec<Stranger> = servers
+        .iter()
+        .map(|server| Stranger::on_channel_of(server, OTHER))
+        .collect();
+    servers
+        .iter()
+        .for_each(|server| forge(server, "k", OTHER, "7"));
+    assert!(
+        fair(&client).try_lock().unwrap().is_none(),
+        "another one is first"
+    );
+    assert!(
+        servers.iter().all(|server| entries(server, "k").len() == 1),
+        "a call that does not wait has no entry"
+    );
+    assert!(
+        take(&long_lock(&client, "k")).unlock().is_ok(),
+        "the first attempt of a plain client does not queue up"
+    );
     drop(strangers);
     // A server counts the receivers of a closed connection until it has read that it is closed.
     has_channels(&servers, 0);
@@ -322,15 +458,25 @@ fn waits_that_end_without_the_lock_leave_no_entry() {
     for is_fenced in [false, true] {
         let servers = Server::several(3).unwrap();
         let [mine, theirs] = [client(&servers), client(&servers)];
-        let lock = |client: &Redlock| if is_fenced { fair(client).fenced().erase() } else { fair(client).erase() };
+        let lock = |client: &Redlock| {
+            if is_fenced {
+                fair(client).fenced().erase()
+            } else {
+                fair(client).erase()
+            }
+        };
         let key = if is_fenced { FENCED_KEY } else { "k" };
         let held = take(&lock(&theirs));
         let cancel = CancelHandle::new();
         thread::scope(|scope| {
-            let waiting = scope.spawn(|| lock(&mine).lock_with(&Wait::unlimited().cancelled_by(&cancel)));
+            let waiting =
+                scope.spawn(|| lock(&mine).lock_with(&Wait::unlimited().cancelled_by(&cancel)));
             has_entries(&servers, key, 1);
             cancel.cancel();
-            assert_eq!(waiting.join().unwrap().unwrap_err().kind(), ErrorKind::Cancelled);
+            assert_eq!(
+                waiting.join().unwrap().unwrap_err().kind(),
+                ErrorKind::Cancelled
+            );
         });
         no_entry_stays(&servers);
         thread::scope(|scope| {
@@ -344,14 +490,23 @@ fn waits_that_end_without_the_lock_leave_no_entry() {
 }
 
 fn position(event: &Event) -> Option<Option<u32>> {
-    if let Event::Acquired { position, .. } = event { Some(*position) } else { None }
+    if let Event::Acquired { position, .. } = event {
+        Some(*position)
+    } else {
+        None
+    }
 }
 
 #[test]
 fn the_event_of_an_acquisition_has_the_position() {
     let servers = Server::several(3).unwrap();
     let seen = Seen::nothing();
-    let build = |_| builder(&servers).observer(seen.by(position)).build().unwrap();
+    let build = |_| {
+        builder(&servers)
+            .observer(seen.by(position))
+            .build()
+            .unwrap()
+    };
     let clients: Vec<Redlock> = (0..2).map(build).collect();
     let held = take(&fair(&client(&servers)));
     let all: Vec<&Server> = servers.iter().collect();
@@ -366,12 +521,23 @@ fn what_a_fair_lock_cannot_do_without_is_an_error() {
     let error = failure(&fair(&Redlock::builder().node(node.url()).build().unwrap()));
     assert_eq!(error.causes()[0].cause(), Cause::NoScripts);
     let node = EmbeddedNode::start().unwrap();
-    let silent = Redlock::builder().node(node.url()).release_notifications(false).build().unwrap();
+    let silent = Redlock::builder()
+        .node(node.url())
+        .release_notifications(false)
+        .build()
+        .unwrap();
     for lock in [fair(&silent).erase(), fair(&silent).fenced().erase()] {
-        let errors = [lock.try_lock().map(drop), lock.lock().map(drop), lock.lock_timeout(SOON).map(drop)];
+        let errors = [
+            lock.try_lock().map(drop),
+            lock.lock().map(drop),
+            lock.lock_timeout(SOON).map(drop),
+        ];
         for error in errors.map(Result::unwrap_err) {
             assert_eq!(error.kind(), ErrorKind::Config, "{error}");
-            assert!(error.to_string().contains("release_notifications(false)"), "{error}");
+            assert!(
+                error.to_string().contains("release_notifications(false)"),
+                "{error}"
+            );
         }
     }
     assert!(take(&long_lock(&silent, "k")).unlock().is_ok());
@@ -379,9 +545,21 @@ fn what_a_fair_lock_cannot_do_without_is_an_error() {
 
 #[test]
 fn names_of_queues_are_no_names_of_locks() {
-    let client = Redlock::builder().node("redis://127.0.0.1:1").build().unwrap();
+    let client = Redlock::builder()
+        .node("redis://127.0.0.1:1")
+        .build()
+        .unwrap();
     let kind = |mutex: Mutex<Any>| mutex.try_lock().unwrap_err().kind();
-    assert_eq!(kind(client.mutex("quorumlock-queue:k").erase()), ErrorKind::Config);
-    assert_eq!(kind(client.mutex("k").fair().erase()), ErrorKind::Unavailable);
-    assert_eq!(kind(client.mutex("k").fair().fenced().erase()), ErrorKind::Unavailable);
+    assert_eq!(
+        kind(client.mutex("quorumlock-queue:k").erase()),
+        ErrorKind::Config
+    );
+    assert_eq!(
+        kind(client.mutex("k").fair().erase()),
+        ErrorKind::Unavailable
+    );
+    assert_eq!(
+        kind(client.mutex("k").fair().fenced().erase()),
+        ErrorKind::Unavailable
+    );
 }

@@ -1,8 +1,8 @@
 //! Real servers that will not serve: each is named by what is wrong with it, and as one of three costs nothing.
 
 use crate::clients::{
-    NODE_TIMEOUT, SLACK, SOON, builder, causes, client, client_of, failure, gone_for_good, long_lock, promptly,
-    promptly_from, short_timeout_client_of, take,
+    NODE_TIMEOUT, SLACK, SOON, builder, causes, client, client_of, failure, gone_for_good,
+    long_lock, promptly, promptly_from, short_timeout_client_of, take,
 };
 use crate::support::capable::has_slow_loading;
 use crate::support::capable::has_users;
@@ -23,15 +23,28 @@ pub(crate) fn is_named(url: &str, phase: Phase, cause: Cause) {
     let expected = [(address(url).to_owned(), phase, cause)];
     let check = |mutex: Mutex| {
         let error = failure(&mutex);
-        assert_eq!((error.kind(), causes(&error)), (ErrorKind::Unavailable, expected.to_vec()));
+        assert_eq!(
+            (error.kind(), causes(&error)),
+            (ErrorKind::Unavailable, expected.to_vec())
+        );
         assert!(error.to_string().contains(&expected[0].0), "{error}");
         keeps_secrets(&[&error, &mutex]);
         mutex
     };
     let limit = NODE_TIMEOUT + SLACK;
     // A node that hangs must be found out in time; any other node must not fail because of a busy machine.
-    let client = || if cause == Cause::TimedOut { short_timeout_client_of([url]) } else { client_of([url]) };
-    let mutex = promptly_from(NODE_TIMEOUT + limit, || long_lock(&client(), "alone"), check);
+    let client = || {
+        if cause == Cause::TimedOut {
+            short_timeout_client_of([url])
+        } else {
+            client_of([url])
+        }
+    };
+    let mutex = promptly_from(
+        NODE_TIMEOUT + limit,
+        || long_lock(&client(), "alone"),
+        check,
+    );
     for _ in 0..2 {
         promptly(limit, || check(mutex.clone()));
     }
@@ -50,7 +63,11 @@ pub(crate) fn is_named(url: &str, phase: Phase, cause: Cause) {
 pub(crate) fn keeps_secrets(shown: &[&dyn std::fmt::Debug]) {
     for shown in shown {
         let text = format!("{shown:?}");
-        let longest = text.split(|letter: char| !letter.is_ascii_hexdigit()).map(str::len).max().unwrap_or(0);
+        let longest = text
+            .split(|letter: char| !letter.is_ascii_hexdigit())
+            .map(str::len)
+            .max()
+            .unwrap_or(0);
         assert!(!text.contains(SECRET) && longest < 40, "{text}");
     }
 }
@@ -69,11 +86,23 @@ fn with_login(server: &Server, login: &str) -> String {
 #[test]
 fn a_wrong_password() {
     let server = Server::with(&["--requirepass", "right"]).unwrap();
-    is_named(&with_login(&server, &format!(":{SECRET}")), Phase::Handshake, Cause::Auth);
-    is_named(&with_login(&server, &format!("unknown:{SECRET}")), Phase::Handshake, Cause::Auth);
+    is_named(
+        &with_login(&server, &format!(":{SECRET}")),
+        Phase::Handshake,
+        Cause::Auth,
+    );
+    is_named(
+        &with_login(&server, &format!("unknown:{SECRET}")),
+        Phase::Handshake,
+        Cause::Auth,
+    );
     // A password where none is needed is a mistake too: perhaps this is not the server that was meant.
     let open = Server::start().unwrap();
-    is_named(&with_login(&open, &format!(":{SECRET}")), Phase::Handshake, Cause::Auth);
+    is_named(
+        &with_login(&open, &format!(":{SECRET}")),
+        Phase::Handshake,
+        Cause::Auth,
+    );
 }
 
 #[test]
@@ -104,9 +133,17 @@ fn a_user_that_may_not_set() {
     }
     let server = Server::start().unwrap();
     allow(&server, "reader", &["~*", "+info", "+get"]);
-    is_named(&with_login(&server, &format!("reader:{SECRET}")), Phase::Reply, Cause::NoPermission);
+    is_named(
+        &with_login(&server, &format!("reader:{SECRET}")),
+        Phase::Reply,
+        Cause::NoPermission,
+    );
     allow(&server, "other", &["~theirs:*", "+@all"]);
-    is_named(&with_login(&server, &format!("other:{SECRET}")), Phase::Reply, Cause::NoPermission);
+    is_named(
+        &with_login(&server, &format!("other:{SECRET}")),
+        Phase::Reply,
+        Cause::NoPermission,
+    );
 }
 
 #[test]
@@ -118,7 +155,10 @@ fn a_user_that_may_not_ask_for_info() {
     allow(&server, "locker", &["~*", "+set", "+eval", "+get", "+del"]);
     let client = client_of([with_login(&server, &format!("locker:{SECRET}"))]);
     for _ in 0..3 {
-        assert_eq!(take(&long_lock(&client, "k")).unlock().unwrap(), ReleaseOutcome::Released);
+        assert_eq!(
+            take(&long_lock(&client, "k")).unlock().unwrap(),
+            ReleaseOutcome::Released
+        );
     }
     gone_for_good([&server], "k");
 }
@@ -130,7 +170,9 @@ fn a_replica() {
     let replica = Server::with(&arguments).unwrap();
     is_named(&replica.url(), Phase::Handshake, Cause::NotMaster);
     // One that takes writes would grant anything.
-    replica.command(&["CONFIG", "SET", "replica-read-only", "no"]).unwrap();
+    replica
+        .command(&["CONFIG", "SET", "replica-read-only", "no"])
+        .unwrap();
     is_named(&replica.url(), Phase::Handshake, Cause::NotMaster);
 }
 
@@ -139,13 +181,21 @@ fn a_replica_that_became_a_master() {
     let master = Server::start().unwrap();
     let replica = Server::with(&["--replicaof", "127.0.0.1", &master.port().to_string()]).unwrap();
     let max_ttl = Duration::from_millis(500);
-    let mutex = builder([&replica]).ttl(max_ttl).max_ttl(max_ttl).build().unwrap().mutex("k").ttl(max_ttl);
+    let mutex = builder([&replica])
+        .ttl(max_ttl)
+        .max_ttl(max_ttl)
+        .build()
+        .unwrap()
+        .mutex("k")
+        .ttl(max_ttl);
     failure(&mutex);
     replica.command(&["REPLICAOF", "NO", "ONE"]).unwrap();
     let promoted = Instant::now();
     // It knows what its master had let it know, and no more: it does not count at once.
     assert!(eventually(SOON, || causes(&failure(&mutex))[0].2 == Cause::Quarantined));
-    assert!(eventually(SOON, || mutex.try_lock().is_ok_and(|guard| guard.is_some())));
+    assert!(eventually(SOON, || mutex
+        .try_lock()
+        .is_ok_and(|guard| guard.is_some())));
     assert!(promoted.elapsed() >= max_ttl);
 }
 
@@ -162,7 +212,8 @@ fn a_server_that_is_loading() {
     }
     // Half a millisecond and 4 KiB for each key; connections are served after each 2 MiB, eight times until it is done.
     let mut server = Server::with(&["--key-load-delay", "500", "--rdbcompression", "no"]).unwrap();
-    let fill = "for number = 1, 4000 do redis.call('SET', 'ballast' .. number, string.rep('x', 4096)) end";
+    let fill =
+        "for number = 1, 4000 do redis.call('SET', 'ballast' .. number, string.rep('x', 4096)) end";
     server.command(&["EVAL", fill, "0"]).unwrap();
     server.command(&["SAVE"]).unwrap();
     let url = server.url();
@@ -179,7 +230,9 @@ fn a_server_that_is_loading() {
         assert!(eventually(SOON, loading));
         assert!(!restart.is_finished());
         restart.join().unwrap();
-        assert!(eventually(SOON, || mutex.try_lock().is_ok_and(|guard| guard.is_some())));
+        assert!(eventually(SOON, || mutex
+            .try_lock()
+            .is_ok_and(|guard| guard.is_some())));
     });
 }
 
@@ -194,9 +247,14 @@ fn a_server_that_ran_out_of_memory_still_releases() {
     let server = Server::start().unwrap();
     let client = client([&server]);
     let guard = take(&long_lock(&client, "held"));
-    server.command(&["CONFIG", "SET", "maxmemory", "1"]).unwrap();
+    server
+        .command(&["CONFIG", "SET", "maxmemory", "1"])
+        .unwrap();
     let error = failure(&long_lock(&client, "more"));
-    assert_eq!(causes(&error), [(server.address(), Phase::Reply, Cause::OutOfMemory)]);
+    assert_eq!(
+        causes(&error),
+        [(server.address(), Phase::Reply, Cause::OutOfMemory)]
+    );
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     gone_for_good([&server], "held");
 }
@@ -204,7 +262,11 @@ fn a_server_that_ran_out_of_memory_still_releases() {
 #[test]
 fn a_database_that_is_not_there() {
     let server = Server::start().unwrap();
-    is_named(&format!("{}/99", server.url()), Phase::Handshake, Cause::Database);
+    is_named(
+        &format!("{}/99", server.url()),
+        Phase::Handshake,
+        Cause::Database,
+    );
     // The SET that was on its way behind the SELECT went to the wrong database, and was taken back.
     gone_for_good([&server], "alone");
     gone_for_good([&server], "among");
@@ -230,7 +292,9 @@ fn a_server_with_too_many_clients() {
     let mutex = long_lock(&client([&server]), "k");
     failure(&mutex);
     drop(only);
-    assert!(eventually(SOON, || mutex.try_lock().is_ok_and(|guard| guard.is_some())));
+    assert!(eventually(SOON, || mutex
+        .try_lock()
+        .is_ok_and(|guard| guard.is_some())));
 }
 
 /// Creates a user with the secret as password, these rights and no others.

@@ -1,7 +1,9 @@
 //! A fence that no clock explains, on some of the nodes: they are left out, report it, and spoil no number of the
 //! others.
 
-use crate::clients::{SOON, address_of, causes, client, client_of, failure, long_lock, take, value};
+use crate::clients::{
+    SOON, address_of, causes, client, client_of, failure, long_lock, take, value,
+};
 use crate::embedded_vs_real::say_once;
 use crate::support::fake::{Fake, healthy, say};
 use crate::support::process::eventually;
@@ -17,11 +19,17 @@ const ABSURD: &str = "9007199254740990 0 ";
 const HOUR: u64 = 3_600_000_000;
 
 fn micros() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros() as u64
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap()
+        .as_micros() as u64
 }
 
 fn set(server: &Server, text: &str) {
-    assert_eq!(server.command(&["SET", KEY, text]).unwrap(), Answer::Text("OK".into()));
+    assert_eq!(
+        server.command(&["SET", KEY, text]).unwrap(),
+        Answer::Text("OK".into())
+    );
 }
 
 #[test]
@@ -32,24 +40,43 @@ fn one_absurd_fence_on_one_node_of_five_costs_that_node_alone() {
     let mut last = FencingToken::try_from(0_u64).unwrap();
     for round in 0..20 {
         // The release of the other client may still be on its way to a node.
-        let guard = long_lock(&clients[round % 2], "k").fenced().lock_timeout(SOON).unwrap().expect("it is free");
+        let guard = long_lock(&clients[round % 2], "k")
+            .fenced()
+            .lock_timeout(SOON)
+            .unwrap()
+            .expect("it is free");
         let token = guard.fence();
         assert!(token > last && token.get() < micros() + HOUR, "{token}");
         last = token;
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-        assert_eq!(value(&servers[2], KEY).as_deref(), Some(ABSURD), "it is left alone, and ends with its retention");
+        assert_eq!(
+            value(&servers[2], KEY).as_deref(),
+            Some(ABSURD),
+            "it is left alone, and ends with its retention"
+        );
     }
     // The fault is visible on the node, which goes on to count for other locks.
     let is_seen = || {
         let _ = long_lock(&clients[0], "k").fenced().try_lock();
         let status = &clients[0].nodes().unwrap()[2];
-        status.last_fault().is_some_and(|fault| fault.cause() == Cause::FenceAhead)
+        status
+            .last_fault()
+            .is_some_and(|fault| fault.cause() == Cause::FenceAhead)
     };
     assert!(eventually(SOON, is_seen));
-    assert_eq!(take(&long_lock(&clients[0], "other").fenced()).unlock().unwrap(), ReleaseOutcome::Released);
+    assert_eq!(
+        take(&long_lock(&clients[0], "other").fenced())
+            .unlock()
+            .unwrap(),
+        ReleaseOutcome::Released
+    );
     // With a quorum of healthy nodes and no more, as well.
     let few = client(&servers[1..4]);
-    let guard = long_lock(&few, "k").fenced().lock_timeout(SOON).unwrap().expect("it is free");
+    let guard = long_lock(&few, "k")
+        .fenced()
+        .lock_timeout(SOON)
+        .unwrap()
+        .expect("it is free");
     assert!(guard.fence() > last);
 }
 
@@ -62,16 +89,27 @@ fn a_majority_of_absurd_fences_is_an_error_that_says_what_to_check() {
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     let ahead = |server: &Server| (server.address(), Phase::Reply, Cause::FenceAhead);
     assert_eq!(causes(&error), [ahead(&servers[0]), ahead(&servers[1])]);
-    assert!(error.to_string().contains("check the clocks of this machine and the node"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("check the clocks of this machine and the node"),
+        "{error}"
+    );
     assert_eq!(value(&servers[0], KEY).as_deref(), Some(ABSURD));
-    assert!(eventually(SOON, || value(&servers[2], KEY).is_none_or(|value| value.ends_with(' '))), "it is undone");
+    assert!(
+        eventually(SOON, || value(&servers[2], KEY)
+            .is_none_or(|value| value.ends_with(' '))),
+        "it is undone"
+    );
 }
 
 #[test]
 fn the_client_leaves_out_a_node_that_gives_an_absurd_fence_out() {
     // Neither its clock nor its script is what it should be.
     let liar = Fake::on_command(|command| match command {
-        _ if command.get(4).is_some_and(|word| word == "acquire") => vec![say("$16\r\n9007199254740991\r\n")],
+        _ if command.get(4).is_some_and(|word| word == "acquire") => {
+            vec![say("$16\r\n9007199254740991\r\n")]
+        }
         _ if command.get(4).is_some_and(|word| word == "release") => vec![say(":1\r\n")],
         _ => vec![crate::support::fake::Act::Say(healthy(command))],
     });
@@ -83,13 +121,22 @@ fn the_client_leaves_out_a_node_that_gives_an_absurd_fence_out() {
         assert!(guard.fence().get() < micros() + HOUR);
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     }
-    let alone = Redlock::builder().node(liar.url()).node_timeout(Duration::from_secs(1)).build().unwrap();
-    assert_eq!(causes(&failure(&long_lock(&alone, "k").fenced()))[0].2, Cause::FenceAhead);
+    let alone = Redlock::builder()
+        .node(liar.url())
+        .node_timeout(Duration::from_secs(1))
+        .build()
+        .unwrap();
+    assert_eq!(
+        causes(&failure(&long_lock(&alone, "k").fenced()))[0].2,
+        Cause::FenceAhead
+    );
 }
 
 /// What the script answers to this request, on a real server or an embedded node: one reply, as it is written.
 fn run(server: &Server, words: &[&str]) -> Answer {
-    server.command(&[&["EVAL", kinds::fenced::SCRIPT.text, "1", KEY], words].concat()).unwrap()
+    server
+        .command(&[&["EVAL", kinds::fenced::SCRIPT.text, "1", KEY], words].concat())
+        .unwrap()
 }
 
 #[test]
@@ -121,14 +168,24 @@ fn a_raise_needs_the_token_that_the_key_holds() {
     let embedded = quorumlock::embedded::EmbeddedNode::start().unwrap();
     for address in [server.address(), address_of(&embedded)] {
         let ask = |deed: &str, token: &str, rest: &[&str]| {
-            say_once(&address, &[&["EVAL", kinds::fenced::SCRIPT.text, "1", KEY, deed, token], rest].concat())
+            say_once(
+                &address,
+                &[
+                    &["EVAL", kinds::fenced::SCRIPT.text, "1", KEY, deed, token],
+                    rest,
+                ]
+                .concat(),
+            )
         };
         let raised = (micros() + HOUR).to_string();
         // Another's: its fence was decided without us, and must not move under it.
         assert!(ask("acquire", &theirs, &["60000", "600000", "1"]).starts_with('$'));
         assert_eq!(ask("raise", &ours, &[&raised, "600000"]), ":-1\r\n");
         let given = ask("acquire", &theirs, &["60000", "600000", "1"]);
-        assert!(!given.contains(&raised), "the fence of the other is as it was: {given}");
+        assert!(
+            !given.contains(&raised),
+            "the fence of the other is as it was: {given}"
+        );
         // A free key: the next holder must not find our raise there either.
         assert_eq!(ask("release", &theirs, &["", "", "600000"]), ":1\r\n");
         assert_eq!(ask("raise", &ours, &[&raised, "600000"]), ":0\r\n");

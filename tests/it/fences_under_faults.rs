@@ -43,13 +43,28 @@ fn fences_grow_while_everything_breaks() {
     let directory = storm.workers.directory().to_owned();
     let longest = Duration::from_secs(60) + Duration::from_millis(10) * wanted as u32;
     // A count of the lines would take longer each time.
-    let acquisitions = || RESOURCES.iter().map(|resource| bytes(&directory.join(resource))).sum::<u64>() / LINE_BYTES;
+    let acquisitions = || {
+        RESOURCES
+            .iter()
+            .map(|resource| bytes(&directory.join(resource)))
+            .sum::<u64>()
+            / LINE_BYTES
+    };
     while acquisitions() < wanted {
-        assert!(begun.elapsed() < longest, "only {} of {wanted} in {longest:?}", acquisitions());
+        assert!(
+            begun.elapsed() < longest,
+            "only {} of {wanted} in {longest:?}",
+            acquisitions()
+        );
         (0..4).for_each(|_| storm.strike());
     }
     storm.workers.end();
-    println!("fences: seed {seed}, {:?}, {:?}\n{}", begun.elapsed(), storm.injected, judge(&directory));
+    println!(
+        "fences: seed {seed}, {:?}, {:?}\n{}",
+        begun.elapsed(),
+        storm.injected,
+        judge(&directory)
+    );
 }
 
 /// Judges what all threads logged.
@@ -78,7 +93,12 @@ struct Note {
 
 impl Note {
     fn event(&self, event: &Event) {
-        if let Event::Acquired { attempts, round_trips, .. } = event {
+        if let Event::Acquired {
+            attempts,
+            round_trips,
+            ..
+        } = event
+        {
             self.attempts.store(*attempts, Ordering::Relaxed);
             self.round_trips.store(*round_trips, Ordering::Relaxed);
         }
@@ -89,7 +109,11 @@ impl Note {
 fn work(worker: &Worker, thread: usize) {
     let note = Arc::new(Note::default());
     let mut random = worker.random(thread);
-    let client = Redlock::builder().nodes(worker.durable_urls()).observer(calling(&note, Note::event)).build().unwrap();
+    let client = Redlock::builder()
+        .nodes(worker.durable_urls())
+        .observer(calling(&note, Note::event))
+        .build()
+        .unwrap();
     let locks = RESOURCES.map(|resource| {
         let log = worker.log_in(&worker.directory.join(resource), thread);
         (client.mutex(resource).ttl(TTL).fenced(), log)
@@ -109,7 +133,13 @@ fn work(worker: &Worker, thread: usize) {
         if guard.remaining() < NEEDED {
             continue;
         }
-        log.done(Stay { process: worker.number, wanted, since, until, value: fence.get() });
+        log.done(Stay {
+            process: worker.number,
+            wanted,
+            since,
+            until,
+            value: fence.get(),
+        });
         if note.round_trips.load(Ordering::Relaxed) > 1 {
             log.say("raised");
         }

@@ -22,22 +22,36 @@ const SHORT: Duration = Duration::from_millis(150);
 
 /// One server of each kind at hand.
 fn servers() -> Vec<Server> {
-    binaries().unwrap().into_iter().map(|binary| Server::plan().binary(binary).start().unwrap()).collect()
+    binaries()
+        .unwrap()
+        .into_iter()
+        .map(|binary| Server::plan().binary(binary).start().unwrap())
+        .collect()
 }
 
 /// Fence, deadline and owner, as a node has them.
 fn fields(server: &Server) -> (u64, u64, String) {
     let value = value(server, KEY).expect("the key stays");
     let fields: Vec<_> = value.split(' ').collect();
-    (fields[0].parse().unwrap(), fields[1].parse().unwrap(), fields[2].to_owned())
+    (
+        fields[0].parse().unwrap(),
+        fields[1].parse().unwrap(),
+        fields[2].to_owned(),
+    )
 }
 
 fn micros() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros() as u64
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap()
+        .as_micros() as u64
 }
 
 fn set(server: &Server, text: &str) {
-    assert_eq!(server.command(&["SET", KEY, text]).unwrap(), Answer::Text("OK".into()));
+    assert_eq!(
+        server.command(&["SET", KEY, text]).unwrap(),
+        Answer::Text("OK".into())
+    );
 }
 
 fn scripts_run(server: &Server) -> u64 {
@@ -47,31 +61,51 @@ fn scripts_run(server: &Server) -> u64 {
 #[test]
 fn every_acquisition_has_a_greater_number_whichever_client_makes_it() {
     let servers = Server::several(3).unwrap();
-    let mutexes = [client(&servers), client(&servers)].map(|client| long_lock(&client, "k").fenced());
+    let mutexes =
+        [client(&servers), client(&servers)].map(|client| long_lock(&client, "k").fenced());
     let begun = micros();
     let mut last = FencingToken::try_from(begun).unwrap();
     for round in 0..50 {
         let guard = take(&mutexes[round % 2]);
-        assert!(guard.fence() > last && guard.fence().get() < micros() + 1000, "{last} {guard:?}");
+        assert!(
+            guard.fence() > last && guard.fence().get() < micros() + 1000,
+            "{last} {guard:?}"
+        );
         last = guard.fence();
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     }
     // One to take and one to release: one round trip each. And the note of each node, once.
-    assert!(eventually(SOON, || servers.iter().all(|server| scripts_run(server) == 100 + 1)));
+    assert!(eventually(SOON, || servers
+        .iter()
+        .all(|server| scripts_run(server) == 100 + 1)));
     let _held = take(&mutexes[0]);
     assert!(mutexes[1].try_lock().unwrap().is_none());
-    assert!(long_lock(&client(&servers), "k").try_lock().unwrap().unwrap().erase().fence().is_none());
+    assert!(
+        long_lock(&client(&servers), "k")
+            .try_lock()
+            .unwrap()
+            .unwrap()
+            .erase()
+            .fence()
+            .is_none()
+    );
 }
 
 #[test]
 fn a_node_keeps_fence_deadline_and_owner_and_after_the_release_the_fence() {
     for server in servers() {
-        let mutex = client([&server]).mutex("k").ttl(Duration::from_secs(60)).fenced();
+        let mutex = client([&server])
+            .mutex("k")
+            .ttl(Duration::from_secs(60))
+            .fenced();
         let guard = take(&mutex);
         let (fence, deadline, owner) = fields(&server);
         assert_eq!((fence, owner.len()), (guard.fence().get(), 40));
         let now = micros() / 1000;
-        assert!((now + 50_000..=now + 61_000).contains(&deadline), "{deadline}");
+        assert!(
+            (now + 50_000..=now + 61_000).contains(&deadline),
+            "{deadline}"
+        );
         let is_kept = |time: Duration| time > DAY - SOON && time <= DAY;
         assert!(left(&server, KEY).is_some_and(is_kept));
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
@@ -85,7 +119,8 @@ fn a_node_keeps_fence_deadline_and_owner_and_after_the_release_the_fence() {
         drop(take(&long_lock(&long, "k").fenced()));
         // As long as any lock lasts, and two minutes more.
         let least = 3 * DAY + Duration::from_secs(120);
-        assert!(eventually(SOON, || left(&server, KEY).is_some_and(|time| time > least - SOON && time <= least)));
+        assert!(eventually(SOON, || left(&server, KEY)
+            .is_some_and(|time| time > least - SOON && time <= least)));
     }
 }
 
@@ -95,14 +130,19 @@ fn a_plain_lock_of_the_same_name_is_another_lock() {
     let client = builder([&server]).prefix("app:").build().unwrap();
     let plain = long_lock(&client, "k");
     let fenced = long_lock(&client, "k").fenced();
-    assert_eq!((plain.name(), fenced.name(), fenced.clone().erase().name()), ("k", "k", "k"));
+    assert_eq!(
+        (plain.name(), fenced.name(), fenced.clone().erase().name()),
+        ("k", "k", "k")
+    );
     let one = take(&plain);
     let other = take(&fenced);
     assert_eq!((one.name(), other.name()), ("k", "k"));
     let one = one.erase();
     let other = other.erase();
     assert_eq!((one.fence(), other.fence().is_some()), (None, true));
-    assert!(value(&server, "app:k").is_some() && value(&server, "quorumlock-fence:app:k").is_some());
+    assert!(
+        value(&server, "app:k").is_some() && value(&server, "quorumlock-fence:app:k").is_some()
+    );
 }
 
 #[test]
@@ -115,7 +155,10 @@ fn a_lease_that_ended_gives_way_to_a_greater_fence() {
     assert!(next.fence() > late.fence());
     assert!(late.remaining().is_zero());
     assert_eq!(late.unlock().unwrap(), ReleaseOutcome::Expired);
-    assert!(!next.remaining().is_zero(), "the late release has freed nothing");
+    assert!(
+        !next.remaining().is_zero(),
+        "the late release has freed nothing"
+    );
     assert!(short.try_lock().unwrap().is_none());
 }
 
@@ -127,15 +170,26 @@ fn a_fenced_lock_is_extended_and_watched() {
         let number = guard.fence();
         assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
         let (fence, deadline, _) = fields(&server);
-        assert!(fence == number.get() && guard.fence() == number && deadline > micros() / 1000 + 50_000);
+        assert!(
+            fence == number.get() && guard.fence() == number && deadline > micros() / 1000 + 50_000
+        );
         // Another client has taken it away.
-        set(&server, &format!("{} {deadline} {}", fence + 1, "0".repeat(40)));
+        set(
+            &server,
+            &format!("{} {deadline} {}", fence + 1, "0".repeat(40)),
+        );
         assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Lost);
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Expired);
         assert_eq!(fields(&server).0, fence + 1);
         set(&server, "1 0 ");
 
-        let watched = take(&client.mutex("k").ttl(SHORT).fenced().watchdog(Watchdog::new()));
+        let watched = take(
+            &client
+                .mutex("k")
+                .ttl(SHORT)
+                .fenced()
+                .watchdog(Watchdog::new()),
+        );
         thread::sleep(SHORT * 3);
         assert!(!watched.remaining().is_zero());
         assert_eq!(fields(&server).0, watched.fence().get());
@@ -147,18 +201,27 @@ fn a_fenced_lock_is_extended_and_watched() {
 fn a_waiter_is_woken_by_a_release() {
     let servers = Server::several(3).unwrap();
     let slow = Duration::from_secs(5);
-    let [holder, waiter] = [(); 2].map(|()| builder(&servers).retry_delay(slow, slow).build().unwrap());
+    let [holder, waiter] =
+        [(); 2].map(|()| builder(&servers).retry_delay(slow, slow).build().unwrap());
     let guard = take(&long_lock(&holder, "k").fenced());
     let number = guard.fence();
     let waiting = thread::spawn(move || {
-        let guard = long_lock(&waiter, "k").fenced().lock_timeout(SOON).unwrap().expect("it is released");
+        let guard = long_lock(&waiter, "k")
+            .fenced()
+            .lock_timeout(SOON)
+            .unwrap()
+            .expect("it is released");
         (guard.fence(), Instant::now())
     });
     thread::sleep(Duration::from_millis(300));
     let released = Instant::now();
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     let (next, taken) = waiting.join().unwrap();
-    assert!(next > number && taken < released + slow / 2, "{:?}", taken - released);
+    assert!(
+        next > number && taken < released + slow / 2,
+        "{:?}",
+        taken - released
+    );
 }
 
 #[test]
@@ -173,13 +236,31 @@ fn a_fenced_lock_changes_hands_with_its_number() {
     let text = lease.into_text();
     let again = || text.expose().parse::<Lease<Fenced>>().unwrap();
     let plain = text.expose().parse::<Lease>().unwrap_err();
-    assert_eq!(plain.kind(), ErrorKind::Config, "a plain lock is another one");
-    assert_eq!(theirs.mutex("other").fenced().attach(again()).unwrap_err().kind(), ErrorKind::Config);
+    assert_eq!(
+        plain.kind(),
+        ErrorKind::Config,
+        "a plain lock is another one"
+    );
+    assert_eq!(
+        theirs
+            .mutex("other")
+            .fenced()
+            .attach(again())
+            .unwrap_err()
+            .kind(),
+        ErrorKind::Config
+    );
     let guard = theirs.attach(again()).unwrap();
     assert_eq!((guard.fence(), guard.name()), (number, "k"));
     assert_eq!(guard.extend(LONG_TTL * 2).unwrap(), ExtendOutcome::Extended);
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     assert!(take(&long_lock(&mine, "k").fenced()).fence() > number);
-    let plain = take(&long_lock(&mine, "plain")).detach().unwrap().into_text();
-    assert_eq!(plain.expose().parse::<Lease<Fenced>>().unwrap_err().kind(), ErrorKind::Config);
+    let plain = take(&long_lock(&mine, "plain"))
+        .detach()
+        .unwrap()
+        .into_text();
+    assert_eq!(
+        plain.expose().parse::<Lease<Fenced>>().unwrap_err().kind(),
+        ErrorKind::Config
+    );
 }

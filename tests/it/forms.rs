@@ -10,11 +10,17 @@ use quorumlock::protocol::kinds;
 use quorumlock::{Cause, Phase, Redlock, ReleaseOutcome};
 
 fn servers() -> Vec<Server> {
-    binaries().unwrap().into_iter().map(|binary| Server::plan().binary(binary).start().unwrap()).collect()
+    binaries()
+        .unwrap()
+        .into_iter()
+        .map(|binary| Server::plan().binary(binary).start().unwrap())
+        .collect()
 }
 
 fn releases(server: &Server) -> Vec<(&'static str, u64)> {
-    ["eval", "evalsha"].map(|command| (command, calls(server, command))).to_vec()
+    ["eval", "evalsha"]
+        .map(|command| (command, calls(server, command)))
+        .to_vec()
 }
 
 /// What so many releases on one connection are sent as: the script by its text once, and by its hash from then on. The
@@ -37,9 +43,15 @@ fn works(client: &Redlock, server: &Server, pairs: u64) {
 #[allow(clippy::print_stdout)]
 fn every_server_is_released_by_the_script() {
     for server in servers() {
-        let version = [server.info("redis_version").unwrap(), server.info("valkey_version").unwrap()];
+        let version = [
+            server.info("redis_version").unwrap(),
+            server.info("valkey_version").unwrap(),
+        ];
         works(&client([&server]), &server, 5);
-        let used: Vec<_> = releases(&server).into_iter().filter(|&(_, calls)| calls > 0).collect();
+        let used: Vec<_> = releases(&server)
+            .into_iter()
+            .filter(|&(_, calls)| calls > 0)
+            .collect();
         println!("{version:?}: {used:?}");
         assert_eq!(used, expected(5), "{version:?}");
     }
@@ -52,9 +64,15 @@ fn servers_call_the_scripts_what_we_call_them() {
             (kinds::fenced::SCRIPT.text, kinds::fenced::SCRIPT.sha1),
             (kinds::permit::SCRIPT.text, kinds::permit::SCRIPT.sha1),
             (kinds::plain::SCRIPT.text, kinds::plain::SCRIPT.sha1),
-            (kinds::read_write::SCRIPT.text, kinds::read_write::SCRIPT.sha1),
+            (
+                kinds::read_write::SCRIPT.text,
+                kinds::read_write::SCRIPT.sha1,
+            ),
         ] {
-            assert_eq!(server.command(&["SCRIPT", "LOAD", text]).unwrap(), Answer::Text(hash.to_owned()));
+            assert_eq!(
+                server.command(&["SCRIPT", "LOAD", text]).unwrap(),
+                Answer::Text(hash.to_owned())
+            );
         }
     }
 }
@@ -103,12 +121,25 @@ fn a_user_that_may_not_run_scripts_takes_a_lock_and_is_told_that_it_cannot_relea
         let url = user(&server, &["~*", "+set", "+info"]);
         let guard = take(&long_lock(&client_of([url]), "k"));
         let error = guard.unlock().unwrap_err();
-        assert_eq!(causes(&error), [(server.address(), Phase::Reply, Cause::NoScripts)]);
+        assert_eq!(
+            causes(&error),
+            [(server.address(), Phase::Reply, Cause::NoScripts)]
+        );
     }
     for binary in binaries().unwrap() {
-        let server = Server::plan().binary(&binary).arguments(&["--rename-command", "EVAL", ""]).start().unwrap();
-        let error = take(&long_lock(&client([&server]), "k")).unlock().unwrap_err();
-        assert_eq!(causes(&error), [(server.address(), Phase::Reply, Cause::NoScripts)], "{binary:?}");
+        let server = Server::plan()
+            .binary(&binary)
+            .arguments(&["--rename-command", "EVAL", ""])
+            .start()
+            .unwrap();
+        let error = take(&long_lock(&client([&server]), "k"))
+            .unlock()
+            .unwrap_err();
+        assert_eq!(
+            causes(&error),
+            [(server.address(), Phase::Reply, Cause::NoScripts)],
+            "{binary:?}"
+        );
     }
 }
 

@@ -50,7 +50,9 @@ fn messages_hold() {
 /// Runs a body on every seed, on every beginning of a short one, and on what chance makes of them.
 #[allow(clippy::print_stdout)]
 fn exercise(target: &str, body: fn(&[u8])) {
-    let chosen = std::env::var("QUORUMLOCK_FUZZ_SEED").ok().and_then(|seed| seed.parse().ok());
+    let chosen = std::env::var("QUORUMLOCK_FUZZ_SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok());
     let seed = chosen.unwrap_or_else(|| RandomState::new().hash_one(target));
     println!("QUORUMLOCK_FUZZ_SEED={seed}");
     let mut chance = Chance(seed);
@@ -75,8 +77,13 @@ fn attempt(body: fn(&[u8]), input: &[u8]) {
 }
 
 fn seeds(target: &str) -> Vec<Vec<u8>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds").join(target);
-    let mut paths: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("fuzz/seeds")
+        .join(target);
+    let mut paths: Vec<_> = fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     // In the same order everywhere, for the sake of the printed seed.
     paths.sort();
     assert!(!paths.is_empty(), "no seeds in fuzz/seeds/{target}");
@@ -99,7 +106,9 @@ impl Chance {
     }
 
     fn bytes(&mut self, most: usize) -> Vec<u8> {
-        (0..self.below(most + 1)).map(|_| self.number() as u8).collect()
+        (0..self.below(most + 1))
+            .map(|_| self.number() as u8)
+            .collect()
     }
 
     /// Noise, or a seed with parts of it replaced by noise or by parts of another one.

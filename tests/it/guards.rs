@@ -1,6 +1,8 @@
 //! The end of a lock: released, dropped, expired, lost, in whatever thread and whatever state.
 
-use crate::clients::{SLACK, SOON, builder, client, gone_for_good, long_lock, promptly_from, take, value};
+use crate::clients::{
+    SLACK, SOON, builder, client, gone_for_good, long_lock, promptly_from, take, value,
+};
 use crate::support::process::eventually;
 use crate::support::server::Server;
 use quorumlock::{ErrorKind, Redlock, ReleaseOutcome};
@@ -22,16 +24,32 @@ fn a_guard_that_expires_lets_the_next_one_in() {
         let guard = long_lock(next, "k").lock_timeout(SOON).unwrap().unwrap();
         // The servers' clocks count whole milliseconds, and may round down.
         let waited = start.elapsed();
-        assert!(waited >= SHORT - Duration::from_millis(2) && waited < SHORT + SOON / 10, "{waited:?}");
+        assert!(
+            waited >= SHORT - Duration::from_millis(2) && waited < SHORT + SOON / 10,
+            "{waited:?}"
+        );
         assert_eq!(expired.remaining(), Duration::ZERO);
 
         // On at least two: a third whose clock was behind may have refused, and may have the old key.
         let values: Vec<_> = servers.iter().map(|server| value(server, "k")).collect();
-        let theirs = values.iter().find(|one| values.iter().filter(|other| other == one).count() >= 2);
-        let theirs = theirs.cloned().flatten().expect("a majority has the successor's key");
+        let theirs = values
+            .iter()
+            .find(|one| values.iter().filter(|other| other == one).count() >= 2);
+        let theirs = theirs
+            .cloned()
+            .flatten()
+            .expect("a majority has the successor's key");
         assert_eq!(expired.unlock().unwrap(), ReleaseOutcome::Expired);
-        for (server, _) in servers.iter().zip(values).filter(|(_, value)| value.as_ref() == Some(&theirs)) {
-            assert_eq!(value(server, "k").as_ref(), Some(&theirs), "the successor's key is touched");
+        for (server, _) in servers
+            .iter()
+            .zip(values)
+            .filter(|(_, value)| value.as_ref() == Some(&theirs))
+        {
+            assert_eq!(
+                value(server, "k").as_ref(),
+                Some(&theirs),
+                "the successor's key is touched"
+            );
         }
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
         gone_for_good(&servers, "k");
@@ -64,7 +82,11 @@ fn a_lock_that_the_servers_lost_is_expired() {
     let guard = take(&mutex);
     assert!(eventually(SOON, || value(&servers[0], "k").is_some()));
     servers[0].command(&["FLUSHALL"]).unwrap();
-    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released, "one of three is no quorum");
+    assert_eq!(
+        guard.unlock().unwrap(),
+        ReleaseOutcome::Released,
+        "one of three is no quorum"
+    );
 }
 
 #[test]
@@ -78,7 +100,11 @@ fn a_release_that_no_quorum_confirms_is_an_error_and_happens_later() {
         server.pause().unwrap();
     }
     let error = guard.unlock().unwrap_err();
-    assert_eq!((error.kind(), error.causes().len()), (ErrorKind::Unavailable, 2), "{error}");
+    assert_eq!(
+        (error.kind(), error.causes().len()),
+        (ErrorKind::Unavailable, 2),
+        "{error}"
+    );
     for server in &servers[..2] {
         server.resume().unwrap();
     }
@@ -93,9 +119,14 @@ fn a_dropped_guard_is_released_without_waiting() {
         for server in &servers {
             server.resume().unwrap();
         }
-        assert!(eventually(SOON, || client.mutex("before").try_lock().is_ok_and(|guard| guard.is_some())));
+        assert!(eventually(SOON, || client
+            .mutex("before")
+            .try_lock()
+            .is_ok_and(|guard| guard.is_some())));
         let guard = long_lock(&client, "k").lock().unwrap();
-        assert!(eventually(SOON, || servers.iter().all(|server| value(server, "k").is_some())));
+        assert!(eventually(SOON, || servers
+            .iter()
+            .all(|server| value(server, "k").is_some())));
         for server in &servers {
             server.pause().unwrap();
         }
@@ -131,7 +162,10 @@ fn a_panic_releases() {
     }));
     assert!(outcome.is_err());
     gone_for_good(&servers, "k");
-    assert_eq!(take(&long_lock(&client, "k")).unlock().unwrap(), ReleaseOutcome::Released);
+    assert_eq!(
+        take(&long_lock(&client, "k")).unlock().unwrap(),
+        ReleaseOutcome::Released
+    );
 }
 
 #[test]
@@ -141,7 +175,9 @@ fn a_guard_can_end_in_another_thread() {
     let guard = take(&long_lock(&client, "k"));
     thread::spawn(move || drop(guard)).join().unwrap();
     let guard = long_lock(&client, "k").lock().unwrap();
-    let released = thread::spawn(move || guard.unlock().unwrap()).join().unwrap();
+    let released = thread::spawn(move || guard.unlock().unwrap())
+        .join()
+        .unwrap();
     assert_eq!(released, ReleaseOutcome::Released);
     gone_for_good(&servers, "k");
 }
@@ -154,11 +190,17 @@ fn the_time_left_runs_down_from_the_time_to_live_less_the_drift() {
     // A tenth and 2 ms.
     let most = Duration::from_millis(898);
     let mut last = guard.remaining();
-    assert!(last <= most && last > most - Duration::from_millis(200), "{last:?}");
+    assert!(
+        last <= most && last > most - Duration::from_millis(200),
+        "{last:?}"
+    );
     for _ in 0..10 {
         thread::sleep(Duration::from_millis(3));
         let now = guard.remaining();
-        assert!(now + Duration::from_millis(3) <= last, "{now:?} after {last:?}");
+        assert!(
+            now + Duration::from_millis(3) <= last,
+            "{now:?} after {last:?}"
+        );
         last = now;
     }
 }

@@ -1,13 +1,16 @@
 //! A held lock changes hands: between threads, clients and processes, and no other client gets it meanwhile.
 
 use crate::clients::{
-    LONG_TTL, SLACK, SOON, builder, calls, client, client_of, failure, gone_for_good, long_lock, take, value,
+    LONG_TTL, SLACK, SOON, builder, calls, client, client_of, failure, gone_for_good, long_lock,
+    take, value,
 };
 use crate::support::process::eventually;
 use crate::support::proxy::{Direction, Proxy};
 use crate::support::server::{Answer, Server, free_port};
 use crossbeam_channel::{RecvTimeoutError, TryRecvError};
-use quorumlock::{ErrorKind, ExtendOutcome, Lease, Mutex, MutexGuard, Redlock, ReleaseOutcome, Watchdog};
+use quorumlock::{
+    ErrorKind, ExtendOutcome, Lease, Mutex, MutexGuard, Redlock, ReleaseOutcome, Watchdog,
+};
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::thread;
@@ -45,18 +48,36 @@ fn a_detached_lock_is_held_by_no_guard_and_given_to_no_other_client() {
     let mine = client(&servers);
     let theirs = client(&servers);
     let guard = take_everywhere(&mine, &servers);
-    let (tokens, before): (Vec<_>, _) = (servers.iter().map(|server| value(server, KEY)).collect(), guard.remaining());
+    let (tokens, before): (Vec<_>, _) = (
+        servers.iter().map(|server| value(server, KEY)).collect(),
+        guard.remaining(),
+    );
     let lease = guard.detach().unwrap();
     assert_eq!((lease.key(), lease.ttl()), (KEY, LONG_TTL));
     assert!(lease.remaining() <= before && lease.remaining() + SOON > before);
     let end = SystemTime::now() + lease.remaining();
-    let apart = end.duration_since(lease.end()).unwrap_or_else(|error| error.duration());
+    let apart = end
+        .duration_since(lease.end())
+        .unwrap_or_else(|error| error.duration());
     assert!(apart < Duration::from_secs(1), "{apart:?}");
     for client in [&mine, &theirs] {
         assert!(long_lock(client, KEY).try_lock().unwrap().is_none());
     }
-    assert_eq!(tokens, servers.iter().map(|server| value(server, KEY)).collect::<Vec<_>>(), "something was sent");
-    assert_eq!(servers.iter().map(|server| calls(server, "del")).sum::<u64>(), 0);
+    assert_eq!(
+        tokens,
+        servers
+            .iter()
+            .map(|server| value(server, KEY))
+            .collect::<Vec<_>>(),
+        "something was sent"
+    );
+    assert_eq!(
+        servers
+            .iter()
+            .map(|server| calls(server, "del"))
+            .sum::<u64>(),
+        0
+    );
     drop(lease);
     thread::sleep(SLACK);
     assert!(is_everywhere(&servers), "dropping a lease releases nothing");
@@ -84,7 +105,10 @@ fn a_lock_goes_on_in_the_same_client_in_another_and_in_another_thread() {
             assert!(is_everywhere(&servers));
         }
     }
-    assert_eq!(client(&servers).attach(lease).unwrap().unlock().unwrap(), ReleaseOutcome::Released);
+    assert_eq!(
+        client(&servers).attach(lease).unwrap().unlock().unwrap(),
+        ReleaseOutcome::Released
+    );
     gone_for_good(&servers, KEY);
 }
 
@@ -95,20 +119,34 @@ fn a_lock_that_was_extended_by_hand_lasts_as_long_in_other_hands() {
     let theirs = client(&servers);
     for is_watched in [false, true] {
         let mutex = mine.mutex(KEY).ttl(SOON / 2);
-        let mutex = if is_watched { mutex.watchdog(Watchdog::new()) } else { mutex };
+        let mutex = if is_watched {
+            mutex.watchdog(Watchdog::new())
+        } else {
+            mutex
+        };
         let mut guard = take(&mutex);
         for ttl in [SOON, LONG_TTL, LONG_TTL * 3 / 2] {
             assert_eq!(guard.extend(ttl).unwrap(), ExtendOutcome::Extended);
             let lease = guard.detach().unwrap();
             assert_eq!(lease.ttl(), ttl);
             guard = theirs.attach(copied(lease)).unwrap();
-            assert!(guard.remaining() <= ttl && guard.remaining() > ttl / 2, "{:?}", guard.remaining());
+            assert!(
+                guard.remaining() <= ttl && guard.remaining() > ttl / 2,
+                "{:?}",
+                guard.remaining()
+            );
         }
         // A watchdog that extends it by more counts too.
-        let guard =
-            mine.mutex(KEY).ttl(LONG_TTL * 2).watchdog(Watchdog::new()).attach(guard.detach().unwrap()).unwrap();
+        let guard = mine
+            .mutex(KEY)
+            .ttl(LONG_TTL * 2)
+            .watchdog(Watchdog::new())
+            .attach(guard.detach().unwrap())
+            .unwrap();
         assert_eq!(guard.detach().unwrap().ttl(), LONG_TTL * 2);
-        servers.iter().for_each(|server| drop(server.command(&["DEL", KEY]).unwrap()));
+        servers
+            .iter()
+            .for_each(|server| drop(server.command(&["DEL", KEY]).unwrap()));
     }
 }
 
@@ -116,15 +154,24 @@ fn a_lock_that_was_extended_by_hand_lasts_as_long_in_other_hands() {
 fn an_attached_lock_is_released_by_dropping_it() {
     let servers = Server::several(3).unwrap();
     let mine = client(&servers);
-    drop(mine.attach(take_everywhere(&mine, &servers).detach().unwrap()).unwrap());
+    drop(
+        mine.attach(take_everywhere(&mine, &servers).detach().unwrap())
+            .unwrap(),
+    );
     gone_for_good(&servers, KEY);
 
     // By a client that knows no node yet: attaching begins to connect, and the release follows once there is a
     // connection.
     let theirs = client(&servers);
-    let guard = theirs.attach(copied(take_everywhere(&mine, &servers).detach().unwrap())).unwrap();
+    let guard = theirs
+        .attach(copied(take_everywhere(&mine, &servers).detach().unwrap()))
+        .unwrap();
     // Mine, theirs, and the one that asks.
-    let connected = || servers.iter().all(|server| server.info("connected_clients").unwrap() == "3");
+    let connected = || {
+        servers
+            .iter()
+            .all(|server| server.info("connected_clients").unwrap() == "3")
+    };
     assert!(eventually(SOON, connected));
     drop(guard);
     gone_for_good(&servers, KEY);
@@ -138,7 +185,9 @@ fn a_lock_goes_on_in_another_process() {
         let client = client_of(nodes.to_str().unwrap().split(' '));
         let mut text = String::new();
         std::io::stdin().read_to_string(&mut text).unwrap();
-        let guard = client.attach(text.trim().parse::<Lease>().unwrap()).unwrap();
+        let guard = client
+            .attach(text.trim().parse::<Lease>().unwrap())
+            .unwrap();
         assert_eq!(guard.extend(LONG_TTL * 2).unwrap(), ExtendOutcome::Extended);
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
         return;
@@ -147,15 +196,44 @@ fn a_lock_goes_on_in_another_process() {
     let guard = take_everywhere(&client(&servers), &servers);
     let text = guard.detach().unwrap().into_text();
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["handing_over::a_lock_goes_on_in_another_process", "--exact", "--nocapture", "--test-threads=1"]);
-    command.env(NODES, servers.iter().map(Server::url).collect::<Vec<_>>().join(" "));
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.args([
+        "handing_over::a_lock_goes_on_in_another_process",
+        "--exact",
+        "--nocapture",
+        "--test-threads=1",
+    ]);
+    command.env(
+        NODES,
+        servers
+            .iter()
+            .map(Server::url)
+            .collect::<Vec<_>>()
+            .join(" "),
+    );
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     writeln!(child.stdin.take().unwrap(), "{}", text.expose()).unwrap();
     let output = child.wait_with_output().unwrap();
-    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success() && said.contains("1 passed"), "{said}");
-    assert!(servers.iter().map(|server| calls(server, "pexpire")).sum::<u64>() >= 2, "it was not extended there");
+    let said = format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(
+        output.status.success() && said.contains("1 passed"),
+        "{said}"
+    );
+    assert!(
+        servers
+            .iter()
+            .map(|server| calls(server, "pexpire"))
+            .sum::<u64>()
+            >= 2,
+        "it was not extended there"
+    );
     gone_for_good(&servers, KEY);
 }
 
@@ -180,10 +258,19 @@ fn a_watchdog_leaves_a_detached_lock_alone_and_takes_it_up_when_it_is_attached()
             "a lock that is handed over is not lost"
         );
         thread::sleep(lease.remaining() / 2);
-        assert_eq!(extensions(&servers), sent, "extended while no client had it");
+        assert_eq!(
+            extensions(&servers),
+            sent,
+            "extended while no client had it"
+        );
 
-        let guard = mutex.attach(if text { copied(lease) } else { lease }).unwrap();
-        assert_eq!(guard.lost().unwrap().recv_timeout(TTL * 6), Err(RecvTimeoutError::Timeout));
+        let guard = mutex
+            .attach(if text { copied(lease) } else { lease })
+            .unwrap();
+        assert_eq!(
+            guard.lost().unwrap().recv_timeout(TTL * 6),
+            Err(RecvTimeoutError::Timeout)
+        );
         assert!(!guard.remaining().is_zero());
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
         gone_for_good(&servers, KEY);
@@ -201,8 +288,14 @@ fn no_extension_follows_a_lock_that_was_handed_over() {
     let mine = patient();
     let theirs = patient();
     let ttl = Duration::from_secs(20);
-    let watched = |resource: &str| mine.mutex(resource).ttl(ttl).watchdog(Watchdog::new().period(SHORTEST_PERIOD));
-    let others: Vec<_> = (0..OTHERS).map(|number| take_when_free(&watched(&format!("others/{number}")))).collect();
+    let watched = |resource: &str| {
+        mine.mutex(resource)
+            .ttl(ttl)
+            .watchdog(Watchdog::new().period(SHORTEST_PERIOD))
+    };
+    let others: Vec<_> = (0..OTHERS)
+        .map(|number| take_when_free(&watched(&format!("others/{number}"))))
+        .collect();
     for round in 0..ROUNDS {
         let guard = take_when_free(&watched(KEY));
         thread::sleep(SHORTEST_PERIOD + Duration::from_micros(u64::from(round) * 260));
@@ -212,11 +305,16 @@ fn no_extension_follows_a_lock_that_was_handed_over() {
         thread::sleep(SHORTEST_PERIOD);
         // A server that lags behind may not have the key yet.
         let has_more = |server: &&Server| match server.command(&["PTTL", KEY]).unwrap() {
-            Answer::Number(millis) => u128::try_from(millis).is_ok_and(|millis| millis > ttl.as_millis()),
+            Answer::Number(millis) => {
+                u128::try_from(millis).is_ok_and(|millis| millis > ttl.as_millis())
+            }
             answer => panic!("{answer:?}"),
         };
         let lives = servers.iter().filter(has_more).count();
-        assert!(lives >= 2, "round {round}: shortened after it was handed over");
+        assert!(
+            lives >= 2,
+            "round {round}: shortened after it was handed over"
+        );
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     }
     drop(others);
@@ -226,18 +324,39 @@ fn no_extension_follows_a_lock_that_was_handed_over() {
 #[test]
 fn an_extension_that_is_under_way_is_waited_for_and_not_for_ever() {
     let servers = Server::several(3).unwrap();
-    let proxies: Vec<Proxy> = servers.iter().map(|server| Proxy::before(server.port())).collect();
+    let proxies: Vec<Proxy> = servers
+        .iter()
+        .map(|server| Proxy::before(server.port()))
+        .collect();
     let node_timeout = Duration::from_millis(400);
-    let client = Redlock::builder().nodes(proxies.iter().map(Proxy::url)).node_timeout(node_timeout).build().unwrap();
+    let client = Redlock::builder()
+        .nodes(proxies.iter().map(Proxy::url))
+        .node_timeout(node_timeout)
+        .build()
+        .unwrap();
     for answered in [true, false] {
         let before = extensions(&servers);
-        let guard = take(&client.mutex(KEY).ttl(Duration::from_secs(5)).watchdog(Watchdog::new().period(TTL)));
+        let guard = take(
+            &client
+                .mutex(KEY)
+                .ttl(Duration::from_secs(5))
+                .watchdog(Watchdog::new().period(TTL)),
+        );
         assert!(eventually(SOON, || is_everywhere(&servers)));
-        proxies.iter().for_each(|proxy| proxy.stall(Direction::ToClient));
-        assert!(eventually(SOON, || extensions(&servers) >= before + 3), "no renewal");
+        proxies
+            .iter()
+            .for_each(|proxy| proxy.stall(Direction::ToClient));
+        assert!(
+            eventually(SOON, || extensions(&servers) >= before + 3),
+            "no renewal"
+        );
         let start = Instant::now();
         let old = guard.remaining();
-        let flow = || proxies.iter().for_each(|proxy| proxy.flow(Direction::ToClient));
+        let flow = || {
+            proxies
+                .iter()
+                .for_each(|proxy| proxy.flow(Direction::ToClient))
+        };
         let lease = thread::scope(|scope| {
             let detaching = scope.spawn(|| guard.detach().unwrap());
             thread::sleep(SLACK);
@@ -247,12 +366,22 @@ fn an_extension_that_is_under_way_is_waited_for_and_not_for_ever() {
             }
             detaching.join().unwrap()
         });
-        assert!(start.elapsed() < node_timeout + TTL, "{:?}", start.elapsed());
-        assert_eq!(lease.remaining() > old, answered, "a renewal that was answered counts");
+        assert!(
+            start.elapsed() < node_timeout + TTL,
+            "{:?}",
+            start.elapsed()
+        );
+        assert_eq!(
+            lease.remaining() > old,
+            answered,
+            "a renewal that was answered counts"
+        );
         flow();
         drop(client.attach(lease).unwrap());
-        let released =
-            || client.mutex("other").try_lock().is_ok() && servers.iter().all(|node| value(node, KEY).is_none());
+        let released = || {
+            client.mutex("other").try_lock().is_ok()
+                && servers.iter().all(|node| value(node, KEY).is_none())
+        };
         assert!(eventually(SOON, released));
     }
 }
@@ -266,7 +395,11 @@ fn a_loss_is_reported_after_a_lock_was_attached() {
         assert!(eventually(SOON, || is_everywhere(&servers)));
         let lease = guard.detach().unwrap();
         let mutex = mine.mutex(KEY).ttl(LONG_TTL);
-        let mutex = if is_watched { mutex.watchdog(Watchdog::new().max_extensions(0)) } else { mutex };
+        let mutex = if is_watched {
+            mutex.watchdog(Watchdog::new().max_extensions(0))
+        } else {
+            mutex
+        };
         let guard = mutex.attach(lease).unwrap();
         let lost = guard.lost().unwrap();
         assert_eq!(
@@ -285,13 +418,23 @@ fn a_loss_is_reported_after_a_lock_was_attached() {
 fn a_lock_that_was_reported_lost_is_not_revived_by_detaching_it() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
-    let watchdog = Watchdog::new().max_extensions(0).notify_before(Duration::from_millis(400));
-    let guard = take(&client.mutex(KEY).ttl(Duration::from_secs(1)).watchdog(watchdog));
+    let watchdog = Watchdog::new()
+        .max_extensions(0)
+        .notify_before(Duration::from_millis(400));
+    let guard = take(
+        &client
+            .mutex(KEY)
+            .ttl(Duration::from_secs(1))
+            .watchdog(watchdog),
+    );
     assert_eq!(guard.lost().unwrap().recv_timeout(SOON), Ok(()));
     assert!(!guard.remaining().is_zero(), "there was to be time left");
     let lease = guard.detach().unwrap();
     assert_eq!(lease.remaining(), Duration::ZERO);
-    assert_eq!(client.attach(lease).unwrap_err().kind(), ErrorKind::LeaseLost);
+    assert_eq!(
+        client.attach(lease).unwrap_err().kind(),
+        ErrorKind::LeaseLost
+    );
 }
 
 #[track_caller]
@@ -304,15 +447,23 @@ fn of_two_that_attach_the_same_text_one_learns_that_it_is_over() {
     let servers = Server::several(3).unwrap();
     let mine = client(&servers);
     let theirs = client(&servers);
-    let text = take_everywhere(&mine, &servers).detach().unwrap().into_text();
+    let text = take_everywhere(&mine, &servers)
+        .detach()
+        .unwrap()
+        .into_text();
     for first in [&mine, &theirs] {
         let second = client(&servers);
-        let [first, second] =
-            [first, &second].map(|client| client.attach(text.expose().parse::<Lease>().unwrap()).unwrap());
+        let [first, second] = [first, &second].map(|client| {
+            client
+                .attach(text.expose().parse::<Lease>().unwrap())
+                .unwrap()
+        });
         if value(&servers[0], KEY).is_some() {
             assert_eq!(first.unlock().unwrap(), ReleaseOutcome::Released);
         }
-        assert!(eventually(SOON, || servers.iter().all(|server| value(server, KEY).is_none())));
+        assert!(eventually(SOON, || servers
+            .iter()
+            .all(|server| value(server, KEY).is_none())));
         assert_eq!(second.extend(LONG_TTL).unwrap(), ExtendOutcome::Lost);
         assert_eq!(second.unlock().unwrap(), ReleaseOutcome::Expired);
     }
@@ -334,8 +485,14 @@ fn a_waiting_thread_gets_a_detached_lock_whichever_client_releases_it() {
         let lease = guard.detach().unwrap();
         thread::sleep(SLACK);
         assert!(!waiting.is_finished());
-        assert_eq!(client.attach(lease).unwrap().unlock().unwrap(), ReleaseOutcome::Released);
-        assert_eq!(waiting.join().unwrap().unwrap().unwrap(), ReleaseOutcome::Released);
+        assert_eq!(
+            client.attach(lease).unwrap().unlock().unwrap(),
+            ReleaseOutcome::Released
+        );
+        assert_eq!(
+            waiting.join().unwrap().unwrap().unwrap(),
+            ReleaseOutcome::Released
+        );
     }
 }
 
@@ -346,12 +503,22 @@ fn a_node_that_was_down_gets_the_release_when_it_is_back() {
     let ports = || Server::plan().port(free_port().unwrap());
     let sockets = || Server::plan().unix_socket("node.sock");
     let plans: [fn() -> _; 2] = [ports, sockets];
-    let ends: [fn(MutexGuard); 2] = [|guard| assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released), drop];
-    for (plan, end) in plans.into_iter().flat_map(|plan| ends.map(|end| (plan, end))) {
+    let ends: [fn(MutexGuard); 2] = [
+        |guard| assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released),
+        drop,
+    ];
+    for (plan, end) in plans
+        .into_iter()
+        .flat_map(|plan| ends.map(|end| (plan, end)))
+    {
         for knows_others in [false, true] {
             let durable = ["--appendonly", "yes", "--appendfsync", "always"];
-            let mut servers: Vec<_> = (0..3).map(|_| plan().arguments(&durable).start().unwrap()).collect();
-            let lease = take_everywhere(&client(&servers), &servers).detach().unwrap();
+            let mut servers: Vec<_> = (0..3)
+                .map(|_| plan().arguments(&durable).start().unwrap())
+                .collect();
+            let lease = take_everywhere(&client(&servers), &servers)
+                .detach()
+                .unwrap();
             // The lock's own key may be released in the instant in which the node is back.
             servers[2].command(&["SET", "kept", "1"]).unwrap();
             servers[2].kill();
@@ -364,12 +531,19 @@ fn a_node_that_was_down_gets_the_release_when_it_is_back() {
             thread::sleep(SLACK);
             end(guard);
             servers[2].restart().unwrap();
-            assert!(value(&servers[2], "kept").is_some(), "it came back without its data");
+            assert!(
+                value(&servers[2], "kept").is_some(),
+                "it came back without its data"
+            );
             let gone = || {
                 let _ = long_lock(&client, "other").try_lock();
                 servers.iter().all(|server| value(server, KEY).is_none())
             };
-            assert!(eventually(SOON, gone), "{}: the key is left, knows others: {knows_others}", servers[2].url());
+            assert!(
+                eventually(SOON, gone),
+                "{}: the key is left, knows others: {knows_others}",
+                servers[2].url()
+            );
         }
     }
 }
@@ -377,12 +551,20 @@ fn a_node_that_was_down_gets_the_release_when_it_is_back() {
 #[test]
 fn attaching_asks_no_node_and_works_with_all_nodes_down() {
     let mut servers = Server::several(3).unwrap();
-    let lease = take_everywhere(&client(&servers), &servers).detach().unwrap();
+    let lease = take_everywhere(&client(&servers), &servers)
+        .detach()
+        .unwrap();
     servers.iter_mut().for_each(Server::kill);
     let client = client(&servers);
     let guard = client.attach(lease).unwrap();
     assert!(guard.remaining() > LONG_TTL / 2);
-    assert!(matches!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Failed(_)));
+    assert!(matches!(
+        guard.extend(LONG_TTL).unwrap(),
+        ExtendOutcome::Failed(_)
+    ));
     assert_eq!(guard.unlock().unwrap_err().kind(), ErrorKind::Unavailable);
-    assert_eq!(failure(&long_lock(&client, KEY)).kind(), ErrorKind::Unavailable);
+    assert_eq!(
+        failure(&long_lock(&client, KEY)).kind(),
+        ErrorKind::Unavailable
+    );
 }

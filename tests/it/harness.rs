@@ -56,13 +56,28 @@ fn hear_nothing(mut stream: &TcpStream) {
 fn a_server_starts_answers_and_leaves_nothing() {
     let server = Server::start().unwrap();
     assert_eq!(server.command(&["SET", "k", "v"]).unwrap(), ok());
-    assert_eq!(server.command(&["GET", "k"]).unwrap(), Answer::Text("v".into()));
+    assert_eq!(
+        server.command(&["GET", "k"]).unwrap(),
+        Answer::Text("v".into())
+    );
     assert_eq!(server.command(&["GET", "other"]).unwrap(), Answer::Nil);
     assert_eq!(server.command(&["DEL", "k"]).unwrap(), Answer::Number(1));
-    assert!(matches!(server.command(&["NO-SUCH"]).unwrap(), Answer::Error(_)));
+    assert!(matches!(
+        server.command(&["NO-SUCH"]).unwrap(),
+        Answer::Error(_)
+    ));
     let keys = server.command(&["CONFIG", "GET", "appendonly"]).unwrap();
-    assert_eq!(keys, Answer::List(vec![Answer::Text("appendonly".into()), Answer::Text("no".into())]));
-    assert_eq!(server.info("process_id").unwrap(), server.pid().unwrap().to_string());
+    assert_eq!(
+        keys,
+        Answer::List(vec![
+            Answer::Text("appendonly".into()),
+            Answer::Text("no".into())
+        ])
+    );
+    assert_eq!(
+        server.info("process_id").unwrap(),
+        server.pid().unwrap().to_string()
+    );
     assert_eq!(server.url(), format!("redis://127.0.0.1:{}", server.port()));
 
     let pid = server.pid().unwrap();
@@ -76,7 +91,12 @@ fn a_server_starts_answers_and_leaves_nothing() {
 fn every_binary_starts() {
     for binary in server::binaries().unwrap() {
         let server = Server::plan().binary(&binary).start().unwrap();
-        assert_eq!(server.command(&["PING"]).unwrap(), Answer::Text("PONG".into()), "{}", binary.display());
+        assert_eq!(
+            server.command(&["PING"]).unwrap(),
+            Answer::Text("PONG".into()),
+            "{}",
+            binary.display()
+        );
     }
 }
 
@@ -87,14 +107,20 @@ fn a_paused_server_accepts_and_says_nothing_until_resumed() {
     let stream = connect(server.port());
     (&stream).write_all(PING).unwrap();
     hear_nothing(&stream);
-    assert_eq!(server.command(&["PING"]).unwrap_err().kind(), io::ErrorKind::TimedOut);
+    assert_eq!(
+        server.command(&["PING"]).unwrap_err().kind(),
+        io::ErrorKind::TimedOut
+    );
     server.resume().unwrap();
     hear(&stream, "+PONG\r\n");
     for _ in 0..20 {
         server.pause().unwrap();
         server.resume().unwrap();
     }
-    assert_eq!(server.command(&["PING"]).unwrap(), Answer::Text("PONG".into()));
+    assert_eq!(
+        server.command(&["PING"]).unwrap(),
+        Answer::Text("PONG".into())
+    );
 }
 
 #[test]
@@ -107,7 +133,10 @@ fn a_killed_server_is_gone_and_a_restarted_one_is_empty_on_the_same_port() {
     server.kill();
     assert_eq!(server.pid(), None);
     assert!(!process::exists(pid));
-    assert_eq!(server.command(&["PING"]).unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
+    assert_eq!(
+        server.command(&["PING"]).unwrap_err().kind(),
+        io::ErrorKind::ConnectionRefused
+    );
     assert!(server.pause().is_err());
 
     server.restart().unwrap();
@@ -117,7 +146,10 @@ fn a_killed_server_is_gone_and_a_restarted_one_is_empty_on_the_same_port() {
     // From running to running, and from paused to running.
     server.pause().unwrap();
     server.restart().unwrap();
-    assert_eq!(server.command(&["PING"]).unwrap(), Answer::Text("PONG".into()));
+    assert_eq!(
+        server.command(&["PING"]).unwrap(),
+        Answer::Text("PONG".into())
+    );
 }
 
 #[test]
@@ -125,13 +157,19 @@ fn a_durable_server_remembers() {
     let mut server = Server::with(&["--appendonly", "yes", "--appendfsync", "always"]).unwrap();
     server.command(&["SET", "k", "v"]).unwrap();
     server.restart().unwrap();
-    assert_eq!(server.command(&["GET", "k"]).unwrap(), Answer::Text("v".into()));
+    assert_eq!(
+        server.command(&["GET", "k"]).unwrap(),
+        Answer::Text("v".into())
+    );
 }
 
 #[test]
 fn a_password_is_asked_for_and_known() {
     let server = Server::with(&["--requirepass", "secret"]).unwrap();
-    assert_eq!(server.command(&["PING"]).unwrap(), Answer::Text("PONG".into()));
+    assert_eq!(
+        server.command(&["PING"]).unwrap(),
+        Answer::Text("PONG".into())
+    );
     let stream = connect(server.port());
     ask(&stream, PING, "-NOAUTH");
 }
@@ -140,13 +178,20 @@ fn a_password_is_asked_for_and_known() {
 fn a_unix_socket_serves_with_and_without_tcp() {
     let mut server = Server::plan().unix_socket("node.sock").start().unwrap();
     assert_eq!(server.port(), 0);
-    assert_eq!(server.url(), format!("unix://{}/node.sock", server.directory().display()));
+    assert_eq!(
+        server.url(),
+        format!("unix://{}/node.sock", server.directory().display())
+    );
     assert_eq!(server.command(&["SET", "k", "v"]).unwrap(), ok());
     server.restart().unwrap();
     assert_eq!(server.command(&["GET", "k"]).unwrap(), Answer::Nil);
 
     let port = server::free_port().unwrap();
-    let both = Server::plan().unix_socket("node.sock").port(port).start().unwrap();
+    let both = Server::plan()
+        .unix_socket("node.sock")
+        .port(port)
+        .start()
+        .unwrap();
     ask(&connect(both.port()), PING, "+PONG\r\n");
 }
 
@@ -163,8 +208,12 @@ fn a_server_that_cannot_start_says_why() {
 #[test]
 fn a_missing_binary_is_an_error_that_says_what_to_install() {
     let error = server::choose_binary(None, Some(OsString::from("/nonexistent"))).unwrap_err();
-    assert!(error.to_string().contains("apt-get install redis-server"), "{error}");
-    let error = server::choose_binary(Some(OsString::from("/nonexistent/server")), None).unwrap_err();
+    assert!(
+        error.to_string().contains("apt-get install redis-server"),
+        "{error}"
+    );
+    let error =
+        server::choose_binary(Some(OsString::from("/nonexistent/server")), None).unwrap_err();
     assert!(error.to_string().contains("/nonexistent/server"), "{error}");
 }
 
@@ -173,7 +222,9 @@ fn a_server_ends_in_a_panic() {
     let (sender, receiver) = std::sync::mpsc::channel();
     let outcome = thread::spawn(move || {
         let server = Server::start().unwrap();
-        sender.send((server.pid().unwrap(), server.directory().to_owned())).unwrap();
+        sender
+            .send((server.pid().unwrap(), server.directory().to_owned()))
+            .unwrap();
         std::panic::resume_unwind(Box::new("a test that fails"));
     });
     assert!(outcome.join().is_err());
@@ -184,10 +235,16 @@ fn a_server_ends_in_a_panic() {
 /// Not a test of its own: the program that the next test starts and kills.
 #[test]
 fn helper_that_waits_to_be_killed() {
-    let Some(report) = std::env::var_os("QUORUMLOCK_TEST_REPORT") else { return };
+    let Some(report) = std::env::var_os("QUORUMLOCK_TEST_REPORT") else {
+        return;
+    };
     let server = Server::start().unwrap();
     server.pause().unwrap();
-    let text = format!("{}\n{}\n", server.pid().unwrap(), server.directory().display());
+    let text = format!(
+        "{}\n{}\n",
+        server.pid().unwrap(),
+        server.directory().display()
+    );
     let draft = server.directory().join("draft");
     fs::write(&draft, text).unwrap();
     fs::rename(draft, report).unwrap();
@@ -212,9 +269,14 @@ fn a_server_ends_even_when_its_program_is_killed() {
     let (pid, directory) = text.trim_end().split_once('\n').unwrap();
     let pid: u32 = pid.parse().unwrap();
     // The process that inherits orphans here may be slow to collect them: a zombie serves no client.
-    let gone = || fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |stat| stat.contains(") Z "));
+    let gone = || {
+        fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |stat| stat.contains(") Z "))
+    };
     assert!(process::eventually(SOON, gone), "{pid} is still there");
-    assert!(process::eventually(SOON, || !fs::exists(directory).unwrap()), "{directory} is still there");
+    assert!(
+        process::eventually(SOON, || !fs::exists(directory).unwrap()),
+        "{directory} is still there"
+    );
 }
 
 #[test]
@@ -224,7 +286,11 @@ fn a_healthy_fake_answers_and_records() {
     ask(&stream, &[PING, SET].concat(), "+PONG\r\n+OK\r\n");
     ask(&stream, b"*2\r\n$4\r\nINFO\r\n$6\r\nserver\r\n", "$");
     assert!(fake.wait_for("INFO", 1, SOON));
-    let names: Vec<String> = fake.commands_on(0).iter().map(|command| command[0].clone()).collect();
+    let names: Vec<String> = fake
+        .commands_on(0)
+        .iter()
+        .map(|command| command[0].clone())
+        .collect();
     assert_eq!(names, ["PING", "SET", "INFO"]);
     assert_eq!(fake.commands()[1], ["SET", "k", "token"]);
     assert_eq!((fake.connections(), fake.open()), (1, 1));
@@ -245,8 +311,14 @@ fn a_fake_can_be_slow_to_refuse() {
 #[test]
 fn fakes_misbehave_as_their_names_say() {
     for (fake, answer) in [
-        (Fake::echoing(), "-ERR what do you mean by 'SET' 'k' 'token'?\r\n"),
-        (Fake::flooding(), ":11111111111111111111111111111111111111111111111111111111111111111"),
+        (
+            Fake::echoing(),
+            "-ERR what do you mean by 'SET' 'k' 'token'?\r\n",
+        ),
+        (
+            Fake::flooding(),
+            ":11111111111111111111111111111111111111111111111111111111111111111",
+        ),
         (Fake::http(), "HTTP/1.1 400 Bad Request\r\n"),
         (Fake::resp3(), "%1\r\n+state\r\n"),
         (Fake::talkative(), "+OK\r\n+OK\r\n"),
@@ -281,7 +353,11 @@ fn a_fake_ends_in_the_middle_of_anything() {
         assert!(fake.wait_for("SET", 1, SOON));
         stream
     };
-    let fakes = [Fake::flooding(), Fake::trickling(), Fake::setting("+OK\r\n", SOON * 10)];
+    let fakes = [
+        Fake::flooding(),
+        Fake::trickling(),
+        Fake::setting("+OK\r\n", SOON * 10),
+    ];
     let streams = fakes.each_ref().map(asked);
     drop(fakes);
     drop(streams);
@@ -317,7 +393,11 @@ fn a_proxy_stalls_each_way() {
         proxy.stall(direction);
         (&stream).write_all(SET).unwrap();
         hear_nothing(&stream);
-        let expected = if direction == Direction::ToServer { Answer::Nil } else { Answer::Text("token".into()) };
+        let expected = if direction == Direction::ToServer {
+            Answer::Nil
+        } else {
+            Answer::Text("token".into())
+        };
         assert_eq!(server.command(&["GET", "k"]).unwrap(), expected);
         proxy.flow(direction);
         hear(&stream, "+OK\r\n");
@@ -337,7 +417,10 @@ fn a_proxy_resets_both_sides() {
     (&streams[0]).write_all(PING).unwrap();
     proxy.reset_all();
     for stream in &mut streams {
-        assert_eq!(stream.read(&mut [0]).unwrap_err().kind(), io::ErrorKind::ConnectionReset);
+        assert_eq!(
+            stream.read(&mut [0]).unwrap_err().kind(),
+            io::ErrorKind::ConnectionReset
+        );
     }
     assert_eq!(proxy.open(), 0);
     // The one client that the server still has is the one that asks.
@@ -409,7 +492,11 @@ fn a_process_knows_its_connections() {
     let streams: Vec<TcpStream> = ports.iter().map(|&port| connect(port)).collect();
     let found = process::connections_to(&ports);
     assert_eq!(found.len(), 2);
-    assert!(found.iter().all(|socket| socket.state == SocketState::Established));
+    assert!(
+        found
+            .iter()
+            .all(|socket| socket.state == SocketState::Established)
+    );
     assert!(process::descriptors().contains_key(&found[0].descriptor));
     drop(streams);
     assert!(process::connections_to(&ports).is_empty());
@@ -417,17 +504,24 @@ fn a_process_knows_its_connections() {
 
 #[test]
 fn a_process_knows_its_threads_and_descriptors_when_alone() {
-    process::alone("harness::a_process_knows_its_threads_and_descriptors_when_alone", || {
-        let before = (process::threads().len(), process::descriptors().len());
-        let fake = Fake::healthy();
-        let named = || process::threads_named("fake listener").len() == 1;
-        assert!(process::eventually(SOON, named), "{:?}", process::threads());
-        let stream = connect(fake.port());
-        ask(&stream, PING, "+PONG\r\n");
-        let during = (process::threads().len(), process::descriptors().len());
-        assert_eq!(during, (before.0 + 2, before.1 + 3));
-        drop((fake, stream));
-        let after = || (process::threads().len(), process::descriptors().len());
-        assert!(process::eventually(SOON, || after() == before), "{:?}", process::threads());
-    });
+    process::alone(
+        "harness::a_process_knows_its_threads_and_descriptors_when_alone",
+        || {
+            let before = (process::threads().len(), process::descriptors().len());
+            let fake = Fake::healthy();
+            let named = || process::threads_named("fake listener").len() == 1;
+            assert!(process::eventually(SOON, named), "{:?}", process::threads());
+            let stream = connect(fake.port());
+            ask(&stream, PING, "+PONG\r\n");
+            let during = (process::threads().len(), process::descriptors().len());
+            assert_eq!(during, (before.0 + 2, before.1 + 3));
+            drop((fake, stream));
+            let after = || (process::threads().len(), process::descriptors().len());
+            assert!(
+                process::eventually(SOON, || after() == before),
+                "{:?}",
+                process::threads()
+            );
+        },
+    );
 }

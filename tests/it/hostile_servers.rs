@@ -1,7 +1,9 @@
 //! Nodes that are no servers, or hostile ones: errors name what they do. The library never trusts their answers, never
 //! waits longer for them, and never repeats what they sent.
 
-use crate::clients::{NODE_TIMEOUT, SLACK, SOON, causes, client_of, failure, long_lock, promptly, promptly_from, take};
+use crate::clients::{
+    NODE_TIMEOUT, SLACK, SOON, causes, client_of, failure, long_lock, promptly, promptly_from, take,
+};
 use crate::faults::{is_named, keeps_secrets};
 use crate::support::fake::{Act, Event, Fake, healthy, say};
 use crate::support::process::{alone, eventually};
@@ -36,13 +38,21 @@ fn a_node_that_says_a_byte_a_second() {
 
 #[test]
 fn a_node_that_is_loading() {
-    let fake = Fake::healthy_but("SET", vec![say("-LOADING Redis is loading the dataset in memory\r\n")]);
+    let fake = Fake::healthy_but(
+        "SET",
+        vec![say("-LOADING Redis is loading the dataset in memory\r\n")],
+    );
     is_named(&fake.url(), Phase::Reply, Cause::Loading);
 }
 
 #[test]
 fn a_node_that_may_not_be_written() {
-    let fake = Fake::healthy_but("SET", vec![say("-READONLY You can't write against a read only replica.\r\n")]);
+    let fake = Fake::healthy_but(
+        "SET",
+        vec![say(
+            "-READONLY You can't write against a read only replica.\r\n",
+        )],
+    );
     is_named(&fake.url(), Phase::Reply, Cause::ReadOnly);
 }
 
@@ -51,43 +61,70 @@ fn a_node_that_speaks_resp3() {
     let fake = Fake::resp3();
     let mutex = long_lock(&client_of([fake.url()]), "k");
     let error = failure(&mutex);
-    let [(_, phase, cause)] = causes(&error)[..] else { panic!("{error}") };
+    let [(_, phase, cause)] = causes(&error)[..] else {
+        panic!("{error}")
+    };
     // All of the handshake's answers and the strange one may come at once.
-    assert!([Phase::Handshake, Phase::Reply].contains(&phase) && cause == Cause::Protocol, "{error}");
+    assert!(
+        [Phase::Handshake, Phase::Reply].contains(&phase) && cause == Cause::Protocol,
+        "{error}"
+    );
     assert!(error.to_string().contains("not a RESP2 reply"), "{error}");
     among_three(&fake.url());
 }
 
 #[test]
 fn a_node_that_answers_set_with_something_else() {
-    for answer in ["+QUEUED\r\n", "+ok\r\n", "$2\r\nOK\r\n", ":1\r\n", "*-1\r\n", "*0\r\n", "+OK \r\n", "+\r\n"] {
+    for answer in [
+        "+QUEUED\r\n",
+        "+ok\r\n",
+        "$2\r\nOK\r\n",
+        ":1\r\n",
+        "*-1\r\n",
+        "*0\r\n",
+        "+OK \r\n",
+        "+\r\n",
+    ] {
         let fake = Fake::healthy_but("SET", vec![say(answer)]);
         let error = failure(&long_lock(&client_of([fake.url()]), "k"));
         assert_eq!(causes(&error)[0].2, Cause::Protocol, "{answer:?}: {error}");
-        assert!(error.to_string().contains("unexpected type of reply"), "{answer:?}: {error}");
+        assert!(
+            error.to_string().contains("unexpected type of reply"),
+            "{answer:?}: {error}"
+        );
         among_three(&fake.url());
     }
 }
 
 #[test]
 fn a_number_that_never_ends_takes_neither_time_nor_memory() {
-    alone("hostile_servers::a_number_that_never_ends_takes_neither_time_nor_memory", || {
-        let fake = Fake::flooding();
-        let client = client_of([fake.url()]);
-        let mutex = long_lock(&client, "k");
-        // The fake's own threads and buffers are there before the measurement.
-        failure(&mutex);
-        let before = resident_kilobytes();
-        for _ in 0..20 {
-            let error = promptly(NODE_TIMEOUT + SLACK, || failure(&mutex));
-            assert_eq!(causes(&error), [(fake.url().replace("redis://", ""), Phase::Handshake, Cause::Protocol)]);
-            assert!(error.to_string().contains("line too long"), "{error}");
-            thread::sleep(Duration::from_millis(20));
-        }
-        assert!(fake.connections() > 2, "it was asked again");
-        let grown = resident_kilobytes().saturating_sub(before);
-        assert!(grown < 2048, "{grown} kB more");
-    });
+    alone(
+        "hostile_servers::a_number_that_never_ends_takes_neither_time_nor_memory",
+        || {
+            let fake = Fake::flooding();
+            let client = client_of([fake.url()]);
+            let mutex = long_lock(&client, "k");
+            // The fake's own threads and buffers are there before the measurement.
+            failure(&mutex);
+            let before = resident_kilobytes();
+            for _ in 0..20 {
+                let error = promptly(NODE_TIMEOUT + SLACK, || failure(&mutex));
+                assert_eq!(
+                    causes(&error),
+                    [(
+                        fake.url().replace("redis://", ""),
+                        Phase::Handshake,
+                        Cause::Protocol
+                    )]
+                );
+                assert!(error.to_string().contains("line too long"), "{error}");
+                thread::sleep(Duration::from_millis(20));
+            }
+            assert!(fake.connections() > 2, "it was asked again");
+            let grown = resident_kilobytes().saturating_sub(before);
+            assert!(grown < 2048, "{grown} kB more");
+        },
+    );
     among_three(&Fake::flooding().url());
 }
 
@@ -101,7 +138,11 @@ fn a_reply_without_a_request_is_not_taken_for_a_grant() {
         }
         sets += 1;
         match sets {
-            1 => vec![say("+OK\r\n"), Act::Wait(Duration::from_millis(5)), say("+OK\r\n")],
+            1 => vec![
+                say("+OK\r\n"),
+                Act::Wait(Duration::from_millis(5)),
+                say("+OK\r\n"),
+            ],
             _ => vec![say("$-1\r\n")],
         }
     });
@@ -119,17 +160,21 @@ fn a_node_that_changes_what_it_remembers_with_each_note_takes_no_votes_from_the_
     let names = "a".repeat(40);
     let mut max_ttl = 1000;
     let fake = Fake::on_command(move |command| {
-        let is_note = command[0] == "GET" || command[0] == "EVAL" && command.iter().any(|word| word.contains("-node:"));
+        let is_note = command[0] == "GET"
+            || command[0] == "EVAL" && command.iter().any(|word| word.contains("-node:"));
         let reply = match command[0].as_str() {
             "INFO" => {
-                let text =
-                    format!("role:master\r\nrun_id:{names}\r\nmaster_replid:{names}\r\nmaster_replid2:{names}\r\n");
+                let text = format!(
+                    "role:master\r\nrun_id:{names}\r\nmaster_replid:{names}\r\nmaster_replid2:{names}\r\n"
+                );
                 format!("${}\r\n{text}\r\n", text.len())
             }
             "TIME" => "*2\r\n$10\r\n1700000600\r\n$1\r\n0\r\n".to_owned(),
             _ if is_note => {
                 max_ttl += 1;
-                let note = format!("1 f 1700000000000000 1700000000000000 {max_ttl} 3 {names} {names} {names}");
+                let note = format!(
+                    "1 f 1700000000000000 1700000000000000 {max_ttl} 3 {names} {names} {names}"
+                );
                 format!("${}\r\n{note}\r\n", note.len())
             }
             _ => return vec![Act::Say(healthy(command))],
@@ -137,7 +182,10 @@ fn a_node_that_changes_what_it_remembers_with_each_note_takes_no_votes_from_the_
         vec![say(&reply)]
     });
     let healthy = Server::several(2).unwrap();
-    drop(take(&long_lock(&client_of([healthy[0].url(), healthy[1].url()]), "founds")));
+    drop(take(&long_lock(
+        &client_of([healthy[0].url(), healthy[1].url()]),
+        "founds",
+    )));
     let client = client_of([fake.url(), healthy[0].url(), healthy[1].url()]);
     for _ in 0..10 {
         drop(take(&long_lock(&client, "among")));
@@ -158,19 +206,28 @@ fn a_talkative_node_is_given_up() {
         if let Some(error) = error {
             assert_eq!(causes(&error)[0].2, Cause::Protocol, "{error}");
             let is_unrequested = error.to_string().contains("a reply without a request");
-            assert!(is_unrequested || error.to_string().contains("unexpected type of reply"), "{error}");
+            assert!(
+                is_unrequested || error.to_string().contains("unexpected type of reply"),
+                "{error}"
+            );
             unrequested_count += usize::from(is_unrequested);
         }
         thread::sleep(Duration::from_millis(20));
     }
-    assert!(unrequested_count > 0 && fake.connections() > 1, "it was never found out");
+    assert!(
+        unrequested_count > 0 && fake.connections() > 1,
+        "it was never found out"
+    );
     among_three(&fake.url());
 }
 
 /// A connection that is merely closed leaves the node with its half of it.
 #[test]
 fn a_connection_that_is_given_up_is_reset() {
-    let table = [("%1\r\n", "not a RESP2 reply"), (":1\r\n", "unexpected type of reply")];
+    let table = [
+        ("%1\r\n", "not a RESP2 reply"),
+        (":1\r\n", "unexpected type of reply"),
+    ];
     for (answer, expected) in table {
         // The connection sends nothing after that answer: bytes that are not read would make any close a reset.
         let mut is_strange = false;
@@ -183,21 +240,42 @@ fn a_connection_that_is_given_up_is_reset() {
             Event::Received(command) => vec![Act::Say(healthy(command))],
             Event::Connected => Vec::new(),
         });
-        let client =
-            Redlock::builder().node(fake.url()).node_timeout(SOON).release_notifications(false).build().unwrap();
+        let client = Redlock::builder()
+            .node(fake.url())
+            .node_timeout(SOON)
+            .release_notifications(false)
+            .build()
+            .unwrap();
         let error = failure(&long_lock(&client, "k"));
         assert_eq!(causes(&error)[0].2, Cause::Protocol, "{answer:?}: {error}");
         assert!(error.to_string().contains(expected), "{answer:?}: {error}");
-        assert!(fake.commands_on(0).iter().any(|command| command[0] == "SET"), "{answer:?}");
-        assert_eq!(fake.wait_for_end(0, SOON), Some(io::ErrorKind::ConnectionReset), "{answer:?}");
+        assert!(
+            fake.commands_on(0)
+                .iter()
+                .any(|command| command[0] == "SET"),
+            "{answer:?}"
+        );
+        assert_eq!(
+            fake.wait_for_end(0, SOON),
+            Some(io::ErrorKind::ConnectionReset),
+            "{answer:?}"
+        );
     }
 }
 
 #[test]
 fn errors_that_repeat_what_they_were_sent_are_not_repeated() {
     let fake = Fake::echoing();
-    is_named(&format!("redis://:hunter2@127.0.0.1:{}", fake.port()), Phase::Handshake, Cause::Auth);
-    is_named(&fake.url(), Phase::Handshake, Cause::Server(ServerError::Err));
+    is_named(
+        &format!("redis://:hunter2@127.0.0.1:{}", fake.port()),
+        Phase::Handshake,
+        Cause::Auth,
+    );
+    is_named(
+        &fake.url(),
+        Phase::Handshake,
+        Cause::Server(ServerError::Err),
+    );
     // Behind a handshake that went well, the owner token is what is repeated.
     let fake = Fake::on_command(|command| match command[0].as_str() {
         "SET" | "EVAL" => vec![say(&format!("-{} is no good\r\n", command.join(" ")))],
@@ -206,13 +284,19 @@ fn errors_that_repeat_what_they_were_sent_are_not_repeated() {
     let client = client_of([format!("redis://me:hunter2@127.0.0.1:{}", fake.port())]);
     let error = failure(&long_lock(&client, "k"));
     keeps_secrets(&[&error, &client]);
-    assert_eq!(causes(&error)[0].2, Cause::Server(ServerError::Unrecognised));
+    assert_eq!(
+        causes(&error)[0].2,
+        Cause::Server(ServerError::Unrecognised)
+    );
 }
 
 #[test]
 fn a_token_that_a_release_brings_back_is_not_shown() {
     let fake = Fake::on_command(|command| match command[0].as_str() {
-        "EVAL" => vec![say(&format!("-ERR {}\r\n", command.concat().replace("\n", " ")))],
+        "EVAL" => vec![say(&format!(
+            "-ERR {}\r\n",
+            command.concat().replace("\n", " ")
+        ))],
         _ => vec![Act::Say(healthy(command))],
     });
     let guard = take(&long_lock(&client_of([fake.url()]), "k"));
@@ -224,10 +308,17 @@ fn a_token_that_a_release_brings_back_is_not_shown() {
 #[test]
 fn a_node_that_answers_late_but_in_time_counts() {
     let fake = Fake::setting("+OK\r\n", NODE_TIMEOUT / 2);
-    let client = Redlock::builder().node(fake.url()).node_timeout(NODE_TIMEOUT * 4).build().unwrap();
+    let client = Redlock::builder()
+        .node(fake.url())
+        .node_timeout(NODE_TIMEOUT * 4)
+        .build()
+        .unwrap();
     let guard = take(&long_lock(&client, "k"));
     let waited = crate::clients::LONG_TTL - guard.remaining();
-    assert!(waited >= NODE_TIMEOUT / 2, "the lease counts from before the first byte: {waited:?}");
+    assert!(
+        waited >= NODE_TIMEOUT / 2,
+        "the lease counts from before the first byte: {waited:?}"
+    );
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
 }
 
@@ -239,8 +330,15 @@ fn a_node_that_is_cut_off_in_the_middle_of_a_reply() {
         Event::Received(command) => vec![Act::Say(healthy(command))],
         Event::Connected => Vec::new(),
     });
-    let error = promptly_from(NODE_TIMEOUT, || client_of([fake.url()]), |client| failure(&long_lock(&client, "k")));
-    assert_eq!((error.kind(), causes(&error)[0].2), (ErrorKind::Unavailable, Cause::Closed));
+    let error = promptly_from(
+        NODE_TIMEOUT,
+        || client_of([fake.url()]),
+        |client| failure(&long_lock(&client, "k")),
+    );
+    assert_eq!(
+        (error.kind(), causes(&error)[0].2),
+        (ErrorKind::Unavailable, Cause::Closed)
+    );
     among_three(&fake.url());
 }
 
@@ -250,14 +348,24 @@ fn among_three(url: &str) {
     let healthy = Server::several(2).unwrap();
     let client = client_of([url.to_owned(), healthy[0].url(), healthy[1].url()]);
     for _ in 0..10 {
-        assert_eq!(take(&long_lock(&client, "among")).unlock().unwrap(), ReleaseOutcome::Released);
+        assert_eq!(
+            take(&long_lock(&client, "among")).unlock().unwrap(),
+            ReleaseOutcome::Released
+        );
     }
-    let gone = || healthy.iter().all(|server| crate::clients::value(server, "among").is_none());
+    let gone = || {
+        healthy
+            .iter()
+            .all(|server| crate::clients::value(server, "among").is_none())
+    };
     assert!(eventually(SOON, gone));
 }
 
 fn resident_kilobytes() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .unwrap();
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }

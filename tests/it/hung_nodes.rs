@@ -25,7 +25,11 @@ fn a_minority_that_hangs_on_open_connections_costs_nothing() {
     for impaired in [1, 2] {
         costs_nothing(impaired, |hung, client| {
             let client = client();
-            while (0..10).filter_map(|_| pair(&client.mutex("before"))).count() < 10 {}
+            while (0..10)
+                .filter_map(|_| pair(&client.mutex("before")))
+                .count()
+                < 10
+            {}
             pause(hung);
             client
         });
@@ -59,11 +63,15 @@ fn ratio_of_medians(impaired: &Mutex, healthy: &Mutex) -> Option<f64> {
         pair(impaired);
         pair(healthy);
     }
-    let (impaired, healthy): (Vec<_>, Vec<_>) = (0..SAMPLES).map(|_| (pair(impaired), pair(healthy))).unzip();
+    let (impaired, healthy): (Vec<_>, Vec<_>) = (0..SAMPLES)
+        .map(|_| (pair(impaired), pair(healthy)))
+        .unzip();
     let impaired = median(impaired)?;
     let healthy = median(healthy)?;
     let ratio = impaired.as_secs_f64() / healthy.as_secs_f64();
-    println!("lock and unlock: {impaired:?} with hung nodes, {healthy:?} without, ratio {ratio:.2}");
+    println!(
+        "lock and unlock: {impaired:?} with hung nodes, {healthy:?} without, ratio {ratio:.2}"
+    );
     Some(ratio)
 }
 
@@ -99,8 +107,10 @@ fn a_hung_majority_is_reported_within_the_node_timeout_and_by_name() {
         mutex
     };
     let not_yet_connected = || client(&servers).mutex("x");
-    let preparations: [(&dyn Fn() -> Mutex, _); 2] =
-        [(&on_open_connections, NODE_TIMEOUT), (&not_yet_connected, NODE_TIMEOUT * 2)];
+    let preparations: [(&dyn Fn() -> Mutex, _); 2] = [
+        (&on_open_connections, NODE_TIMEOUT),
+        (&not_yet_connected, NODE_TIMEOUT * 2),
+    ];
     for (prepare, limit) in preparations {
         let mutex = is_reported(hung, Some(limit), prepare);
         for _ in 0..20 {
@@ -113,7 +123,10 @@ fn a_hung_majority_is_reported_within_the_node_timeout_and_by_name() {
 /// timeout, or two where a connection had to be opened, as the error shows.
 #[track_caller]
 fn is_reported(hung: &[Server], limit: Option<Duration>, prepare: impl Fn() -> Mutex) -> Mutex {
-    let expected: Vec<_> = hung.iter().map(|server| (server.address(), Cause::TimedOut)).collect();
+    let expected: Vec<_> = hung
+        .iter()
+        .map(|server| (server.address(), Cause::TimedOut))
+        .collect();
     let mut seen = Vec::new();
     for _ in 0..TRIES {
         let mutex = prepare();
@@ -121,9 +134,18 @@ fn is_reported(hung: &[Server], limit: Option<Duration>, prepare: impl Fn() -> M
         let error = failure(&mutex);
         let time = start.elapsed();
         assert_eq!(error.kind(), ErrorKind::Unavailable);
-        let were_connected = causes(&error).iter().all(|(_, phase, _)| *phase == Phase::Reply);
-        let limit = limit.unwrap_or(if were_connected { NODE_TIMEOUT } else { NODE_TIMEOUT * 2 });
-        let named: Vec<_> = causes(&error).into_iter().map(|(address, _, cause)| (address, cause)).collect();
+        let were_connected = causes(&error)
+            .iter()
+            .all(|(_, phase, _)| *phase == Phase::Reply);
+        let limit = limit.unwrap_or(if were_connected {
+            NODE_TIMEOUT
+        } else {
+            NODE_TIMEOUT * 2
+        });
+        let named: Vec<_> = causes(&error)
+            .into_iter()
+            .map(|(address, _, cause)| (address, cause))
+            .collect();
         if named == expected && time <= limit + SLACK {
             return mutex;
         }

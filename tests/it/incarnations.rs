@@ -36,7 +36,9 @@ fn known(count: usize) -> Vec<Server> {
 
 /// What a node remembers, word by word; none if nothing.
 fn note(server: &Server) -> Vec<String> {
-    value(server, "quorumlock-node:").map_or(Vec::new(), |note| note.split(' ').map(str::to_owned).collect())
+    value(server, "quorumlock-node:").map_or(Vec::new(), |note| {
+        note.split(' ').map(str::to_owned).collect()
+    })
 }
 
 /// Another program does not get the lock while the first one holds it, and gets it when nodes have waited.
@@ -45,7 +47,10 @@ fn no_two_hold<'s>(held: &MutexGuard, servers: impl IntoIterator<Item = &'s Serv
     let mut tries = 0;
     while held.remaining() > Duration::from_millis(100) {
         let attempt = fresh(servers.clone()).mutex("held").try_lock();
-        assert!(!matches!(attempt, Ok(Some(_))), "two at once: {attempt:?} and {held:?}");
+        assert!(
+            !matches!(attempt, Ok(Some(_))),
+            "two at once: {attempt:?} and {held:?}"
+        );
         tries += 1;
         thread::sleep(Duration::from_millis(20));
     }
@@ -110,7 +115,10 @@ fn programs_that_begin_at_once_do_not_make_each_other_wait() {
             let client = fresh(&servers);
             scope.spawn(move || {
                 let mutex = client.mutex(format!("job {number}"));
-                assert!(mutex.lock_timeout(MAX_TTL / 2).unwrap().is_some(), "{number}");
+                assert!(
+                    mutex.lock_timeout(MAX_TTL / 2).unwrap().is_some(),
+                    "{number}"
+                );
             });
         }
     });
@@ -158,12 +166,22 @@ fn a_flush_of_all_nodes_costs_no_wait() {
 fn neither_a_first_replica_nor_a_backup_refuses_a_lock() {
     let servers = known(3);
     let replicas: Vec<Server> = (0..3).map(|_| Server::start().unwrap()).collect();
-    let earlier: Vec<_> = servers.iter().map(|server| server.info("master_replid").unwrap()).collect();
+    let earlier: Vec<_> = servers
+        .iter()
+        .map(|server| server.info("master_replid").unwrap())
+        .collect();
     for (server, replica) in servers.iter().zip(&replicas) {
-        replica.command(&["REPLICAOF", "127.0.0.1", &server.port().to_string()]).unwrap();
+        replica
+            .command(&["REPLICAOF", "127.0.0.1", &server.port().to_string()])
+            .unwrap();
         assert!(eventually(SOON, || note(replica) == note(server)));
     }
-    assert!(servers.iter().zip(earlier).any(|(server, earlier)| server.info("master_replid").unwrap() != earlier));
+    assert!(
+        servers
+            .iter()
+            .zip(earlier)
+            .any(|(server, earlier)| server.info("master_replid").unwrap() != earlier)
+    );
     drop(hold(&servers));
     assert!(servers.iter().all(|server| note(server)[1] == "f"));
 }
@@ -171,14 +189,42 @@ fn neither_a_first_replica_nor_a_backup_refuses_a_lock() {
 #[test]
 fn with_strict_protection_the_first_program_waits_and_is_told_how_long() {
     let servers = Server::several(3).unwrap();
-    let strict = || brief(&servers).restart_policy(RestartPolicy::Strict).build().unwrap();
+    let strict = || {
+        brief(&servers)
+            .restart_policy(RestartPolicy::Strict)
+            .build()
+            .unwrap()
+    };
     let begun = Instant::now();
     let client = strict();
     let error = failure(&client.mutex("held"));
-    assert!(error.causes().iter().any(|node| node.cause() == Cause::Quarantined), "{error}");
-    let left = |state| if let NodeState::Quarantined { remaining } = state { remaining } else { Duration::ZERO };
-    assert!(client.nodes().unwrap().iter().any(|node| left(node.state()) > MAX_TTL / 2), "{:?}", client.nodes());
-    assert!(eventually(SOON, || matches!(strict().mutex("held").try_lock(), Ok(Some(_)))));
+    assert!(
+        error
+            .causes()
+            .iter()
+            .any(|node| node.cause() == Cause::Quarantined),
+        "{error}"
+    );
+    let left = |state| {
+        if let NodeState::Quarantined { remaining } = state {
+            remaining
+        } else {
+            Duration::ZERO
+        }
+    };
+    assert!(
+        client
+            .nodes()
+            .unwrap()
+            .iter()
+            .any(|node| left(node.state()) > MAX_TTL / 2),
+        "{:?}",
+        client.nodes()
+    );
+    assert!(eventually(SOON, || matches!(
+        strict().mutex("held").try_lock(),
+        Ok(Some(_))
+    )));
     assert!(begun.elapsed() >= MAX_TTL);
     assert!(servers.iter().all(|server| note(server)[1] == "s"));
 }
@@ -187,7 +233,12 @@ fn with_strict_protection_the_first_program_waits_and_is_told_how_long() {
 #[test]
 fn with_strict_protection_no_flush_comes_between_a_look_and_a_vote() {
     let server = Server::start().unwrap();
-    let strict = || brief([&server]).restart_policy(RestartPolicy::Strict).build().unwrap();
+    let strict = || {
+        brief([&server])
+            .restart_policy(RestartPolicy::Strict)
+            .build()
+            .unwrap()
+    };
     let [first, second] = [strict(), strict()];
     for _ in 0..2 {
         let locks = |client: &Redlock| matches!(client.mutex("free").try_lock(), Ok(Some(_)));
@@ -195,16 +246,27 @@ fn with_strict_protection_no_flush_comes_between_a_look_and_a_vote() {
         let held = take(&first.mutex("held"));
         server.command(&["FLUSHALL"]).unwrap();
         let attempt = second.mutex("held").try_lock();
-        assert!(held.remaining() > Duration::ZERO && !matches!(attempt, Ok(Some(_))), "two at once: {attempt:?}");
+        assert!(
+            held.remaining() > Duration::ZERO && !matches!(attempt, Ok(Some(_))),
+            "two at once: {attempt:?}"
+        );
     }
 }
 
 #[test]
 fn the_longest_time_to_live_of_any_program_counts() {
     let mut servers = known(3);
-    let longer = builder(&servers).ttl(MAX_TTL * 2).max_ttl(MAX_TTL * 2).build().unwrap();
+    let longer = builder(&servers)
+        .ttl(MAX_TTL * 2)
+        .max_ttl(MAX_TTL * 2)
+        .build()
+        .unwrap();
     drop(take(&longer.mutex("long")));
-    assert!(servers.iter().all(|server| note(server)[4] == (MAX_TTL * 2).as_millis().to_string()));
+    assert!(
+        servers
+            .iter()
+            .all(|server| note(server)[4] == (MAX_TTL * 2).as_millis().to_string())
+    );
     let held = take(&longer.mutex("held"));
     servers[0].restart().unwrap();
     servers[1].restart().unwrap();
@@ -216,15 +278,42 @@ fn the_longest_time_to_live_of_any_program_counts() {
 fn a_user_without_the_right_and_servers_without_scripts_lock_all_the_same() {
     let servers = known(3);
     for server in &servers {
-        let user = ["ACL", "SETUSER", "app", "on", ">pw", "~held", "~quorumlock-queue:*", "&quorumlock:*", "+@all"];
+        let user = [
+            "ACL",
+            "SETUSER",
+            "app",
+            "on",
+            ">pw",
+            "~held",
+            "~quorumlock-queue:*",
+            "&quorumlock:*",
+            "+@all",
+        ];
         server.command(&user).unwrap();
     }
-    let urls = servers.iter().map(|server| server.url().replace("redis://", "redis://app:pw@"));
-    let client = Redlock::builder().nodes(urls).ttl(MAX_TTL).max_ttl(MAX_TTL).build().unwrap();
+    let urls = servers
+        .iter()
+        .map(|server| server.url().replace("redis://", "redis://app:pw@"));
+    let client = Redlock::builder()
+        .nodes(urls)
+        .ttl(MAX_TTL)
+        .max_ttl(MAX_TTL)
+        .build()
+        .unwrap();
     drop(take(&client.mutex("held")));
 
     let bare: Vec<Server> = (0..3)
-        .map(|_| Server::with(&["--rename-command", "EVAL", "", "--rename-command", "EVALSHA", ""]).unwrap())
+        .map(|_| {
+            Server::with(&[
+                "--rename-command",
+                "EVAL",
+                "",
+                "--rename-command",
+                "EVALSHA",
+                "",
+            ])
+            .unwrap()
+        })
         .collect();
     drop(hold(&bare));
     assert!(bare.iter().all(|server| note(server).is_empty()));
@@ -237,10 +326,24 @@ fn a_known_deployment_costs_no_further_command() {
     for programs in 1..=3 {
         drop(take(&fresh(&servers).mutex(format!("job {programs}"))));
         // Each of them sets a key and releases it by a script, and the first one has each node noted by another.
-        let asked = |server: &Server| (calls(server, "set"), calls(server, "eval"), calls(server, "evalsha"));
+        let asked = |server: &Server| {
+            (
+                calls(server, "set"),
+                calls(server, "eval"),
+                calls(server, "evalsha"),
+            )
+        };
         let expected = (programs + 1, programs + 1, 0);
         let have_asked = || servers.iter().all(|server| asked(server) == expected);
-        assert!(eventually(SOON, have_asked), "{:?}", servers.iter().map(asked).collect::<Vec<_>>());
-        assert!(servers.iter().all(|server| matches!(server.command(&["DBSIZE"]), Ok(Answer::Number(1..=2)))));
+        assert!(
+            eventually(SOON, have_asked),
+            "{:?}",
+            servers.iter().map(asked).collect::<Vec<_>>()
+        );
+        assert!(
+            servers
+                .iter()
+                .all(|server| matches!(server.command(&["DBSIZE"]), Ok(Answer::Number(1..=2))))
+        );
     }
 }

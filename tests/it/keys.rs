@@ -1,6 +1,8 @@
 //! What is on the servers: the key that a resource becomes, for how long, and what others may make of it.
 
-use crate::clients::{LONG_TTL, SOON, builder, client, gone_for_good, long_lock, promptly, take, value};
+use crate::clients::{
+    LONG_TTL, SOON, builder, client, gone_for_good, long_lock, promptly, take, value,
+};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
 use quorumlock::{ErrorKind, ReleaseOutcome};
@@ -33,13 +35,18 @@ fn unusable_resources_and_times_to_live_are_refused_without_asking_a_node() {
             "raise max_ttl to 1 h 30 min in every client of these nodes, or let a watchdog extend the lock",
         ),
         (ttl(Duration::MAX), "max_ttl"),
-        (limited.mutex("k").ttl(hour + Duration::from_millis(1)), "max_ttl"),
+        (
+            limited.mutex("k").ttl(hour + Duration::from_millis(1)),
+            "max_ttl",
+        ),
     ];
     for (mutex, words) in table {
         promptly(Duration::from_millis(10), || {
-            for error in
-                [mutex.try_lock().unwrap_err(), mutex.lock().unwrap_err(), mutex.lock_timeout(SOON).unwrap_err()]
-            {
+            for error in [
+                mutex.try_lock().unwrap_err(),
+                mutex.lock().unwrap_err(),
+                mutex.lock_timeout(SOON).unwrap_err(),
+            ] {
                 assert_eq!((error.kind(), error.causes().len()), (ErrorKind::Config, 0));
                 assert!(error.to_string().contains(words), "{error}");
             }
@@ -51,10 +58,15 @@ fn unusable_resources_and_times_to_live_are_refused_without_asking_a_node() {
 #[test]
 fn times_to_live_reach_the_servers() {
     let server = Server::start().unwrap();
-    let client = builder([&server]).max_ttl(Duration::from_secs(86_400)).build().unwrap();
+    let client = builder([&server])
+        .max_ttl(Duration::from_secs(86_400))
+        .build()
+        .unwrap();
     for (ttl, millis) in [(100, 100), (86_400_000, 86_400_000)] {
         let guard = take(&client.mutex("k").ttl(Duration::from_millis(ttl)));
-        let Answer::Number(left) = server.command(&["PTTL", "k"]).unwrap() else { panic!() };
+        let Answer::Number(left) = server.command(&["PTTL", "k"]).unwrap() else {
+            panic!()
+        };
         assert!(left <= millis && left > millis - 90, "{left} of {millis}");
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     }
@@ -64,7 +76,16 @@ fn times_to_live_reach_the_servers() {
 fn any_text_can_be_a_resource() {
     let server = Server::start().unwrap();
     let client = client([&server]);
-    for resource in ["k\r\nDEL k", "$5\r\n", "\0", " ", "замок 🔒", "{slot}", "*", &"k".repeat(4096)] {
+    for resource in [
+        "k\r\nDEL k",
+        "$5\r\n",
+        "\0",
+        " ",
+        "замок 🔒",
+        "{slot}",
+        "*",
+        &"k".repeat(4096),
+    ] {
         let guard = take(&long_lock(&client, resource));
         assert_eq!(guard.name(), resource);
         assert!(value(&server, resource).is_some(), "{resource:?}");
@@ -80,9 +101,14 @@ fn a_prefix_is_part_of_the_key_and_not_of_the_resource() {
     let plain = client(&servers);
     let guard = take(&long_lock(&prefixed, "k"));
     assert_eq!(guard.name(), "k");
-    assert!(eventually(SOON, || servers.iter().all(|server| value(server, "app:k").is_some())));
+    assert!(eventually(SOON, || servers
+        .iter()
+        .all(|server| value(server, "app:k").is_some())));
     assert!(plain.mutex("app:k").try_lock().unwrap().is_none());
-    assert_eq!(take(&long_lock(&plain, "k")).unlock().unwrap(), ReleaseOutcome::Released);
+    assert_eq!(
+        take(&long_lock(&plain, "k")).unlock().unwrap(),
+        ReleaseOutcome::Released
+    );
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     gone_for_good(&servers, "app:k");
 }
@@ -96,20 +122,42 @@ fn a_full_name_is_one_lock_of_each_kind_for_any_prefix() {
     assert!(plain.mutex("a/b").try_lock().unwrap().is_none());
     let fenced = take(&long_lock(&prefixed, "b").fenced());
     assert!(plain.mutex("a/b").fenced().try_lock().unwrap().is_none());
-    let writer = prefixed.write_mutex("b").ttl(LONG_TTL).try_lock().unwrap().unwrap();
+    let writer = prefixed
+        .write_mutex("b")
+        .ttl(LONG_TTL)
+        .try_lock()
+        .unwrap()
+        .unwrap();
     assert!(plain.read_mutex("a/b").try_lock().unwrap().is_none());
     for key in ["a/b", "quorumlock-fence:a/b", "quorumlock-rw:a/b"] {
-        assert!(eventually(SOON, || servers.iter().all(|server| value(server, key).is_some())), "{key}");
+        assert!(
+            eventually(SOON, || servers
+                .iter()
+                .all(|server| value(server, key).is_some())),
+            "{key}"
+        );
     }
     assert_eq!((held.name(), fenced.name(), writer.name()), ("b", "b", "b"));
     drop((held, writer));
     let lease = fenced.detach().unwrap();
     assert_eq!(lease.key(), "quorumlock-fence:a/b");
-    assert_eq!(plain.attach(lease).unwrap().unlock().unwrap(), ReleaseOutcome::Released);
-    assert!(eventually(SOON, || prefixed.mutex("b").fenced().try_lock().unwrap().is_some()));
+    assert_eq!(
+        plain.attach(lease).unwrap().unlock().unwrap(),
+        ReleaseOutcome::Released
+    );
+    assert!(eventually(SOON, || prefixed
+        .mutex("b")
+        .fenced()
+        .try_lock()
+        .unwrap()
+        .is_some()));
     // The other way around.
     let writer = long_lock(&plain, "a/b").fenced();
-    let held = (take(&writer), take(&long_lock(&plain, "a/b")), plain.read_mutex("a/b").ttl(LONG_TTL).lock().unwrap());
+    let held = (
+        take(&writer),
+        take(&long_lock(&plain, "a/b")),
+        plain.read_mutex("a/b").ttl(LONG_TTL).lock().unwrap(),
+    );
     assert!(prefixed.mutex("b").fenced().try_lock().unwrap().is_none());
     assert!(prefixed.mutex("b").try_lock().unwrap().is_none());
     assert!(prefixed.write_mutex("b").try_lock().unwrap().is_none());
@@ -120,8 +168,13 @@ fn a_full_name_is_one_lock_of_each_kind_for_any_prefix() {
 fn markers_begin_no_full_name() {
     let silent = crate::support::fake::Fake::silent();
     let builder = quorumlock::Redlock::builder().node(silent.url());
-    let markers =
-        ["quorumlock-fence:", "quorumlock-rw:", "quorumlock-queue:", "quorumlock-permits:", "quorumlock-node"];
+    let markers = [
+        "quorumlock-fence:",
+        "quorumlock-rw:",
+        "quorumlock-queue:",
+        "quorumlock-permits:",
+        "quorumlock-node",
+    ];
     for marker in markers {
         for cut in [0, 5, marker.len()] {
             let (prefix, name) = marker.split_at(cut);
@@ -137,11 +190,21 @@ fn markers_begin_no_full_name() {
                 client.write_mutex(name).try_lock().unwrap_err(),
                 client.mutex(name).holder().unwrap_err(),
             ];
-            assert!(errors.iter().all(|error| error.kind() == ErrorKind::Config), "{prefix} {name}: {errors:?}");
+            assert!(
+                errors.iter().all(|error| error.kind() == ErrorKind::Config),
+                "{prefix} {name}: {errors:?}"
+            );
         }
         let client = builder.clone().prefix("app:").build().unwrap();
-        let error = client.mutex(marker.to_owned() + "k").try_lock().unwrap_err();
-        assert_ne!(error.kind(), ErrorKind::Config, "behind a prefix it is a name like any other: {error}");
+        let error = client
+            .mutex(marker.to_owned() + "k")
+            .try_lock()
+            .unwrap_err();
+        assert_ne!(
+            error.kind(),
+            ErrorKind::Config,
+            "behind a prefix it is a name like any other: {error}"
+        );
     }
 }
 
@@ -149,13 +212,24 @@ fn markers_begin_no_full_name() {
 fn other_clients_locks_exclude_ours() {
     let servers = Server::several(3).unwrap();
     let mutex = long_lock(&client(&servers), "k");
-    let set = |server: &Server| server.command(&["SET", "k", "theirs", "NX", "PX", "600000"]).unwrap();
+    let set = |server: &Server| {
+        server
+            .command(&["SET", "k", "theirs", "NX", "PX", "600000"])
+            .unwrap()
+    };
     for server in &servers[..2] {
         assert_eq!(set(server), Answer::Text("OK".into()));
     }
     assert!(mutex.try_lock().unwrap().is_none());
-    assert!(!matches!(mutex.lock_timeout(Duration::from_millis(50)), Ok(Some(_))));
-    assert!(servers[..2].iter().all(|server| value(server, "k").as_deref() == Some("theirs")));
+    assert!(!matches!(
+        mutex.lock_timeout(Duration::from_millis(50)),
+        Ok(Some(_))
+    ));
+    assert!(
+        servers[..2]
+            .iter()
+            .all(|server| value(server, "k").as_deref() == Some("theirs"))
+    );
     servers[1].command(&["DEL", "k"]).unwrap();
     let guard = take(&mutex);
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
@@ -167,15 +241,28 @@ fn our_locks_exclude_other_clients() {
     let servers = Server::several(3).unwrap();
     let mutex = long_lock(&client(&servers), "k");
     let guard = take(&mutex);
-    assert!(eventually(SOON, || servers.iter().all(|server| value(server, "k").is_some())));
+    assert!(eventually(SOON, || servers
+        .iter()
+        .all(|server| value(server, "k").is_some())));
     for server in &servers {
-        assert_eq!(server.command(&["SET", "k", "theirs", "NX", "PX", "600000"]).unwrap(), Answer::Nil);
-        let Answer::Number(left) = server.command(&["PTTL", "k"]).unwrap() else { panic!() };
+        assert_eq!(
+            server
+                .command(&["SET", "k", "theirs", "NX", "PX", "600000"])
+                .unwrap(),
+            Answer::Nil
+        );
+        let Answer::Number(left) = server.command(&["PTTL", "k"]).unwrap() else {
+            panic!()
+        };
         assert!(Duration::from_millis(left.unsigned_abs()) <= LONG_TTL);
         // Their compare-and-delete does not touch what is not theirs.
-        let release =
-            "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end";
-        assert_eq!(server.command(&["EVAL", release, "1", "k", "theirs"]).unwrap(), Answer::Number(0));
+        let release = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end";
+        assert_eq!(
+            server
+                .command(&["EVAL", release, "1", "k", "theirs"])
+                .unwrap(),
+            Answer::Number(0)
+        );
     }
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     gone_for_good(&servers, "k");
@@ -185,7 +272,12 @@ fn our_locks_exclude_other_clients() {
 fn a_key_of_another_type_belongs_to_another_program() {
     let server = Server::start().unwrap();
     server.command(&["RPUSH", "k", "job"]).unwrap();
-    assert!(long_lock(&client([&server]), "k").try_lock().unwrap().is_none());
+    assert!(
+        long_lock(&client([&server]), "k")
+            .try_lock()
+            .unwrap()
+            .is_none()
+    );
     assert_eq!(server.command(&["LLEN", "k"]).unwrap(), Answer::Number(1));
 }
 

@@ -4,7 +4,9 @@
 //! late grant meets a later request at every possible moment here: before it is made, while it waits, after it has
 //! given up.
 
-use crate::clients::{NODE_TIMEOUT, SOON, client, failure, long_lock, short_timeout_client_of, take};
+use crate::clients::{
+    NODE_TIMEOUT, SOON, client, failure, long_lock, short_timeout_client_of, take,
+};
 use crate::support::fake::{Act, Fake, healthy, say};
 use crate::support::process::eventually;
 use crate::support::proxy::Proxy;
@@ -19,7 +21,11 @@ fn late_once(delay: Duration) -> Fake {
     Fake::on_command(move |command| match command[0].as_str() {
         "SET" => {
             sets += 1;
-            if sets == 1 { vec![Act::Wait(delay), say("+OK\r\n")] } else { vec![say("$-1\r\n")] }
+            if sets == 1 {
+                vec![Act::Wait(delay), say("+OK\r\n")]
+            } else {
+                vec![say("$-1\r\n")]
+            }
         }
         _ => vec![Act::Say(healthy(command))],
     })
@@ -28,9 +34,13 @@ fn late_once(delay: Duration) -> Fake {
 /// Whether a release has arrived that names the token of the first `SET`.
 fn is_undone(fake: &Fake) -> bool {
     let commands = fake.commands();
-    let Some(set) = commands.iter().find(|command| command[0] == "SET") else { return false };
+    let Some(set) = commands.iter().find(|command| command[0] == "SET") else {
+        return false;
+    };
     let is_release = |name: &str| name == "EVAL";
-    commands.iter().any(|command| is_release(&command[0]) && command.contains(&set[2]))
+    commands
+        .iter()
+        .any(|command| is_release(&command[0]) && command.contains(&set[2]))
 }
 
 #[test]
@@ -55,9 +65,22 @@ fn a_late_grant_is_never_taken_for_a_later_request() {
                 Err(error) => assert_eq!(error.kind(), ErrorKind::Unavailable, "{case}"),
             }
             // The node comes to itself, and the late grant has been undone.
-            assert!(eventually(SOON, || matches!(long_lock(&client, "c").try_lock(), Ok(None))), "{case}");
-            assert!(eventually(SOON, || is_undone(&fake)), "{case}: the late grant was not undone");
-            assert_eq!(fake.connections(), 1, "{case}: nothing was out of order on the connection");
+            assert!(
+                eventually(SOON, || matches!(
+                    long_lock(&client, "c").try_lock(),
+                    Ok(None)
+                )),
+                "{case}"
+            );
+            assert!(
+                eventually(SOON, || is_undone(&fake)),
+                "{case}: the late grant was not undone"
+            );
+            assert_eq!(
+                fake.connections(),
+                1,
+                "{case}: nothing was out of order on the connection"
+            );
         }
     }
     assert!(answered > 0, "no attempt was answered: nothing was shown");
@@ -68,13 +91,20 @@ fn a_grant_that_comes_with_the_next_reply_is_kept_apart_from_it() {
     // This one answers a SET when the next command has arrived, right before that one's answer.
     let fake = Fake::late();
     let client = short_timeout_client_of([fake.url()]);
-    assert_eq!(failure(&long_lock(&client, "a")).kind(), ErrorKind::Unavailable);
+    assert_eq!(
+        failure(&long_lock(&client, "a")).kind(),
+        ErrorKind::Unavailable
+    );
     assert!(fake.wait_for("EVAL", 1, SOON));
     for _ in 0..10 {
         assert!(!matches!(long_lock(&client, "b").try_lock(), Ok(Some(_))));
         thread::sleep(Duration::from_millis(10));
     }
-    assert_eq!(fake.connections(), 1, "nothing was out of order on the connection");
+    assert_eq!(
+        fake.connections(),
+        1,
+        "nothing was out of order on the connection"
+    );
 }
 
 #[test]
@@ -86,14 +116,21 @@ fn a_master_that_goes_on_refuses_what_it_must_refuse() {
     let other = client([&server]);
     let warm = long_lock(&late, "warm");
     // A handshake by TLS may take longer than the node timeout.
-    assert!(eventually(SOON, || warm.try_lock().is_ok_and(|guard| guard.is_some())));
+    assert!(eventually(SOON, || warm
+        .try_lock()
+        .is_ok_and(|guard| guard.is_some())));
     let connections = proxy.connections();
     for pause in [0, 5, 11, 25, 60] {
         // Its own answer makes the node trusted again after the round before.
-        assert!(eventually(SOON, || warm.try_lock().is_ok_and(|guard| guard.is_some())));
+        assert!(eventually(SOON, || warm
+            .try_lock()
+            .is_ok_and(|guard| guard.is_some())));
         let held = take(&long_lock(&other, "b"));
         server.pause().unwrap();
-        assert_eq!(failure(&long_lock(&late, "a")).kind(), ErrorKind::Unavailable);
+        assert_eq!(
+            failure(&long_lock(&late, "a")).kind(),
+            ErrorKind::Unavailable
+        );
         server.resume().unwrap();
         thread::sleep(Duration::from_millis(pause));
         let mut answer = None;
@@ -102,8 +139,15 @@ fn a_master_that_goes_on_refuses_what_it_must_refuse() {
             answer.is_some()
         };
         assert!(eventually(SOON, answered), "the node answers again");
-        assert!(matches!(answer, Some(None)), "granted what another client holds");
+        assert!(
+            matches!(answer, Some(None)),
+            "granted what another client holds"
+        );
         assert_eq!(held.unlock().unwrap(), ReleaseOutcome::Released);
     }
-    assert_eq!(proxy.connections(), connections, "nothing was out of order on the connection");
+    assert_eq!(
+        proxy.connections(),
+        connections,
+        "nothing was out of order on the connection"
+    );
 }

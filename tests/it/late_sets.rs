@@ -42,13 +42,19 @@ enum Connections {
 fn undone_when_they_go_on(nodes: usize, hung: usize, connections: Connections) {
     let servers = Server::several(nodes).unwrap();
     let hung = &servers[..hung];
-    let client = builder(&servers).node_timeout(NODE_TIMEOUT * 4).build().unwrap();
+    let client = builder(&servers)
+        .node_timeout(NODE_TIMEOUT * 4)
+        .build()
+        .unwrap();
     if connections == Connections::Open {
         open_all(&client, &servers);
     }
     let before = sets(hung);
     pause(hung);
-    assert_eq!(failure(&long_lock(&client, "late")).kind(), ErrorKind::Unavailable);
+    assert_eq!(
+        failure(&long_lock(&client, "late")).kind(),
+        ErrorKind::Unavailable
+    );
     resume(hung);
     ran_again(hung, &before);
     gone_for_good(&servers, "late");
@@ -58,24 +64,39 @@ fn undone_when_they_go_on(nodes: usize, hung: usize, connections: Connections) {
 #[track_caller]
 fn undone_over_a_new_connection(nodes: usize, hung: usize) {
     let servers = Server::several(nodes).unwrap();
-    let proxies: Vec<Proxy> = servers.iter().map(|server| Proxy::before(server.port())).collect();
+    let proxies: Vec<Proxy> = servers
+        .iter()
+        .map(|server| Proxy::before(server.port()))
+        .collect();
     let node_timeout = NODE_TIMEOUT * 6;
-    let client = Redlock::builder().nodes(proxies.iter().map(Proxy::url)).node_timeout(node_timeout).build().unwrap();
+    let client = Redlock::builder()
+        .nodes(proxies.iter().map(Proxy::url))
+        .node_timeout(node_timeout)
+        .build()
+        .unwrap();
     open_all(&client, &servers);
     let (hung, cut) = (&servers[..hung], &proxies[..hung]);
     let before = sets(hung);
     pause(hung);
 
-    let forwarded: Vec<u64> = cut.iter().map(|proxy| proxy.bytes(Direction::ToServer)).collect();
+    let forwarded: Vec<u64> = cut
+        .iter()
+        .map(|proxy| proxy.bytes(Direction::ToServer))
+        .collect();
     let attempt = thread::spawn({
         let mutex = long_lock(&client, "late");
         move || failure(&mutex)
     });
     for (proxy, forwarded) in cut.iter().zip(forwarded) {
-        assert!(eventually(node_timeout / 2, || proxy.bytes(Direction::ToServer) > forwarded));
+        assert!(eventually(node_timeout / 2, || proxy
+            .bytes(Direction::ToServer)
+            > forwarded));
         proxy.stall(Direction::ToServer);
     }
-    assert!(!attempt.is_finished(), "the releases may have gone through as well");
+    assert!(
+        !attempt.is_finished(),
+        "the releases may have gone through as well"
+    );
     assert_eq!(attempt.join().unwrap().kind(), ErrorKind::Unavailable);
     let connections: Vec<u64> = cut.iter().map(|proxy| proxy.connections() as u64).collect();
     for proxy in cut {
@@ -86,10 +107,18 @@ fn undone_over_a_new_connection(nodes: usize, hung: usize) {
     // The release follows with the next use that finds the connection broken, and that end of the connection may arrive
     // late.
     let connected_anew = || {
-        assert_eq!(failure(&long_lock(&client, "another")).kind(), ErrorKind::Unavailable);
-        cut.iter().zip(&connections).all(|(proxy, before)| proxy.connections() as u64 > *before)
+        assert_eq!(
+            failure(&long_lock(&client, "another")).kind(),
+            ErrorKind::Unavailable
+        );
+        cut.iter()
+            .zip(&connections)
+            .all(|(proxy, before)| proxy.connections() as u64 > *before)
     };
-    assert!(eventually(SOON, connected_anew), "the client does not connect again");
+    assert!(
+        eventually(SOON, connected_anew),
+        "the client does not connect again"
+    );
     resume(hung);
     ran_again(hung, &before);
     gone_for_good(&servers, "late");
@@ -102,7 +131,10 @@ fn open_all(client: &Redlock, servers: &[Server]) {
     let mutex = long_lock(client, "before");
     let connected = || {
         assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
-        sets(servers).iter().zip(&before).all(|(now, before)| now > before)
+        sets(servers)
+            .iter()
+            .zip(&before)
+            .all(|(now, before)| now > before)
     };
     assert!(eventually(SOON, connected));
 }
@@ -113,7 +145,12 @@ fn sets(servers: &[Server]) -> Vec<u64> {
 
 #[track_caller]
 fn ran_again(servers: &[Server], before: &[u64]) {
-    let ran = || sets(servers).iter().zip(before).all(|(now, before)| now > before);
+    let ran = || {
+        sets(servers)
+            .iter()
+            .zip(before)
+            .all(|(now, before)| now > before)
+    };
     assert!(eventually(SOON, ran), "no SET ran late: nothing was shown");
 }
 

@@ -20,7 +20,10 @@ fn a_lease_that_has_ended_is_lost_and_nothing_is_sent() {
         for client in [&mine, &fresh] {
             let lease = forged(300, millis_of(lease.end()));
             let error = client.attach(lease).unwrap_err();
-            assert_eq!((error.kind(), error.causes().len()), (ErrorKind::LeaseLost, 0));
+            assert_eq!(
+                (error.kind(), error.causes().len()),
+                (ErrorKind::LeaseLost, 0)
+            );
             assert_eq!(error.to_string(), "the lease of \"k\" has ended");
         }
         assert_eq!(mine.attach(lease).unwrap_err().kind(), ErrorKind::LeaseLost);
@@ -31,30 +34,63 @@ fn a_lease_that_has_ended_is_lost_and_nothing_is_sent() {
 #[test]
 fn a_lease_of_something_else_is_refused() {
     let servers = Server::several(3).unwrap();
-    let prefixed = |prefix: &str| builder(&servers).prefix(prefix).max_ttl(LONG_TTL).build().unwrap();
+    let prefixed = |prefix: &str| {
+        builder(&servers)
+            .prefix(prefix)
+            .max_ttl(LONG_TTL)
+            .build()
+            .unwrap()
+    };
     let mine = prefixed("mine/");
     let theirs = prefixed("theirs/");
-    let lease = || copied(take(&long_lock(&mine, &format!("{:?}", Instant::now()))).detach().unwrap());
+    let lease = || {
+        copied(
+            take(&long_lock(&mine, &format!("{:?}", Instant::now())))
+                .detach()
+                .unwrap(),
+        )
+    };
     let refused = |result: quorumlock::Result<MutexGuard>, words: &str| {
         let error = result.unwrap_err();
         assert_eq!((error.kind(), error.causes().len()), (ErrorKind::Config, 0));
         assert!(error.to_string().contains(words), "{error}");
     };
-    let sent = || servers.iter().map(|server| calls(server, "eval") + calls(server, "evalsha")).sum::<u64>();
+    let sent = || {
+        servers
+            .iter()
+            .map(|server| calls(server, "eval") + calls(server, "evalsha"))
+            .sum::<u64>()
+    };
     // The nodes are noted before anything is counted.
     mine.connect(SOON).unwrap();
     let before = sent();
     refused(theirs.attach(lease()), "prefix");
-    refused(mine.mutex("other").attach(lease()), "cannot be attached to \"mine/other\"");
-    refused(mine.mutex("other").ttl(Duration::ZERO).attach(lease()), "a time to live");
+    refused(
+        mine.mutex("other").attach(lease()),
+        "cannot be attached to \"mine/other\"",
+    );
+    refused(
+        mine.mutex("other").ttl(Duration::ZERO).attach(lease()),
+        "a time to live",
+    );
     let end = millis_of(SystemTime::now() + SOON);
     refused(prefixed("").attach(forged(60_001, end)), "max_ttl");
-    refused(prefixed("").mutex(KEY).attach(forged(60_001, end)), "max_ttl");
+    refused(
+        prefixed("").mutex(KEY).attach(forged(60_001, end)),
+        "max_ttl",
+    );
     refused(prefixed("").attach(forged(0, end)), "1 ms");
     refused(prefixed(KEY).attach(forged(1000, end)), "0 bytes");
     assert_eq!(sent(), before, "something was sent");
     let guard = take(&long_lock(&mine, "same"));
-    assert_eq!(mine.mutex("same").attach(guard.detach().unwrap()).unwrap().unlock().unwrap(), ReleaseOutcome::Released);
+    assert_eq!(
+        mine.mutex("same")
+            .attach(guard.detach().unwrap())
+            .unwrap()
+            .unlock()
+            .unwrap(),
+        ReleaseOutcome::Released
+    );
 }
 
 /// A text that was put together wrongly: it has the version of one kind, and the key of another.
@@ -64,18 +100,34 @@ fn a_lease_whose_key_is_that_of_another_kind_is_refused() {
     let client = builder(&servers).prefix("app#").build().unwrap();
     let end = millis_of(SystemTime::now() + SOON);
     let text = |version: u32, key: &str, fence: &str| {
-        format!("quorumlock-lease:{version}:{key}:1000:{end}:{fence}{}", "0123456789".repeat(4))
+        format!(
+            "quorumlock-lease:{version}:{key}:1000:{end}:{fence}{}",
+            "0123456789".repeat(4)
+        )
     };
-    let refused = |result: quorumlock::Result<()>| assert_eq!(result.unwrap_err().kind(), ErrorKind::Config);
+    let refused =
+        |result: quorumlock::Result<()>| assert_eq!(result.unwrap_err().kind(), ErrorKind::Config);
     for key in ["app%23a", "app%23a-name-that-is-longer-than-a-marker"] {
         for (version, fence) in [(2, "1:"), (7, ""), (8, ""), (9, "1:")] {
             let lease = text(version, key, fence).parse::<Lease<Any>>();
             refused(lease.and_then(|lease| client.attach(lease).map(drop)));
         }
-        refused(text(2, key, "1:").parse::<Lease<Fenced>>().and_then(|lease| client.attach(lease).map(drop)));
-        refused(text(7, key, "").parse::<Lease<Read>>().and_then(|lease| client.attach(lease).map(drop)));
+        refused(
+            text(2, key, "1:")
+                .parse::<Lease<Fenced>>()
+                .and_then(|lease| client.attach(lease).map(drop)),
+        );
+        refused(
+            text(7, key, "")
+                .parse::<Lease<Read>>()
+                .and_then(|lease| client.attach(lease).map(drop)),
+        );
     }
-    refused(text(1, "app%237", "").parse::<Lease<Slot>>().and_then(|lease| client.attach(lease).map(drop)));
+    refused(
+        text(1, "app%237", "")
+            .parse::<Lease<Slot>>()
+            .and_then(|lease| client.attach(lease).map(drop)),
+    );
 }
 
 #[test]
@@ -85,8 +137,13 @@ fn a_set_is_called_the_same_when_it_was_attached() {
     let guard = take(&client.mutex_set(["a", "b"]));
     assert_eq!(guard.name(), "a, b");
     let text = guard.detach().unwrap().into_text();
-    let guard = client.attach(text.expose().parse::<Lease<Set>>().unwrap()).unwrap();
-    assert_eq!((guard.name(), guard.names().collect::<Vec<_>>()), ("a, b", vec!["a", "b"]));
+    let guard = client
+        .attach(text.expose().parse::<Lease<Set>>().unwrap())
+        .unwrap();
+    assert_eq!(
+        (guard.name(), guard.names().collect::<Vec<_>>()),
+        ("a, b", vec!["a", "b"])
+    );
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
 }
 
@@ -98,8 +155,16 @@ fn no_clock_makes_a_lease_longer_than_its_time_to_live() {
     let year_9999 = 253_402_300_799_999;
     for end in [millis_of(SystemTime::now() + LONG_TTL), year_9999] {
         let guard = client.attach(forged(1000, end)).unwrap();
-        assert!(guard.remaining() <= Duration::from_millis(988), "{:?}", guard.remaining());
-        assert!(guard.remaining() > Duration::from_millis(500), "{:?}", guard.remaining());
+        assert!(
+            guard.remaining() <= Duration::from_millis(988),
+            "{:?}",
+            guard.remaining()
+        );
+        assert!(
+            guard.remaining() > Duration::from_millis(500),
+            "{:?}",
+            guard.remaining()
+        );
     }
 }
 
@@ -115,9 +180,14 @@ fn no_secret_is_shown() {
     assert!(text.expose().ends_with(&token));
     let wrong = format!("{}0", text.expose()).parse::<Lease>().unwrap_err();
     assert_eq!(wrong.kind(), ErrorKind::Config);
-    let shown =
-        format!("{shown} {text:?} {wrong} {wrong:?} {:?}", client.attach(text.expose().parse::<Lease>().unwrap()));
-    assert!(!shown.contains(&token) && shown.contains("SecretText(…)"), "{shown}");
+    let shown = format!(
+        "{shown} {text:?} {wrong} {wrong:?} {:?}",
+        client.attach(text.expose().parse::<Lease>().unwrap())
+    );
+    assert!(
+        !shown.contains(&token) && shown.contains("SecretText(…)"),
+        "{shown}"
+    );
 }
 
 fn millis_of(time: SystemTime) -> u64 {
@@ -127,5 +197,7 @@ fn millis_of(time: SystemTime) -> u64 {
 /// A lease from a text that no library wrote: of any time to live, and with any end.
 fn forged(ttl_millis: u64, end_millis: u64) -> Lease {
     let token = "a7".repeat(20);
-    format!("quorumlock-lease:1:{KEY}:{ttl_millis}:{end_millis}:{token}").parse().unwrap()
+    format!("quorumlock-lease:1:{KEY}:{ttl_millis}:{end_millis}:{token}")
+        .parse()
+        .unwrap()
 }

@@ -1,12 +1,16 @@
 //! Threads of one process that want one lock: first come, first served, and only the first asks the servers.
 
-use crate::clients::{LONG_TTL, SOON, builder, calls, client, client_of, gone_for_good, long_lock, take};
+use crate::clients::{
+    LONG_TTL, SOON, builder, calls, client, client_of, gone_for_good, long_lock, take,
+};
 use crate::support::fake::Fake;
 use crate::support::server::Server;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use quorumlock::embedded::EmbeddedNode;
-use quorumlock::{CancelHandle, ExtendOutcome, Mutex, MutexGuard, Redlock, ReleaseOutcome, Wait, Watchdog};
+use quorumlock::{
+    CancelHandle, ExtendOutcome, Mutex, MutexGuard, Redlock, ReleaseOutcome, Wait, Watchdog,
+};
 use std::cell::Cell;
 use std::sync::mpsc;
 use std::thread;
@@ -21,8 +25,10 @@ type Lock = fn(&Mutex) -> MutexGuard;
 /// Lets threads arrive one after the other while another thread holds the lock, and returns the order in which they get
 /// it.
 fn order_of_service(mutex: &Mutex, held: MutexGuard) -> Vec<usize> {
-    let ways: [Lock; 2] =
-        [|mutex| mutex.lock().unwrap(), |mutex| mutex.lock_timeout(crate::clients::SOON).unwrap().unwrap()];
+    let ways: [Lock; 2] = [
+        |mutex| mutex.lock().unwrap(),
+        |mutex| mutex.lock_timeout(crate::clients::SOON).unwrap().unwrap(),
+    ];
     let (served, order) = mpsc::channel();
     thread::scope(|scope| {
         for number in 0..THREADS {
@@ -49,7 +55,10 @@ fn first_come_first_served_behind_a_guard_of_the_same_process() {
     let servers = Server::several(3).unwrap();
     let mutex = long_lock(&client(&servers), "k");
     let held = take(&mutex);
-    assert_eq!(order_of_service(&mutex, held), (0..THREADS).collect::<Vec<_>>());
+    assert_eq!(
+        order_of_service(&mutex, held),
+        (0..THREADS).collect::<Vec<_>>()
+    );
     gone_for_good(&servers, "k");
 }
 
@@ -59,7 +68,10 @@ fn first_come_first_served_behind_another_client() {
     let mine = client(&servers);
     let theirs = client(&servers);
     let held = take(&long_lock(&theirs, "k"));
-    assert_eq!(order_of_service(&long_lock(&mine, "k"), held), (0..THREADS).collect::<Vec<_>>());
+    assert_eq!(
+        order_of_service(&long_lock(&mine, "k"), held),
+        (0..THREADS).collect::<Vec<_>>()
+    );
     gone_for_good(&servers, "k");
 }
 
@@ -71,7 +83,12 @@ fn a_waiter_behind_a_guard_of_the_same_process_asks_no_node() {
     let before = calls(&server, "set");
     thread::scope(|scope| {
         for _ in 0..THREADS {
-            scope.spawn(|| assert_eq!(mutex.lock().unwrap().unlock().unwrap(), ReleaseOutcome::Released));
+            scope.spawn(|| {
+                assert_eq!(
+                    mutex.lock().unwrap().unlock().unwrap(),
+                    ReleaseOutcome::Released
+                )
+            });
         }
         thread::sleep(ARRIVAL * 4);
         assert_eq!(calls(&server, "set"), before);
@@ -93,10 +110,18 @@ fn a_waiter_behind_a_guard_that_is_extended_asks_no_node_either() {
     let before = calls(&server, "set");
     thread::scope(|scope| {
         for mutex in [&watched, &by_hand] {
-            scope.spawn(|| assert_eq!(mutex.lock().unwrap().unlock().unwrap(), ReleaseOutcome::Released));
+            scope.spawn(|| {
+                assert_eq!(
+                    mutex.lock().unwrap().unlock().unwrap(),
+                    ReleaseOutcome::Released
+                )
+            });
         }
         thread::sleep(ARRIVAL);
-        assert!(matches!(second.extend(LONG_TTL), Ok(ExtendOutcome::Extended)));
+        assert!(matches!(
+            second.extend(LONG_TTL),
+            Ok(ExtendOutcome::Extended)
+        ));
         thread::sleep(2 * ttl);
         assert_eq!(calls(&server, "set"), before);
         for guard in [first, second] {
@@ -114,7 +139,10 @@ fn a_waiter_behind_a_guard_that_has_lost_its_lock_gets_it() {
     thread::scope(|scope| {
         let waiting = scope.spawn(|| mutex.lock_timeout(SOON).unwrap().is_some());
         server.command(&["DEL", "k"]).unwrap();
-        assert!(waiting.join().unwrap(), "the lock that was lost is waited for");
+        assert!(
+            waiting.join().unwrap(),
+            "the lock that was lost is waited for"
+        );
     });
     assert_eq!(lost.unlock().unwrap(), ReleaseOutcome::Expired);
 }
@@ -127,10 +155,16 @@ fn queues_of_different_resources_do_not_wait_for_each_other() {
     thread::scope(|scope| {
         let waiting = scope.spawn(|| long_lock(&client, "a").lock().unwrap());
         thread::sleep(ARRIVAL);
-        assert_eq!(long_lock(&client, "b").lock().unwrap().unlock().unwrap(), ReleaseOutcome::Released);
+        assert_eq!(
+            long_lock(&client, "b").lock().unwrap().unlock().unwrap(),
+            ReleaseOutcome::Released
+        );
         assert!(!waiting.is_finished());
         assert_eq!(held.unlock().unwrap(), ReleaseOutcome::Released);
-        assert_eq!(waiting.join().unwrap().unlock().unwrap(), ReleaseOutcome::Released);
+        assert_eq!(
+            waiting.join().unwrap().unlock().unwrap(),
+            ReleaseOutcome::Released
+        );
     });
 }
 
@@ -148,7 +182,10 @@ fn a_thread_that_comes_first_just_before_its_deadline_knows_that_the_lock_is_hel
         let second = scope.spawn(|| mutex.lock_with(&Wait::deadline(deadline + answer / 3)));
         for waiting in [first, second] {
             let outcome = waiting.join().unwrap();
-            assert!(matches!(outcome, Ok(None)), "every whole answer was that it is held: {outcome:?}");
+            assert!(
+                matches!(outcome, Ok(None)),
+                "every whole answer was that it is held: {outcome:?}"
+            );
         }
     });
 }
@@ -159,7 +196,10 @@ fn so_does_one_behind_a_thread_that_has_slept_for_long() {
     let fake = Fake::refusing(Duration::from_millis(150));
     let node_timeout = Duration::from_millis(500);
     let delay = Duration::from_secs(10);
-    let client = Redlock::builder().node(fake.url()).node_timeout(node_timeout).retry_delay(delay, delay);
+    let client = Redlock::builder()
+        .node(fake.url())
+        .node_timeout(node_timeout)
+        .retry_delay(delay, delay);
     let client = client.build().unwrap();
     let mutex = long_lock(&client, "k");
     let is_held = || {
@@ -169,23 +209,36 @@ fn so_does_one_behind_a_thread_that_has_slept_for_long() {
             let first = scope.spawn(|| mutex.lock_with(&Wait::unlimited().cancelled_by(&cancel)));
             thread::sleep(ARRIVAL);
             let second = scope.spawn(|| mutex.lock_with(&Wait::deadline(begun + node_timeout * 3)));
-            thread::sleep((node_timeout * 3 - Duration::from_millis(75)).saturating_sub(begun.elapsed()));
+            thread::sleep(
+                (node_timeout * 3 - Duration::from_millis(75)).saturating_sub(begun.elapsed()),
+            );
             cancel.cancel();
             assert!(first.join().unwrap().is_err());
             matches!(second.join().unwrap(), Ok(None))
         })
     };
-    assert!((0..3).any(|_| is_held()), "every whole answer was that it is held");
+    assert!(
+        (0..3).any(|_| is_held()),
+        "every whole answer was that it is held"
+    );
 }
 
 #[test]
 fn a_thread_in_the_queue_sleeps_though_nodes_may_be_unavailable_for_no_time_at_all() {
     let server = Server::start().unwrap();
-    let waiting = builder([&server]).unavailable_after(Duration::ZERO).build().unwrap();
+    let waiting = builder([&server])
+        .unavailable_after(Duration::ZERO)
+        .build()
+        .unwrap();
     let other = client([&server]);
     let _held = take(&long_lock(&other, "k"));
     let wait = || {
-        assert!(long_lock(&waiting, "k").lock_timeout(Duration::from_secs(1)).unwrap().is_none());
+        assert!(
+            long_lock(&waiting, "k")
+                .lock_timeout(Duration::from_secs(1))
+                .unwrap()
+                .is_none()
+        );
         let usage = getrusage(UsageWho::RUSAGE_THREAD).unwrap();
         usage.user_time().num_milliseconds() + usage.system_time().num_milliseconds()
     };
@@ -194,7 +247,10 @@ fn a_thread_in_the_queue_sleeps_though_nodes_may_be_unavailable_for_no_time_at_a
         threads.map(|thread| thread.join().unwrap())
     });
     // A thread that does not sleep uses a processor all the time, or its share of one.
-    assert!(used.iter().all(|&millis| millis < 60), "{used:?} ms of a processor in a second");
+    assert!(
+        used.iter().all(|&millis| millis < 60),
+        "{used:?} ms of a processor in a second"
+    );
 }
 
 /// A program may lock where a value of its thread is dropped, behind the values of the library.
@@ -210,7 +266,11 @@ fn a_thread_that_ends_can_lock() {
         static LAST: Cell<Option<Last>> = const { Cell::new(None) };
     }
     let node = EmbeddedNode::start().unwrap();
-    let mutex = Redlock::builder().node(node.url()).build().unwrap().mutex("ending");
+    let mutex = Redlock::builder()
+        .node(node.url())
+        .build()
+        .unwrap()
+        .mutex("ending");
     let thread = thread::spawn({
         let mutex = mutex.clone();
         move || {

@@ -10,17 +10,34 @@ fn a_lock_excludes_until_it_is_released() {
     let servers = Server::several(5).unwrap();
     let mine = client(&servers);
     let theirs = client(&servers);
-    let guard = mine.mutex("orders/42").ttl(Duration::from_secs(5)).lock().unwrap();
+    let guard = mine
+        .mutex("orders/42")
+        .ttl(Duration::from_secs(5))
+        .lock()
+        .unwrap();
     assert_eq!(guard.name(), "orders/42");
     let remaining = guard.remaining();
-    assert!(remaining > Duration::from_millis(4000) && remaining < Duration::from_millis(4948), "{remaining:?}");
+    assert!(
+        remaining > Duration::from_millis(4000) && remaining < Duration::from_millis(4948),
+        "{remaining:?}"
+    );
     for server in &servers {
-        let Answer::Text(token) = server.command(&["GET", "orders/42"]).unwrap() else { panic!() };
-        assert!(token.len() == 40 && token.bytes().all(|byte| byte.is_ascii_hexdigit()), "{token}");
+        let Answer::Text(token) = server.command(&["GET", "orders/42"]).unwrap() else {
+            panic!()
+        };
+        assert!(
+            token.len() == 40 && token.bytes().all(|byte| byte.is_ascii_hexdigit()),
+            "{token}"
+        );
     }
     assert!(theirs.mutex("orders/42").try_lock().unwrap().is_none());
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     let guard = theirs.mutex("orders/42").try_lock().unwrap().unwrap();
     drop(guard);
-    assert!(mine.mutex("orders/42").lock_timeout(Duration::from_secs(1)).unwrap().is_some());
+    assert!(
+        mine.mutex("orders/42")
+            .lock_timeout(Duration::from_secs(1))
+            .unwrap()
+            .is_some()
+    );
 }

@@ -23,7 +23,11 @@ fn calls(guard: &MutexGuard) -> Receiver<String> {
 fn called_once(calls: &Receiver<String>, thread: &str) {
     assert_eq!(calls.recv_timeout(SOON).as_deref(), Ok(thread));
     assert_eq!(calls.recv_timeout(SOON).ok(), None, "it is called once");
-    assert_eq!(calls.try_recv(), Err(TryRecvError::Disconnected), "and dropped");
+    assert_eq!(
+        calls.try_recv(),
+        Err(TryRecvError::Disconnected),
+        "and dropped"
+    );
 }
 
 const WATCHDOG: &str = "quorumlock watchdog";
@@ -32,7 +36,12 @@ const WATCHDOG: &str = "quorumlock watchdog";
 fn every_callback_is_called_once_at_the_end_with_and_without_a_watchdog() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
-    for mutex in [client.mutex(KEY), client.mutex("watched").watchdog(Watchdog::new().max_extensions(0))] {
+    for mutex in [
+        client.mutex(KEY),
+        client
+            .mutex("watched")
+            .watchdog(Watchdog::new().max_extensions(0)),
+    ] {
         let guard = take(&mutex.ttl(SHORT));
         let first = calls(&guard);
         let second = calls(&guard);
@@ -47,14 +56,23 @@ fn every_callback_is_called_once_at_the_end_with_and_without_a_watchdog() {
 fn a_key_that_is_gone_calls_from_the_thread_that_finds_out() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
-    let forget = |key| servers.iter().for_each(|server| drop(server.command(&["DEL", key]).unwrap()));
+    let forget = |key| {
+        servers
+            .iter()
+            .for_each(|server| drop(server.command(&["DEL", key]).unwrap()))
+    };
     let guard = take(&long_lock(&client, KEY));
     let by_hand = calls(&guard);
     forget(KEY);
     assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Lost);
     called_once(&by_hand, thread::current().name().unwrap());
 
-    let watched = take(&client.mutex("watched").ttl(Duration::from_secs(1)).watchdog(Watchdog::new()));
+    let watched = take(
+        &client
+            .mutex("watched")
+            .ttl(Duration::from_secs(1))
+            .watchdog(Watchdog::new()),
+    );
     let by_watchdog = calls(&watched);
     forget("watched");
     called_once(&by_watchdog, WATCHDOG);
@@ -81,8 +99,14 @@ fn a_guard_that_is_released_first_is_not_called() {
         let calls = calls(&guard);
         end(guard);
         assert!(calls.recv_timeout(SOON).is_err());
-        assert_eq!(calls.try_recv(), Err(TryRecvError::Disconnected), "dropped, not called");
-        servers.iter().for_each(|server| drop(server.command(&["DEL", KEY]).unwrap()));
+        assert_eq!(
+            calls.try_recv(),
+            Err(TryRecvError::Disconnected),
+            "dropped, not called"
+        );
+        servers
+            .iter()
+            .for_each(|server| drop(server.command(&["DEL", KEY]).unwrap()));
     }
 }
 
@@ -93,8 +117,12 @@ fn a_callback_may_use_the_client_and_panic() {
     // What the callback takes is watched: for that it needs what the watchdog's thread has when it finds the loss.
     let guard = take(&client.mutex(KEY).ttl(SHORT));
     let other = long_lock(&client, "other").watchdog(Watchdog::new());
-    guard.on_lost(|| panic!("a callback panics, and nothing comes of it")).unwrap();
-    guard.on_lost(move || assert_eq!(take(&other).unlock().unwrap(), ReleaseOutcome::Released)).unwrap();
+    guard
+        .on_lost(|| panic!("a callback panics, and nothing comes of it"))
+        .unwrap();
+    guard
+        .on_lost(move || assert_eq!(take(&other).unlock().unwrap(), ReleaseOutcome::Released))
+        .unwrap();
     called_once(&calls(&guard), WATCHDOG);
     // The thread goes on.
     called_once(&calls(&take(&client.mutex("next").ttl(SHORT))), WATCHDOG);

@@ -5,7 +5,8 @@
 //! left.
 
 use crate::clients::{
-    LONG_TTL, SLACK, SOON, TRIES, builder, client, gone_for_good, long_lock, short_timeout_client_of, take, value,
+    LONG_TTL, SLACK, SOON, TRIES, builder, client, gone_for_good, long_lock,
+    short_timeout_client_of, take, value,
 };
 use crate::support::process::eventually;
 use crate::support::server::Server;
@@ -34,18 +35,26 @@ fn a_loss_is_reported_between_the_margin_and_the_end_when_all_nodes_hang() {
 
 #[test]
 fn a_loss_is_reported_between_the_margin_and_the_end_when_all_nodes_are_killed() {
-    all_reported_in_time("killed", |servers| servers.iter_mut().for_each(Server::kill));
+    all_reported_in_time("killed", |servers| {
+        servers.iter_mut().for_each(Server::kill)
+    });
 }
 
 #[track_caller]
 #[allow(clippy::print_stdout)]
 fn all_reported_in_time(fate: &str, mut strike: impl FnMut(&mut [Server])) {
-    let strikes = std::env::var(STRIKES_VARIABLE).map_or(STRIKES, |strikes| strikes.parse().unwrap());
+    let strikes =
+        std::env::var(STRIKES_VARIABLE).map_or(STRIKES, |strikes| strikes.parse().unwrap());
     let mut servers = Server::several(3).unwrap();
     let mut tries = 0;
     let mut left = Vec::new();
     for round in 0..strikes {
-        left.extend(reported_in_time(&mut servers, round, &mut tries, &mut strike));
+        left.extend(reported_in_time(
+            &mut servers,
+            round,
+            &mut tries,
+            &mut strike,
+        ));
     }
     left.sort_unstable();
     println!(
@@ -79,25 +88,47 @@ fn reported_in_time(
             let watchdog = Watchdog::new().notify_before(MARGIN);
             client.mutex(&resource).ttl(TTL).watchdog(watchdog)
         };
-        let free = |number| mutex(number).lock_timeout(SOON).unwrap().expect("the lock is free");
+        let free = |number| {
+            mutex(number)
+                .lock_timeout(SOON)
+                .unwrap()
+                .expect("the lock is free")
+        };
         let guards: Vec<MutexGuard> = (0..LOCKS).map(free).collect();
         thread::sleep(Duration::from_millis(round * 31 % 300));
         strike(servers);
         let remaining: Vec<Duration> = thread::scope(|scope| {
-            let waiting: Vec<_> = guards.iter().map(|guard| scope.spawn(|| remaining_when_reported(guard))).collect();
-            waiting.into_iter().map(|waiting| waiting.join().unwrap()).collect()
+            let waiting: Vec<_> = guards
+                .iter()
+                .map(|guard| scope.spawn(|| remaining_when_reported(guard)))
+                .collect();
+            waiting
+                .into_iter()
+                .map(|waiting| waiting.join().unwrap())
+                .collect()
         });
         // It came once. What follows is not another message, but the end of the channel, with the guard's.
         let receivers: Vec<_> = guards.iter().map(|guard| guard.lost().unwrap()).collect();
         let ends: Vec<Duration> = guards.iter().map(MutexGuard::remaining).collect();
         thread::sleep(ends.into_iter().max().unwrap() + SLACK);
         for (guard, receiver) in guards.into_iter().zip(receivers) {
-            assert_eq!(receiver.try_recv(), Err(TryRecvError::Empty), "reported twice");
+            assert_eq!(
+                receiver.try_recv(),
+                Err(TryRecvError::Empty),
+                "reported twice"
+            );
             assert!(guard.remaining().is_zero());
             drop(guard);
-            assert_eq!(receiver.recv_timeout(SOON), Err(RecvTimeoutError::Disconnected), "reported twice");
+            assert_eq!(
+                receiver.recv_timeout(SOON),
+                Err(RecvTimeoutError::Disconnected),
+                "reported twice"
+            );
         }
-        assert!(remaining.iter().all(|remaining| *remaining <= MARGIN), "round {round}: too early: {remaining:?}");
+        assert!(
+            remaining.iter().all(|remaining| *remaining <= MARGIN),
+            "round {round}: too early: {remaining:?}"
+        );
         if remaining.iter().all(|remaining| !remaining.is_zero()) {
             return remaining;
         }
@@ -117,8 +148,15 @@ fn a_lock_that_a_majority_has_lost_is_reported_at_the_next_renewal() {
     let client = client(&servers);
     let ttl = Duration::from_secs(9);
     for gone in [2, 3, 5] {
-        let guard = take(&client.mutex(KEY).ttl(ttl).watchdog(Watchdog::new().period(TTL)));
-        assert!(eventually(SOON, || servers.iter().all(|server| value(server, KEY).is_some())));
+        let guard = take(
+            &client
+                .mutex(KEY)
+                .ttl(ttl)
+                .watchdog(Watchdog::new().period(TTL)),
+        );
+        assert!(eventually(SOON, || servers
+            .iter()
+            .all(|server| value(server, KEY).is_some())));
         let start = Instant::now();
         for server in &servers[..gone] {
             server.command(&["DEL", KEY]).unwrap();
@@ -132,7 +170,11 @@ fn a_lock_that_a_majority_has_lost_is_reported_at_the_next_renewal() {
             assert!(start.elapsed() < ttl / 2, "not before its end");
             assert_eq!(guard.remaining(), Duration::ZERO);
             assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Expired);
-            assert_eq!(lost.recv_timeout(SOON), Err(RecvTimeoutError::Disconnected), "reported twice");
+            assert_eq!(
+                lost.recv_timeout(SOON),
+                Err(RecvTimeoutError::Disconnected),
+                "reported twice"
+            );
         }
         gone_for_good(&servers, KEY);
     }
@@ -144,9 +186,15 @@ fn a_loss_that_an_extension_by_hand_finds_is_reported() {
     let client = client(&servers);
     for is_watched in [true, false] {
         let mutex = long_lock(&client, KEY);
-        let guard = take(&if is_watched { mutex.watchdog(Watchdog::new()) } else { mutex });
+        let guard = take(&if is_watched {
+            mutex.watchdog(Watchdog::new())
+        } else {
+            mutex
+        });
         let lost = guard.lost().unwrap();
-        assert!(eventually(SOON, || servers.iter().all(|server| value(server, KEY).is_some())));
+        assert!(eventually(SOON, || servers
+            .iter()
+            .all(|server| value(server, KEY).is_some())));
         for server in &servers[..2] {
             server.command(&["DEL", KEY]).unwrap();
         }
@@ -156,7 +204,11 @@ fn a_loss_that_an_extension_by_hand_finds_is_reported() {
         assert_eq!(guard.remaining(), Duration::ZERO);
         assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Lost);
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Expired);
-        assert_eq!(lost.recv_timeout(SOON), Err(RecvTimeoutError::Disconnected), "reported twice");
+        assert_eq!(
+            lost.recv_timeout(SOON),
+            Err(RecvTimeoutError::Disconnected),
+            "reported twice"
+        );
         gone_for_good(&servers, KEY);
     }
 }
@@ -165,7 +217,12 @@ fn a_loss_that_an_extension_by_hand_finds_is_reported() {
 fn when_a_loss_was_reported_nothing_extends_the_lock_any_more() {
     let servers = Server::several(3).unwrap();
     let client = short_timeout_client_of(servers.iter().map(Server::url));
-    let guard = take(&client.mutex(KEY).ttl(TTL).watchdog(Watchdog::new().notify_before(TTL * 2 / 5)));
+    let guard = take(
+        &client
+            .mutex(KEY)
+            .ttl(TTL)
+            .watchdog(Watchdog::new().notify_before(TTL * 2 / 5)),
+    );
     for server in &servers {
         server.pause().unwrap();
     }
@@ -184,10 +241,20 @@ fn when_a_loss_was_reported_nothing_extends_the_lock_any_more() {
 fn a_short_lock_is_reported_lost_in_time_while_a_long_one_waits_for_its_answers() {
     once_in_time(|client, servers| {
         let watchdog = || Watchdog::new().notify_before(MARGIN);
-        let long = take(&client.mutex("long").ttl(Duration::from_secs(3)).watchdog(watchdog()));
+        let long = take(
+            &client
+                .mutex("long")
+                .ttl(Duration::from_secs(3))
+                .watchdog(watchdog()),
+        );
         thread::sleep(Duration::from_millis(800));
         // Taken at last, and never extended: only its end is to be reported.
-        let short = take(&client.mutex(KEY).ttl(TTL).watchdog(watchdog().max_extensions(0)));
+        let short = take(
+            &client
+                .mutex(KEY)
+                .ttl(TTL)
+                .watchdog(watchdog().max_extensions(0)),
+        );
         for server in servers {
             server.pause().unwrap();
         }
@@ -205,10 +272,17 @@ fn a_short_lock_is_reported_lost_in_time_while_a_long_one_waits_for_its_answers(
 fn a_lock_that_is_taken_while_a_hung_node_is_waited_for_is_reported_lost_in_time() {
     once_in_time(|client, servers| {
         let long = take(&long_lock(client, "long").watchdog(Watchdog::new().period(TTL)));
-        assert!(eventually(SOON, || servers.iter().all(|server| value(server, "long").is_some())));
+        assert!(eventually(SOON, || servers
+            .iter()
+            .all(|server| value(server, "long").is_some())));
         servers[0].pause().unwrap();
         thread::sleep(TTL + SLACK);
-        let short = take(&client.mutex(KEY).ttl(TTL).watchdog(Watchdog::new().notify_before(MARGIN).max_extensions(0)));
+        let short = take(
+            &client
+                .mutex(KEY)
+                .ttl(TTL)
+                .watchdog(Watchdog::new().notify_before(MARGIN).max_extensions(0)),
+        );
         let remaining = remaining_when_reported(&short);
         servers[0].resume().unwrap();
         drop((short, long));
@@ -223,7 +297,10 @@ fn once_in_time(mut scene: impl FnMut(&Redlock, &[Server]) -> Duration) {
     let servers = Server::several(3).unwrap();
     let mut seen = Vec::new();
     for _ in 0..TRIES {
-        let client = builder(&servers).node_timeout(Duration::from_secs(1)).build().unwrap();
+        let client = builder(&servers)
+            .node_timeout(Duration::from_secs(1))
+            .build()
+            .unwrap();
         let remaining = scene(&client, &servers);
         gone_for_good(&servers, KEY);
         if !remaining.is_zero() {
@@ -245,7 +322,11 @@ fn without_a_watchdog_the_loss_is_reported_at_the_end() {
     let taken = start.elapsed();
     assert_eq!(guard.remaining(), Duration::ZERO);
     assert!(taken > TTL * 9 / 10 && taken < TTL + SOON / 10, "{taken:?}");
-    assert_eq!(lost.recv_timeout(TTL), Err(RecvTimeoutError::Timeout), "reported twice");
+    assert_eq!(
+        lost.recv_timeout(TTL),
+        Err(RecvTimeoutError::Timeout),
+        "reported twice"
+    );
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Expired);
     assert_eq!(lost.recv_timeout(SOON), Err(RecvTimeoutError::Disconnected));
 
@@ -262,18 +343,33 @@ fn without_a_watchdog_the_end_is_that_of_the_extension_by_hand() {
     let guard = take(&client.mutex(KEY).ttl(TTL));
     let lost = guard.lost().unwrap();
     assert_eq!(guard.extend(TTL * 3).unwrap(), ExtendOutcome::Extended);
-    assert_eq!(lost.recv_timeout(TTL * 3 / 2), Err(RecvTimeoutError::Timeout));
+    assert_eq!(
+        lost.recv_timeout(TTL * 3 / 2),
+        Err(RecvTimeoutError::Timeout)
+    );
     assert!(!guard.remaining().is_zero());
     assert_eq!(lost.recv_timeout(SOON), Ok(()));
-    assert_eq!(guard.remaining(), Duration::ZERO, "only the call extends it");
+    assert_eq!(
+        guard.remaining(),
+        Duration::ZERO,
+        "only the call extends it"
+    );
 }
 
 #[test]
 fn unusable_watchdogs_are_refused_before_anything_is_sent() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
-    for watchdog in [Watchdog::new().period(Duration::ZERO), Watchdog::new().notify_before(TTL / 2)] {
-        let error = client.mutex(KEY).ttl(TTL).watchdog(watchdog).lock().unwrap_err();
+    for watchdog in [
+        Watchdog::new().period(Duration::ZERO),
+        Watchdog::new().notify_before(TTL / 2),
+    ] {
+        let error = client
+            .mutex(KEY)
+            .ttl(TTL)
+            .watchdog(watchdog)
+            .lock()
+            .unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Config);
     }
     assert!(servers.iter().all(|server| value(server, KEY).is_none()));

@@ -20,7 +20,9 @@ fn alone_it_says(url: &str, address: &str, words: &str) {
     let client = client_of([url]);
     for _ in 0..3 {
         let error = failure(&long_lock(&client, "orders/42"));
-        let expected = format!("cannot lock \"orders/42\": 1 of 1 nodes failed, 1 must answer [{address}: {words}]");
+        let expected = format!(
+            "cannot lock \"orders/42\": 1 of 1 nodes failed, 1 must answer [{address}: {words}]"
+        );
         assert_eq!(error.to_string(), expected);
         keeps_secrets(&[&error]);
     }
@@ -31,16 +33,28 @@ fn logins_that_fail_are_distinguished() {
     let open = Server::start().unwrap();
     let closed = Server::with(&["--requirepass", "right"]).unwrap();
     let url = |server: &Server, login: &str| format!("redis://{login}@{}", server.address());
-    alone_it_says(&closed.url(), &closed.address(), "the server requires a password, and the URL has none");
+    alone_it_says(
+        &closed.url(),
+        &closed.address(),
+        "the server requires a password, and the URL has none",
+    );
     let wrong = "wrong password, or unknown or disabled user";
-    alone_it_says(&url(&closed, &format!(":{SECRET}")), &closed.address(), wrong);
+    alone_it_says(
+        &url(&closed, &format!(":{SECRET}")),
+        &closed.address(),
+        wrong,
+    );
     let unset = "the URL has a password, and the server has none set";
     alone_it_says(&url(&open, &format!(":{SECRET}")), &open.address(), unset);
     let user = match knows_users(&open) {
         true => wrong,
         false => "the URL has a user, and the server supports passwords only (Redis before 6)",
     };
-    alone_it_says(&url(&open, &format!("alice:{SECRET}")), &open.address(), user);
+    alone_it_says(
+        &url(&open, &format!("alice:{SECRET}")),
+        &open.address(),
+        user,
+    );
 }
 
 #[test]
@@ -57,33 +71,63 @@ fn what_a_user_may_not_do_is_named() {
     let address = server.address();
     let denied = allow("reader", &["~*", "+info", "+get"]);
     alone_it_says(&denied, &address, "the user may not run SET");
-    alone_it_says(&allow("other", &["~theirs:*", "+@all"]), &address, "the user may not use this key (SET)");
+    alone_it_says(
+        &allow("other", &["~theirs:*", "+@all"]),
+        &address,
+        "the user may not use this key (SET)",
+    );
     let select = format!("{}/1", allow("zero", &["~*", "+@all", "-select"]));
     alone_it_says(&select, &address, "the user may not run SELECT");
-    let guard = take(&long_lock(&client_of([allow("setter", &["~*", "+set", "+info"])]), "k"));
+    let guard = take(&long_lock(
+        &client_of([allow("setter", &["~*", "+set", "+info"])]),
+        "k",
+    ));
     let error = guard.unlock().unwrap_err().to_string();
     let words = "runs no scripts, or none for this user, and a lock needs them";
     assert_eq!(
         error,
-        format!("cannot confirm the release of \"k\": 1 of 1 nodes failed, 1 must answer [{address}: {words}]")
+        format!(
+            "cannot confirm the release of \"k\": 1 of 1 nodes failed, 1 must answer [{address}: {words}]"
+        )
     );
 }
 
 #[test]
 fn a_command_that_was_renamed_is_named() {
     let renamed = |commands: &[&str]| {
-        let words: Vec<&str> = commands.iter().flat_map(|&command| ["--rename-command", command, ""]).collect();
+        let words: Vec<&str> = commands
+            .iter()
+            .flat_map(|&command| ["--rename-command", command, ""])
+            .collect();
         Server::with(&words).unwrap()
     };
     let server = renamed(&["SET"]);
-    alone_it_says(&server.url(), &server.address(), "the server does not know SET; it may be renamed or too old");
+    alone_it_says(
+        &server.url(),
+        &server.address(),
+        "the server does not know SET; it may be renamed or too old",
+    );
     let server = renamed(&["DEL"]);
-    let error = take(&long_lock(&client_of([server.url()]), "k")).unlock().unwrap_err().to_string();
+    let error = take(&long_lock(&client_of([server.url()]), "k"))
+        .unlock()
+        .unwrap_err()
+        .to_string();
     let words = "the server does not know EVAL with GET and DEL; it may be renamed or too old";
-    assert!(error.ends_with(&format!("[{}: {words}]", server.address())), "{error}");
+    assert!(
+        error.ends_with(&format!("[{}: {words}]", server.address())),
+        "{error}"
+    );
     let server = renamed(&["TIME"]);
-    let error = client_of([server.url()]).mutex("k").fenced().try_lock().unwrap_err().to_string();
-    assert!(error.contains("the server does not know ") && error.contains("TIME"), "{error}");
+    let error = client_of([server.url()])
+        .mutex("k")
+        .fenced()
+        .try_lock()
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("the server does not know ") && error.contains("TIME"),
+        "{error}"
+    );
 }
 
 /// A last attempt that the call's limit leaves less time than a node has.
@@ -93,24 +137,48 @@ fn a_last_attempt_that_is_cut_short_does_not_hide_why_the_one_before_failed() {
     let fake = Fake::on_command(move |command| {
         logins += u32::from(is(command, "AUTH"));
         if logins == 1 {
-            vec![say("-WRONGPASS invalid username-password pair or user is disabled.\r\n")]
+            vec![say(
+                "-WRONGPASS invalid username-password pair or user is disabled.\r\n",
+            )]
         } else {
             Vec::new()
         }
     });
     let url = fake.url().replace("redis://", "redis://:hunter2@");
-    let client = Redlock::builder().node(url).node_timeout(SOON).build().unwrap();
+    let client = Redlock::builder()
+        .node(url)
+        .node_timeout(SOON)
+        .build()
+        .unwrap();
     let limit = Duration::from_millis(500);
-    let error = client.mutex("k").lock_timeout(limit).unwrap_err().to_string();
-    assert!(fake.commands().iter().filter(|command| is(command, "AUTH")).count() > 1, "there was another attempt");
-    assert!(error.contains("wrong password, or unknown or disabled user"), "{error}");
+    let error = client
+        .mutex("k")
+        .lock_timeout(limit)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        fake.commands()
+            .iter()
+            .filter(|command| is(command, "AUTH"))
+            .count()
+            > 1,
+        "there was another attempt"
+    );
+    assert!(
+        error.contains("wrong password, or unknown or disabled user"),
+        "{error}"
+    );
 }
 
 #[test]
 fn servers_that_do_not_serve_say_why() {
     let master = Server::start().unwrap();
     let address = master.address();
-    alone_it_says(&format!("{}/99", master.url()), &address, "no such database on this server");
+    alone_it_says(
+        &format!("{}/99", master.url()),
+        &address,
+        "no such database on this server",
+    );
     let replica = Server::with(&["--replicaof", "127.0.0.1", &master.port().to_string()]).unwrap();
     alone_it_says(&replica.url(), &replica.address(), "not a master");
     let cluster = Server::with(&["--cluster-enabled", "yes"]).unwrap();
@@ -118,7 +186,11 @@ fn servers_that_do_not_serve_say_why() {
     let full = Server::with(&["--maxmemory", "1", "--maxmemory-policy", "noeviction"]).unwrap();
     alone_it_says(&full.url(), &full.address(), "out of memory (maxmemory)");
     let port = free_port().unwrap();
-    alone_it_says(&format!("redis://127.0.0.1:{port}"), &format!("127.0.0.1:{port}"), "connection refused");
+    alone_it_says(
+        &format!("redis://127.0.0.1:{port}"),
+        &format!("127.0.0.1:{port}"),
+        "connection refused",
+    );
     let fake = Fake::closing();
     let words = "connection closed in the handshake; perhaps a TLS port, or a proxy that does not know INFO";
     alone_it_says(&fake.url(), &format!("127.0.0.1:{}", fake.port()), words);
@@ -128,13 +200,23 @@ fn servers_that_do_not_serve_say_why() {
 #[test]
 fn silence_does_not_hide_that_it_is_no_redis_server() {
     let fake = Fake::scripted(|connection, event| match event {
-        Event::Received(_) if connection == 0 => vec![say("HTTP/1.1 400 Bad Request\r\n\r\n"), Act::Close],
+        Event::Received(_) if connection == 0 => {
+            vec![say("HTTP/1.1 400 Bad Request\r\n\r\n"), Act::Close]
+        }
         Event::Received(_) | Event::Connected => Vec::new(),
     });
-    let client = Redlock::builder().node(fake.url()).node_timeout(Duration::from_millis(100)).build().unwrap();
+    let client = Redlock::builder()
+        .node(fake.url())
+        .node_timeout(Duration::from_millis(100))
+        .build()
+        .unwrap();
     let words = "not a RESP2 reply in the handshake; perhaps no Redis server, or a TLS port";
     let message = || failure(&client.mutex("k")).to_string();
-    assert!(eventually(SOON, || message().contains(words)), "{}", message());
+    assert!(
+        eventually(SOON, || message().contains(words)),
+        "{}",
+        message()
+    );
     let mut since_the_second_connection = 0;
     assert!(eventually(SOON, || {
         let message = message();
@@ -147,9 +229,14 @@ fn silence_does_not_hide_that_it_is_no_redis_server() {
 #[test]
 fn a_node_that_hangs_is_named_with_the_limit_and_its_setting() {
     let server = [Server::start().unwrap()];
-    let client = builder(&server).node_timeout(Duration::from_millis(300)).build().unwrap();
+    let client = builder(&server)
+        .node_timeout(Duration::from_millis(300))
+        .build()
+        .unwrap();
     let mutex = client.mutex("k");
-    assert!(eventually(SOON, || mutex.try_lock().is_ok_and(|guard| guard.is_some())));
+    assert!(eventually(SOON, || mutex
+        .try_lock()
+        .is_ok_and(|guard| guard.is_some())));
     server[0].pause().unwrap();
     let expected = format!(
         "cannot lock \"k\": 1 of 1 nodes failed, 1 must answer [{}: no reply within 300 ms (node_timeout)]",
@@ -160,42 +247,79 @@ fn a_node_that_hangs_is_named_with_the_limit_and_its_setting() {
     }
     let status = client.nodes().unwrap()[0].to_string();
     assert!(
-        status.contains(": down, known for ") && status.contains(", no reply within 300 ms (node_timeout)"),
+        status.contains(": down, known for ")
+            && status.contains(", no reply within 300 ms (node_timeout)"),
         "{status}"
     );
     // An attempt with less time than that.
     let brief = failure(&client.mutex("k").ttl(Duration::from_millis(50))).to_string();
-    assert!(brief.contains("no reply within 300 ms (node_timeout)"), "the older question counts: {brief}");
+    assert!(
+        brief.contains("no reply within 300 ms (node_timeout)"),
+        "the older question counts: {brief}"
+    );
 }
 
 #[test]
 fn nodes_that_did_not_fail_are_named_as_such() {
     let mut servers = Server::several(3).unwrap();
     let client = builder(&servers).build().unwrap();
-    let voting = || client.nodes().unwrap().iter().all(|node| node.state() == quorumlock::NodeState::Voting);
-    assert!(eventually(SOON, || take(&client.mutex("k")).unlock().is_ok() && voting()));
+    let voting = || {
+        client
+            .nodes()
+            .unwrap()
+            .iter()
+            .all(|node| node.state() == quorumlock::NodeState::Voting)
+    };
+    assert!(eventually(SOON, || take(&client.mutex("k"))
+        .unlock()
+        .is_ok()
+        && voting()));
     servers[..2].iter_mut().for_each(Server::kill);
     let [first, second, third] = [0, 1, 2].map(|index: usize| servers[index].address());
     let expected = format!(
         "cannot lock \"k\": 2 of 3 nodes failed, 2 must answer \
          [{first}: connection refused; {second}: connection refused; {third}: healthy, not asked]"
     );
-    let message = || client.mutex("k").try_lock().map(drop).map_err(|error| error.to_string());
-    assert!(eventually(SOON, || message() == Err(expected.clone())), "{:?}", message());
+    let message = || {
+        client
+            .mutex("k")
+            .try_lock()
+            .map(drop)
+            .map_err(|error| error.to_string())
+    };
+    assert!(
+        eventually(SOON, || message() == Err(expected.clone())),
+        "{:?}",
+        message()
+    );
 }
 
 #[test]
 fn a_restarted_node_says_how_long_it_does_not_vote() {
     let mut server = [Server::start().unwrap()];
-    let client = Redlock::builder().node(server[0].url()).node_timeout(Duration::from_secs(1)).build().unwrap();
+    let client = Redlock::builder()
+        .node(server[0].url())
+        .node_timeout(Duration::from_secs(1))
+        .build()
+        .unwrap();
     let _ = take(&client.mutex("k")).unlock().unwrap();
     server[0].restart().unwrap();
-    let expected = format!("[{}: may have forgotten locks, does not vote for another ", server[0].address());
+    let expected = format!(
+        "[{}: may have forgotten locks, does not vote for another ",
+        server[0].address()
+    );
     let message = || failure(&client.mutex("k")).to_string();
-    assert!(eventually(SOON, || message().contains(&expected)), "{}", message());
+    assert!(
+        eventually(SOON, || message().contains(&expected)),
+        "{}",
+        message()
+    );
     let message = message();
     let left = message.split_once(&expected).unwrap().1;
     let seconds: f64 = left.strip_suffix(" s]").unwrap().parse().unwrap();
     assert!(seconds > 30.0 && seconds <= 60.0, "{message}");
-    assert!(message.contains("votes after max_ttl (60 s), or at once if it is declared durable"), "{message}");
+    assert!(
+        message.contains("votes after max_ttl (60 s), or at once if it is declared durable"),
+        "{message}"
+    );
 }

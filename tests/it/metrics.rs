@@ -20,18 +20,31 @@ fn shown(counters: &Counters) -> Exposition {
 #[track_caller]
 fn is(counters: &Counters, name: &str, labels: &[(&str, &str)], expected: f64) {
     let value = shown(counters).sum(name, labels);
-    assert!((value - expected).abs() < 0.5, "{name}{labels:?} is {value}, and {expected} was expected");
+    assert!(
+        (value - expected).abs() < 0.5,
+        "{name}{labels:?} is {value}, and {expected} was expected"
+    );
 }
 
 #[test]
 fn each_operation_counts_once() {
     let servers = Server::several(3).unwrap();
     let counters = Counters::by_prefix('/');
-    let client = builder(&servers).prefix("app:").counters(&counters).build().unwrap();
+    let client = builder(&servers)
+        .prefix("app:")
+        .counters(&counters)
+        .build()
+        .unwrap();
     let guard = take(&long_lock(&client, "orders/1"));
     let fenced = client.mutex("orders/2").fenced().lock().unwrap();
     assert!(client.mutex("orders/1").try_lock().unwrap().is_none());
-    assert!(client.mutex("orders/1").lock_timeout(Duration::from_millis(20)).unwrap().is_none());
+    assert!(
+        client
+            .mutex("orders/1")
+            .lock_timeout(Duration::from_millis(20))
+            .unwrap()
+            .is_none()
+    );
     assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
     let class = ("class", "orders");
     is(&counters, "quorumlock_held", &[class], 2.0);
@@ -49,17 +62,32 @@ fn each_operation_counts_once() {
         ("wait_seconds_count", [class, ("outcome", "timed_out")], 1.0),
         ("attempts_total", [class, ("result", "won")], 2.0),
         ("attempts_total", [class, ("result", "held")], 1.0),
-        ("extensions_total", [("result", "extended"), ("automatic", "false")], 1.0),
+        (
+            "extensions_total",
+            [("result", "extended"), ("automatic", "false")],
+            1.0,
+        ),
         ("hold_seconds_count", [class, class], 2.0),
-        ("releases_total", [("outcome", "released"), ("dropped", "true")], 1.0),
-        ("releases_total", [("outcome", "released"), ("dropped", "false")], 1.0),
+        (
+            "releases_total",
+            [("outcome", "released"), ("dropped", "true")],
+            1.0,
+        ),
+        (
+            "releases_total",
+            [("outcome", "released"), ("dropped", "false")],
+            1.0,
+        ),
         ("waiting", [class, class], 0.0),
         ("held", [class, class], 0.0),
     ] {
         is(&counters, &format!("quorumlock_{name}"), &labels, expected);
     }
     is(&counters, "quorumlock_node_votes", &[], 3.0);
-    assert!(shown(&counters).sum("quorumlock_node_reply_seconds_count", &[]) > 11.0, "two locks, two releases");
+    assert!(
+        shown(&counters).sum("quorumlock_node_reply_seconds_count", &[]) > 11.0,
+        "two locks, two releases"
+    );
     is(&counters, "quorumlock_quorum", &[], 2.0);
     drop(client);
     is(&counters, "quorumlock_nodes", &[], 0.0);
@@ -75,19 +103,35 @@ fn calls_within_a_callback_are_counted() {
         let client = Arc::downgrade(&client);
         move |event: &Event| {
             let client = client.upgrade();
-            if let (Event::Acquired { .. }, Some(client)) = (event, client.as_ref().and_then(|c| c.get())) {
+            if let (Event::Acquired { .. }, Some(client)) =
+                (event, client.as_ref().and_then(|c| c.get()))
+            {
                 drop(take(&long_lock(client, "inner")));
                 assert!(client.mutex("outer").try_lock().unwrap().is_none());
             }
         }
     };
-    let built = builder(&servers).counters(&counters).observer(calls).build().unwrap();
+    let built = builder(&servers)
+        .counters(&counters)
+        .observer(calls)
+        .build()
+        .unwrap();
     let _ = client.set(built);
     let redlock = client.get().unwrap();
     let _ = take(&long_lock(redlock, "outer")).unlock().unwrap();
     redlock.flush_releases(SOON).unwrap();
-    is(&counters, "quorumlock_wait_seconds_count", &[("outcome", "acquired")], 2.0);
-    is(&counters, "quorumlock_wait_seconds_count", &[("outcome", "held")], 1.0);
+    is(
+        &counters,
+        "quorumlock_wait_seconds_count",
+        &[("outcome", "acquired")],
+        2.0,
+    );
+    is(
+        &counters,
+        "quorumlock_wait_seconds_count",
+        &[("outcome", "held")],
+        1.0,
+    );
     assert!(eventually(SOON, || {
         shown(&counters).sum("quorumlock_releases_total", &[("outcome", "released")]) > 1.5
     }));

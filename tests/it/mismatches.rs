@@ -38,16 +38,35 @@ fn mismatch(event: &Event) -> Option<(String, Mismatch)> {
 #[track_caller]
 fn has(journal: &Journal, servers: &[Server], expected: &[Mismatch]) {
     let mut reported = journal.all();
-    let place = |address: &str| servers.iter().position(|server| server.address() == address);
+    let place = |address: &str| {
+        servers
+            .iter()
+            .position(|server| server.address() == address)
+    };
     reported.sort_by_key(|(address, _)| place(address));
-    let of_each = |server: &Server| expected.iter().map(|&mismatch| (server.address(), mismatch)).collect();
-    assert_eq!(reported, servers.iter().flat_map(|server| -> Vec<_> { of_each(server) }).collect::<Vec<_>>());
+    let of_each = |server: &Server| {
+        expected
+            .iter()
+            .map(|&mismatch| (server.address(), mismatch))
+            .collect()
+    };
+    assert_eq!(
+        reported,
+        servers
+            .iter()
+            .flat_map(|server| -> Vec<_> { of_each(server) })
+            .collect::<Vec<_>>()
+    );
 }
 /// A client that reports to a journal, and counts.
 fn watched(builder: Builder) -> (Redlock, Journal, Counters) {
     let journal = Seen::nothing();
     let counters = Counters::new();
-    let client = builder.observer(journal.by(mismatch)).counters(&counters).build().unwrap();
+    let client = builder
+        .observer(journal.by(mismatch))
+        .counters(&counters)
+        .build()
+        .unwrap();
     (client, journal, counters)
 }
 
@@ -59,7 +78,9 @@ fn use_for_long(client: &Redlock, servers: &[Server]) {
         thread::sleep(LOOK);
         if round == 1 {
             for server in servers {
-                server.command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]).unwrap();
+                server
+                    .command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"])
+                    .unwrap();
             }
         }
     }
@@ -70,8 +91,12 @@ fn use_for_long(client: &Redlock, servers: &[Server]) {
 /// How many nodes the metric shows.
 fn shown(counters: &Counters, of: &str) -> usize {
     let text = counters.prometheus_text();
-    let is_one = |line: &&str| line.starts_with("quorumlock_node_mismatch{") && line.ends_with(" 1");
-    text.lines().filter(is_one).filter(|line| line.contains(&format!("of=\"{of}\""))).count()
+    let is_one =
+        |line: &&str| line.starts_with("quorumlock_node_mismatch{") && line.ends_with(" 1");
+    text.lines()
+        .filter(is_one)
+        .filter(|line| line.contains(&format!("of=\"{of}\"")))
+        .count()
 }
 
 #[test]
@@ -80,9 +105,24 @@ fn another_number_of_nodes_is_reported_once_for_each_node() {
     servers.extend(Server::several(2).unwrap());
     let (client, journal, counters) = watched(brief(&servers));
     use_for_long(&client, &servers);
-    has(&journal, &servers[..3], &[Mismatch::Nodes { noted: 3, own: 5 }]);
-    assert_eq!((shown(&counters, "nodes"), shown(&counters, "max_ttl")), (3, 0));
-    assert_eq!(client.nodes().unwrap().iter().filter(|node| !node.mismatches().is_empty()).count(), 3);
+    has(
+        &journal,
+        &servers[..3],
+        &[Mismatch::Nodes { noted: 3, own: 5 }],
+    );
+    assert_eq!(
+        (shown(&counters, "nodes"), shown(&counters, "max_ttl")),
+        (3, 0)
+    );
+    assert_eq!(
+        client
+            .nodes()
+            .unwrap()
+            .iter()
+            .filter(|node| !node.mismatches().is_empty())
+            .count(),
+        3
+    );
 }
 
 #[test]
@@ -95,11 +135,25 @@ fn another_max_ttl_is_reported_once_by_each_of_both_programs() {
 
     let (long, of_longer, of_long) = watched(builder(&servers).ttl(MAX_TTL).max_ttl(MAX_TTL * 2));
     use_for_long(&long, &servers);
-    has(&of_longer, &servers, &[Mismatch::MaxTtl { noted: MAX_TTL, own: MAX_TTL * 2 }]);
+    has(
+        &of_longer,
+        &servers,
+        &[Mismatch::MaxTtl {
+            noted: MAX_TTL,
+            own: MAX_TTL * 2,
+        }],
+    );
     assert_eq!(shown(&of_long, "max_ttl"), 0, "it has stored its own");
 
     use_for_long(&short, &servers);
-    has(&journal, &servers, &[Mismatch::MaxTtl { noted: MAX_TTL * 2, own: MAX_TTL }]);
+    has(
+        &journal,
+        &servers,
+        &[Mismatch::MaxTtl {
+            noted: MAX_TTL * 2,
+            own: MAX_TTL,
+        }],
+    );
     assert_eq!(shown(&counters, "max_ttl"), 3);
 }
 
@@ -110,10 +164,26 @@ fn a_right_to_the_key_of_another_prefix_is_reported_once_for_each_node() {
     }
     let servers = known(3);
     for server in &servers {
-        let keys = ["~jobs/*", "~quorumlock-queue:*", "~quorumlock-node:orders/", "&quorumlock:*"];
-        server.command(&[&["ACL", "SETUSER", "app", "on", ">pw"], &keys[..], &["+@all"]].concat()).unwrap();
+        let keys = [
+            "~jobs/*",
+            "~quorumlock-queue:*",
+            "~quorumlock-node:orders/",
+            "&quorumlock:*",
+        ];
+        server
+            .command(
+                &[
+                    &["ACL", "SETUSER", "app", "on", ">pw"],
+                    &keys[..],
+                    &["+@all"],
+                ]
+                .concat(),
+            )
+            .unwrap();
     }
-    let urls = servers.iter().map(|server| server.url().replace("redis://", "redis://app:pw@"));
+    let urls = servers
+        .iter()
+        .map(|server| server.url().replace("redis://", "redis://app:pw@"));
     let of = |prefix: &str| brief([]).nodes(urls.clone()).prefix(prefix);
     let (client, journal, counters) = watched(of("jobs/"));
     use_for_long(&client, &servers);
@@ -122,12 +192,16 @@ fn a_right_to_the_key_of_another_prefix_is_reported_once_for_each_node() {
 
     // A user that may not look at the key, or not store a note, has no right to it, either.
     for server in &servers {
-        server.command(&["ACL", "SETUSER", "app", "~quorumlock-node:jobs/"]).unwrap();
+        server
+            .command(&["ACL", "SETUSER", "app", "~quorumlock-node:jobs/"])
+            .unwrap();
     }
     for right in ["time", "eval"] {
         let change = |sign| {
             let rule = format!("{sign}{right}");
-            servers.iter().for_each(|server| drop(server.command(&["ACL", "SETUSER", "app", &rule]).unwrap()));
+            servers.iter().for_each(|server| {
+                drop(server.command(&["ACL", "SETUSER", "app", &rule]).unwrap())
+            });
         };
         change('-');
         let (client, journal, _) = watched(of("jobs/"));
@@ -143,8 +217,17 @@ fn a_right_to_the_key_of_another_prefix_is_reported_once_for_each_node() {
 #[test]
 fn a_mismatch_of_a_node_that_stores_nothing_is_reported_once() {
     let servers = known(3);
-    servers[0].command(&["CONFIG", "SET", "maxmemory", "1"]).unwrap();
+    servers[0]
+        .command(&["CONFIG", "SET", "maxmemory", "1"])
+        .unwrap();
     let (client, journal, _) = watched(builder(&servers).ttl(MAX_TTL).max_ttl(MAX_TTL * 2));
     use_for_long(&client, &servers);
-    has(&journal, &servers, &[Mismatch::MaxTtl { noted: MAX_TTL, own: MAX_TTL * 2 }]);
+    has(
+        &journal,
+        &servers,
+        &[Mismatch::MaxTtl {
+            noted: MAX_TTL,
+            own: MAX_TTL * 2,
+        }],
+    );
 }

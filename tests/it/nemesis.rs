@@ -67,7 +67,10 @@ fn nothing_is_lost_while_everything_breaks() {
 
     let story = Story::read(nemesis.directory());
     let counter = Counter::of(nemesis.directory()).read();
-    let report = format!("seed {seed}, {lasted:.0?}\n{}", report(&nemesis, &story, counter, killed, lasted));
+    let report = format!(
+        "seed {seed}, {lasted:.0?}\n{}",
+        report(&nemesis, &story, counter, killed, lasted)
+    );
     println!("{report}");
     judge::no_update_is_lost(&story, counter, killed);
     let (start, end) = story.longest_gap();
@@ -81,36 +84,75 @@ fn nothing_is_lost_while_everything_breaks() {
 fn can_be_had(servers: &[Server]) {
     // With a longer `max_ttl`, nodes that have forgotten locks would vote later.
     let builder = Redlock::builder().ttl(worker::TTL).max_ttl(worker::TTL);
-    let client = builder.nodes(servers.iter().map(Server::url)).build().unwrap();
+    let client = builder
+        .nodes(servers.iter().map(Server::url))
+        .build()
+        .unwrap();
     let mutex = client.mutex(worker::RESOURCE);
     // A holder that was killed holds it to its end.
-    let had = || mutex.lock_with(&Wait::timeout(worker::TTL)).is_ok_and(|guard| guard.is_some());
-    assert!(eventually(6 * worker::TTL, had), "all is well again, and the lock cannot be had");
+    let had = || {
+        mutex
+            .lock_with(&Wait::timeout(worker::TTL))
+            .is_ok_and(|guard| guard.is_some())
+    };
+    assert!(
+        eventually(6 * worker::TTL, had),
+        "all is well again, and the lock cannot be had"
+    );
 }
 
-fn report(nemesis: &Nemesis, story: &Story, counter: u64, killed: usize, lasted: Duration) -> String {
+fn report(
+    nemesis: &Nemesis,
+    story: &Story,
+    counter: u64,
+    killed: usize,
+    lasted: Duration,
+) -> String {
     let mut report = String::new();
     let mut line = |text: String| {
         let _ = writeln!(report, "{text}");
     };
     let threads = worker::THREADS;
-    line(format!("{SERVERS} servers, {PROCESSES} processes of {threads} threads, {killed} killed and replaced"));
+    line(format!(
+        "{SERVERS} servers, {PROCESSES} processes of {threads} threads, {killed} killed and replaced"
+    ));
     let rate = story.done.len() as f64 / lasted.as_secs_f64();
-    line(format!("{} acquisitions, {rate:.0} updates a second, the number is {counter}", story.count("acquired")));
+    line(format!(
+        "{} acquisitions, {rate:.0} updates a second, the number is {counter}",
+        story.count("acquired")
+    ));
     let (start, end) = story.longest_gap();
-    let meanwhile = nemesis.history().iter().filter(|event| event.start < end && start < event.end);
+    let meanwhile = nemesis
+        .history()
+        .iter()
+        .filter(|event| event.start < end && start < event.end);
     let names: Vec<_> = meanwhile.map(|event| event.name).collect();
     let gap = Duration::from_nanos(end - start);
-    line(format!("longest time without an update: {gap:.2?}, during: {}", names.join("; ")));
+    line(format!(
+        "longest time without an update: {gap:.2?}, during: {}",
+        names.join("; ")
+    ));
     line("what the clients saw:".into());
     for (what, count) in &story.counts {
         line(format!("  {count:>8} × {what}"));
     }
-    let (strikes, hung) =
-        (nemesis.history().len(), nemesis.history().iter().filter(|event| event.with_one_hung).count());
-    line(format!("{strikes} faults injected, during {hung} of them another server hung:"));
+    let (strikes, hung) = (
+        nemesis.history().len(),
+        nemesis
+            .history()
+            .iter()
+            .filter(|event| event.with_one_hung)
+            .count(),
+    );
+    line(format!(
+        "{strikes} faults injected, during {hung} of them another server hung:"
+    ));
     for (name, _) in STRIKES {
-        let count = nemesis.history().iter().filter(|event| event.name == name).count();
+        let count = nemesis
+            .history()
+            .iter()
+            .filter(|event| event.name == name)
+            .count();
         line(match nemesis.can(name) {
             true => format!("  {count:>8} × {name}"),
             false => format!("         - × {name} (not here)"),
@@ -118,6 +160,8 @@ fn report(nemesis: &Nemesis, story: &Story, counter: u64, killed: usize, lasted:
     }
     let packets = nemesis.packets_dropped();
     let commands = nemesis.flood_answers();
-    line(format!("{packets} packets dropped, {commands} commands of floods answered"));
+    line(format!(
+        "{packets} packets dropped, {commands} commands of floods answered"
+    ));
     report
 }

@@ -9,25 +9,53 @@ use std::time::Duration;
 const PAIRS: u64 = 20;
 
 fn faults(node: &NodeStatus) -> Vec<(Phase, Cause, u64)> {
-    node.faults().iter().map(|(fault, count)| (fault.phase(), fault.cause(), *count)).collect()
+    node.faults()
+        .iter()
+        .map(|(fault, count)| (fault.phase(), fault.cause(), *count))
+        .collect()
 }
 
 #[test]
 fn every_reply_about_a_lock_is_counted_once_with_its_time() {
     let mut servers = Server::several(3).unwrap();
     let client = client(&servers);
-    assert!(client.nodes().unwrap().iter().all(|node| node.latency().count == 0 && node.faults().is_empty()));
+    assert!(
+        client
+            .nodes()
+            .unwrap()
+            .iter()
+            .all(|node| node.latency().count == 0 && node.faults().is_empty())
+    );
     client.connect(SOON).unwrap();
-    assert_eq!(client.nodes().unwrap()[0].latency().count, 0, "a handshake is not about a lock");
+    assert_eq!(
+        client.nodes().unwrap()[0].latency().count,
+        0,
+        "a handshake is not about a lock"
+    );
     let mutex = long_lock(&client, "k");
     for _ in 0..PAIRS {
         assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
     }
-    let counts = || client.nodes().unwrap().iter().map(|node| node.latency().count).collect::<Vec<_>>();
-    assert!(eventually(SOON, || counts() == [2 * PAIRS; 3]), "{:?}: also those of nodes that came late", counts());
+    let counts = || {
+        client
+            .nodes()
+            .unwrap()
+            .iter()
+            .map(|node| node.latency().count)
+            .collect::<Vec<_>>()
+    };
+    assert!(
+        eventually(SOON, || counts() == [2 * PAIRS; 3]),
+        "{:?}: also those of nodes that came late",
+        counts()
+    );
     for node in client.nodes().unwrap() {
         let latency = node.latency();
-        assert!(Duration::ZERO < latency.p50 && latency.p50 <= latency.p99 && latency.p99 <= latency.max);
+        assert!(
+            Duration::ZERO < latency.p50
+                && latency.p50 <= latency.p99
+                && latency.p99 <= latency.max
+        );
         assert!(latency.max < SOON && node.faults().is_empty(), "{node:?}");
     }
     // A node that was stopped for a while has taken that long, and a new connection goes on with the counters.
@@ -36,7 +64,10 @@ fn every_reply_about_a_lock_is_counted_once_with_its_time() {
     let stopped = Duration::from_millis(200);
     std::thread::sleep(stopped);
     servers[0].resume().unwrap();
-    assert!(eventually(SOON, || client.nodes().unwrap()[0].latency().max >= stopped));
+    assert!(eventually(SOON, || client.nodes().unwrap()[0]
+        .latency()
+        .max
+        >= stopped));
     servers[0].restart().unwrap();
     let before = counts()[0];
     assert!(before >= 2 * PAIRS);
@@ -51,7 +82,10 @@ fn every_reply_about_a_lock_is_counted_once_with_its_time() {
 #[test]
 fn faults_are_counted_for_each_node_by_phase_and_cause() {
     let mut servers = Server::several(3).unwrap();
-    let client = builder(&servers).node_timeout(Duration::from_millis(100)).build().unwrap();
+    let client = builder(&servers)
+        .node_timeout(Duration::from_millis(100))
+        .build()
+        .unwrap();
     client.connect(SOON).unwrap();
     drop(take(&long_lock(&client, "k")));
     servers[2].kill();
@@ -63,9 +97,23 @@ fn faults_are_counted_for_each_node_by_phase_and_cause() {
     assert_eq!(faults(&nodes[0]), []);
     let hung = faults(&nodes[1]);
     let gone = faults(&nodes[2]);
-    assert!(hung.iter().all(|&(phase, cause, _)| (phase, cause) == (Phase::Reply, Cause::TimedOut)), "{hung:?}");
-    assert!(hung.iter().map(|fault| fault.2).sum::<u64>() >= 3, "once for each attempt: {hung:?}");
-    assert!(gone.iter().all(|fault| matches!(fault.1, Cause::Closed | Cause::Refused)), "{gone:?}");
-    assert!(gone.iter().map(|fault| fault.2).sum::<u64>() >= 3, "{gone:?}");
+    assert!(
+        hung.iter()
+            .all(|&(phase, cause, _)| (phase, cause) == (Phase::Reply, Cause::TimedOut)),
+        "{hung:?}"
+    );
+    assert!(
+        hung.iter().map(|fault| fault.2).sum::<u64>() >= 3,
+        "once for each attempt: {hung:?}"
+    );
+    assert!(
+        gone.iter()
+            .all(|fault| matches!(fault.1, Cause::Closed | Cause::Refused)),
+        "{gone:?}"
+    );
+    assert!(
+        gone.iter().map(|fault| fault.2).sum::<u64>() >= 3,
+        "{gone:?}"
+    );
     servers[1].resume().unwrap();
 }

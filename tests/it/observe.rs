@@ -28,7 +28,11 @@ fn read(file: &str) -> String {
 /// The head and the body of an answer.
 fn get(address: SocketAddr, path: &str) -> (String, String) {
     let mut stream = TcpStream::connect(address).unwrap();
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\nAccept: */*\r\n\r\n").unwrap();
+    write!(
+        stream,
+        "GET {path} HTTP/1.1\r\nHost: x\r\nAccept: */*\r\n\r\n"
+    )
+    .unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
@@ -40,11 +44,19 @@ fn served() -> Exposition {
     let servers = Server::several(3).unwrap();
     let counters = Counters::by_prefix('/');
     // One node of four is not there: its faults are counted.
-    let client = builder(&servers).node("redis://127.0.0.1:1").counters(&counters).build().unwrap();
+    let client = builder(&servers)
+        .node("redis://127.0.0.1:1")
+        .counters(&counters)
+        .build()
+        .unwrap();
     client.connect(SOON).unwrap();
     assert!(eventually(SOON, || {
         let _ = take(&long_lock(&client, "orders/1")).unlock().unwrap();
-        client.nodes().unwrap().iter().any(|node| !node.faults().is_empty())
+        client
+            .nodes()
+            .unwrap()
+            .iter()
+            .any(|node| !node.faults().is_empty())
     }));
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -53,31 +65,55 @@ fn served() -> Exposition {
     assert!(get(address, "/").0.starts_with("HTTP/1.1 404 "));
     let (head, body) = get(address, "/metrics");
     assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
-    assert!(head.contains("Content-Type: text/plain; version=0.0.4"), "{head}");
-    assert!(head.contains(&format!("Content-Length: {}\r\n", body.len())), "{head}");
+    assert!(
+        head.contains("Content-Type: text/plain; version=0.0.4"),
+        "{head}"
+    );
+    assert!(
+        head.contains(&format!("Content-Length: {}\r\n", body.len())),
+        "{head}"
+    );
     Exposition::read(&body)
 }
 
 /// The expressions of a file: behind `expr`, to the end of the line.
 fn expressions(file: &str) -> Vec<String> {
     let text = read(file);
-    let behind = text.lines().filter_map(|line| line.trim().trim_start_matches('"').strip_prefix("expr"));
-    let clean =
-        |text: &str| text.trim_start_matches(['"', ':', ' ']).trim_end_matches([',', '"']).replace("\\\"", "\"");
+    let behind = text
+        .lines()
+        .filter_map(|line| line.trim().trim_start_matches('"').strip_prefix("expr"));
+    let clean = |text: &str| {
+        text.trim_start_matches(['"', ':', ' '])
+            .trim_end_matches([',', '"'])
+            .replace("\\\"", "\"")
+    };
     behind.map(clean).collect()
 }
 
 fn words(expression: &str) -> impl Iterator<Item = &str> {
     let is_letter = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
-    expression.split(move |letter: char| !is_letter(letter)).filter(|word| !word.is_empty())
+    expression
+        .split(move |letter: char| !is_letter(letter))
+        .filter(|word| !word.is_empty())
 }
 
 /// The names of labels in an expression: what precedes a comparison in braces, and behind `by` in parentheses.
 fn labels(expression: &str) -> BTreeSet<&str> {
-    let matchers = expression.split('{').skip(1).filter_map(|rest| rest.split_once('}'));
-    let compared = matchers.flat_map(|(inside, _)| inside.split(',')).filter_map(|one| one.split(['=', '!']).next());
-    let grouped = expression.split(" by (").skip(1).filter_map(|rest| rest.split_once(')'));
-    compared.chain(grouped.flat_map(|(inside, _)| inside.split(", "))).map(str::trim).collect()
+    let matchers = expression
+        .split('{')
+        .skip(1)
+        .filter_map(|rest| rest.split_once('}'));
+    let compared = matchers
+        .flat_map(|(inside, _)| inside.split(','))
+        .filter_map(|one| one.split(['=', '!']).next());
+    let grouped = expression
+        .split(" by (")
+        .skip(1)
+        .filter_map(|rest| rest.split_once(')'));
+    compared
+        .chain(grouped.flat_map(|(inside, _)| inside.split(", ")))
+        .map(str::trim)
+        .collect()
 }
 
 #[test]
@@ -93,13 +129,23 @@ fn every_series_and_label_of_the_dashboard_and_the_alerts_exists() {
         .collect();
     for (file, least) in [("dashboard.json", 15), ("alerts.yml", 4)] {
         let expressions = expressions(file);
-        assert!(expressions.len() >= least, "{file} has {} expressions", expressions.len());
+        assert!(
+            expressions.len() >= least,
+            "{file} has {} expressions",
+            expressions.len()
+        );
         for expression in &expressions {
             for name in words(expression).filter(|word| word.starts_with("quorumlock_")) {
-                assert!(names.contains(name), "{file}: {name} does not exist: {expression}");
+                assert!(
+                    names.contains(name),
+                    "{file}: {name} does not exist: {expression}"
+                );
             }
             for label in labels(expression) {
-                assert!(known.contains(label), "{file}: the label {label} does not exist: {expression}");
+                assert!(
+                    known.contains(label),
+                    "{file}: the label {label} does not exist: {expression}"
+                );
             }
             let [open, close] = ['(', ')'].map(|sign| expression.matches(sign).count());
             assert_eq!(open, close, "{file}: {expression}");
@@ -108,15 +154,27 @@ fn every_series_and_label_of_the_dashboard_and_the_alerts_exists() {
     // Each family has its place in the dashboard.
     let shown = read("dashboard.json");
     for family in &served.families {
-        assert!(shown.contains(&family.name), "{} is not in the dashboard", family.name);
+        assert!(
+            shown.contains(&family.name),
+            "{} is not in the dashboard",
+            family.name
+        );
     }
 }
 
 #[test]
 fn the_dashboard_is_json() {
-    let mut python =
-        Command::new("python3").args(["-m", "json.tool"]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
+    let mut python = Command::new("python3")
+        .args(["-m", "json.tool"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn();
     let child = python.as_mut().unwrap();
-    child.stdin.take().unwrap().write_all(read("dashboard.json").as_bytes()).unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(read("dashboard.json").as_bytes())
+        .unwrap();
     assert!(child.wait().unwrap().success());
 }

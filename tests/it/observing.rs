@@ -24,7 +24,13 @@ const TTL: Duration = Duration::from_secs(1);
 
 /// An event in a few words: its kind and its subject, and of some what matters most.
 fn words(event: &Event) -> String {
-    let by = |automatic| if automatic { "automatically" } else { "by hand" };
+    let by = |automatic| {
+        if automatic {
+            "automatically"
+        } else {
+            "by hand"
+        }
+    };
     let end = |dropped| if dropped { "dropped" } else { "unlocked" };
     let what = event.code().trim_start_matches("node_").replace('_', " ");
     let subject = event.name().or(event.node()).unwrap_or_default();
@@ -37,7 +43,11 @@ fn words(event: &Event) -> String {
         Event::Lost { reason, .. } => format!(" {reason:?}"),
         Event::NodeMayEvict { policy, .. } => format!(" by {policy}"),
         Event::ReleaseFailed { is_dropped, .. } => format!(" {}", end(*is_dropped)),
-        Event::Released { outcome, is_dropped, .. } => format!(" {outcome:?} {}", end(*is_dropped)),
+        Event::Released {
+            outcome,
+            is_dropped,
+            ..
+        } => format!(" {outcome:?} {}", end(*is_dropped)),
         _ => String::new(),
     };
     format!("{what} {subject}{rest}")
@@ -61,7 +71,10 @@ impl Recorder {
     }
 
     fn acting(act: impl Fn(&Event) + Send + Sync + 'static) -> Arc<Recorder> {
-        Arc::new(Recorder { events: Mutex::default(), act: Box::new(act) })
+        Arc::new(Recorder {
+            events: Mutex::default(),
+            act: Box::new(act),
+        })
     }
 
     fn events(&self) -> Vec<Event> {
@@ -70,16 +83,27 @@ impl Recorder {
 
     /// The events about locks, in words.
     fn words(&self) -> Vec<String> {
-        self.events().iter().filter(|event| !is_about_a_node(event)).map(words).collect()
+        self.events()
+            .iter()
+            .filter(|event| !is_about_a_node(event))
+            .map(words)
+            .collect()
     }
 
     /// The events about nodes, in words.
     fn node_words(&self) -> Vec<String> {
-        self.events().iter().filter(|event| is_about_a_node(event)).map(words).collect()
+        self.events()
+            .iter()
+            .filter(|event| is_about_a_node(event))
+            .map(words)
+            .collect()
     }
 
     fn count(&self, words: &str) -> usize {
-        self.events().iter().filter(|event| self::words(event).starts_with(words)).count()
+        self.events()
+            .iter()
+            .filter(|event| self::words(event).starts_with(words))
+            .count()
     }
 
     fn forget(&self) {
@@ -99,17 +123,27 @@ fn observed(servers: &[Server], recorder: &Arc<Recorder>) -> Redlock {
 }
 
 fn observed_by(builder: Builder, recorder: &Arc<Recorder>) -> Redlock {
-    builder.observer(calling(recorder, Recorder::event)).build().unwrap()
+    builder
+        .observer(calling(recorder, Recorder::event))
+        .build()
+        .unwrap()
 }
 
 /// Waits until every node has the key of a guard just taken.
 fn everywhere(servers: &[Server], key: &str) {
-    assert!(eventually(SOON, || servers.iter().all(|server| value(server, key).is_some())));
+    assert!(eventually(SOON, || servers
+        .iter()
+        .all(|server| value(server, key).is_some())));
 }
 
 /// A guard whose lease ends in less than a third of [`TTL`]. On a busy machine it may take more than one attempt.
 fn brief(client: &Redlock, key: &str) -> MutexGuard {
-    client.mutex(key).ttl(TTL / 5).lock_timeout(SOON).unwrap().expect("the lock is free")
+    client
+        .mutex(key)
+        .ttl(TTL / 5)
+        .lock_timeout(SOON)
+        .unwrap()
+        .expect("the lock is free")
 }
 
 fn delete(servers: &[Server], key: &str) {
@@ -127,10 +161,22 @@ fn a_lock_that_is_taken_extended_and_released_is_reported_in_order() {
     let guard = take(&client.mutex(KEY).ttl(TTL));
     assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-    assert_eq!(recorder.words(), ["acquired k", "extended k by hand", "released k Released unlocked"]);
+    assert_eq!(
+        recorder.words(),
+        [
+            "acquired k",
+            "extended k by hand",
+            "released k Released unlocked"
+        ]
+    );
     for event in recorder.events() {
         match event {
-            Event::Acquired { name, waited, attempts, .. } => {
+            Event::Acquired {
+                name,
+                waited,
+                attempts,
+                ..
+            } => {
                 assert_eq!((&*name, attempts), (KEY, 1));
                 assert!(!waited.is_zero() && waited <= start.elapsed(), "{waited:?}");
             }
@@ -159,11 +205,30 @@ fn every_lost_attempt_is_reported_with_its_votes_and_then_how_long_it_took() {
         waiting.join().unwrap()
     });
     assert_eq!(recorder.count("waiting k"), 1);
-    let of_attempts = |event: &Event| !is_about_a_node(event) && !matches!(event, Event::Waiting { .. });
+    let of_attempts =
+        |event: &Event| !is_about_a_node(event) && !matches!(event, Event::Waiting { .. });
     let events: Vec<Event> = recorder.events().into_iter().filter(of_attempts).collect();
-    let Some((Event::Acquired { attempts, waited, .. }, lost)) = events.split_last() else { panic!("{events:?}") };
+    let Some((
+        Event::Acquired {
+            attempts, waited, ..
+        },
+        lost,
+    )) = events.split_last()
+    else {
+        panic!("{events:?}")
+    };
     for (number, event) in (1..).zip(lost) {
-        let Event::AttemptLost { name, attempt, granted, refused, causes, .. } = event else { panic!("{event:?}") };
+        let Event::AttemptLost {
+            name,
+            attempt,
+            granted,
+            refused,
+            causes,
+            ..
+        } = event
+        else {
+            panic!("{event:?}")
+        };
         assert_eq!((&**name, *attempt), (KEY, number));
         // A holder is no fault. The last attempts may have met the release.
         assert!(causes.is_empty() && granted + refused >= 2, "{event:?}");
@@ -181,9 +246,30 @@ fn an_attempt_that_too_few_nodes_answered_is_reported_with_the_cause_at_each() {
     servers[1].kill();
     servers[2].kill();
     let error = client.mutex(KEY).try_lock().unwrap_err();
-    let reported: Vec<Event> = recorder.events().into_iter().filter(|event| !is_about_a_node(event)).collect();
-    let [Event::AttemptLost { causes, refused: 0, .. }, end] = &reported[..] else { panic!("{reported:?}") };
-    let Event::GaveUp { reason, attempts: 1, has_waited: false, causes: last, .. } = end else { panic!("{end:?}") };
+    let reported: Vec<Event> = recorder
+        .events()
+        .into_iter()
+        .filter(|event| !is_about_a_node(event))
+        .collect();
+    let [
+        Event::AttemptLost {
+            causes, refused: 0, ..
+        },
+        end,
+    ] = &reported[..]
+    else {
+        panic!("{reported:?}")
+    };
+    let Event::GaveUp {
+        reason,
+        attempts: 1,
+        has_waited: false,
+        causes: last,
+        ..
+    } = end
+    else {
+        panic!("{end:?}")
+    };
     assert_eq!((&causes[..], &last[..]), (error.causes(), error.causes()));
     assert_eq!(*reason, GaveUpReason::Unavailable);
     assert!(causes.len() == 2 && causes.iter().all(|cause| cause.phase() == Phase::Connect));
@@ -193,11 +279,20 @@ fn an_attempt_that_too_few_nodes_answered_is_reported_with_the_cause_at_each() {
 fn automatic_extensions_and_repairs_are_reported() {
     let mut servers = Server::several(3).unwrap();
     let recorder = Recorder::new();
-    let client = observed_by(Redlock::builder().nodes(servers.iter().map(Server::url)), &recorder);
+    let client = observed_by(
+        Redlock::builder().nodes(servers.iter().map(Server::url)),
+        &recorder,
+    );
     let guard = take(&client.mutex(KEY).ttl(TTL * 4).watchdog(Watchdog::new()));
-    assert!(eventually(SOON, || recorder.count("extended k automatically") >= 2));
+    assert!(eventually(SOON, || recorder
+        .count("extended k automatically")
+        >= 2));
     servers[0].restart().unwrap();
-    assert!(eventually(SOON, || recorder.count("repaired k") == 1), "{:?}", recorder.events());
+    assert!(
+        eventually(SOON, || recorder.count("repaired k") == 1),
+        "{:?}",
+        recorder.events()
+    );
     everywhere(&servers, KEY);
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     let words = recorder.words();
@@ -210,8 +305,15 @@ fn automatic_extensions_and_repairs_are_reported() {
             _ => {}
         }
     }
-    let extensions = servers.iter().map(|server| calls(server, "pexpire")).max().unwrap() as usize;
-    assert!(recorder.count("extended") <= extensions, "more extensions were reported than made");
+    let extensions = servers
+        .iter()
+        .map(|server| calls(server, "pexpire"))
+        .max()
+        .unwrap() as usize;
+    assert!(
+        recorder.count("extended") <= extensions,
+        "more extensions were reported than made"
+    );
 }
 
 #[test]
@@ -223,13 +325,29 @@ fn a_repair_by_hand_and_a_failed_extension_by_hand_are_reported() {
     everywhere(&servers, KEY);
     delete(&servers[..1], KEY);
     assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
-    servers[1..].iter().for_each(|server| server.pause().unwrap());
-    let ExtendOutcome::Failed(causes) = guard.extend(LONG_TTL).unwrap() else { panic!() };
-    servers[1..].iter().for_each(|server| server.resume().unwrap());
-    let words = ["acquired k", "extended k by hand", "repaired k", "extension failed k by hand"];
+    servers[1..]
+        .iter()
+        .for_each(|server| server.pause().unwrap());
+    let ExtendOutcome::Failed(causes) = guard.extend(LONG_TTL).unwrap() else {
+        panic!()
+    };
+    servers[1..]
+        .iter()
+        .for_each(|server| server.resume().unwrap());
+    let words = [
+        "acquired k",
+        "extended k by hand",
+        "repaired k",
+        "extension failed k by hand",
+    ];
     assert_eq!(recorder.words(), words);
     for event in recorder.events() {
-        if let Event::ExtensionFailed { remaining, causes: reported, .. } = event {
+        if let Event::ExtensionFailed {
+            remaining,
+            causes: reported,
+            ..
+        } = event
+        {
             assert_eq!(reported, causes);
             assert!(remaining > LONG_TTL / 2);
         }
@@ -241,18 +359,30 @@ fn a_repair_by_hand_and_a_failed_extension_by_hand_are_reported() {
 /// or without it.
 #[test]
 fn a_loss_is_reported_once_with_its_reason() {
-    type Case = (&'static str, LossReason, fn(&Redlock, &[Server]) -> MutexGuard);
+    type Case = (
+        &'static str,
+        LossReason,
+        fn(&Redlock, &[Server]) -> MutexGuard,
+    );
     let cases: [Case; 8] = [
-        ("it runs out and no call notices", LossReason::LeaseEnded, |client, _| {
-            let guard = brief(client, KEY);
-            thread::sleep(TTL / 3);
-            guard
-        }),
-        ("it runs out and the channel reports it", LossReason::LeaseEnded, |client, _| {
-            let guard = brief(client, KEY);
-            guard.lost().unwrap().recv_timeout(SOON).unwrap();
-            guard
-        }),
+        (
+            "it runs out and no call notices",
+            LossReason::LeaseEnded,
+            |client, _| {
+                let guard = brief(client, KEY);
+                thread::sleep(TTL / 3);
+                guard
+            },
+        ),
+        (
+            "it runs out and the channel reports it",
+            LossReason::LeaseEnded,
+            |client, _| {
+                let guard = brief(client, KEY);
+                guard.lost().unwrap().recv_timeout(SOON).unwrap();
+                guard
+            },
+        ),
         (
             "it runs out, and is extended too late, twice, and then asked for the channel",
             LossReason::LeaseEnded,
@@ -266,44 +396,64 @@ fn a_loss_is_reported_once_with_its_reason() {
                 guard
             },
         ),
-        ("it runs out, and is extended too late", LossReason::LeaseEnded, |client, _| {
-            let guard = brief(client, KEY);
-            thread::sleep(TTL / 3);
-            assert_eq!(guard.extend(TTL).unwrap(), ExtendOutcome::Lost);
-            guard
-        }),
-        ("its keys are deleted, and it is extended, once", LossReason::KeyGone, |client, servers| {
-            let guard = take(&long_lock(client, KEY));
-            everywhere(servers, KEY);
-            delete(servers, KEY);
-            assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Lost);
-            guard
-        }),
-        ("its keys are deleted", LossReason::KeyGone, |client, servers| {
-            let guard = take(&long_lock(client, KEY));
-            everywhere(servers, KEY);
-            delete(servers, KEY);
-            guard
-        }),
-        ("its keys are deleted, and it is extended", LossReason::KeyGone, |client, servers| {
-            let guard = take(&long_lock(client, KEY));
-            everywhere(servers, KEY);
-            delete(servers, KEY);
-            for _ in 0..2 {
+        (
+            "it runs out, and is extended too late",
+            LossReason::LeaseEnded,
+            |client, _| {
+                let guard = brief(client, KEY);
+                thread::sleep(TTL / 3);
+                assert_eq!(guard.extend(TTL).unwrap(), ExtendOutcome::Lost);
+                guard
+            },
+        ),
+        (
+            "its keys are deleted, and it is extended, once",
+            LossReason::KeyGone,
+            |client, servers| {
+                let guard = take(&long_lock(client, KEY));
+                everywhere(servers, KEY);
+                delete(servers, KEY);
                 assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Lost);
-            }
-            guard.lost().unwrap().recv_timeout(SOON).unwrap();
-            assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Lost);
-            guard
-        }),
-        ("its keys are deleted, and a watchdog finds out", LossReason::KeyGone, |client, servers| {
-            let guard = take(&long_lock(client, KEY).watchdog(Watchdog::new().period(TTL)));
-            everywhere(servers, KEY);
-            delete(servers, KEY);
-            guard.lost().unwrap().recv_timeout(SOON).unwrap();
-            assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Lost);
-            guard
-        }),
+                guard
+            },
+        ),
+        (
+            "its keys are deleted",
+            LossReason::KeyGone,
+            |client, servers| {
+                let guard = take(&long_lock(client, KEY));
+                everywhere(servers, KEY);
+                delete(servers, KEY);
+                guard
+            },
+        ),
+        (
+            "its keys are deleted, and it is extended",
+            LossReason::KeyGone,
+            |client, servers| {
+                let guard = take(&long_lock(client, KEY));
+                everywhere(servers, KEY);
+                delete(servers, KEY);
+                for _ in 0..2 {
+                    assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Lost);
+                }
+                guard.lost().unwrap().recv_timeout(SOON).unwrap();
+                assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Lost);
+                guard
+            },
+        ),
+        (
+            "its keys are deleted, and a watchdog finds out",
+            LossReason::KeyGone,
+            |client, servers| {
+                let guard = take(&long_lock(client, KEY).watchdog(Watchdog::new().period(TTL)));
+                everywhere(servers, KEY);
+                delete(servers, KEY);
+                guard.lost().unwrap().recv_timeout(SOON).unwrap();
+                assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Lost);
+                guard
+            },
+        ),
     ];
     for (story, reason, tell) in cases {
         for is_dropped in [true, false] {
@@ -319,13 +469,33 @@ fn a_loss_is_reported_once_with_its_reason() {
             let end = if is_dropped { "dropped" } else { "unlocked" };
             let told = || {
                 let _ = client.mutex("another").try_lock().unwrap();
-                recorder.count(&format!("released k Expired {end}")) == 1 && recorder.count("lost k") == 1
+                recorder.count(&format!("released k Expired {end}")) == 1
+                    && recorder.count("lost k") == 1
             };
-            assert!(eventually(SOON, told), "{story}, {end}: {:?}", recorder.words());
+            assert!(
+                eventually(SOON, told),
+                "{story}, {end}: {:?}",
+                recorder.words()
+            );
             thread::sleep(TTL / 5);
-            assert_eq!(recorder.count("lost k"), 1, "{story}, {end}: {:?}", recorder.words());
-            assert_eq!(recorder.count("released k"), 1, "{story}, {end}: {:?}", recorder.words());
-            assert_eq!(recorder.count(&format!("lost k {reason:?}")), 1, "{story}, {end}: {:?}", recorder.words());
+            assert_eq!(
+                recorder.count("lost k"),
+                1,
+                "{story}, {end}: {:?}",
+                recorder.words()
+            );
+            assert_eq!(
+                recorder.count("released k"),
+                1,
+                "{story}, {end}: {:?}",
+                recorder.words()
+            );
+            assert_eq!(
+                recorder.count(&format!("lost k {reason:?}")),
+                1,
+                "{story}, {end}: {:?}",
+                recorder.words()
+            );
         }
     }
 }
@@ -334,17 +504,30 @@ fn a_loss_is_reported_once_with_its_reason() {
 fn a_watched_lock_whose_nodes_hang_is_reported_with_every_failed_extension_and_its_loss() {
     let servers = Server::several(3).unwrap();
     let recorder = Recorder::new();
-    let client = observed_by(Redlock::builder().nodes(servers.iter().map(Server::url)), &recorder);
+    let client = observed_by(
+        Redlock::builder().nodes(servers.iter().map(Server::url)),
+        &recorder,
+    );
     let guard = take(&client.mutex(KEY).ttl(TTL).watchdog(Watchdog::new()));
     servers.iter().for_each(|server| server.pause().unwrap());
     guard.lost().unwrap().recv_timeout(SOON).unwrap();
     // In time for a program that relies on the observer alone: while the lease lasts. The channel is notified first.
     assert!(eventually(SOON, || recorder.count("lost k LeaseEnded") == 1));
     servers.iter().for_each(|server| server.resume().unwrap());
-    assert!(recorder.count("extension failed k automatically") >= 2, "{:?}", recorder.words());
+    assert!(
+        recorder.count("extension failed k automatically") >= 2,
+        "{:?}",
+        recorder.words()
+    );
     for event in recorder.events() {
-        if let Event::ExtensionFailed { remaining, causes, .. } = event {
-            assert!(causes.len() >= 2 && remaining < TTL, "{causes:?} {remaining:?}");
+        if let Event::ExtensionFailed {
+            remaining, causes, ..
+        } = event
+        {
+            assert!(
+                causes.len() >= 2 && remaining < TTL,
+                "{causes:?} {remaining:?}"
+            );
         }
     }
     drop(guard);
@@ -357,20 +540,37 @@ fn no_event_shows_a_password_or_a_token() {
     let password = "hunter2-of-the-observer";
     let servers = [0; 3].map(|_| Server::with(&["--requirepass", password]).unwrap());
     let recorder = Recorder::new();
-    let urls = servers.iter().map(|server| format!("redis://:{password}@{}", server.address()));
-    let nodes = Redlock::builder().nodes(urls).node("redis://:hunter2@127.0.0.1:1").node_timeout(TTL);
+    let urls = servers
+        .iter()
+        .map(|server| format!("redis://:{password}@{}", server.address()));
+    let nodes = Redlock::builder()
+        .nodes(urls)
+        .node("redis://:hunter2@127.0.0.1:1")
+        .node_timeout(TTL);
     let client = observed_by(nodes, &recorder);
     let guard = take(&long_lock(&client, KEY));
     everywhere(&servers, KEY);
     let token = value(&servers[0], KEY).unwrap();
     assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
-    servers[1..].iter().for_each(|server| server.pause().unwrap());
+    servers[1..]
+        .iter()
+        .for_each(|server| server.pause().unwrap());
     let _ = guard.extend(LONG_TTL).unwrap();
     assert!(guard.unlock().is_err());
     assert!(client.mutex(KEY).try_lock().is_err());
-    servers[1..].iter().for_each(|server| server.resume().unwrap());
+    servers[1..]
+        .iter()
+        .for_each(|server| server.resume().unwrap());
     let shown = format!("{:?}", recorder.events());
-    for kind in ["Acquired", "Extended", "ExtensionFailed", "NodeDown", "NodeUp", "ReleaseFailed", "AttemptLost"] {
+    for kind in [
+        "Acquired",
+        "Extended",
+        "ExtensionFailed",
+        "NodeDown",
+        "NodeUp",
+        "ReleaseFailed",
+        "AttemptLost",
+    ] {
         assert!(shown.contains(kind), "{kind} is missing in {shown}");
     }
     for secret in ["hunter2", &token, "redis://"] {

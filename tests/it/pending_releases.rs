@@ -3,7 +3,9 @@
 
 mod outages;
 
-use crate::clients::{SOON, builder, calls, causes, client, client_of, hang_and_fill, long_lock, take, value};
+use crate::clients::{
+    SOON, builder, calls, causes, client, client_of, hang_and_fill, long_lock, take, value,
+};
 use crate::support::fake::{Act, Command, Event, Fake, healthy, say};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
@@ -52,7 +54,11 @@ fn a_release_that_a_node_could_not_run_is_sent_again_until_it_is_run() {
             drop(long_lock(&client, "another").try_lock());
             releases(&fake, "k") > REFUSALS
         };
-        assert!(eventually(SOON, is_run), "{error}: sent {} times", releases(&fake, "k"));
+        assert!(
+            eventually(SOON, is_run),
+            "{error}: sent {} times",
+            releases(&fake, "k")
+        );
         for _ in 0..3 {
             thread::sleep(Duration::from_millis(100));
             drop(long_lock(&client, "another").try_lock());
@@ -67,7 +73,9 @@ fn a_release_that_is_never_run_is_sent_at_a_bounded_rate_and_holds_up_no_other()
     let is_down = Arc::new(AtomicBool::new(false));
     let script = Arc::clone(&is_down);
     let fake = Fake::scripted(move |_, event| match event {
-        Event::Received(command) if is_release_of(command, "denied") => vec![say("-ERR not for you\r\n")],
+        Event::Received(command) if is_release_of(command, "denied") => {
+            vec![say("-ERR not for you\r\n")]
+        }
         _ if script.load(Ordering::SeqCst) => vec![Act::Close],
         Event::Connected => Vec::new(),
         Event::Received(command) => vec![Act::Say(healthy(command))],
@@ -87,14 +95,23 @@ fn a_release_that_is_never_run_is_sent_at_a_bounded_rate_and_holds_up_no_other()
         others += 1;
     }
     let sent = releases(&fake, "denied");
-    assert!((2..=8).contains(&sent), "sent {sent} times in {:?}, beside {pairs} pairs of {others}", begun.elapsed());
-    let guards: Vec<_> = (0..20).map(|number| take(&long_lock(&client, &format!("k{number}")))).collect();
+    assert!(
+        (2..=8).contains(&sent),
+        "sent {sent} times in {:?}, beside {pairs} pairs of {others}",
+        begun.elapsed()
+    );
+    let guards: Vec<_> = (0..20)
+        .map(|number| take(&long_lock(&client, &format!("k{number}"))))
+        .collect();
     is_down.store(true, Ordering::SeqCst);
     drop(guards);
     thread::sleep(Duration::from_millis(100));
     is_down.store(false, Ordering::SeqCst);
     let all = || (0..20).all(|number| releases(&fake, &format!("k{number}")) > 0);
-    assert!(eventually(SOON, all), "those that are pending as well are held up");
+    assert!(
+        eventually(SOON, all),
+        "those that are pending as well are held up"
+    );
     client.flush_releases(SOON).unwrap();
     let sent = releases(&fake, "denied");
     assert!(sent <= 12, "sent {sent} times in {:?}", begun.elapsed());
@@ -105,7 +122,9 @@ fn a_server_without_its_replicas_releases_when_it_has_them_again() {
     let server = Server::start().unwrap();
     let client = client([&server]);
     let guard = take(&long_lock(&client, "k"));
-    server.command(&["CONFIG", "SET", "min-replicas-to-write", "1"]).unwrap();
+    server
+        .command(&["CONFIG", "SET", "min-replicas-to-write", "1"])
+        .unwrap();
     if server.info("redis_version").unwrap().starts_with("5.") {
         // It counts its replicas for plain commands only. A release is a script.
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
@@ -113,7 +132,9 @@ fn a_server_without_its_replicas_releases_when_it_has_them_again() {
     }
     assert_eq!(guard.unlock().unwrap_err().kind(), ErrorKind::Unavailable);
     assert!(value(&server, "k").is_some());
-    server.command(&["CONFIG", "SET", "min-replicas-to-write", "0"]).unwrap();
+    server
+        .command(&["CONFIG", "SET", "min-replicas-to-write", "0"])
+        .unwrap();
     let released = || {
         drop(long_lock(&client, "another").try_lock());
         value(&server, "k").is_none()
@@ -127,13 +148,25 @@ fn a_fenced_lock_is_released_on_a_server_whose_memory_is_full() {
     let mutex = long_lock(&client([&server]), "k").fenced();
     let guard = take(&mutex);
     let fence = guard.fence();
-    server.command(&["CONFIG", "SET", "maxmemory", "1"]).unwrap();
+    server
+        .command(&["CONFIG", "SET", "maxmemory", "1"])
+        .unwrap();
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-    let [key] = &server.keys().unwrap()[..] else { panic!("the fence is gone, or not alone") };
-    assert_eq!(value(&server, key), Some(format!("{fence} 0 ")), "free, and with its fence");
-    let Answer::Number(kept_for) = server.command(&["PTTL", key]).unwrap() else { panic!() };
+    let [key] = &server.keys().unwrap()[..] else {
+        panic!("the fence is gone, or not alone")
+    };
+    assert_eq!(
+        value(&server, key),
+        Some(format!("{fence} 0 ")),
+        "free, and with its fence"
+    );
+    let Answer::Number(kept_for) = server.command(&["PTTL", key]).unwrap() else {
+        panic!()
+    };
     assert!(kept_for > 23 * 60 * 60 * 1000, "{kept_for}");
-    server.command(&["CONFIG", "SET", "maxmemory", "0"]).unwrap();
+    server
+        .command(&["CONFIG", "SET", "maxmemory", "0"])
+        .unwrap();
     assert!(take(&mutex).fence() > fence);
 }
 
@@ -148,7 +181,9 @@ fn an_unlock_survives_connections_that_are_closed_at_the_same_moment() {
             }
         };
         for server in &servers {
-            server.command(&["CLIENT", "KILL", "TYPE", "normal"]).unwrap();
+            server
+                .command(&["CLIENT", "KILL", "TYPE", "normal"])
+                .unwrap();
         }
         guard.unlock().is_err()
     });
@@ -158,7 +193,12 @@ fn an_unlock_survives_connections_that_are_closed_at_the_same_moment() {
 #[test]
 fn a_release_whose_connection_is_closed_before_the_answer_is_sent_once_more() {
     let fake = closing_at_the_first_release(b":1\r\n");
-    assert_eq!(take(&long_lock(&client_of([fake.url()]), "k")).unlock().unwrap(), ReleaseOutcome::Released);
+    assert_eq!(
+        take(&long_lock(&client_of([fake.url()]), "k"))
+            .unlock()
+            .unwrap(),
+        ReleaseOutcome::Released
+    );
     assert_eq!((releases(&fake, "k"), fake.connections()), (2, 2));
 }
 
@@ -166,7 +206,9 @@ fn a_release_whose_connection_is_closed_before_the_answer_is_sent_once_more() {
 #[test]
 fn a_release_that_may_have_run_before_its_connection_was_closed_is_no_proof_of_a_loss() {
     let fake = closing_at_the_first_release(b":0\r\n");
-    let error = take(&long_lock(&client_of([fake.url()]), "k")).unlock().unwrap_err();
+    let error = take(&long_lock(&client_of([fake.url()]), "k"))
+        .unlock()
+        .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert_eq!(causes(&error)[0].2, Cause::Closed);
     assert_eq!(releases(&fake, "k"), 2);
@@ -175,7 +217,11 @@ fn a_release_that_may_have_run_before_its_connection_was_closed_is_no_proof_of_a
 #[test]
 fn an_unlock_does_not_wait_for_a_node_that_closes_and_comes_not_back() {
     let fake = Fake::healthy_but("EVAL", vec![Act::Close]);
-    let client = Redlock::builder().node(fake.url()).node_timeout(Duration::from_secs(60)).build().unwrap();
+    let client = Redlock::builder()
+        .node(fake.url())
+        .node_timeout(Duration::from_secs(60))
+        .build()
+        .unwrap();
     let guard = take(&long_lock(&client, "k"));
     let begun = Instant::now();
     assert_eq!(causes(&guard.unlock().unwrap_err())[0].2, Cause::Closed);
@@ -186,13 +232,24 @@ fn an_unlock_does_not_wait_for_a_node_that_closes_and_comes_not_back() {
 #[test]
 fn a_node_that_got_no_byte_of_an_attempt_gets_no_release_of_it() {
     const PAIRS: u64 = 50;
-    let mut servers =
-        [Server::start().unwrap(), Server::start().unwrap(), Server::with(&["--tcp-backlog", "1"]).unwrap()];
+    let mut servers = [
+        Server::start().unwrap(),
+        Server::start().unwrap(),
+        Server::with(&["--tcp-backlog", "1"]).unwrap(),
+    ];
     let queued = hang_and_fill(&servers[2]);
     // The connection to the third is neither made nor refused. As long as it is not late, it is asked.
-    let client = builder(&servers).node_timeout(Duration::from_secs(60)).build().unwrap();
+    let client = builder(&servers)
+        .node_timeout(Duration::from_secs(60))
+        .build()
+        .unwrap();
     for number in 0..PAIRS {
-        assert_eq!(take(&long_lock(&client, &format!("k{number}"))).unlock().unwrap(), ReleaseOutcome::Released);
+        assert_eq!(
+            take(&long_lock(&client, &format!("k{number}")))
+                .unlock()
+                .unwrap(),
+            ReleaseOutcome::Released
+        );
     }
     servers[2].kill();
     drop(queued);
@@ -207,7 +264,10 @@ fn a_node_that_got_no_byte_of_an_attempt_gets_no_release_of_it() {
     let asked = calls(&servers[2], "set");
     let released = calls(&servers[2], "eval") + calls(&servers[2], "evalsha");
     // The node is noted as well, by a script that sets a key, unless the node was looked at long before.
-    assert!(released <= asked + 1, "{released} releases of {asked} attempts, after {PAIRS} that never left");
+    assert!(
+        released <= asked + 1,
+        "{released} releases of {asked} attempts, after {PAIRS} that never left"
+    );
 }
 
 #[test]
@@ -219,7 +279,9 @@ fn a_release_is_pending_no_longer_than_its_key_can_live() {
     let mutex = |key: &str, millis| client.mutex(key).ttl(Duration::from_millis(millis));
     let short = take(&mutex("short", 2000));
     let long = take(&mutex("long", 60_000));
-    assert!(eventually(SOON, || ["short", "long"].iter().all(|key| sets(&fake, key) == 1)));
+    assert!(eventually(SOON, || ["short", "long"]
+        .iter()
+        .all(|key| sets(&fake, key) == 1)));
     is_down.store(true, Ordering::SeqCst);
     drop((short, long));
     thread::sleep(Duration::from_millis(2500));
@@ -250,7 +312,10 @@ fn after_an_extension_that_failed_the_release_is_pending_for_as_long_as_that_may
     });
     let client = client_of([fake.url()]);
     let guard = take(&client.mutex("k").ttl(Duration::from_millis(1000)));
-    assert!(matches!(guard.extend(Duration::from_secs(60)).unwrap(), ExtendOutcome::Failed(_)));
+    assert!(matches!(
+        guard.extend(Duration::from_secs(60)).unwrap(),
+        ExtendOutcome::Failed(_)
+    ));
     let sent = releases(&fake, "k");
     drop(guard);
     thread::sleep(Duration::from_millis(1500));
@@ -259,7 +324,10 @@ fn after_an_extension_that_failed_the_release_is_pending_for_as_long_as_that_may
         drop(long_lock(&client, "another").try_lock());
         releases(&fake, "k") > sent
     };
-    assert!(eventually(SOON, is_released), "the key may live for a minute");
+    assert!(
+        eventually(SOON, is_released),
+        "the key may live for a minute"
+    );
 }
 
 /// The node refuses the release with the handshake, or closes before it answers the release.
@@ -268,7 +336,12 @@ fn a_release_behind_a_rejected_handshake_is_sent_on_the_next_good_connection() {
     const LOADING: &str = "-LOADING Redis is loading the dataset in memory\r\n";
     const NO_AUTH: &str = "-NOAUTH Authentication required.\r\n";
     for is_fenced in [false, true] {
-        for (refusal, closes) in [(LOADING, false), (LOADING, true), (NO_AUTH, false), (NO_AUTH, true)] {
+        for (refusal, closes) in [
+            (LOADING, false),
+            (LOADING, true),
+            (NO_AUTH, false),
+            (NO_AUTH, true),
+        ] {
             is_sent_on_the_next_good_connection(is_fenced, refusal, closes);
         }
     }
@@ -285,26 +358,51 @@ fn is_sent_on_the_next_good_connection(is_fenced: bool, refusal: &'static str, c
     let fake = Fake::scripted(move |connection, event| match event {
         Event::Connected => Vec::new(),
         Event::Received(command) if connection == 0 && is_release(command) => vec![Act::Close],
-        Event::Received(command) if REJECTED.contains(&connection) => match closes && is_release(command) {
-            true => vec![Act::Close],
-            false => vec![say(refusal)],
-        },
-        Event::Received(command) if is_fenced && command[0] == "EVAL" && command[4] == "acquire" => {
+        Event::Received(command) if REJECTED.contains(&connection) => {
+            match closes && is_release(command) {
+                true => vec![Act::Close],
+                false => vec![say(refusal)],
+            }
+        }
+        Event::Received(command)
+            if is_fenced && command[0] == "EVAL" && command[4] == "acquire" =>
+        {
             // The floor is a fence that the node can give.
             vec![say(&format!("${}\r\n{}\r\n", command[8].len(), command[8]))]
         }
         Event::Received(command) => vec![Act::Say(healthy(command))],
     });
-    let client = Redlock::builder().node(fake.url()).node_timeout(SOON).release_notifications(false).build().unwrap();
+    let client = Redlock::builder()
+        .node(fake.url())
+        .node_timeout(SOON)
+        .release_notifications(false)
+        .build()
+        .unwrap();
     let mutex = long_lock(&client, "k");
-    let guard = take(&if is_fenced { mutex.fenced().erase() } else { mutex.erase() });
+    let guard = take(&if is_fenced {
+        mutex.fenced().erase()
+    } else {
+        mutex.erase()
+    });
     assert_eq!(guard.unlock().unwrap_err().kind(), ErrorKind::Unavailable);
     // No call of the program is under way from here on.
-    let sent_on = |connection| fake.commands_on(connection).iter().filter(|command| is_release(command)).count();
+    let sent_on = |connection| {
+        fake.commands_on(connection)
+            .iter()
+            .filter(|command| is_release(command))
+            .count()
+    };
     let good = REJECTED.end() + 1;
     let case = format!("fenced {is_fenced}, {refusal:?}, closes {closes}");
-    assert!(eventually(SOON, || sent_on(good) > 0), "{case}: never on a good one of {}", fake.connections());
-    assert!(REJECTED.map(sent_on).sum::<usize>() > 0, "{case}: none waited behind a handshake");
+    assert!(
+        eventually(SOON, || sent_on(good) > 0),
+        "{case}: never on a good one of {}",
+        fake.connections()
+    );
+    assert!(
+        REJECTED.map(sent_on).sum::<usize>() > 0,
+        "{case}: none waited behind a handshake"
+    );
     client.flush_releases(SOON).unwrap();
     assert_eq!((sent_on(good), fake.connections()), (1, good + 1), "{case}");
 }
@@ -325,9 +423,15 @@ fn is_release_of(command: &[String], key: &str) -> bool {
 }
 
 fn releases(fake: &Fake, key: &str) -> usize {
-    fake.commands().iter().filter(|command| is_release_of(command, key)).count()
+    fake.commands()
+        .iter()
+        .filter(|command| is_release_of(command, key))
+        .count()
 }
 
 fn sets(fake: &Fake, key: &str) -> usize {
-    fake.commands().iter().filter(|command| command[0] == "SET" && command[1] == key).count()
+    fake.commands()
+        .iter()
+        .filter(|command| command[0] == "SET" && command[1] == key)
+        .count()
 }

@@ -19,7 +19,10 @@ fn impatient() -> Builder {
 
 /// The error of a wait with a limit, which it did not last for, of each of three threads.
 fn ended(client: &Redlock, cause: Cause) {
-    assert!(client.mutex("k").try_lock().unwrap_err().is_permanent(), "{cause}");
+    assert!(
+        client.mutex("k").try_lock().unwrap_err().is_permanent(),
+        "{cause}"
+    );
     let begun = Instant::now();
     thread::scope(|scope| {
         let waits = [0; 3].map(|_| scope.spawn(|| client.mutex("k").lock_timeout(LONG)));
@@ -27,36 +30,87 @@ fn ended(client: &Redlock, cause: Cause) {
             let error = wait.join().unwrap().unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
             assert!(error.is_permanent(), "{error}");
-            assert!(error.causes().iter().filter(|node| node.cause() == cause).count() >= 2, "{error}");
+            assert!(
+                error
+                    .causes()
+                    .iter()
+                    .filter(|node| node.cause() == cause)
+                    .count()
+                    >= 2,
+                "{error}"
+            );
         }
     });
     let time = begun.elapsed();
-    assert!(time >= UNAVAILABLE_AFTER && time < SOON, "{cause}: {time:?}");
+    assert!(
+        time >= UNAVAILABLE_AFTER && time < SOON,
+        "{cause}: {time:?}"
+    );
 }
 
 #[test]
 fn permanent_faults_on_a_majority_end_every_wait() {
     let healthy = Server::start().unwrap();
     let locked = [0; 2].map(|_| Server::with(&["--requirepass", "hunter2"]).unwrap());
-    let wrong = locked.each_ref().map(|server| format!("redis://:hunter3@{}", server.address()));
-    ended(&impatient().nodes(wrong).node(healthy.url()).build().unwrap(), Cause::Auth);
+    let wrong = locked
+        .each_ref()
+        .map(|server| format!("redis://:hunter3@{}", server.address()));
+    ended(
+        &impatient()
+            .nodes(wrong)
+            .node(healthy.url())
+            .build()
+            .unwrap(),
+        Cause::Auth,
+    );
 
     let servers = Server::several(2).unwrap();
-    let missing = servers.iter().map(|server| format!("{}/9999", server.url()));
-    ended(&impatient().nodes(missing).node(healthy.url()).build().unwrap(), Cause::Database);
+    let missing = servers
+        .iter()
+        .map(|server| format!("{}/9999", server.url()));
+    ended(
+        &impatient()
+            .nodes(missing)
+            .node(healthy.url())
+            .build()
+            .unwrap(),
+        Cause::Database,
+    );
 
     if has_users() {
         for server in &servers {
-            server.command(&["ACL", "SETUSER", "reader", "on", ">pw", "~*", "+@all", "-set"]).unwrap();
+            server
+                .command(&[
+                    "ACL", "SETUSER", "reader", "on", ">pw", "~*", "+@all", "-set",
+                ])
+                .unwrap();
         }
-        let denied = servers.iter().map(|server| format!("redis://reader:pw@{}", server.address()));
-        ended(&impatient().nodes(denied).node(healthy.url()).build().unwrap(), Cause::NoPermission);
+        let denied = servers
+            .iter()
+            .map(|server| format!("redis://reader:pw@{}", server.address()));
+        ended(
+            &impatient()
+                .nodes(denied)
+                .node(healthy.url())
+                .build()
+                .unwrap(),
+            Cause::NoPermission,
+        );
     }
 
     for server in &servers {
-        server.command(&["REPLICAOF", "127.0.0.1", &healthy.port().to_string()]).unwrap();
+        server
+            .command(&["REPLICAOF", "127.0.0.1", &healthy.port().to_string()])
+            .unwrap();
     }
-    ended(&impatient().nodes(servers.iter().map(Server::url)).node(healthy.url()).build().unwrap(), Cause::NotMaster);
+    ended(
+        &impatient()
+            .nodes(servers.iter().map(Server::url))
+            .node(healthy.url())
+            .build()
+            .unwrap(),
+        Cause::NotMaster,
+    );
 }
 
 #[test]
@@ -64,29 +118,53 @@ fn faults_that_may_pass_and_those_of_a_minority_end_no_wait() {
     let healthy = Server::several(2).unwrap();
     let locked = Server::with(&["--requirepass", "hunter2"]).unwrap();
     let wrong = format!("redis://:hunter3@{}", locked.address());
-    let client = impatient().nodes(healthy.iter().map(Server::url)).node(&wrong).node_timeout(SOON).build().unwrap();
+    let client = impatient()
+        .nodes(healthy.iter().map(Server::url))
+        .node(&wrong)
+        .node_timeout(SOON)
+        .build()
+        .unwrap();
     let _ = client.mutex("k").lock().unwrap().unlock().unwrap();
 
     let unused = || format!("redis://127.0.0.1:{}", free_port().unwrap());
-    let client = impatient().nodes([unused(), unused(), wrong]).build().unwrap();
+    let client = impatient()
+        .nodes([unused(), unused(), wrong])
+        .build()
+        .unwrap();
     let begun = Instant::now();
     let limit = UNAVAILABLE_AFTER * 4;
     let error = client.mutex("k").lock_timeout(limit).unwrap_err();
-    assert!(begun.elapsed() >= limit && !error.is_permanent(), "{error} after {:?}", begun.elapsed());
+    assert!(
+        begun.elapsed() >= limit && !error.is_permanent(),
+        "{error} after {:?}",
+        begun.elapsed()
+    );
 }
 
 /// The key and the addresses of an event.
 fn without_expiry(event: &Event) -> Option<(String, Vec<String>)> {
-    let Event::KeyWithoutExpiry { name, key, nodes, .. } = event else { return None };
+    let Event::KeyWithoutExpiry {
+        name, key, nodes, ..
+    } = event
+    else {
+        return None;
+    };
     assert_eq!(format!("jobs:{name}"), **key);
-    Some((key.to_string(), nodes.iter().map(ToString::to_string).collect()))
+    Some((
+        key.to_string(),
+        nodes.iter().map(ToString::to_string).collect(),
+    ))
 }
 
 #[test]
 fn a_key_without_expiry_on_a_majority_ends_waits_and_is_reported() {
     let servers = Server::several(3).unwrap();
     let journal = Seen::nothing();
-    let client = builder(&servers).prefix("jobs:").observer(journal.by(without_expiry)).build().unwrap();
+    let client = builder(&servers)
+        .prefix("jobs:")
+        .observer(journal.by(without_expiry))
+        .build()
+        .unwrap();
     let mutex = client.mutex("k");
     servers[0].command(&["SET", "jobs:k", "data"]).unwrap();
     let _ = mutex.lock().unwrap().unlock().unwrap();
@@ -94,20 +172,38 @@ fn a_key_without_expiry_on_a_majority_ends_waits_and_is_reported() {
     servers[2].command(&["SET", "jobs:k", "data"]).unwrap();
     assert!(mutex.try_lock().unwrap().is_none(), "it is held");
     let begun = Instant::now();
-    let errors = [mutex.lock_timeout(LONG).map(drop), mutex.lock().map(drop)].map(Result::unwrap_err);
+    let errors =
+        [mutex.lock_timeout(LONG).map(drop), mutex.lock().map(drop)].map(Result::unwrap_err);
     assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
     let addresses = vec![servers[0].address(), servers[2].address()];
     for error in &errors {
         assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
-        let causes: Vec<_> = error.causes().iter().map(|node| (node.address(), node.cause())).collect();
-        assert_eq!(causes, addresses.iter().map(|at| (at.as_str(), Cause::NoExpiry)).collect::<Vec<_>>());
+        let causes: Vec<_> = error
+            .causes()
+            .iter()
+            .map(|node| (node.address(), node.cause()))
+            .collect();
+        assert_eq!(
+            causes,
+            addresses
+                .iter()
+                .map(|at| (at.as_str(), Cause::NoExpiry))
+                .collect::<Vec<_>>()
+        );
         assert!(
-            error.is_permanent() && error.to_string().contains("\"jobs:k\" has no expiry on 2 of 3 nodes"),
+            error.is_permanent()
+                && error
+                    .to_string()
+                    .contains("\"jobs:k\" has no expiry on 2 of 3 nodes"),
             "{error}"
         );
     }
     assert_eq!(journal.all(), vec![("jobs:k".to_owned(), addresses); 2]);
-    assert_eq!(value(&servers[0], "jobs:k").as_deref(), Some("data"), "it is left as it is");
+    assert_eq!(
+        value(&servers[0], "jobs:k").as_deref(),
+        Some("data"),
+        "it is left as it is"
+    );
 
     servers[2].command(&["DEL", "jobs:k"]).unwrap();
     let _ = mutex.lock().unwrap().unlock().unwrap();
@@ -118,7 +214,11 @@ fn a_key_without_expiry_on_a_majority_ends_waits_and_is_reported() {
 fn a_slot_of_a_semaphore_without_expiry_is_reported_once_by_a_call_that_waits() {
     let servers = Server::several(3).unwrap();
     let journal = Seen::nothing();
-    let client = builder(&servers).prefix("jobs:").observer(journal.by(without_expiry)).build().unwrap();
+    let client = builder(&servers)
+        .prefix("jobs:")
+        .observer(journal.by(without_expiry))
+        .build()
+        .unwrap();
     let permits = client.semaphore("k", 2).ttl(LONG);
     for server in &servers[..2] {
         server.command(&["SET", "jobs:k#1", "data"]).unwrap();
@@ -127,10 +227,22 @@ fn a_slot_of_a_semaphore_without_expiry_is_reported_once_by_a_call_that_waits() 
     assert_eq!(held.slot(), 0);
     assert!(permits.try_lock().unwrap().is_none());
     let reported = || journal.all();
-    assert_eq!(reported(), [], "another program may be about to set the expiry");
+    assert_eq!(
+        reported(),
+        [],
+        "another program may be about to set the expiry"
+    );
     thread::scope(|scope| {
-        let waiting = scope.spawn(|| permits.lock_timeout(LONG).unwrap().expect("the other one is released"));
-        assert!(eventually(SOON, || !reported().is_empty()), "the permit is lost without an event");
+        let waiting = scope.spawn(|| {
+            permits
+                .lock_timeout(LONG)
+                .unwrap()
+                .expect("the other one is released")
+        });
+        assert!(
+            eventually(SOON, || !reported().is_empty()),
+            "the permit is lost without an event"
+        );
         thread::sleep(Duration::from_millis(500));
         drop(held);
         assert_eq!(waiting.join().unwrap().slot(), 0);
@@ -143,7 +255,10 @@ fn a_slot_of_a_semaphore_without_expiry_is_reported_once_by_a_call_that_waits() 
 #[test]
 fn a_key_that_gets_its_expiry_late_is_waited_for() {
     let servers = Server::several(3).unwrap();
-    let client = builder(&servers).node_timeout(Duration::from_secs(3)).build().unwrap();
+    let client = builder(&servers)
+        .node_timeout(Duration::from_secs(3))
+        .build()
+        .unwrap();
     for server in &servers {
         server.command(&["SET", "k", "another program"]).unwrap();
     }

@@ -16,7 +16,8 @@ const LONG: Duration = Duration::from_secs(4);
 const SHORT: Duration = Duration::from_secs(1);
 const THREE: Nodes<'_> = &[0, 1, 2];
 const ALL_VOTE: &str = "quorumlock nodes --config /etc/quorumlock.env";
-const UNTIL_ALL_VOTE: &str = "until quorumlock nodes --config /etc/quorumlock.env; do sleep 0.1; done";
+const UNTIL_ALL_VOTE: &str =
+    "until quorumlock nodes --config /etc/quorumlock.env; do sleep 0.1; done";
 
 /// Until the lock ends, no other program gets it. Returns how many have tried.
 #[track_caller]
@@ -24,7 +25,10 @@ fn no_two_hold(held: &MutexGuard, fresh: impl Fn() -> Redlock) -> usize {
     let mut tries = 0;
     while held.remaining() > Duration::from_millis(50) {
         let attempt = fresh().mutex("held").try_lock();
-        assert!(!matches!(attempt, Ok(Some(_))), "two at once: {attempt:?} and {held:?}");
+        assert!(
+            !matches!(attempt, Ok(Some(_))),
+            "two at once: {attempt:?} and {held:?}"
+        );
         tries += 1;
         thread::sleep(Duration::from_millis(20));
     }
@@ -42,7 +46,10 @@ fn a_node_is_replaced_while_a_lock_of_it_is_held() {
     let programs = site.programs();
     let held = site.hold(THREE, &[0, 2], "held", LONG);
     site.run(&stop);
-    assert!(site.servers[2].command(&["PING"]).is_err(), "no program reaches it");
+    assert!(
+        site.servers[2].command(&["PING"]).is_err(),
+        "no program reaches it"
+    );
     site.run(&empty);
     address.lead_to(site.servers[3].port());
     thread::scope(|scope| {
@@ -63,7 +70,9 @@ fn three_nodes_become_five_and_four_again() {
     let [add, wait, correct, remove, stop] = procedure("Go from three nodes to five");
     let site = Site::of(5, &[("60s", "3s")]);
     let exclude = |one, other| site.exclude_each_other(one, other, Duration::from_secs(3));
-    site.servers[3].command(&["SET", "jobs/earlier", "use"]).unwrap();
+    site.servers[3]
+        .command(&["SET", "jobs/earlier", "use"])
+        .unwrap();
     site.begin();
     let mut programs = site.programs();
     for (node, old, new) in [("10.0.0.4", THREE, FOUR), ("10.0.0.5", FOUR, FIVE)] {
@@ -71,7 +80,11 @@ fn three_nodes_become_five_and_four_again() {
         programs.go_on();
         programs.restart();
         site.run(&wait);
-        assert_eq!(site.noted(old.len(), 5), new.len().to_string(), "a program with this number has found it");
+        assert_eq!(
+            site.noted(old.len(), 5),
+            new.len().to_string(),
+            "a program with this number has found it"
+        );
         assert!(exclude(old, new), "{node}");
     }
     assert!(value(&site.servers[3], "jobs/earlier").is_none());
@@ -95,7 +108,15 @@ fn three_nodes_become_five_and_four_again() {
 #[test]
 fn a_shorter_max_ttl_is_what_nodes_remember() {
     let [lower, wait, store] = procedure("Lower `max_ttl`");
-    let mut site = Site::of(3, &[("60s", "4s"), ("sleep 60", "sleep 4"), ("30s", "1s"), ("30000", "1000")]);
+    let mut site = Site::of(
+        3,
+        &[
+            ("60s", "4s"),
+            ("sleep 60", "sleep 4"),
+            ("30s", "1s"),
+            ("30000", "1000"),
+        ],
+    );
     site.begin();
     let mut programs = site.programs();
     // A lease that a program with the longer one hands on.
@@ -140,7 +161,14 @@ fn a_longer_max_ttl_is_known_to_a_node_that_was_cut_off() {
     programs.stop();
     site.servers[1].pause().unwrap();
     site.servers[0].restart().unwrap();
-    assert!(no_two_hold(&held, || site.builder(THREE, SHORT).node_timeout(NODE_TIMEOUT).build().unwrap()) > 1);
+    assert!(
+        no_two_hold(&held, || site
+            .builder(THREE, SHORT)
+            .node_timeout(NODE_TIMEOUT)
+            .build()
+            .unwrap())
+            > 1
+    );
     site.servers[1].resume().unwrap();
     programs.restart();
     programs.go_on();
@@ -159,13 +187,22 @@ fn a_program_that_was_forgotten_holds_nothing_after_a_move() {
     site.begin();
     let mut programs = site.programs();
     let held = site.hold(THREE, &[0, 1], "held", LONG);
-    let forgotten = site.shell("exec quorumlock run --config quorumlock.env -q --ttl 1s forgotten -- sleep 60");
-    assert!(eventually(SOON, || value(&site.servers[0], "jobs/forgotten").is_some()));
+    let forgotten =
+        site.shell("exec quorumlock run --config quorumlock.env -q --ttl 1s forgotten -- sleep 60");
+    assert!(eventually(SOON, || value(
+        &site.servers[0],
+        "jobs/forgotten"
+    )
+    .is_some()));
     site.run(&stop);
     site.run(&wait);
     site.run(&start);
     assert!(held.remaining().is_zero());
-    assert_eq!(forgotten.end(Duration::from_millis(10)).status.code(), Some(70), "it has lost its lock");
+    assert_eq!(
+        forgotten.end(Duration::from_millis(10)).status.code(),
+        Some(70),
+        "it has lost its lock"
+    );
     programs.restart();
     drop(take(&site.fresh(&[3, 4, 5], LONG).mutex("held")));
     site.run(ALL_VOTE);

@@ -9,7 +9,9 @@ mod rights;
 
 use crate::clients::{SOON, builder, client, long_lock, take};
 use crate::support::process::{Socket, SocketState, connections_to, eventually};
-use crate::support::queues::{Stranger, channels, count, entries, forge_member, no_entry_stays, no_entry_stays_behind};
+use crate::support::queues::{
+    Stranger, channels, count, entries, forge_member, no_entry_stays, no_entry_stays_behind,
+};
 use crate::support::server::Server;
 use kinds::{KINDS, Kind};
 use quorumlock::{Builder, Redlock};
@@ -25,7 +27,9 @@ const OTHER: &str = "00000000000000ab";
 
 /// Connects these clients, and returns the connections that they have, but for those of subscribers.
 fn connect(servers: &[Server], clients: [&Redlock; 2]) -> Vec<Socket> {
-    clients.iter().for_each(|client| drop(client.connect(SOON).unwrap()));
+    clients
+        .iter()
+        .for_each(|client| drop(client.connect(SOON).unwrap()));
     let all = connections(servers);
     assert!(all.len() >= clients.len() * servers.len(), "{all:?}");
     all
@@ -40,7 +44,12 @@ fn connections(servers: &[Server]) -> Vec<Socket> {
 
 /// A client holds a lock, and another one waits for it; then something is done, and the lock is released. Returns how
 /// long the other one waits from then on. No connection is closed meanwhile, and other locks go on.
-fn time_to_hand_over(servers: &[Server], kind: &Kind, builder: &Builder, meanwhile: impl FnOnce()) -> Duration {
+fn time_to_hand_over(
+    servers: &[Server],
+    kind: &Kind,
+    builder: &Builder,
+    meanwhile: impl FnOnce(),
+) -> Duration {
     let [theirs, mine] = [(); 2].map(|()| builder.clone().build().unwrap());
     let before = connect(servers, [&theirs, &mine]);
     let held = kind.hold(&theirs);
@@ -49,7 +58,13 @@ fn time_to_hand_over(servers: &[Server], kind: &Kind, builder: &Builder, meanwhi
             let guard = (kind.acquire)(&mine, SOON * 2).unwrap();
             (guard, Instant::now())
         });
-        let is_there = || servers.iter().all(|server| entries(server, kind.key).iter().any(|entry| !is_forged(entry)));
+        let is_there = || {
+            servers.iter().all(|server| {
+                entries(server, kind.key)
+                    .iter()
+                    .any(|entry| !is_forged(entry))
+            })
+        };
         assert!(eventually(SOON, is_there), "{}: it has no entry", kind.name);
         has_all_channels(servers);
         // It asks when it is subscribed.
@@ -58,14 +73,29 @@ fn time_to_hand_over(servers: &[Server], kind: &Kind, builder: &Builder, meanwhi
         let begun = Instant::now();
         drop(held);
         for _ in 0..5 {
-            assert!(take(&long_lock(&mine, "other")).unlock().is_ok(), "{}: another lock notices", kind.name);
+            assert!(
+                take(&long_lock(&mine, "other")).unlock().is_ok(),
+                "{}: another lock notices",
+                kind.name
+            );
         }
         let (guard, had) = waiting.join().unwrap();
-        let left: Vec<usize> = servers.iter().map(|server| entries(server, kind.key).len()).collect();
-        assert!(guard.is_some(), "{}: it does not get the lock: {left:?}", kind.name);
+        let left: Vec<usize> = servers
+            .iter()
+            .map(|server| entries(server, kind.key).len())
+            .collect();
+        assert!(
+            guard.is_some(),
+            "{}: it does not get the lock: {left:?}",
+            kind.name
+        );
         let after = connections(servers);
         let is_kept = |one: &Socket| after.iter().any(|other| other.local_port == one.local_port);
-        assert!(before.iter().all(is_kept), "{}: {before:?} {after:?}", kind.name);
+        assert!(
+            before.iter().all(is_kept),
+            "{}: {before:?} {after:?}",
+            kind.name
+        );
         had.saturating_duration_since(begun)
     })
 }
@@ -83,7 +113,11 @@ fn is_forged(entry: &str) -> bool {
 /// Waits until a client is subscribed on each server.
 fn has_all_channels(servers: &[Server]) {
     let are_there = || {
-        let real = |server: &Server| channels(server).iter().any(|channel| !channel.contains(":0000000000"));
+        let real = |server: &Server| {
+            channels(server)
+                .iter()
+                .any(|channel| !channel.contains(":0000000000"))
+        };
         servers.iter().all(real)
     };
     assert!(eventually(SOON, are_there), "no client is subscribed");
@@ -100,12 +134,19 @@ fn prompt(servers: &[Server]) -> Builder {
 
 /// A client that asks in ten minutes, unless it is told.
 fn patient(servers: &[Server]) -> Builder {
-    builder(servers).place_lease(SOON * 60).retry_delay(SOON, SOON)
+    builder(servers)
+        .place_lease(SOON * 60)
+        .retry_delay(SOON, SOON)
 }
 
 #[test]
 fn a_queue_of_another_type_is_deleted() {
-    const DAMAGES: [&[&str]; 4] = [&["SET", "x"], &["LPUSH", "x"], &["HSET", "x", "y"], &["XADD", "*", "x", "y"]];
+    const DAMAGES: [&[&str]; 4] = [
+        &["SET", "x"],
+        &["LPUSH", "x"],
+        &["HSET", "x", "y"],
+        &["XADD", "*", "x", "y"],
+    ];
     for kind in &KINDS {
         let servers = Server::several(3).unwrap();
         let damage = |words: &[&str]| {
@@ -153,13 +194,27 @@ fn members_of_any_form_with_any_score_are_removed() {
         "0000000000000001s1:7",
         &long,
     ];
-    let scores = ["-inf", "inf", "0", "1.5", "-7", "1e300", "9007199254740993", "1700000000000000"];
+    let scores = [
+        "-inf",
+        "inf",
+        "0",
+        "1.5",
+        "-7",
+        "1e300",
+        "9007199254740993",
+        "1700000000000000",
+    ];
     for kind in &KINDS {
         let servers = Server::several(3).unwrap();
         let damage = || {
             for (number, server) in servers.iter().enumerate() {
                 for (index, member) in members.iter().enumerate() {
-                    forge_member(server, kind.key, member, scores[(index + number) % scores.len()]);
+                    forge_member(
+                        server,
+                        kind.key,
+                        member,
+                        scores[(index + number) % scores.len()],
+                    );
                 }
             }
         };
@@ -169,7 +224,9 @@ fn members_of_any_form_with_any_score_are_removed() {
         assert_in_time(took, PLACE_LEASE * 2, kind.name);
         if kind.name == "permit" {
             // Entries for more permits than there are count as told when fewer were free.
-            servers.iter().for_each(|server| _ = server.command(&["DEL", &kind.queue()]).unwrap());
+            servers
+                .iter()
+                .for_each(|server| _ = server.command(&["DEL", &kind.queue()]).unwrap());
         }
         nothing_stays(&servers, kind);
     }
@@ -181,7 +238,12 @@ fn entries_of_any_form_whose_channel_has_a_receiver_cost_two_challenges_at_most(
     for kind in &KINDS {
         let servers = Server::several(3).unwrap();
         let strangers: Vec<Stranger> = servers.iter().map(Stranger::on_all).collect();
-        let members = [kind.member(OTHER), "0000000000000001q7".to_owned(), "x".to_owned(), "a b c".to_owned()];
+        let members = [
+            kind.member(OTHER),
+            "0000000000000001q7".to_owned(),
+            "x".to_owned(),
+            "a b c".to_owned(),
+        ];
         let took = time_to_hand_over(&servers, kind, &prompt(&servers), || {
             for server in &servers {
                 for (member, score) in members.iter().zip(["7", "-inf", "1.5", "-7"]) {
@@ -198,10 +260,17 @@ fn entries_of_any_form_whose_channel_has_a_receiver_cost_two_challenges_at_most(
 /// Puts so many dead entries in front.
 fn add_dead(servers: &[Server], kind: &Kind, dead: usize) {
     for server in servers {
-        let words = (0..dead).flat_map(|number| [number.to_string(), format!("{number:016x}{}7", kind.letters)]);
+        let words = (0..dead).flat_map(|number| {
+            [
+                number.to_string(),
+                format!("{number:016x}{}7", kind.letters),
+            ]
+        });
         let words: Vec<String> = words.collect();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        server.command(&[&["ZADD", &kind.queue()], &words[..]].concat()).unwrap();
+        server
+            .command(&[&["ZADD", &kind.queue()], &words[..]].concat())
+            .unwrap();
         assert!(count(server, kind.key) >= dead);
     }
 }
@@ -210,7 +279,9 @@ fn add_dead(servers: &[Server], kind: &Kind, dead: usize) {
 fn dead_entries_in_front_that_one_script_removes_cost_no_challenge() {
     for kind in &KINDS {
         let servers = Server::several(3).unwrap();
-        let took = time_to_hand_over(&servers, kind, &patient(&servers), || add_dead(&servers, kind, 250));
+        let took = time_to_hand_over(&servers, kind, &patient(&servers), || {
+            add_dead(&servers, kind, 250)
+        });
         assert_in_time(took, LATE, kind.name);
         nothing_stays(&servers, kind);
     }
@@ -233,10 +304,15 @@ fn a_thousand_dead_entries_in_front_are_removed() {
 fn a_subscriber_that_reads_nothing_costs_a_challenge_for_each_entry() {
     for kind in &KINDS {
         let servers = Server::several(3).unwrap();
-        let strangers: Vec<Stranger> = servers.iter().map(|server| Stranger::on_channel_of(server, OTHER)).collect();
+        let strangers: Vec<Stranger> = servers
+            .iter()
+            .map(|server| Stranger::on_channel_of(server, OTHER))
+            .collect();
         for _ in 0..2 {
             let took = time_to_hand_over(&servers, kind, &prompt(&servers), || {
-                servers.iter().for_each(|server| forge_member(server, kind.key, &kind.member(OTHER), "7"));
+                servers
+                    .iter()
+                    .for_each(|server| forge_member(server, kind.key, &kind.member(OTHER), "7"));
             });
             assert_in_time(took, PLACE_LEASE * 2, kind.name);
         }
@@ -254,7 +330,12 @@ fn a_subscriber_to_everything_makes_the_dead_cost_a_challenge() {
         let took = time_to_hand_over(&servers, kind, &prompt(&servers), || {
             for server in &servers {
                 for number in 0..100 {
-                    forge_member(server, kind.key, &format!("{number:016x}{}7", kind.letters), &number.to_string());
+                    forge_member(
+                        server,
+                        kind.key,
+                        &format!("{number:016x}{}7", kind.letters),
+                        &number.to_string(),
+                    );
                 }
             }
         });

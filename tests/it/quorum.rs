@@ -32,12 +32,17 @@ fn the_free_majority_decides_and_nothing_is_left_behind() {
             let guard = mutex.try_lock().unwrap();
             assert_eq!(guard.is_some(), free > count / 2, "{case}");
             if let Some(guard) = guard {
-                let ours = servers.iter().filter_map(|server| value(server, KEY)).filter(|value| value != OTHER);
+                let ours = servers
+                    .iter()
+                    .filter_map(|server| value(server, KEY))
+                    .filter(|value| value != OTHER);
                 assert!(ours.count() > count / 2, "{case}");
                 assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released, "{case}");
             }
 
-            let untouched = |index: usize| value(&servers[index], KEY).as_deref() == taken(index).then_some(OTHER);
+            let untouched = |index: usize| {
+                value(&servers[index], KEY).as_deref() == taken(index).then_some(OTHER)
+            };
             assert!(eventually(SOON, || (0..count).all(untouched)), "{case}");
             for server in servers {
                 server.command(&["DEL", KEY]).unwrap();

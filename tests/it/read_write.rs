@@ -20,7 +20,10 @@ use crate::support::server::{Answer, Server, binaries};
 use crate::support::sides::Sides;
 use quorumlock::kind::{Read, Write};
 use quorumlock::protocol::kinds;
-use quorumlock::{ErrorKind, ExtendOutcome, Lease, Redlock, ReleaseOutcome, RwReadGuard, RwWriteGuard, Wait, Watchdog};
+use quorumlock::{
+    ErrorKind, ExtendOutcome, Lease, Redlock, ReleaseOutcome, RwReadGuard, RwWriteGuard, Wait,
+    Watchdog,
+};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -35,26 +38,44 @@ fn long(client: &Redlock) -> Sides {
 
 #[track_caller]
 fn read(mutex: &Sides) -> RwReadGuard {
-    mutex.read.try_lock().expect("enough nodes answer").expect("no writer has it")
+    mutex
+        .read
+        .try_lock()
+        .expect("enough nodes answer")
+        .expect("no writer has it")
 }
 
 #[track_caller]
 fn write(mutex: &Sides) -> RwWriteGuard {
-    mutex.write.try_lock().expect("enough nodes answer").expect("the lock is free")
+    mutex
+        .write
+        .try_lock()
+        .expect("enough nodes answer")
+        .expect("the lock is free")
 }
 
 fn can_read(mutex: &Sides) -> bool {
-    mutex.read.try_lock().expect("enough nodes answer").is_some()
+    mutex
+        .read
+        .try_lock()
+        .expect("enough nodes answer")
+        .is_some()
 }
 
 fn can_write(mutex: &Sides) -> bool {
-    mutex.write.try_lock().expect("enough nodes answer").is_some()
+    mutex
+        .write
+        .try_lock()
+        .expect("enough nodes answer")
+        .is_some()
 }
 
 /// How many entries a key has, and of which kind they are.
 fn entries(server: &Server) -> (char, usize) {
     let value = value(server, KEY).unwrap_or_default();
-    let words = value.split(' ').skip(if value.starts_with("f ") { 3 } else { 0 });
+    let words = value
+        .split(' ')
+        .skip(if value.starts_with("f ") { 3 } else { 0 });
     let words: Vec<&str> = words.take_while(|word| *word != "q").collect();
     match words.first() {
         Some(&"w") => ('w', 1),
@@ -65,7 +86,9 @@ fn entries(server: &Server) -> (char, usize) {
 
 /// Whether a writer waits.
 fn is_marked(server: &Server) -> bool {
-    queues::entries(server, KEY).iter().any(|entry| entry[16..].starts_with('w'))
+    queues::entries(server, KEY)
+        .iter()
+        .any(|entry| entry[16..].starts_with('w'))
 }
 
 /// Runs the script, as another program would.
@@ -76,7 +99,11 @@ fn ask(server: &Server, words: &[&str]) -> Answer {
 
 /// One server of each kind at hand.
 fn servers() -> Vec<Server> {
-    binaries().unwrap().into_iter().map(|binary| Server::plan().binary(binary).start().unwrap()).collect()
+    binaries()
+        .unwrap()
+        .into_iter()
+        .map(|binary| Server::plan().binary(binary).start().unwrap())
+        .collect()
 }
 
 #[test]
@@ -85,16 +112,30 @@ fn readers_share_the_lock_and_a_writer_has_it_alone() {
     let [one, other] = [client(&servers), client(&servers)].map(|client| long(&client));
     let first = read(&one);
     let second = read(&other);
-    assert!(eventually(SOON, || servers.iter().all(|server| entries(server) == ('r', 2))));
+    assert!(eventually(SOON, || servers.iter().all(|server| entries(
+        server
+    ) == (
+        'r', 2
+    ))));
     assert!(!can_write(&one) && !can_write(&other));
     assert_eq!(first.unlock().unwrap(), ReleaseOutcome::Released);
     assert!(!can_write(&one));
     drop(second);
     // A node that ran that too late would be without the writer.
-    assert!(eventually(SOON, || servers.iter().all(|server| entries(server).1 == 0)));
+    assert!(eventually(SOON, || servers
+        .iter()
+        .all(|server| entries(server).1 == 0)));
     assert!(can_write(&one));
-    let guard = one.write.lock_timeout(SOON).unwrap().expect("the lock is free");
-    assert!(eventually(SOON, || servers.iter().all(|server| entries(server) == ('w', 1))));
+    let guard = one
+        .write
+        .lock_timeout(SOON)
+        .unwrap()
+        .expect("the lock is free");
+    assert!(eventually(SOON, || servers.iter().all(|server| entries(
+        server
+    ) == (
+        'w', 1
+    ))));
     assert!(!can_read(&one) && !can_read(&other) && !can_write(&other) && !can_write(&one));
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     gone_for_good(&servers, KEY);
@@ -106,7 +147,14 @@ fn a_reader_that_has_gone_costs_its_own_time_and_no_more() {
     let [dead, alive, writer] = [(); 3].map(|()| client(&servers));
     let begun = Instant::now();
     // Its program crashes.
-    drop(dead.read_mutex("k").ttl(TTL).lock().unwrap().detach().unwrap());
+    drop(
+        dead.read_mutex("k")
+            .ttl(TTL)
+            .lock()
+            .unwrap()
+            .detach()
+            .unwrap(),
+    );
     let guard = read(&Sides::of(&alive, "k").ttl(LONG_TTL));
     assert_eq!(guard.extend(LONG_TTL * 2).unwrap(), ExtendOutcome::Extended);
     drop(guard);
@@ -125,24 +173,52 @@ fn the_end_of_an_early_reader_does_not_cut_others_short() {
     let servers = Server::several(3).unwrap();
     let [early, late, writer] = [(); 3].map(|()| client(&servers));
     let guard = read(&Sides::of(&late, "k").ttl(LONG_TTL));
-    drop(early.read_mutex("k").ttl(Duration::from_millis(50)).lock().unwrap().detach().unwrap());
+    drop(
+        early
+            .read_mutex("k")
+            .ttl(Duration::from_millis(50))
+            .lock()
+            .unwrap()
+            .detach()
+            .unwrap(),
+    );
     thread::sleep(Duration::from_millis(100));
     assert!(!can_write(&long(&writer)));
     assert!(!guard.remaining().is_zero());
-    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released, "its entry is there");
+    assert_eq!(
+        guard.unlock().unwrap(),
+        ReleaseOutcome::Released,
+        "its entry is there"
+    );
 }
 
 #[test]
 fn what_has_ended_is_not_extended() {
     let server = Server::start().unwrap();
     let [ours, theirs] = ["a".repeat(40), "b".repeat(40)];
-    assert_eq!(ask(&server, &["acquire", &ours, "20", "r"]), Answer::Number(1));
-    assert_eq!(ask(&server, &["acquire", &theirs, "60000", "r"]), Answer::Number(1));
+    assert_eq!(
+        ask(&server, &["acquire", &ours, "20", "r"]),
+        Answer::Number(1)
+    );
+    assert_eq!(
+        ask(&server, &["acquire", &theirs, "60000", "r"]),
+        Answer::Number(1)
+    );
     thread::sleep(Duration::from_millis(30));
-    assert_eq!(entries(&server), ('r', 2), "it stands there until the next write");
-    assert_eq!(ask(&server, &["extend", &ours, "60000", "r"]), Answer::Number(0));
+    assert_eq!(
+        entries(&server),
+        ('r', 2),
+        "it stands there until the next write"
+    );
+    assert_eq!(
+        ask(&server, &["extend", &ours, "60000", "r"]),
+        Answer::Number(0)
+    );
     assert_eq!(ask(&server, &["release", &theirs]), Answer::Number(1));
-    assert_eq!(ask(&server, &["acquire", &theirs, "60000", "w"]), Answer::Number(1));
+    assert_eq!(
+        ask(&server, &["acquire", &theirs, "60000", "w"]),
+        Answer::Number(1)
+    );
 }
 
 #[test]
@@ -150,15 +226,29 @@ fn a_lease_of_a_reader_or_a_writer_goes_on_elsewhere() {
     let servers = Server::several(3).unwrap();
     let [one, other] = [client(&servers), client(&servers)];
     let text = write(&long(&one)).detach().unwrap().into_text();
-    assert_eq!(text.expose().parse::<Lease>().unwrap_err().kind(), ErrorKind::Config);
-    assert_eq!(text.expose().parse::<Lease<Read>>().unwrap_err().kind(), ErrorKind::Config);
-    let guard = long(&other).write.attach(text.expose().parse().unwrap()).unwrap();
+    assert_eq!(
+        text.expose().parse::<Lease>().unwrap_err().kind(),
+        ErrorKind::Config
+    );
+    assert_eq!(
+        text.expose().parse::<Lease<Read>>().unwrap_err().kind(),
+        ErrorKind::Config
+    );
+    let guard = long(&other)
+        .write
+        .attach(text.expose().parse().unwrap())
+        .unwrap();
     assert!(!can_read(&long(&one)));
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     let text = read(&long(&one)).detach().unwrap().into_text();
-    assert_eq!(text.expose().parse::<Lease<Write>>().unwrap_err().kind(), ErrorKind::Config);
+    assert_eq!(
+        text.expose().parse::<Lease<Write>>().unwrap_err().kind(),
+        ErrorKind::Config
+    );
     // A client attaches it without the name.
-    let guard = other.attach(text.expose().parse::<Lease<Read>>().unwrap()).unwrap();
+    let guard = other
+        .attach(text.expose().parse::<Lease<Read>>().unwrap())
+        .unwrap();
     assert!(!can_write(&long(&one)) && can_read(&long(&one)));
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     assert!(eventually(SOON, || can_write(&long(&one))));
@@ -167,7 +257,12 @@ fn a_lease_of_a_reader_or_a_writer_goes_on_elsewhere() {
 #[test]
 fn a_watched_reader_is_extended_and_reports_its_loss() {
     let mut servers = Server::several(3).unwrap();
-    let [one, other] = [(); 2].map(|()| builder(&servers).node_timeout(NODE_TIMEOUT).build().unwrap());
+    let [one, other] = [(); 2].map(|()| {
+        builder(&servers)
+            .node_timeout(NODE_TIMEOUT)
+            .build()
+            .unwrap()
+    });
     let mutex = Sides::of(&one, "k").ttl(TTL).watchdog(Watchdog::new());
     let guard = mutex.read.lock().unwrap();
     let lost = guard.lost().unwrap();
@@ -189,11 +284,20 @@ fn a_plain_lock_does_not_get_into_its_keys() {
     let error = client.mutex(KEY).try_lock().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Config);
     assert!(error.to_string().contains("read-write"), "{error}");
-    assert_eq!((long(&client).read.name(), long(&client).write.name()), ("k", "k"));
+    assert_eq!(
+        (long(&client).read.name(), long(&client).write.name()),
+        ("k", "k")
+    );
     let plain = client.mutex("k").try_lock().unwrap();
     let guard = write(&long(&client));
     assert!(plain.is_some(), "another lock");
     drop(guard);
-    let waits = |mutex: &Sides| mutex.write.lock_with(&Wait::timeout(Duration::ZERO)).unwrap().is_some();
+    let waits = |mutex: &Sides| {
+        mutex
+            .write
+            .lock_with(&Wait::timeout(Duration::ZERO))
+            .unwrap()
+            .is_some()
+    };
     assert!(eventually(SOON, || waits(&long(&client))));
 }

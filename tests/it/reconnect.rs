@@ -1,7 +1,8 @@
 //! Connections that come late, break and come back: without a call for it, and without costing an attempt.
 
 use crate::clients::{
-    SOON, address_of, builder, causes, client, client_of, failure, hang_and_fill, long_lock, take, value,
+    SOON, address_of, builder, causes, client, client_of, failure, hang_and_fill, long_lock, take,
+    value,
 };
 use crate::support::fake::{Act, Fake, say};
 use crate::support::process::eventually;
@@ -28,11 +29,16 @@ fn a_restarted_node_is_used_again() {
     servers[4].restart().unwrap();
     let back = || {
         let guard = take(&mutex);
-        let there = eventually(Duration::from_millis(20), || value(&servers[4], "k").is_some());
+        let there = eventually(Duration::from_millis(20), || {
+            value(&servers[4], "k").is_some()
+        });
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
         there
     };
-    assert!(eventually(SOON, back), "the restarted node never got the key");
+    assert!(
+        eventually(SOON, back),
+        "the restarted node never got the key"
+    );
 }
 
 #[test]
@@ -45,9 +51,23 @@ fn a_client_that_is_built_before_its_nodes_works_once_they_are_there() {
         assert_eq!(error.kind(), ErrorKind::Unavailable);
         // What a quorum of refusals decides need not wait for the third, and may not know why that one is silent.
         let causes = causes(&error);
-        assert!(causes.iter().all(|(_, phase, _)| *phase == Phase::Connect), "{error}");
-        assert!(causes.iter().filter(|(_, _, cause)| *cause == Cause::Refused).count() >= 2, "{error}");
-        assert!(causes.iter().all(|(address, _, _)| ports.iter().any(|port| address.ends_with(&format!(":{port}")))));
+        assert!(
+            causes.iter().all(|(_, phase, _)| *phase == Phase::Connect),
+            "{error}"
+        );
+        assert!(
+            causes
+                .iter()
+                .filter(|(_, _, cause)| *cause == Cause::Refused)
+                .count()
+                >= 2,
+            "{error}"
+        );
+        assert!(causes.iter().all(|(address, _, _)| {
+            ports
+                .iter()
+                .any(|port| address.ends_with(&format!(":{port}")))
+        }));
     }
     let waiting = thread::spawn({
         let mutex = mutex.clone();
@@ -57,7 +77,10 @@ fn a_client_that_is_built_before_its_nodes_works_once_they_are_there() {
     let _servers = ports.map(|port| Server::plan().port(port).start().unwrap());
     let guard = waiting.join().unwrap().unwrap().unwrap();
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-    assert_eq!(mutex.lock().unwrap().unlock().unwrap(), ReleaseOutcome::Released);
+    assert_eq!(
+        mutex.lock().unwrap().unlock().unwrap(),
+        ReleaseOutcome::Released
+    );
 }
 
 #[test]
@@ -77,7 +100,9 @@ fn a_quorum_that_comes_back_is_noticed_by_attempts_that_never_waited() {
         assert!(mutex.lock().is_err());
         embedded.iter().for_each(|node| node.revive().unwrap());
         // Each node is left alone for a second at the most.
-        let back = eventually(Duration::from_secs(3), || mutex.try_lock().is_ok_and(|guard| guard.is_some()));
+        let back = eventually(Duration::from_secs(3), || {
+            mutex.try_lock().is_ok_and(|guard| guard.is_some())
+        });
         assert!(back, "{nodes} nodes: {:?}", mutex.try_lock());
     }
 }
@@ -102,8 +127,15 @@ fn connections_that_time_out_on_the_server_do_not_cost_an_attempt() {
     let servers = [0; 3].map(|_| Server::with(&["--timeout", "1"]).unwrap());
     let mutex = long_lock(&connected(&servers), "k");
     for _ in 0..2 {
-        let alone = || servers.iter().all(|server| server.info("connected_clients").unwrap() == "1");
-        assert!(eventually(SOON, alone), "the servers never closed the idle connections");
+        let alone = || {
+            servers
+                .iter()
+                .all(|server| server.info("connected_clients").unwrap() == "1")
+        };
+        assert!(
+            eventually(SOON, alone),
+            "the servers never closed the idle connections"
+        );
         assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
     }
 }
@@ -118,12 +150,19 @@ fn servers_that_close_idle_connections_cost_neither_an_attempt_nor_a_release() {
     let servers = [0; 3].map(|_| Server::with(&["--timeout", "1"]).unwrap());
     let client = builder(&servers).build().unwrap();
     let mutex = long_lock(&client, "k");
-    let alone = || servers.iter().all(|server| server.info("connected_clients").unwrap() == "1");
+    let alone = || {
+        servers
+            .iter()
+            .all(|server| server.info("connected_clients").unwrap() == "1")
+    };
     for round in 0..2 {
         let guard = mutex.try_lock();
         assert!(matches!(guard, Ok(Some(_))), "round {round}: {guard:?}");
         assert!(eventually(SOON, alone));
-        assert_eq!(guard.unwrap().unwrap().unlock().unwrap(), ReleaseOutcome::Released);
+        assert_eq!(
+            guard.unwrap().unwrap().unlock().unwrap(),
+            ReleaseOutcome::Released
+        );
         assert!(eventually(SOON, alone));
     }
 }
@@ -134,15 +173,22 @@ fn connections_that_are_closed_time_and_again_do_not_cost_a_release() {
     let client = builder(&servers).build().unwrap();
     let a = take(&long_lock(&client, "a"));
     let b = take(&long_lock(&client, "b"));
-    assert!(eventually(SOON, || servers.iter().all(|server| value(server, "b").is_some())));
+    assert!(eventually(SOON, || servers
+        .iter()
+        .all(|server| value(server, "b").is_some())));
     close_connections(&servers);
     thread::sleep(LONG_AGO);
     assert_eq!(a.unlock().unwrap(), ReleaseOutcome::Released);
-    assert!(eventually(SOON, || servers.iter().all(|server| value(server, "a").is_none())));
+    assert!(eventually(SOON, || servers
+        .iter()
+        .all(|server| value(server, "a").is_none())));
     close_connections(&servers);
     thread::sleep(LONG_AGO);
     let released = b.unlock();
-    assert!(matches!(released, Ok(ReleaseOutcome::Released)), "{released:?}");
+    assert!(
+        matches!(released, Ok(ReleaseOutcome::Released)),
+        "{released:?}"
+    );
 }
 
 #[test]
@@ -163,10 +209,14 @@ fn a_dropped_guard_whose_connections_were_closed_is_released() {
 #[test]
 fn a_release_that_opens_a_connection_goes_there_behind_pending_ones() {
     let nodes = [0; 3].map(|_| EmbeddedNode::start().unwrap());
-    let proxies = nodes.each_ref().map(|node| Proxy::before(address_of(node).parse::<SocketAddr>().unwrap().port()));
+    let proxies = nodes
+        .each_ref()
+        .map(|node| Proxy::before(address_of(node).parse::<SocketAddr>().unwrap().port()));
     let client = client_of(proxies.each_ref().map(Proxy::url));
     let guards = ["a", "b", "c"].map(|key| take(&long_lock(&client, key)));
-    assert!(eventually(SOON, || nodes.iter().all(|node| node.keys().len() == 3)));
+    assert!(eventually(SOON, || nodes
+        .iter()
+        .all(|node| node.keys().len() == 3)));
     let [a, b, c] = guards;
 
     proxies[2].stall(Direction::ToServer);
@@ -180,15 +230,24 @@ fn a_release_that_opens_a_connection_goes_there_behind_pending_ones() {
     assert_eq!(c.unlock().unwrap(), ReleaseOutcome::Released);
     let released = || {
         drop(long_lock(&client, "another").try_lock());
-        ["a", "b", "c"].iter().all(|key| nodes[2].value(key).is_none())
+        ["a", "b", "c"]
+            .iter()
+            .all(|key| nodes[2].value(key).is_none())
     };
-    assert!(eventually(SOON, released), "left behind: {:?}", nodes[2].keys());
+    assert!(
+        eventually(SOON, released),
+        "left behind: {:?}",
+        nodes[2].keys()
+    );
 }
 
 #[test]
 fn a_connection_that_was_made_while_no_thread_polled_is_used() {
-    let mut servers =
-        [Server::start().unwrap(), Server::start().unwrap(), Server::with(&["--tcp-backlog", "1"]).unwrap()];
+    let mut servers = [
+        Server::start().unwrap(),
+        Server::start().unwrap(),
+        Server::with(&["--tcp-backlog", "1"]).unwrap(),
+    ];
     // A new deployment waits for all its nodes once.
     drop(take(&long_lock(&client(&servers), "first")));
     // The third one's queue is full: the kernel lets newcomers try again after a second.
@@ -226,16 +285,23 @@ fn unlock_after_closing(idle: Duration) {
     close_connections(&servers);
     thread::sleep(idle);
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-    assert!(eventually(SOON, || is_released_everywhere(&client, &servers)));
+    assert!(eventually(SOON, || is_released_everywhere(
+        &client, &servers
+    )));
 }
 
 /// A client that every node knows.
 fn connected(servers: &[Server]) -> Redlock {
     let client = builder(servers).build().unwrap();
     let known = || {
-        assert_eq!(take(&long_lock(&client, "before")).unlock().unwrap(), ReleaseOutcome::Released);
+        assert_eq!(
+            take(&long_lock(&client, "before")).unlock().unwrap(),
+            ReleaseOutcome::Released
+        );
         // Ours and the one that asks.
-        servers.iter().all(|server| server.info("connected_clients").unwrap() == "2")
+        servers
+            .iter()
+            .all(|server| server.info("connected_clients").unwrap() == "2")
     };
     assert!(eventually(SOON, known));
     client
@@ -249,9 +315,14 @@ fn is_released_everywhere(client: &Redlock, servers: &[Server]) -> bool {
 
 fn close_connections(servers: &[Server]) {
     for server in servers {
-        server.command(&["CLIENT", "KILL", "TYPE", "normal"]).unwrap();
+        server
+            .command(&["CLIENT", "KILL", "TYPE", "normal"])
+            .unwrap();
         // The server closes a killed client when it comes to it.
-        assert!(eventually(SOON, || server.info("connected_clients").unwrap() == "1"));
+        assert!(eventually(SOON, || server
+            .info("connected_clients")
+            .unwrap()
+            == "1"));
     }
 }
 
@@ -259,17 +330,27 @@ fn close_connections(servers: &[Server]) {
 #[test]
 fn a_connection_that_was_closed_a_moment_ago_costs_no_attempt_and_no_extension() {
     for closes_at in ["EVAL", "SET"] {
-        let reply = if closes_at == "SET" { "+OK\r\n" } else { ":1\r\n" };
+        let reply = if closes_at == "SET" {
+            "+OK\r\n"
+        } else {
+            ":1\r\n"
+        };
         let fake = Fake::healthy_but(closes_at, vec![say(reply), Act::Close]);
-        let client =
-            Redlock::builder().node(fake.url()).node_timeout(SOON).release_notifications(false).build().unwrap();
+        let client = Redlock::builder()
+            .node(fake.url())
+            .node_timeout(SOON)
+            .release_notifications(false)
+            .build()
+            .unwrap();
         let closed = || {
             assert!(fake.wait_for_open(0, SOON));
             // Not in the middle of a batch of calls, where a connection is trusted without a look.
             thread::sleep(Duration::from_millis(2));
         };
         let failed = (0..30).filter(|number| {
-            let Ok(Some(guard)) = long_lock(&client, &format!("k{number}")).try_lock() else { return true };
+            let Ok(Some(guard)) = long_lock(&client, &format!("k{number}")).try_lock() else {
+                return true;
+            };
             let is_extended = closes_at == "EVAL" || {
                 closed();
                 matches!(guard.extend(LONG), Ok(ExtendOutcome::Extended))
@@ -281,7 +362,11 @@ fn a_connection_that_was_closed_a_moment_ago_costs_no_attempt_and_no_extension()
             }
             !is_extended
         });
-        assert_eq!(failed.count(), 0, "of 30, where {closes_at} ends the connection");
+        assert_eq!(
+            failed.count(),
+            0,
+            "of 30, where {closes_at} ends the connection"
+        );
     }
 }
 
@@ -290,10 +375,16 @@ fn a_connection_that_was_closed_a_moment_ago_costs_no_attempt_and_no_extension()
 fn an_attempt_that_was_not_written_when_its_connection_ended_is_written_to_another_one() {
     let server = Server::start().unwrap();
     let proxy = Proxy::before(server.port());
-    let client = Redlock::builder().node(proxy.url()).node_timeout(Duration::from_secs(60)).build().unwrap();
+    let client = Redlock::builder()
+        .node(proxy.url())
+        .node_timeout(Duration::from_secs(60))
+        .build()
+        .unwrap();
     // Releases go by the hash of their script from now on.
     assert!(take(&long_lock(&client, "first")).unlock().is_ok());
-    let guards: Vec<_> = (0..3000).map(|number| take(&long_lock(&client, &format!("{number:0500}")))).collect();
+    let guards: Vec<_> = (0..3000)
+        .map(|number| take(&long_lock(&client, &format!("{number:0500}"))))
+        .collect();
     let held = take(&long_lock(&client, "held"));
     // The releases fill the socket.
     proxy.stall(Direction::ToServer);
@@ -307,14 +398,30 @@ fn an_attempt_that_was_not_written_when_its_connection_ended_is_written_to_anoth
         (locked.join().unwrap(), extended.join().unwrap())
     });
     assert!(matches!(locked, Ok(Some(_))), "{locked:?}");
-    assert!(matches!(extended, Ok(ExtendOutcome::Extended)), "{extended:?}");
+    assert!(
+        matches!(extended, Ok(ExtendOutcome::Extended)),
+        "{extended:?}"
+    );
 }
 
 /// A node may run what it has received when its connection is gone.
 #[test]
 fn an_attempt_that_may_have_been_written_is_not_written_again() {
     let fake = Fake::healthy_but("SET", vec![Act::Close]);
-    let client = Redlock::builder().node(fake.url()).node_timeout(SOON).build().unwrap();
-    assert_eq!(causes(&failure(&long_lock(&client, "k")))[0].2, Cause::Closed);
-    assert_eq!(fake.commands().iter().filter(|command| command[0] == "SET").count(), 1);
+    let client = Redlock::builder()
+        .node(fake.url())
+        .node_timeout(SOON)
+        .build()
+        .unwrap();
+    assert_eq!(
+        causes(&failure(&long_lock(&client, "k")))[0].2,
+        Cause::Closed
+    );
+    assert_eq!(
+        fake.commands()
+            .iter()
+            .filter(|command| command[0] == "SET")
+            .count(),
+        1
+    );
 }

@@ -23,20 +23,30 @@ fn a_node_that_missed_many_releases_comes_back_and_gets_them() {
         Event::Connected => Vec::new(),
         // Far enough away that pending releases have to wait for the handshake.
         Event::Received(command) if command[0] == "INFO" => {
-            vec![Act::Wait(Duration::from_millis(10)), Act::Say(healthy(command))]
+            vec![
+                Act::Wait(Duration::from_millis(10)),
+                Act::Say(healthy(command)),
+            ]
         }
         Event::Received(command) => vec![Act::Say(healthy(command))],
     });
     let servers = Server::several(2).unwrap();
     let client = client_with(&servers, &fake);
-    let count = |name: &str| fake.commands().iter().filter(|command| command[0].starts_with(name)).count();
+    let count = |name: &str| {
+        fake.commands()
+            .iter()
+            .filter(|command| command[0].starts_with(name))
+            .count()
+    };
     let taking_part = || {
         drop(take(&long_lock(&client, "before")));
         count("SET") > 0 && count("EVAL") > 0
     };
     assert!(eventually(SOON, taking_part));
 
-    let held: Vec<_> = (0..guards).map(|number| take(&long_lock(&client, &format!("{key}{number}")))).collect();
+    let held: Vec<_> = (0..guards)
+        .map(|number| take(&long_lock(&client, &format!("{key}{number}"))))
+        .collect();
     let set = count("SET");
     let released = count("EVAL");
     down.store(true, Ordering::SeqCst);
@@ -62,8 +72,20 @@ fn a_node_that_missed_many_releases_comes_back_and_gets_them() {
 
 #[test]
 fn a_pending_release_survives_a_connection_refused_while_a_thread_polls() {
-    let mut server = Server::with(&["--tcp-backlog", "1", "--appendonly", "yes", "--appendfsync", "always"]).unwrap();
-    let client = Redlock::builder().node(server.url()).node_timeout(Duration::from_secs(3)).build().unwrap();
+    let mut server = Server::with(&[
+        "--tcp-backlog",
+        "1",
+        "--appendonly",
+        "yes",
+        "--appendfsync",
+        "always",
+    ])
+    .unwrap();
+    let client = Redlock::builder()
+        .node(server.url())
+        .node_timeout(Duration::from_secs(3))
+        .build()
+        .unwrap();
     let guard = take(&long_lock(&client, "k"));
     server.restart().unwrap();
     assert!(value(&server, "k").is_some());
@@ -107,14 +129,21 @@ fn a_release_that_a_loading_node_could_not_do_is_done_later() {
     assert!(eventually(SOON, asked));
     thread::sleep(Duration::from_millis(100));
     let commands = fake.commands();
-    let pending =
-        commands.iter().skip_while(|command| command[0] != "EVAL").filter(|c| c.contains(&"k".to_owned())).count();
+    let pending = commands
+        .iter()
+        .skip_while(|command| command[0] != "EVAL")
+        .filter(|c| c.contains(&"k".to_owned()))
+        .count();
     assert!(pending > 2, "{commands:?}");
 }
 
 #[test]
 fn a_node_that_takes_part_in_nothing_but_releases_is_asked_less_and_less_often() {
-    for acts in [vec![Act::Close], vec![say("+WHAT\r\n")], vec![say("*0\r\n"), Act::Close]] {
+    for acts in [
+        vec![Act::Close],
+        vec![say("+WHAT\r\n")],
+        vec![say("*0\r\n"), Act::Close],
+    ] {
         let servers = Server::several(2).unwrap();
         let fake = Fake::healthy_but("SET", acts.clone());
         let client = client_with(&servers, &fake);
@@ -124,7 +153,11 @@ fn a_node_that_takes_part_in_nothing_but_releases_is_asked_less_and_less_often()
             thread::sleep(Duration::from_millis(2));
         }
         // With 10 ms, then twice as long each time, up to 1 s, after one that is free.
-        assert!((3..=12).contains(&fake.connections()), "{} connections in 2 s: {acts:?}", fake.connections());
+        assert!(
+            (3..=12).contains(&fake.connections()),
+            "{} connections in 2 s: {acts:?}",
+            fake.connections()
+        );
     }
 }
 

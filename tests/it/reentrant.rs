@@ -7,7 +7,8 @@ use crate::support::process::eventually;
 use crate::support::server::Server;
 use quorumlock::event::Event;
 use quorumlock::{
-    ErrorKind, ExtendOutcome, Owner, Redlock, ReentrantGuard, ReentrantMutex, ReleaseOutcome, Wait, Watchdog,
+    ErrorKind, ExtendOutcome, Owner, Redlock, ReentrantGuard, ReentrantMutex, ReleaseOutcome, Wait,
+    Watchdog,
 };
 use std::sync::{Arc, OnceLock};
 use std::thread;
@@ -55,30 +56,59 @@ fn an_owner_is_a_thread_or_an_object_and_excludes_all_others() {
     let mine = take(&mutex);
     // The plain lock of the same thread, an owner of the same thread, another client.
     assert!(client.mutex("k").try_lock().unwrap().is_none());
-    assert!(mutex.lock_as(&request, &Wait::timeout(Duration::ZERO)).unwrap().is_none());
+    assert!(
+        mutex
+            .lock_as(&request, &Wait::timeout(Duration::ZERO))
+            .unwrap()
+            .is_none()
+    );
     assert!(take_elsewhere(&servers).is_none());
     // The system reuses the identity of a thread that has ended for the next.
     for _ in 0..20 {
         let mutex = mutex.clone();
-        assert!(thread::spawn(move || mutex.try_lock().unwrap().is_none()).join().unwrap());
+        assert!(
+            thread::spawn(move || mutex.try_lock().unwrap().is_none())
+                .join()
+                .unwrap()
+        );
     }
     assert_eq!(mine.unlock().unwrap(), RELEASED);
 
-    let first = mutex.lock_as(&request, &Wait::unlimited()).unwrap().unwrap();
+    let first = mutex
+        .lock_as(&request, &Wait::unlimited())
+        .unwrap()
+        .unwrap();
     assert!(
-        mutex.try_lock().unwrap().is_none() && mutex.lock_as(&other, &Wait::timeout(Duration::ZERO)).unwrap().is_none()
+        mutex.try_lock().unwrap().is_none()
+            && mutex
+                .lock_as(&other, &Wait::timeout(Duration::ZERO))
+                .unwrap()
+                .is_none()
     );
     let (request, second) = thread::scope(|threads| {
         let taken = threads.spawn(|| {
             let request = request;
-            let second = mutex.lock_as(&request, &Wait::timeout(Duration::ZERO)).unwrap().unwrap();
+            let second = mutex
+                .lock_as(&request, &Wait::timeout(Duration::ZERO))
+                .unwrap()
+                .unwrap();
             (request, second)
         });
         taken.join().unwrap()
     });
     drop(first);
-    assert_eq!(thread::spawn(move || second.unlock().unwrap()).join().unwrap(), RELEASED);
-    assert!(mutex.lock_as(&request, &Wait::timeout(Duration::ZERO)).unwrap().is_some());
+    assert_eq!(
+        thread::spawn(move || second.unlock().unwrap())
+            .join()
+            .unwrap(),
+        RELEASED
+    );
+    assert!(
+        mutex
+            .lock_as(&request, &Wait::timeout(Duration::ZERO))
+            .unwrap()
+            .is_some()
+    );
 }
 
 fn take_elsewhere(servers: &[Server]) -> Option<quorumlock::MutexGuard> {
@@ -92,11 +122,21 @@ fn two_clients_and_two_resources_are_different_locks() {
     let two = client(&servers);
     let guard = take(&reentrant(&one, LONG_TTL));
     assert!(reentrant(&two, LONG_TTL).try_lock().unwrap().is_none());
-    let others: Vec<_> = (0..100).map(|n| one.mutex(format!("k{n}")).reentrant().lock().unwrap()).collect();
+    let others: Vec<_> = (0..100)
+        .map(|n| one.mutex(format!("k{n}")).reentrant().lock().unwrap())
+        .collect();
     drop(others);
-    assert_eq!(take(&reentrant(&one, LONG_TTL)).unlock().unwrap(), ReleaseOutcome::StillHeld(1));
+    assert_eq!(
+        take(&reentrant(&one, LONG_TTL)).unlock().unwrap(),
+        ReleaseOutcome::StillHeld(1)
+    );
     drop(guard);
-    assert!(reentrant(&two, LONG_TTL).lock_timeout(SOON).unwrap().is_some());
+    assert!(
+        reentrant(&two, LONG_TTL)
+            .lock_timeout(SOON)
+            .unwrap()
+            .is_some()
+    );
 }
 
 /// A re-entry at every depth, with every time to live, with and without a quorum, while the lease lasts.
@@ -105,18 +145,30 @@ fn a_longer_time_to_live_extends_first_and_a_shorter_one_changes_nothing() {
     let servers = Server::several(3).unwrap();
     let client = builder(&servers).node_timeout(SOON / 20).build().unwrap();
     let outer_ttl = LONG_TTL / 2;
-    let ttls = [(outer_ttl / 4, false), (outer_ttl, false), (outer_ttl * 2, true)];
-    for (depth, (ttl, extends), has_quorum) in
-        [1, 2, 5].into_iter().flat_map(|d| ttls.map(|t| (d, t))).flat_map(|(d, t)| [true, false].map(|q| (d, t, q)))
+    let ttls = [
+        (outer_ttl / 4, false),
+        (outer_ttl, false),
+        (outer_ttl * 2, true),
+    ];
+    for (depth, (ttl, extends), has_quorum) in [1, 2, 5]
+        .into_iter()
+        .flat_map(|d| ttls.map(|t| (d, t)))
+        .flat_map(|(d, t)| [true, false].map(|q| (d, t, q)))
     {
-        let outer: Vec<_> = (0..depth).map(|_| take(&reentrant(&client, outer_ttl))).collect();
+        let outer: Vec<_> = (0..depth)
+            .map(|_| take(&reentrant(&client, outer_ttl)))
+            .collect();
         let before = calls(&servers[0], "pexpire");
         if !has_quorum {
-            servers[1..].iter().for_each(|server| server.pause().unwrap());
+            servers[1..]
+                .iter()
+                .for_each(|server| server.pause().unwrap());
         }
         let entered = reentrant(&client, ttl).try_lock();
         if !has_quorum {
-            servers[1..].iter().for_each(|server| server.resume().unwrap());
+            servers[1..]
+                .iter()
+                .for_each(|server| server.resume().unwrap());
         }
         let case = format!("depth {depth}, ttl {ttl:?}, quorum {has_quorum}");
         match entered {
@@ -126,7 +178,11 @@ fn a_longer_time_to_live_extends_first_and_a_shorter_one_changes_nothing() {
                 let remaining = guard.remaining();
                 assert_eq!(remaining > outer_ttl, extends, "{case}: {remaining:?}");
                 assert!(remaining > outer_ttl / 2, "{case}: {remaining:?}");
-                assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::StillHeld(depth), "{case}");
+                assert_eq!(
+                    guard.unlock().unwrap(),
+                    ReleaseOutcome::StillHeld(depth),
+                    "{case}"
+                );
             }
             Err(error) => {
                 assert!(!has_quorum && extends, "{case}: {error}");
@@ -147,13 +203,22 @@ fn a_longer_time_to_live_extends_first_and_a_shorter_one_changes_nothing() {
 fn a_lost_lock_is_not_entered_again_and_not_taken_anew_under_its_guards() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
-    for (depth, ttl) in [1, 3].into_iter().flat_map(|depth| [SHORT / 2, SHORT, LONG_TTL].map(|ttl| (depth, ttl))) {
+    for (depth, ttl) in [1, 3]
+        .into_iter()
+        .flat_map(|depth| [SHORT / 2, SHORT, LONG_TTL].map(|ttl| (depth, ttl)))
+    {
         let mutex = reentrant(&client, SHORT);
         let mut outer: Vec<_> = (0..depth).map(|_| take(&mutex)).collect();
         assert!(eventually(SOON, || outer[0].remaining().is_zero()));
-        assert!(eventually(SOON, || servers.iter().all(|server| value(server, "k").is_none())));
-        for refused in [reentrant(&client, ttl).lock(), reentrant(&client, ttl).lock_timeout(SOON).map(Option::unwrap)]
-        {
+        assert!(eventually(SOON, || servers
+            .iter()
+            .all(|server| value(server, "k").is_none())));
+        for refused in [
+            reentrant(&client, ttl).lock(),
+            reentrant(&client, ttl)
+                .lock_timeout(SOON)
+                .map(Option::unwrap),
+        ] {
             assert_eq!(refused.unwrap_err().kind(), ErrorKind::LeaseLost);
         }
         assert!(matches!(outer[0].extend(ttl), Ok(ExtendOutcome::Lost)));
@@ -191,7 +256,10 @@ fn an_extension_that_would_shorten_the_lease_changes_nothing() {
     let inner = take(&mutex);
     assert!(matches!(inner.extend(SHORT), Ok(ExtendOutcome::Extended)));
     assert!(outer.remaining() > LONG_TTL / 2);
-    assert!(matches!(inner.extend(LONG_TTL * 2), Ok(ExtendOutcome::Extended)));
+    assert!(matches!(
+        inner.extend(LONG_TTL * 2),
+        Ok(ExtendOutcome::Extended)
+    ));
     assert!(outer.remaining() > LONG_TTL);
     drop(inner);
     assert!(outer.remaining() > LONG_TTL && left(&servers[0], "k").unwrap() > LONG_TTL);
@@ -203,7 +271,11 @@ fn the_watchdog_of_an_inner_level_works_until_the_last_guard_goes() {
     let client = client(&servers);
     let ttl = SHORT * 4;
     let outer = take(&reentrant(&client, ttl));
-    let watched = client.mutex("k").ttl(ttl).watchdog(Watchdog::new()).reentrant();
+    let watched = client
+        .mutex("k")
+        .ttl(ttl)
+        .watchdog(Watchdog::new())
+        .reentrant();
     drop(take(&watched));
     let start = Instant::now();
     while start.elapsed() < ttl * 2 {
@@ -238,11 +310,17 @@ impl Reentering {
 fn a_callback_of_an_extension_is_refused_and_does_not_wait_for_itself() {
     let servers = Server::several(3).unwrap();
     let observer = Arc::new(Reentering::default());
-    let client = builder(&servers).observer(calling(&observer, Reentering::event)).build().unwrap();
+    let client = builder(&servers)
+        .observer(calling(&observer, Reentering::event))
+        .build()
+        .unwrap();
     let mutex = reentrant(&client, LONG_TTL);
     drop(observer.mutex.set(mutex.clone()));
     let guard = take(&mutex);
-    assert!(matches!(guard.extend(LONG_TTL), Ok(ExtendOutcome::Extended)));
+    assert!(matches!(
+        guard.extend(LONG_TTL),
+        Ok(ExtendOutcome::Extended)
+    ));
     assert_eq!(observer.found.get(), Some(&ErrorKind::Config));
     assert_eq!(guard.unlock().unwrap(), RELEASED);
 }

@@ -21,7 +21,11 @@ fn about_node(event: &Event) -> Option<String> {
 }
 
 fn about(seen: &Seen<String>, address: &str) -> Vec<String> {
-    seen.all().iter().filter_map(|words| words.strip_prefix(address)).map(|words| words.trim().to_owned()).collect()
+    seen.all()
+        .iter()
+        .filter_map(|words| words.strip_prefix(address))
+        .map(|words| words.trim().to_owned())
+        .collect()
 }
 
 fn state(client: &Redlock) -> NodeState {
@@ -40,32 +44,57 @@ fn becomes(client: &Redlock, expected: NodeState) {
 #[test]
 fn a_node_that_refuses_every_lock_is_rejected_until_it_serves_again() {
     let table: [(&[&str], Cause, &[&str]); 3] = [
-        (&["CONFIG", "SET", "maxmemory", "1"], Cause::OutOfMemory, &["CONFIG", "SET", "maxmemory", "0"]),
+        (
+            &["CONFIG", "SET", "maxmemory", "1"],
+            Cause::OutOfMemory,
+            &["CONFIG", "SET", "maxmemory", "0"],
+        ),
         (
             &["CONFIG", "SET", "min-replicas-to-write", "1"],
             Cause::Server(ServerError::NoReplicas),
             &["CONFIG", "SET", "min-replicas-to-write", "0"],
         ),
-        (&["ACL", "SETUSER", "default", "-set"], Cause::NoPermission, &["ACL", "SETUSER", "default", "+set"]),
+        (
+            &["ACL", "SETUSER", "default", "-set"],
+            Cause::NoPermission,
+            &["ACL", "SETUSER", "default", "+set"],
+        ),
     ];
     // The last is for servers that have users.
-    for (ail, cause, heal) in table.into_iter().filter(|(_, cause, _)| *cause != Cause::NoPermission || has_users()) {
+    for (ail, cause, heal) in table
+        .into_iter()
+        .filter(|(_, cause, _)| *cause != Cause::NoPermission || has_users())
+    {
         let servers = Server::several(3).unwrap();
         let journal = Seen::nothing();
-        let client = builder(&servers).observer(journal.by(about_node)).build().unwrap();
+        let client = builder(&servers)
+            .observer(journal.by(about_node))
+            .build()
+            .unwrap();
         becomes(&client, NodeState::Voting);
         let held = take(&long_lock(&client, "held"));
         servers[0].command(ail).unwrap();
         becomes(&client, NodeState::Rejected(cause));
-        assert_eq!(client.nodes().unwrap()[0].last_fault().map(|fault| fault.cause()), Some(cause));
+        assert_eq!(
+            client.nodes().unwrap()[0]
+                .last_fault()
+                .map(|fault| fault.cause()),
+            Some(cause)
+        );
         // What else it answers does not make it one that votes.
         for _ in 0..3 {
-            assert_eq!(held.extend(Duration::from_secs(60)).unwrap(), ExtendOutcome::Extended);
+            assert_eq!(
+                held.extend(Duration::from_secs(60)).unwrap(),
+                ExtendOutcome::Extended
+            );
         }
         assert_eq!(state(&client), NodeState::Rejected(cause), "{cause}");
         servers[0].command(heal).unwrap();
         becomes(&client, NodeState::Voting);
-        assert_eq!(about(&journal, &servers[0].address()), ["is up", &format!("is down, {cause}"), "is up"]);
+        assert_eq!(
+            about(&journal, &servers[0].address()),
+            ["is up", &format!("is down, {cause}"), "is up"]
+        );
     }
 }
 
@@ -73,21 +102,35 @@ fn a_node_that_refuses_every_lock_is_rejected_until_it_serves_again() {
 fn a_place_that_is_left_does_not_make_a_node_one_that_votes() {
     let servers = Server::several(3).unwrap();
     let journal = Seen::nothing();
-    let client = builder(&servers).observer(journal.by(about_node)).build().unwrap();
+    let client = builder(&servers)
+        .observer(journal.by(about_node))
+        .build()
+        .unwrap();
     becomes(&client, NodeState::Voting);
-    servers[0].command(&["CONFIG", "SET", "maxmemory", "1"]).unwrap();
+    servers[0]
+        .command(&["CONFIG", "SET", "maxmemory", "1"])
+        .unwrap();
     becomes(&client, NodeState::Rejected(Cause::OutOfMemory));
     let other = builder(&servers).build().unwrap();
     let held = take(&long_lock(&other, "fair").fair());
     for _ in 0..3 {
-        assert!(long_lock(&client, "fair").fair().lock_timeout(Duration::from_millis(50)).unwrap().is_none());
+        assert!(
+            long_lock(&client, "fair")
+                .fair()
+                .lock_timeout(Duration::from_millis(50))
+                .unwrap()
+                .is_none()
+        );
         client.flush_releases(SOON).unwrap();
         // What the node has answered by now is read.
         client.connect(SOON).unwrap();
         assert_eq!(state(&client), NodeState::Rejected(Cause::OutOfMemory));
     }
     let _ = held.unlock().unwrap();
-    assert_eq!(about(&journal, &servers[0].address()), ["is up", &format!("is down, {}", Cause::OutOfMemory)]);
+    assert_eq!(
+        about(&journal, &servers[0].address()),
+        ["is up", &format!("is down, {}", Cause::OutOfMemory)]
+    );
 }
 
 /// Errors that a test cannot make a server give: those that do not pass by themselves, and those that do.
@@ -99,8 +142,14 @@ fn errors_that_pass_by_themselves_are_no_rejection() {
             "-MISCONF Redis is configured to save RDB snapshots",
             NodeState::Rejected(Cause::Server(ServerError::Misconf)),
         ),
-        ("-BUSY Redis is busy running a script.", down(Cause::Server(ServerError::Busy))),
-        ("-LOADING Redis is loading the dataset in memory", down(Cause::Loading)),
+        (
+            "-BUSY Redis is busy running a script.",
+            down(Cause::Server(ServerError::Busy)),
+        ),
+        (
+            "-LOADING Redis is loading the dataset in memory",
+            down(Cause::Loading),
+        ),
     ];
     for (answer, expected) in table {
         let answer = Arc::new(Mutex::new(Some(answer)));
@@ -137,7 +186,14 @@ fn a_server_that_was_killed_is_not_shown_as_connected() {
     let is_gone = || !client.nodes().unwrap()[0].is_connected();
     assert!(eventually(SOON, is_gone), "{:?}", client.nodes());
     let nodes = client.nodes().unwrap();
-    assert!(nodes[0].to_string().contains("not connected"), "{}", nodes[0]);
-    assert!(nodes[1..].iter().all(|node| node.is_connected()), "{nodes:?}");
+    assert!(
+        nodes[0].to_string().contains("not connected"),
+        "{}",
+        nodes[0]
+    );
+    assert!(
+        nodes[1..].iter().all(|node| node.is_connected()),
+        "{nodes:?}"
+    );
     becomes(&client, NodeState::Down(Cause::Refused));
 }

@@ -33,7 +33,10 @@ fn repeating_fake(server: &Server, set: &'static str, script: &'static str) -> F
 
 /// The deployment begins with the servers. The fake, which keeps no note of itself, is met when they have theirs.
 fn note(servers: &[Server]) {
-    drop(take(&long_lock(&client_of(servers.iter().map(Server::url)), "first")));
+    drop(take(&long_lock(
+        &client_of(servers.iter().map(Server::url)),
+        "first",
+    )));
 }
 
 /// A client of two servers and the fake, which repeats the run id of the first one, at any place in the list.
@@ -44,13 +47,20 @@ fn client(servers: &[Server], fake: &Fake, number: usize) -> Redlock {
 fn client_of_urls(servers: [String; 2], fake: &Fake, number: usize) -> Redlock {
     let mut urls = Vec::from(servers);
     urls.insert(number % 3, fake.url());
-    Redlock::builder().nodes(urls).node_timeout(Duration::from_secs(2)).release_notifications(false).build().unwrap()
+    Redlock::builder()
+        .nodes(urls)
+        .node_timeout(Duration::from_secs(2))
+        .release_notifications(false)
+        .build()
+        .unwrap()
 }
 
 /// Whether the fake was connected first, and has the vote of the server.
 fn has_vote(client: &Redlock, fake: &Fake) -> bool {
     let nodes = client.nodes().unwrap();
-    let mut rejected = nodes.iter().filter(|node| matches!(node.state(), NodeState::Rejected(Cause::Duplicate(_))));
+    let mut rejected = nodes
+        .iter()
+        .filter(|node| matches!(node.state(), NodeState::Rejected(Cause::Duplicate(_))));
     rejected.any(|node| !fake.url().ends_with(node.address()))
 }
 
@@ -64,16 +74,36 @@ fn a_node_with_a_false_run_id_that_refuses_does_not_prevent_a_lock() {
     far.delay(FAR);
     let mut fake_votes = 0;
     for number in 0..CLIENTS {
-        let genuine = if number < CLIENTS / 2 { servers[0].url() } else { far.url() };
+        let genuine = if number < CLIENTS / 2 {
+            servers[0].url()
+        } else {
+            far.url()
+        };
         let client = client_of_urls([genuine, servers[1].url()], &fake, number);
         for _ in 0..2 {
-            let guard = long_lock(&client, "k").try_lock().unwrap().expect("a majority is free");
-            assert_eq!(guard.extend(Duration::from_secs(30)).unwrap(), ExtendOutcome::Extended, "{:?}", client.nodes());
-            assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released, "{:?}", client.nodes());
+            let guard = long_lock(&client, "k")
+                .try_lock()
+                .unwrap()
+                .expect("a majority is free");
+            assert_eq!(
+                guard.extend(Duration::from_secs(30)).unwrap(),
+                ExtendOutcome::Extended,
+                "{:?}",
+                client.nodes()
+            );
+            assert_eq!(
+                guard.unlock().unwrap(),
+                ReleaseOutcome::Released,
+                "{:?}",
+                client.nodes()
+            );
         }
         fake_votes += usize::from(has_vote(&client, &fake));
     }
-    assert!(fake_votes > 0, "the fake was never connected first, so that nothing was shown");
+    assert!(
+        fake_votes > 0,
+        "the fake was never connected first, so that nothing was shown"
+    );
 }
 
 #[test]
@@ -83,8 +113,15 @@ fn a_node_with_a_false_run_id_that_grants_makes_no_second_holder() {
     let fake = repeating_fake(&servers[0], "+OK\r\n", ":1\r\n");
     for number in 0..CLIENTS {
         let [first, second] = [number, number + 1].map(|number| client(&servers, &fake, number));
-        let guard = long_lock(&first, "k").try_lock().unwrap().expect("a majority is free");
-        assert!(long_lock(&second, "k").try_lock().unwrap().is_none(), "{:?}", second.nodes());
+        let guard = long_lock(&first, "k")
+            .try_lock()
+            .unwrap()
+            .expect("a majority is free");
+        assert!(
+            long_lock(&second, "k").try_lock().unwrap().is_none(),
+            "{:?}",
+            second.nodes()
+        );
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     }
 }
@@ -95,7 +132,9 @@ fn a_release_that_a_second_url_left_unanswered_is_sent_again() {
     let servers = Server::several(2).unwrap();
     let run_id = servers[0].info("run_id").unwrap();
     let second = Fake::scripted(move |connection, event| match event {
-        Event::Connected => vec![Act::Wait(Duration::from_millis(100 * u64::from(connection == 0)))],
+        Event::Connected => vec![Act::Wait(Duration::from_millis(
+            100 * u64::from(connection == 0),
+        ))],
         Event::Received(command) if is(command, "INFO") => {
             let text = format!("redis_version:7.0.15\r\nrun_id:{run_id}\r\nrole:master\r\n");
             vec![say(&format!("${}\r\n{text}\r\n", text.len()))]
@@ -111,14 +150,26 @@ fn a_release_that_a_second_url_left_unanswered_is_sent_again() {
     let _held = take(&long_lock(&other, "held"));
     let is_second = || {
         drop(long_lock(&client, "first").try_lock());
-        matches!(client.nodes().unwrap()[2].state(), NodeState::Rejected(Cause::Duplicate(_)))
+        matches!(
+            client.nodes().unwrap()[2].state(),
+            NodeState::Rejected(Cause::Duplicate(_))
+        )
     };
-    assert!(eventually(SOON, is_second) && second.connections() == 1, "{:?}", client.nodes());
+    assert!(
+        eventually(SOON, is_second) && second.connections() == 1,
+        "{:?}",
+        client.nodes()
+    );
     drop(take(&mutex));
     // The connection is closed while this thread polls.
     assert!(held.lock_timeout(Duration::from_secs(1)).unwrap().is_none());
     let releases = |command: &&Vec<String>| is(command, "EVAL") && command[3] == "k";
-    assert!(eventually(SOON, || second.commands().iter().filter(releases).count() == 2), "{:?}", second.commands());
+    assert!(
+        eventually(SOON, || second.commands().iter().filter(releases).count()
+            == 2),
+        "{:?}",
+        second.commands()
+    );
 }
 
 /// An attempt that connects first lasts for two node timeouts. One server has one vote in all of it, though the
@@ -133,10 +184,12 @@ fn a_second_url_that_is_met_late_in_an_attempt_brings_no_second_vote() {
                 let text = format!("run_id:{}\r\nrole:master\r\n", "a".repeat(40));
                 vec![say(&format!("${}\r\n{text}\r\n", text.len()))]
             }
-            Event::Received(command) if is(command, "EVAL") && command[4] == "acquire" => match closes {
-                true => vec![say(fence), Act::Close],
-                false => vec![say(fence)],
-            },
+            Event::Received(command) if is(command, "EVAL") && command[4] == "acquire" => {
+                match closes {
+                    true => vec![say(fence), Act::Close],
+                    false => vec![say(fence)],
+                }
+            }
             Event::Received(command) => vec![Act::Say(healthy(command))],
         })
     };
@@ -144,8 +197,16 @@ fn a_second_url_that_is_met_late_in_an_attempt_brings_no_second_vote() {
     let second = url(NODE_TIMEOUT * 3 / 2, false);
     let other = Fake::silent();
     let urls = [&first, &second, &other].map(Fake::url);
-    let client =
-        Redlock::builder().nodes(urls).node_timeout(NODE_TIMEOUT).release_notifications(false).build().unwrap();
+    let client = Redlock::builder()
+        .nodes(urls)
+        .node_timeout(NODE_TIMEOUT)
+        .release_notifications(false)
+        .build()
+        .unwrap();
     let won = long_lock(&client, "k").fenced().try_lock();
-    assert!(won.is_err(), "one server has two votes: {:?}", client.nodes());
+    assert!(
+        won.is_err(),
+        "one server has two votes: {:?}",
+        client.nodes()
+    );
 }

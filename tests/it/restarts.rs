@@ -13,8 +13,8 @@ use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
 use quorumlock::ServerError;
 use quorumlock::{
-    Builder, Cause, ErrorKind, ExtendOutcome, Mutex, MutexGuard, NodeState, Phase, Redlock, ReleaseOutcome,
-    RestartPolicy, Watchdog,
+    Builder, Cause, ErrorKind, ExtendOutcome, Mutex, MutexGuard, NodeState, Phase, Redlock,
+    ReleaseOutcome, RestartPolicy, Watchdog,
 };
 use std::thread;
 use std::time::{Duration, Instant};
@@ -38,7 +38,11 @@ fn longest(client: &Redlock) -> Mutex {
 fn acquaint(client: &Redlock) {
     let met = || {
         drop(take(&client.mutex("before").ttl(Duration::from_secs(1))));
-        client.nodes().unwrap().iter().all(|node| node.state() == NodeState::Voting)
+        client
+            .nodes()
+            .unwrap()
+            .iter()
+            .all(|node| node.state() == NodeState::Voting)
     };
     assert!(eventually(SOON, met), "{:?}", client.nodes());
 }
@@ -54,9 +58,13 @@ fn classic(policy: RestartPolicy) -> (Vec<Server>, MutexGuard, Mutex) {
     let mut servers = Server::several(5).unwrap();
     let theirs = brief(&servers).restart_policy(policy).build().unwrap();
     acquaint(&theirs);
-    servers[3..].iter().for_each(|server| server.pause().unwrap());
+    servers[3..]
+        .iter()
+        .for_each(|server| server.pause().unwrap());
     let held = take(&longest(&brief(&servers).build().unwrap()));
-    assert!(eventually(SOON, || servers[..3].iter().all(|server| value(server, KEY).is_some())));
+    assert!(eventually(SOON, || servers[..3]
+        .iter()
+        .all(|server| value(server, KEY).is_some())));
     servers[2].restart().unwrap();
     // What the holder had asked of the last two comes as late as if it had been lost.
     for server in &servers[3..] {
@@ -74,14 +82,20 @@ fn a_node_that_forgot_a_lock_does_not_give_it_away_a_second_time() {
     while held.remaining() > Duration::from_millis(100) {
         // Two reply that it is held, two grant it, and the fifth would make it three.
         let attempt = theirs.try_lock();
-        assert!(matches!(attempt, Ok(None)), "two at once: {attempt:?} and {held:?}");
+        assert!(
+            matches!(attempt, Ok(None)),
+            "two at once: {attempt:?} and {held:?}"
+        );
         tries += 1;
         std::thread::sleep(Duration::from_millis(20));
     }
     assert!(tries > 1 && asked(&servers[2..]), "{tries} tries");
     drop(held);
     // When max_ttl has passed it votes again.
-    assert!(eventually(SOON, || all_count(&theirs, &servers)), "it never counts again");
+    assert!(
+        eventually(SOON, || all_count(&theirs, &servers)),
+        "it never counts again"
+    );
 }
 
 #[test]
@@ -94,11 +108,15 @@ fn without_the_guard_it_does() {
 
 /// Whether a lock is granted by just those nodes that are left when the others hang: the last three.
 fn all_count(mutex: &Mutex, servers: &[Server]) -> bool {
-    servers[..2].iter().for_each(|server| server.pause().unwrap());
+    servers[..2]
+        .iter()
+        .for_each(|server| server.pause().unwrap());
     let attempt = mutex.try_lock();
     let all_count = matches!(attempt, Ok(Some(_)));
     drop(attempt);
-    servers[..2].iter().for_each(|server| server.resume().unwrap());
+    servers[..2]
+        .iter()
+        .for_each(|server| server.resume().unwrap());
     all_count
 }
 
@@ -112,7 +130,10 @@ fn a_single_node_is_unavailable_until_all_that_it_may_have_forgotten_has_ended()
     let restarted = Instant::now();
     let expected = (server[0].address(), Phase::Reply, Cause::Quarantined);
     let error = failure(&mutex);
-    assert_eq!((error.kind(), causes(&error)), (ErrorKind::Unavailable, vec![expected]));
+    assert_eq!(
+        (error.kind(), causes(&error)),
+        (ErrorKind::Unavailable, vec![expected])
+    );
     for word in [
         "1 of 1 nodes failed, 1 must answer",
         "may have forgotten locks, does not vote for another ",
@@ -124,9 +145,19 @@ fn a_single_node_is_unavailable_until_all_that_it_may_have_forgotten_has_ended()
     // It was asked, not only for its note, and its key was released again.
     assert!(calls(&server[0], "set") > 1);
     gone_for_good(&server, KEY);
-    assert!(eventually(SOON, || mutex.try_lock().is_ok_and(|guard| guard.is_some())));
-    assert!(restarted.elapsed() >= MAX_TTL, "too soon: {:?}", restarted.elapsed());
-    assert!(restarted.elapsed() < MAX_TTL + SOON / 2, "too late: {:?}", restarted.elapsed());
+    assert!(eventually(SOON, || mutex
+        .try_lock()
+        .is_ok_and(|guard| guard.is_some())));
+    assert!(
+        restarted.elapsed() >= MAX_TTL,
+        "too soon: {:?}",
+        restarted.elapsed()
+    );
+    assert!(
+        restarted.elapsed() < MAX_TTL + SOON / 2,
+        "too late: {:?}",
+        restarted.elapsed()
+    );
     // A second restart counts like the first.
     server[0].restart().unwrap();
     assert_eq!(causes(&failure(&mutex))[0].2, Cause::Quarantined);
@@ -136,7 +167,10 @@ fn a_single_node_is_unavailable_until_all_that_it_may_have_forgotten_has_ended()
 fn a_wait_for_a_node_in_quarantine_fails_though_others_wait_too() {
     let mut server = [Server::start().unwrap()];
     let clients = [0; 2].map(|_| {
-        let client = builder(&server).unavailable_after(Duration::from_millis(500)).build().unwrap();
+        let client = builder(&server)
+            .unavailable_after(Duration::from_millis(500))
+            .build()
+            .unwrap();
         acquaint(&client);
         client
     });
@@ -145,7 +179,10 @@ fn a_wait_for_a_node_in_quarantine_fails_though_others_wait_too() {
     std::thread::scope(|scope| {
         let waiting = clients.map(|client| scope.spawn(move || client.mutex(KEY).lock().map(drop)));
         for waiting in waiting {
-            assert_eq!(waiting.join().unwrap().unwrap_err().kind(), ErrorKind::Unavailable);
+            assert_eq!(
+                waiting.join().unwrap().unwrap_err().kind(),
+                ErrorKind::Unavailable
+            );
         }
     });
 }
@@ -156,15 +193,24 @@ fn a_durable_node_counts_at_once_and_has_its_keys() {
     let mut server = [start()];
     let build = |node: String| Redlock::builder().node(node).node_timeout(SOON / 10);
     let client = build(server[0].url()).durable(true).build().unwrap();
-    let theirs = build(format!("{}?durable=true", server[0].url())).build().unwrap();
+    let theirs = build(format!("{}?durable=true", server[0].url()))
+        .build()
+        .unwrap();
     assert!(client.nodes().unwrap()[0].is_durable() && theirs.nodes().unwrap()[0].is_durable());
     acquaint(&theirs);
     let guard = take(&client.mutex(KEY));
     server[0].restart().unwrap();
-    assert!(eventually(SOON, || matches!(theirs.mutex(KEY).try_lock(), Ok(None))), "it is still held");
-    assert!(eventually(SOON, || guard.extend(MAX_TTL).unwrap() == ExtendOutcome::Extended));
+    assert!(
+        eventually(SOON, || matches!(theirs.mutex(KEY).try_lock(), Ok(None))),
+        "it is still held"
+    );
+    assert!(eventually(SOON, || guard.extend(MAX_TTL).unwrap()
+        == ExtendOutcome::Extended));
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-    assert_eq!(take(&theirs.mutex(KEY)).unlock().unwrap(), ReleaseOutcome::Released);
+    assert_eq!(
+        take(&theirs.mutex(KEY)).unlock().unwrap(),
+        ReleaseOutcome::Released
+    );
 }
 
 /// While a server loads its append-only file, its `INFO` contains `aof_enabled:0`.
@@ -173,23 +219,39 @@ fn a_durable_node_that_is_met_while_it_loads_its_data_is_durable() {
     if !has_slow_loading() {
         return;
     }
-    let slowly = ["--appendonly", "yes", "--appendfsync", "always", "--key-load-delay", "300"];
+    let slowly = [
+        "--appendonly",
+        "yes",
+        "--appendfsync",
+        "always",
+        "--key-load-delay",
+        "300",
+    ];
     let mut server = Server::with(&slowly).unwrap();
     let fill = "for i = 1, 4000 do redis.call('SET', 'filler:' .. i, i) end";
     server.command(&["EVAL", fill, "0"]).unwrap();
-    let client = Redlock::builder().node(server.url()).durable(true).node_timeout(SOON).build().unwrap();
+    let client = Redlock::builder()
+        .node(server.url())
+        .durable(true)
+        .node_timeout(SOON)
+        .build()
+        .unwrap();
     acquaint(&client);
     let mut was_loading = false;
     thread::scope(|scope| {
         let restart = scope.spawn(|| server.restart().unwrap());
         while !restart.is_finished() {
             let failed = client.mutex(KEY).try_lock().err();
-            was_loading |= failed.is_some_and(|error| causes(&error).iter().any(|cause| cause.2 == Cause::Loading));
+            was_loading |= failed
+                .is_some_and(|error| causes(&error).iter().any(|cause| cause.2 == Cause::Loading));
             assert!(client.nodes().unwrap()[0].is_durable());
         }
     });
     assert!(was_loading, "no attempt has met the node while it loads");
-    assert!(eventually(SOON, || matches!(client.mutex(KEY).try_lock(), Ok(Some(_)))), "it counts at once");
+    assert!(
+        eventually(SOON, || matches!(client.mutex(KEY).try_lock(), Ok(Some(_)))),
+        "it counts at once"
+    );
 }
 
 /// A declaration that the server itself contradicts does not count: not in this process of it, nor in the next.
@@ -197,14 +259,26 @@ fn a_durable_node_that_is_met_while_it_loads_its_data_is_durable() {
 fn a_node_declared_durable_that_appends_nothing_to_disk_is_not() {
     for (parameter, are_durable) in [("", true), ("?durable=true", false)] {
         let mut servers = Server::several(3).unwrap();
-        let urls = servers.iter().map(|server| format!("{}{parameter}", server.url()));
+        let urls = servers
+            .iter()
+            .map(|server| format!("{}{parameter}", server.url()));
         let client = brief([]).nodes(urls).durable(are_durable).build().unwrap();
         acquaint(&client);
-        assert!(client.nodes().unwrap().iter().all(|node| !node.is_durable()));
+        assert!(
+            client
+                .nodes()
+                .unwrap()
+                .iter()
+                .all(|node| !node.is_durable())
+        );
         for server in &mut servers {
             server.restart().unwrap();
         }
-        assert!(causes(&failure(&longest(&client))).iter().all(|cause| cause.2 == Cause::Quarantined));
+        assert!(
+            causes(&failure(&longest(&client)))
+                .iter()
+                .all(|cause| cause.2 == Cause::Quarantined)
+        );
     }
 }
 
@@ -214,7 +288,9 @@ fn an_extension_does_not_count_on_a_restarted_node_even_where_it_finds_its_key()
     let client = builder(&servers).build().unwrap();
     acquaint(&client);
     let guard = take(&client.mutex(KEY).ttl(SOON * 6));
-    assert!(eventually(SOON, || servers.iter().all(|server| value(server, KEY).is_some())));
+    assert!(eventually(SOON, || servers
+        .iter()
+        .all(|server| value(server, KEY).is_some())));
     servers[2].restart().unwrap();
     let is_repaired = || {
         assert_eq!(guard.extend(SOON * 6).unwrap(), ExtendOutcome::Extended);
@@ -223,11 +299,19 @@ fn an_extension_does_not_count_on_a_restarted_node_even_where_it_finds_its_key()
     assert!(eventually(SOON, is_repaired));
     servers[1].pause().unwrap();
     // One has the key and counts, one has it and does not, one is silent.
-    let ExtendOutcome::Failed(faults) = guard.extend(SOON * 6).unwrap() else { panic!("it counted") };
-    assert!(faults.iter().any(|fault| fault.cause() == Cause::Quarantined), "{faults:?}");
+    let ExtendOutcome::Failed(faults) = guard.extend(SOON * 6).unwrap() else {
+        panic!("it counted")
+    };
+    assert!(
+        faults
+            .iter()
+            .any(|fault| fault.cause() == Cause::Quarantined),
+        "{faults:?}"
+    );
     assert!(!guard.remaining().is_zero(), "the old lease holds");
     servers[1].resume().unwrap();
-    assert!(eventually(SOON, || guard.extend(SOON * 6).unwrap() == ExtendOutcome::Extended));
+    assert!(eventually(SOON, || guard.extend(SOON * 6).unwrap()
+        == ExtendOutcome::Extended));
     // It is released there as everywhere.
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     gone_for_good(&servers, KEY);
@@ -247,8 +331,15 @@ fn a_watchdog_keeps_a_lock_while_a_minority_is_in_quarantine_and_counts_it_after
         let state = || client.nodes().unwrap()[index].state();
         let is_quarantined = || matches!(state(), NodeState::Quarantined { .. });
         assert!(eventually(SOON, is_quarantined), "{:?}", client.nodes());
-        assert!(eventually(SOON, || value(server, KEY).is_some()), "it was not repaired");
-        assert!(eventually(SOON, || state() == NodeState::Voting), "{:?}", client.nodes());
+        assert!(
+            eventually(SOON, || value(server, KEY).is_some()),
+            "it was not repaired"
+        );
+        assert!(
+            eventually(SOON, || state() == NodeState::Voting),
+            "{:?}",
+            client.nodes()
+        );
         assert!(lost.try_recv().is_err() && !guard.remaining().is_zero());
     }
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
@@ -259,35 +350,66 @@ fn a_watchdog_keeps_a_lock_while_a_minority_is_in_quarantine_and_counts_it_after
 fn in_strict_mode_a_new_node_does_not_count_while_its_note_is_young() {
     let servers = Server::several(3).unwrap();
     let started = Instant::now();
-    let strict = || brief(&servers).restart_policy(RestartPolicy::Strict).build().unwrap();
+    let strict = || {
+        brief(&servers)
+            .restart_policy(RestartPolicy::Strict)
+            .build()
+            .unwrap()
+    };
     // To any other client they are good enough, as the nodes of a new deployment.
     let any_other = longest(&brief(&servers).build().unwrap());
     let _ = take(&any_other).unlock().unwrap();
     let mutex = longest(&strict());
     let error = failure(&mutex);
-    assert!(causes(&error).iter().all(|(_, _, cause)| *cause == Cause::Quarantined), "{error}");
+    assert!(
+        causes(&error)
+            .iter()
+            .all(|(_, _, cause)| *cause == Cause::Quarantined),
+        "{error}"
+    );
     let _ = take(&any_other).unlock().unwrap();
-    assert!(eventually(SOON, || mutex.try_lock().is_ok_and(|guard| guard.is_some())));
-    assert!(started.elapsed() + Duration::from_millis(100) >= MAX_TTL, "too soon: {:?}", started.elapsed());
+    assert!(eventually(SOON, || mutex
+        .try_lock()
+        .is_ok_and(|guard| guard.is_some())));
+    assert!(
+        started.elapsed() + Duration::from_millis(100) >= MAX_TTL,
+        "too soon: {:?}",
+        started.elapsed()
+    );
     gone_for_good(&servers, KEY);
     // When their notes are old enough, they count. Their uptime counts, too, and is cut off to whole seconds.
-    assert!(eventually(SOON, || longest(&strict()).try_lock().is_ok_and(|guard| guard.is_some())));
+    assert!(eventually(SOON, || longest(&strict())
+        .try_lock()
+        .is_ok_and(|guard| guard.is_some())));
 }
 
 #[test]
 fn in_strict_mode_a_node_that_withholds_its_name_does_not_count() {
     // After each release it ends the connection. Whatever is at the other end of the next one may be another.
     let withholds = |command: &Vec<String>| match command[0].as_str() {
-        "INFO" => vec![say("-NOPERM this user has no permissions to run the 'info' command\r\n")],
+        "INFO" => vec![say(
+            "-NOPERM this user has no permissions to run the 'info' command\r\n",
+        )],
         "EVAL" => vec![Act::Say(healthy(command)), Act::Close],
         _ => vec![Act::Say(healthy(command))],
     };
-    for (policy, counts) in [(RestartPolicy::Observed, true), (RestartPolicy::Strict, false)] {
+    for (policy, counts) in [
+        (RestartPolicy::Observed, true),
+        (RestartPolicy::Strict, false),
+    ] {
         let fake = Fake::on_command(withholds);
-        let client = Redlock::builder().node(fake.url()).restart_policy(policy).build().unwrap();
+        let client = Redlock::builder()
+            .node(fake.url())
+            .restart_policy(policy)
+            .build()
+            .unwrap();
         for _ in 0..3 {
             let attempt = client.mutex(KEY).try_lock();
-            assert_eq!(matches!(attempt, Ok(Some(_))), counts, "{policy:?}: {attempt:?}");
+            assert_eq!(
+                matches!(attempt, Ok(Some(_))),
+                counts,
+                "{policy:?}: {attempt:?}"
+            );
             drop(attempt);
             assert!(fake.wait_for_open(0, SOON));
             std::thread::sleep(Duration::from_millis(50));
@@ -301,27 +423,51 @@ fn in_strict_mode_a_node_that_withholds_its_name_does_not_count() {
 fn what_was_asked_in_one_flight_with_the_handshake_is_judged_by_it() {
     // The first connection ends with a release. On the second, everything is answered at once, by another process.
     let info = |process: char| {
-        let section = format!("role:master\r\nrun_id:{}\r\n", process.to_string().repeat(40));
+        let section = format!(
+            "role:master\r\nrun_id:{}\r\n",
+            process.to_string().repeat(40)
+        );
         format!("${}\r\n{section}\r\n", section.len())
     };
     let fake = Fake::scripted(move |connection, event| match event {
-        Event::Received(command) if command[0] == "INFO" => vec![say(&info(if connection == 0 { 'a' } else { 'b' }))],
+        Event::Received(command) if command[0] == "INFO" => {
+            vec![say(&info(if connection == 0 { 'a' } else { 'b' }))]
+        }
         Event::Received(command) if command[0] == "EVAL" && connection == 0 => {
             vec![Act::Say(healthy(command)), Act::Close]
         }
         Event::Received(command) => vec![Act::Say(healthy(command))],
         Event::Connected => Vec::new(),
     });
-    let client = Redlock::builder().node(fake.url()).node_timeout(Duration::from_secs(1)).build().unwrap();
+    let client = Redlock::builder()
+        .node(fake.url())
+        .node_timeout(Duration::from_secs(1))
+        .build()
+        .unwrap();
     let _ = take(&client.mutex(KEY)).unlock().unwrap();
     assert!(fake.wait_for_open(0, SOON));
     std::thread::sleep(Duration::from_millis(50));
     let first_flight = failure(&client.mutex(KEY));
-    assert_eq!(causes(&first_flight)[0].2, Cause::Quarantined, "{first_flight}");
-    let sets = || fake.commands().iter().filter(|command| command[0] == "SET").count();
+    assert_eq!(
+        causes(&first_flight)[0].2,
+        Cause::Quarantined,
+        "{first_flight}"
+    );
+    let sets = || {
+        fake.commands()
+            .iter()
+            .filter(|command| command[0] == "SET")
+            .count()
+    };
     assert_eq!((fake.connections(), sets()), (2, 2));
     // What it granted is undone.
-    let undone = || fake.commands().iter().filter(|command| command[0].starts_with("EVAL")).count() == 2;
+    let undone = || {
+        fake.commands()
+            .iter()
+            .filter(|command| command[0].starts_with("EVAL"))
+            .count()
+            == 2
+    };
     assert!(eventually(SOON, undone), "{:?}", fake.commands());
 }
 
@@ -331,18 +477,30 @@ fn a_replica_that_has_lost_its_master_gives_itself_away_to_a_script_too() {
     let client = brief(&node).build().unwrap();
     let mutex = client.mutex(KEY).ttl(MAX_TTL).fenced();
     drop(take(&mutex));
-    node[0].command(&["CONFIG", "SET", "replica-serve-stale-data", "no"]).unwrap();
+    node[0]
+        .command(&["CONFIG", "SET", "replica-serve-stale-data", "no"])
+        .unwrap();
     // No server is there.
     node[0].command(&["REPLICAOF", "127.0.0.1", "1"]).unwrap();
-    assert_eq!(causes(&failure(&mutex)), [(node[0].address(), Phase::Reply, Cause::Server(ServerError::MasterDown))]);
+    assert_eq!(
+        causes(&failure(&mutex)),
+        [(
+            node[0].address(),
+            Phase::Reply,
+            Cause::Server(ServerError::MasterDown)
+        )]
+    );
     node[0].command(&["REPLICAOF", "NO", "ONE"]).unwrap();
     let promoted = Instant::now();
-    assert!(eventually(SOON, || mutex.try_lock().is_ok_and(|guard| guard.is_some())));
+    assert!(eventually(SOON, || mutex
+        .try_lock()
+        .is_ok_and(|guard| guard.is_some())));
     assert!(promoted.elapsed() >= MAX_TTL, "its data may be another's");
 }
 
 #[test]
-fn a_node_that_turns_out_to_be_a_replica_is_sent_away_and_does_not_count_when_it_is_a_master_again() {
+fn a_node_that_turns_out_to_be_a_replica_is_sent_away_and_does_not_count_when_it_is_a_master_again()
+{
     let master = Server::start().unwrap();
     let node = [Server::start().unwrap()];
     let client = brief(&node).build().unwrap();
@@ -350,20 +508,34 @@ fn a_node_that_turns_out_to_be_a_replica_is_sent_away_and_does_not_count_when_it
     let held = take(&mutex);
     // It keeps its connections and its run id, and loses its keys.
     let run_id = node[0].info("run_id").unwrap();
-    node[0].command(&["REPLICAOF", "127.0.0.1", &master.port().to_string()]).unwrap();
-    assert!(eventually(SOON, || node[0].info("master_link_status").unwrap() == "up"));
+    node[0]
+        .command(&["REPLICAOF", "127.0.0.1", &master.port().to_string()])
+        .unwrap();
+    assert!(eventually(SOON, || node[0]
+        .info("master_link_status")
+        .unwrap()
+        == "up"));
     let refused = failure(&client.mutex("other").ttl(MAX_TTL));
     // It refuses to write, or was asked first what it is, as after a second of silence.
     let cause = causes(&refused)[0].2;
-    assert!(matches!(cause, Cause::NotMaster | Cause::ReadOnly), "{refused}");
-    assert_eq!(client.nodes().unwrap()[0].state(), NodeState::Rejected(cause));
+    assert!(
+        matches!(cause, Cause::NotMaster | Cause::ReadOnly),
+        "{refused}"
+    );
+    assert_eq!(
+        client.nodes().unwrap()[0].state(),
+        NodeState::Rejected(cause)
+    );
     node[0].command(&["REPLICAOF", "NO", "ONE"]).unwrap();
     assert_eq!(node[0].command(&["GET", KEY]).unwrap(), Answer::Nil);
     let promoted = Instant::now();
-    let is_quarantined = || causes(&failure(&client.mutex("other").ttl(MAX_TTL)))[0].2 == Cause::Quarantined;
+    let is_quarantined =
+        || causes(&failure(&client.mutex("other").ttl(MAX_TTL)))[0].2 == Cause::Quarantined;
     assert!(eventually(SOON, is_quarantined));
     assert_eq!(node[0].info("run_id").unwrap(), run_id);
     drop(held);
-    assert!(eventually(SOON, || mutex.try_lock().is_ok_and(|guard| guard.is_some())));
+    assert!(eventually(SOON, || mutex
+        .try_lock()
+        .is_ok_and(|guard| guard.is_some())));
     assert!(promoted.elapsed() >= MAX_TTL);
 }

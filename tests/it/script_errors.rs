@@ -9,7 +9,9 @@ use crate::support::process::eventually;
 use crate::support::server::{Answer, Plan, Server, binaries};
 use quorumlock::ServerError;
 use quorumlock::kind::Any;
-use quorumlock::{Cause, ExtendOutcome, Mutex, MutexGuard, NodeState, Phase, Redlock, ReleaseOutcome};
+use quorumlock::{
+    Cause, ExtendOutcome, Mutex, MutexGuard, NodeState, Phase, Redlock, ReleaseOutcome,
+};
 use std::time::Duration;
 
 const KEY: &str = "k";
@@ -18,8 +20,14 @@ const TTL: Duration = Duration::from_secs(50);
 
 /// One server of each kind at hand, started with these arguments. Lua is what all of them have.
 fn servers(arguments: &[&str]) -> impl Iterator<Item = Server> {
-    let plans = binaries().unwrap().into_iter().map(|binary| Server::plan().binary(binary));
-    plans.map(|plan: Plan| plan.arguments(arguments).start().unwrap()).collect::<Vec<_>>().into_iter()
+    let plans = binaries()
+        .unwrap()
+        .into_iter()
+        .map(|binary| Server::plan().binary(binary));
+    plans
+        .map(|plan: Plan| plan.arguments(arguments).start().unwrap())
+        .collect::<Vec<_>>()
+        .into_iter()
 }
 
 fn mutex(client: &Redlock) -> Mutex {
@@ -28,7 +36,11 @@ fn mutex(client: &Redlock) -> Mutex {
 
 #[track_caller]
 fn ok(server: &Server, words: &[&str]) {
-    assert_eq!(server.command(words).unwrap(), Answer::Text("OK".into()), "{words:?}");
+    assert_eq!(
+        server.command(words).unwrap(),
+        Answer::Text("OK".into()),
+        "{words:?}"
+    );
 }
 
 /// Whether the server knows a command.
@@ -37,7 +49,9 @@ fn knows(server: &Server, words: &[&str]) -> bool {
 }
 
 fn shown(server: &Server) -> String {
-    ["redis_version", "valkey_version"].map(|field| server.info(field).unwrap()).join(" ")
+    ["redis_version", "valkey_version"]
+        .map(|field| server.info(field).unwrap())
+        .join(" ")
 }
 
 /// The cause at the one node for which an extension was not won, or that it was.
@@ -52,7 +66,17 @@ fn extend(guard: &mut MutexGuard) -> Option<Cause> {
 
 /// Logs in as a user with all rights but one. None where there are no rights by user.
 fn without(server: &Server, command: &str) -> Option<Redlock> {
-    let user = ["ACL", "SETUSER", "locker", "reset", "on", ">secret", "~*", "+@all", &format!("-{command}")];
+    let user = [
+        "ACL",
+        "SETUSER",
+        "locker",
+        "reset",
+        "on",
+        ">secret",
+        "~*",
+        "+@all",
+        &format!("-{command}"),
+    ];
     let has_rights = knows(server, &["ACL", "WHOAMI"]);
     has_rights.then(|| {
         ok(server, &user);
@@ -64,9 +88,16 @@ fn without(server: &Server, command: &str) -> Option<Redlock> {
 fn an_extension_whose_script_is_denied_a_command_says_so() {
     for server in servers(&[]) {
         for command in ["pexpire", "get"] {
-            let Some(client) = without(&server, command) else { continue };
+            let Some(client) = without(&server, command) else {
+                continue;
+            };
             let mut guard = take(&mutex(&client));
-            assert_eq!(extend(&mut guard), Some(Cause::NoPermission), "{} without {command}", shown(&server));
+            assert_eq!(
+                extend(&mut guard),
+                Some(Cause::NoPermission),
+                "{} without {command}",
+                shown(&server)
+            );
             ok(&server, &["ACL", "SETUSER", "locker", "+@all"]);
             assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
         }
@@ -76,7 +107,9 @@ fn an_extension_whose_script_is_denied_a_command_says_so() {
 #[test]
 fn a_release_whose_script_is_denied_a_command_says_so() {
     for server in servers(&[]) {
-        let Some(client) = without(&server, "del") else { continue };
+        let Some(client) = without(&server, "del") else {
+            continue;
+        };
         let guard = take(&mutex(&client));
         let error = guard.unlock().unwrap_err();
         let denied = (server.address(), Phase::Reply, Cause::NoPermission);
@@ -88,7 +121,12 @@ fn a_release_whose_script_is_denied_a_command_says_so() {
 fn an_extension_whose_script_does_not_find_a_command_is_a_fault() {
     for server in servers(&["--rename-command", "PEXPIRE", ""]) {
         let mut guard = take(&mutex(&client([&server])));
-        assert_eq!(extend(&mut guard), Some(Cause::Server(ServerError::Err)), "{}", shown(&server));
+        assert_eq!(
+            extend(&mut guard),
+            Some(Cause::Server(ServerError::Err)),
+            "{}",
+            shown(&server)
+        );
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     }
 }
@@ -99,22 +137,39 @@ fn a_list_under_the_key_is_not_our_token() {
         let guard = take(&mutex(&client([&server])));
         server.command(&["DEL", KEY]).unwrap();
         server.command(&["LPUSH", KEY, "x"]).unwrap();
-        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Expired, "{}", shown(&server));
+        assert_eq!(
+            guard.unlock().unwrap(),
+            ReleaseOutcome::Expired,
+            "{}",
+            shown(&server)
+        );
         assert_eq!(server.command(&["LLEN", KEY]).unwrap(), Answer::Number(1));
     }
 }
 
 #[test]
-fn a_node_that_shows_in_a_script_that_it_became_a_replica_is_sent_away_and_in_quarantine_afterwards() {
+fn a_node_that_shows_in_a_script_that_it_became_a_replica_is_sent_away_and_in_quarantine_afterwards()
+ {
     let max_ttl = Duration::from_secs(3);
     for server in servers(&[]) {
-        let client = builder([&server]).ttl(max_ttl).max_ttl(max_ttl).build().unwrap();
+        let client = builder([&server])
+            .ttl(max_ttl)
+            .max_ttl(max_ttl)
+            .build()
+            .unwrap();
         let guard = take(&client.mutex(KEY).ttl(max_ttl));
         // A replica of a master that is not there: the key stays.
         ok(&server, &["REPLICAOF", "127.0.0.1", "1"]);
-        let ExtendOutcome::Failed(faults) = guard.extend(max_ttl).unwrap() else { panic!("{}", shown(&server)) };
+        let ExtendOutcome::Failed(faults) = guard.extend(max_ttl).unwrap() else {
+            panic!("{}", shown(&server))
+        };
         assert_eq!(faults[0].cause(), Cause::ReadOnly, "{}", shown(&server));
-        assert_eq!(client.nodes().unwrap()[0].state(), NodeState::Rejected(Cause::ReadOnly), "{}", shown(&server));
+        assert_eq!(
+            client.nodes().unwrap()[0].state(),
+            NodeState::Rejected(Cause::ReadOnly),
+            "{}",
+            shown(&server)
+        );
         ok(&server, &["REPLICAOF", "NO", "ONE"]);
         let other = client.mutex("other").ttl(max_ttl);
         let is_quarantined = || causes(&failure(&other))[0].2 == Cause::Quarantined;
@@ -130,8 +185,15 @@ fn what_a_script_is_refused_for_has_its_name() {
         let mut plain = take(&mutex(&client));
         let fenced = take(&mutex(&client).fenced());
         ok(&server, &["CONFIG", "SET", "maxmemory", "1"]);
-        assert_eq!(causes(&failure(&client.mutex("full").ttl(TTL).fenced()))[0].2, Cause::OutOfMemory);
-        assert_eq!(extend(&mut plain), None, "memory is no reason to lose a lock");
+        assert_eq!(
+            causes(&failure(&client.mutex("full").ttl(TTL).fenced()))[0].2,
+            Cause::OutOfMemory
+        );
+        assert_eq!(
+            extend(&mut plain),
+            None,
+            "memory is no reason to lose a lock"
+        );
         ok(&server, &["CONFIG", "SET", "maxmemory", "0"]);
         // Redis 5.0 looks for its replicas only when a command comes from a client.
         if server.info("redis_version").unwrap().starts_with("5.") {
@@ -140,7 +202,12 @@ fn what_a_script_is_refused_for_has_its_name() {
         ok(&server, &["CONFIG", "SET", "min-replicas-to-write", "1"]);
         let too_few = Cause::Server(ServerError::NoReplicas);
         assert_eq!(extend(&mut plain), Some(too_few), "{}", shown(&server));
-        assert_eq!([plain.erase(), fenced.erase()].map(cause), [too_few; 2], "{}", shown(&server));
+        assert_eq!(
+            [plain.erase(), fenced.erase()].map(cause),
+            [too_few; 2],
+            "{}",
+            shown(&server)
+        );
         ok(&server, &["CONFIG", "SET", "min-replicas-to-write", "0"]);
     }
 }

@@ -4,12 +4,17 @@ mod crowd;
 mod faults;
 mod passing;
 
-use crate::clients::{LONG_TTL, SOON, Seen, builder, calls, client, gone_for_good, lateness, left, long_lock, value};
+use crate::clients::{
+    LONG_TTL, SOON, Seen, builder, calls, client, gone_for_good, lateness, left, long_lock, value,
+};
 use crate::support::process::{alone, eventually};
 use crate::support::queues;
 use crate::support::server::Server;
 use quorumlock::event::Event;
-use quorumlock::{CancelHandle, ErrorKind, ExtendOutcome, Permit, Redlock, ReleaseOutcome, Semaphore, Wait, Watchdog};
+use quorumlock::{
+    CancelHandle, ErrorKind, ExtendOutcome, Permit, Redlock, ReleaseOutcome, Semaphore, Wait,
+    Watchdog,
+};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -23,7 +28,10 @@ fn semaphore(client: &Redlock, permits: usize) -> Semaphore {
 
 #[track_caller]
 fn take(semaphore: &Semaphore) -> Permit {
-    semaphore.try_lock().expect("enough nodes answer").expect("a permit is left")
+    semaphore
+        .try_lock()
+        .expect("enough nodes answer")
+        .expect("a permit is left")
 }
 
 fn slots(permits: &[Permit]) -> Vec<usize> {
@@ -80,10 +88,24 @@ fn a_number_of_permits_or_a_name_that_cannot_be_used_is_refused() {
     for permits in [0, 257, usize::MAX] {
         let error = client.semaphore(NAME, permits).try_lock().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Config);
-        assert!(error.to_string().contains("it must have 1 to 256"), "{error}");
+        assert!(
+            error.to_string().contains("it must have 1 to 256"),
+            "{error}"
+        );
     }
-    assert_eq!(client.semaphore("", 1).lock().unwrap_err().kind(), ErrorKind::Config);
-    assert_eq!(client.semaphore(NAME, 1).ttl(LONG_TTL * 9).lock().unwrap_err().kind(), ErrorKind::Config);
+    assert_eq!(
+        client.semaphore("", 1).lock().unwrap_err().kind(),
+        ErrorKind::Config
+    );
+    assert_eq!(
+        client
+            .semaphore(NAME, 1)
+            .ttl(LONG_TTL * 9)
+            .lock()
+            .unwrap_err()
+            .kind(),
+        ErrorKind::Config
+    );
     assert_eq!(calls(&servers[0], "set"), 0);
     let all = client.semaphore(NAME, 256);
     let permits: Vec<Permit> = (0..256).map(|_| take(&all)).collect();
@@ -101,7 +123,9 @@ fn of_different_numbers_the_largest_counts() {
     let mut permits: Vec<Permit> = (0..2).map(|_| take(&few)).collect();
     assert!(few.try_lock().unwrap().is_none());
     permits.push(take(&many));
-    assert!(many.try_lock().unwrap().is_none() && semaphore(&mine, 3).try_lock().unwrap().is_none());
+    assert!(
+        many.try_lock().unwrap().is_none() && semaphore(&mine, 3).try_lock().unwrap().is_none()
+    );
     assert_eq!(slots(&permits), [0, 1, 2]);
     // What those that know of more hold is not given out among fewer.
     permits.retain(|permit| permit.slot() == 2);
@@ -111,14 +135,21 @@ fn of_different_numbers_the_largest_counts() {
 }
 
 fn round_trips(event: &Event) -> Option<u32> {
-    if let Event::Acquired { round_trips, .. } = event { Some(*round_trips) } else { None }
+    if let Event::Acquired { round_trips, .. } = event {
+        Some(*round_trips)
+    } else {
+        None
+    }
 }
 
 #[test]
 fn an_uncrowded_permit_takes_one_round_trip_and_a_crowded_one_three_at_most() {
     let servers = Server::several(3).unwrap();
     let trips = Seen::nothing();
-    let mine = builder(&servers).observer(trips.by(round_trips)).build().unwrap();
+    let mine = builder(&servers)
+        .observer(trips.by(round_trips))
+        .build()
+        .unwrap();
     let here = semaphore(&mine, 8);
     let all = || ["set", "pttl", "getrange"].map(|command| calls(&servers[0], command));
     // Whatever this client holds itself is no crowd.
@@ -147,7 +178,12 @@ fn an_uncrowded_permit_takes_one_round_trip_and_a_crowded_one_three_at_most() {
         theirs.flush_releases(SOON).unwrap();
     }
     let trips = trips.all();
-    assert!(trips.len() == 12 && trips.iter().all(|trips| (1..=3).contains(trips)) && trips.contains(&3), "{trips:?}");
+    assert!(
+        trips.len() == 12
+            && trips.iter().all(|trips| (1..=3).contains(trips))
+            && trips.contains(&3),
+        "{trips:?}"
+    );
 }
 
 #[test]
@@ -155,7 +191,9 @@ fn a_slot_that_a_minority_of_nodes_still_has_is_free() {
     let servers = Server::several(3).unwrap();
     let here = semaphore(&client(&servers), 2);
     // One node kept both keys, another one has the first.
-    servers[0].command(&["MSET", "permits#0", "x", "permits#1", "x"]).unwrap();
+    servers[0]
+        .command(&["MSET", "permits#0", "x", "permits#1", "x"])
+        .unwrap();
     servers[1].command(&["SET", "permits#0", "x"]).unwrap();
     for _ in 0..8 {
         assert_eq!(take(&here).slot(), 1);
@@ -164,7 +202,10 @@ fn a_slot_that_a_minority_of_nodes_still_has_is_free() {
     let patience = Duration::from_millis(50);
     // All without expiry: that is never freed.
     assert!(here.lock_timeout(patience).unwrap().is_none());
-    assert_eq!(here.lock_timeout(SOON).unwrap_err().kind(), ErrorKind::Unavailable);
+    assert_eq!(
+        here.lock_timeout(SOON).unwrap_err().kind(),
+        ErrorKind::Unavailable
+    );
 }
 
 #[test]
@@ -173,31 +214,51 @@ fn a_permit_is_a_guard() {
     let client = client(&servers);
     let short = client.semaphore(NAME, 2).ttl(Duration::from_secs(5));
     let permit = short.lock().unwrap();
-    assert!(permit.remaining() > Duration::from_secs(4) && permit.ensure(Duration::from_secs(6)).is_err());
+    assert!(
+        permit.remaining() > Duration::from_secs(4)
+            && permit.ensure(Duration::from_secs(6)).is_err()
+    );
     assert_eq!(permit.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
     let key = permit.name().to_owned();
-    assert!(permit.remaining() > Duration::from_secs(50) && left(&servers[0], &key).unwrap() > Duration::from_secs(50));
+    assert!(
+        permit.remaining() > Duration::from_secs(50)
+            && left(&servers[0], &key).unwrap() > Duration::from_secs(50)
+    );
     assert!(format!("{permit:?}").contains(&key) && permit.lost().unwrap().try_recv().is_err());
     // A lease of the slot's lock: the permit stays out until it is given back.
     let lease = permit.detach().unwrap();
     let other = short.lock().unwrap();
     assert!(short.try_lock().unwrap().is_none());
-    assert_eq!(client.attach(lease).unwrap().unlock().unwrap(), ReleaseOutcome::Released);
+    assert_eq!(
+        client.attach(lease).unwrap().unlock().unwrap(),
+        ReleaseOutcome::Released
+    );
     drop(short.try_lock().unwrap().unwrap());
     drop(other);
 
-    let watched = client.semaphore("watched", 1).ttl(Duration::from_millis(300)).watchdog(Watchdog::new());
+    let watched = client
+        .semaphore("watched", 1)
+        .ttl(Duration::from_millis(300))
+        .watchdog(Watchdog::new());
     let permit = watched.lock().unwrap();
     thread::sleep(Duration::from_millis(900));
-    assert!(short.permits() == 2 && watched.try_lock().unwrap().is_none(), "it is extended");
+    assert!(
+        short.permits() == 2 && watched.try_lock().unwrap().is_none(),
+        "it is extended"
+    );
     let (sender, receiver) = std::sync::mpsc::channel();
     permit.on_lost(move || sender.send(()).unwrap()).unwrap();
-    servers.iter().for_each(|server| drop(server.command(&["FLUSHALL"]).unwrap()));
+    servers
+        .iter()
+        .for_each(|server| drop(server.command(&["FLUSHALL"]).unwrap()));
     receiver.recv_timeout(SOON).unwrap();
     assert_eq!(permit.unlock().unwrap(), ReleaseOutcome::Expired);
 
     // Two in a time, however short they work.
-    let rate = client.semaphore("rate", 2).ttl(LONG_TTL).min_hold(Duration::from_secs(30));
+    let rate = client
+        .semaphore("rate", 2)
+        .ttl(LONG_TTL)
+        .min_hold(Duration::from_secs(30));
     (0..2).for_each(|_| drop(take(&rate)));
     assert!(rate.try_lock().unwrap().is_none());
 }
@@ -205,12 +266,22 @@ fn a_permit_is_a_guard() {
 #[test]
 fn a_permit_whose_lease_has_ended_is_another_threads_though_it_is_not_dropped() {
     let servers = Server::several(3).unwrap();
-    let short = client(&servers).semaphore(NAME, 1).ttl(Duration::from_millis(200));
+    let short = client(&servers)
+        .semaphore(NAME, 1)
+        .ttl(Duration::from_millis(200));
     let stale = short.lock().unwrap();
-    let fresh = short.clone().ttl(LONG_TTL).lock_timeout(SOON).unwrap().unwrap();
+    let fresh = short
+        .clone()
+        .ttl(LONG_TTL)
+        .lock_timeout(SOON)
+        .unwrap()
+        .unwrap();
     assert!(stale.remaining().is_zero() && !fresh.remaining().is_zero());
     drop(stale);
-    assert!(short.try_lock().unwrap().is_none(), "the stale one has given nothing back");
+    assert!(
+        short.try_lock().unwrap().is_none(),
+        "the stale one has given nothing back"
+    );
     drop(fresh);
     drop(take(&short));
 }
@@ -236,7 +307,10 @@ fn a_waiting_thread_gets_the_permit_that_any_thread_of_its_client_releases() {
         }
     });
     // Nothing but the attempts went over the wire, and the note that each node of a new deployment gets.
-    assert_eq!((calls(&servers[0], "set"), calls(&servers[0], "pttl")), (10, 0));
+    assert_eq!(
+        (calls(&servers[0], "set"), calls(&servers[0], "pttl")),
+        (10, 0)
+    );
     assert_eq!(calls(&servers[0], "subscribe"), 0);
 }
 
@@ -279,7 +353,10 @@ fn a_release_of_any_slot_by_another_program_ends_the_wait() {
                 let waiting = threads.spawn(|| (here.lock().unwrap(), Instant::now()));
                 // It has asked again after it had subscribed, and asks in a second unless it is told.
                 thread::sleep(Duration::from_millis(300));
-                let index = held.iter().position(|permit| permit.slot() == slot).unwrap();
+                let index = held
+                    .iter()
+                    .position(|permit| permit.slot() == slot)
+                    .unwrap();
                 let freed = held.remove(index);
                 let at = Instant::now();
                 drop(freed);
@@ -304,16 +381,32 @@ fn the_release_of_a_lease_of_a_permit_ends_the_wait() {
         let mine = builder(&servers).place_lease(place_lease).build().unwrap();
         let held = take(&semaphore(&theirs, 2));
         let lease = take(&semaphore(&theirs, 2)).detach().unwrap();
-        let lease = if is_text { lease.into_text().expose().parse().unwrap() } else { lease };
+        let lease = if is_text {
+            lease.into_text().expose().parse().unwrap()
+        } else {
+            lease
+        };
         thread::scope(|threads| {
-            let waiting = threads.spawn(|| (semaphore(&mine, 2).lock_timeout(SOON * 2).unwrap(), Instant::now()));
+            let waiting = threads.spawn(|| {
+                (
+                    semaphore(&mine, 2).lock_timeout(SOON * 2).unwrap(),
+                    Instant::now(),
+                )
+            });
             queues::has_entries(&servers, &format!("quorumlock-permits:{NAME}"), 1);
             queues::has_channels(&servers, 1);
             thread::sleep(Duration::from_millis(100));
             let at = Instant::now();
-            assert_eq!(other.attach(lease).unwrap().unlock().unwrap(), ReleaseOutcome::Released);
+            assert_eq!(
+                other.attach(lease).unwrap().unlock().unwrap(),
+                ReleaseOutcome::Released
+            );
             let (permit, had_at) = waiting.join().unwrap();
-            assert!(permit.is_some() && had_at - at < Duration::from_secs(2), "after {:?}", had_at - at);
+            assert!(
+                permit.is_some() && had_at - at < Duration::from_secs(2),
+                "after {:?}",
+                had_at - at
+            );
         });
         drop(held);
         queues::no_entry_stays(&servers);
@@ -328,12 +421,18 @@ fn a_waiter_asks_seldom_while_nothing_happens() {
     let theirs = client(&servers);
     let held: Vec<Permit> = (0..3).map(|_| take(&semaphore(&theirs, 3))).collect();
     let here = semaphore(&mine, 3);
-    let asked = || ["set", "eval", "evalsha"].map(|command| calls(&servers[0], command)).into_iter().sum::<u64>();
+    let asked = || {
+        ["set", "eval", "evalsha"]
+            .map(|command| calls(&servers[0], command))
+            .into_iter()
+            .sum::<u64>()
+    };
     let cancel = CancelHandle::new();
     thread::scope(|threads| {
         // One of them asks for all.
-        let waiting: Vec<_> =
-            (0..8).map(|_| threads.spawn(|| here.lock_with(&Wait::unlimited().cancelled_by(&cancel)))).collect();
+        let waiting: Vec<_> = (0..8)
+            .map(|_| threads.spawn(|| here.lock_with(&Wait::unlimited().cancelled_by(&cancel))))
+            .collect();
         // All of them have asked, and the first one is subscribed.
         thread::sleep(Duration::from_millis(500));
         let before = asked();
@@ -342,7 +441,10 @@ fn a_waiter_asks_seldom_while_nothing_happens() {
         assert!(asked <= WHILE.as_secs() + 1, "{asked}");
         cancel.cancel();
         for thread in waiting {
-            assert_eq!(thread.join().unwrap().unwrap_err().kind(), ErrorKind::Cancelled);
+            assert_eq!(
+                thread.join().unwrap().unwrap_err().kind(),
+                ErrorKind::Cancelled
+            );
         }
     });
     drop(held);
@@ -356,14 +458,30 @@ fn a_wait_ends_at_its_limit_and_a_call_that_does_not_wait_at_once() {
     let there = semaphore(&client(&servers), 2);
     let held = [take(&there), take(&here)];
     let begun = Instant::now();
-    assert!(here.lock_timeout(Duration::from_millis(300)).unwrap().is_none());
+    assert!(
+        here.lock_timeout(Duration::from_millis(300))
+            .unwrap()
+            .is_none()
+    );
     assert!(begun.elapsed() >= Duration::from_millis(300) && begun.elapsed() < SOON);
-    assert!(here.lock_with(&Wait::timeout(Duration::ZERO)).unwrap().is_none());
+    assert!(
+        here.lock_with(&Wait::timeout(Duration::ZERO))
+            .unwrap()
+            .is_none()
+    );
     let cancelled = CancelHandle::new();
     cancelled.cancel();
-    assert_eq!(here.lock_with(&Wait::unlimited().cancelled_by(&cancelled)).unwrap_err().kind(), ErrorKind::Cancelled);
+    assert_eq!(
+        here.lock_with(&Wait::unlimited().cancelled_by(&cancelled))
+            .unwrap_err()
+            .kind(),
+        ErrorKind::Cancelled
+    );
     drop(held);
-    drop(here.lock_with(&Wait::unlimited().cancelled_by(&CancelHandle::new())).unwrap());
+    drop(
+        here.lock_with(&Wait::unlimited().cancelled_by(&CancelHandle::new()))
+            .unwrap(),
+    );
 }
 
 #[test]
@@ -372,8 +490,9 @@ fn that_this_program_has_all_permits_is_known_to_each_of_its_threads() {
     let here = semaphore(&client(&servers), 2);
     let held = [take(&here), take(&here)];
     thread::scope(|threads| {
-        let waits: Vec<_> =
-            (0..3).map(|_| threads.spawn(|| here.lock_timeout(Duration::from_millis(50)).unwrap())).collect();
+        let waits: Vec<_> = (0..3)
+            .map(|_| threads.spawn(|| here.lock_timeout(Duration::from_millis(50)).unwrap()))
+            .collect();
         assert!(waits.into_iter().all(|wait| wait.join().unwrap().is_none()));
     });
     drop(held);

@@ -9,7 +9,9 @@ use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
 use quorumlock::event::Event;
 use quorumlock::kind::Set;
-use quorumlock::{ErrorKind, ExtendOutcome, Lease, MutexSet, Redlock, ReleaseOutcome, SetGuard, Watchdog};
+use quorumlock::{
+    ErrorKind, ExtendOutcome, Lease, MutexSet, Redlock, ReleaseOutcome, SetGuard, Watchdog,
+};
 use std::time::Duration;
 
 /// A set of these resources, with a time to live that outlives the test.
@@ -19,7 +21,9 @@ pub(crate) fn set(client: &Redlock, names: &[&str]) -> MutexSet {
 
 #[track_caller]
 pub(crate) fn take(set: &MutexSet) -> SetGuard {
-    set.try_lock().expect("enough nodes answer").expect("all are free")
+    set.try_lock()
+        .expect("enough nodes answer")
+        .expect("all are free")
 }
 
 #[test]
@@ -36,16 +40,26 @@ fn a_set_holds_all_its_resources_with_one_value_and_one_end() {
         assert!(eventually(SOON, || value(server, "c").is_some()));
         assert!(value(server, "a").is_some() && value(server, "a") == value(server, "b"));
         assert_eq!(value(server, "a"), value(server, "c"));
-        assert!(["a", "b", "c"].iter().all(|key| left(server, key).unwrap() > LONG_TTL / 2));
+        assert!(
+            ["a", "b", "c"]
+                .iter()
+                .all(|key| left(server, key).unwrap() > LONG_TTL / 2)
+        );
     }
     for client in [&mine, &theirs] {
-        assert!(["a", "b", "c"].iter().all(|name| client.mutex(name).try_lock().unwrap().is_none()));
+        assert!(
+            ["a", "b", "c"]
+                .iter()
+                .all(|name| client.mutex(name).try_lock().unwrap().is_none())
+        );
         assert!(set(client, &["c", "d"]).try_lock().unwrap().is_none());
     }
     let others = take(&set(&theirs, &["d", "e"]));
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     drop(others);
-    ["a", "b", "c", "d", "e"].iter().for_each(|key| gone_for_good(&servers, key));
+    ["a", "b", "c", "d", "e"]
+        .iter()
+        .for_each(|key| gone_for_good(&servers, key));
     // What was refused has left nothing either.
     assert!(theirs.mutex("b").try_lock().unwrap().is_some());
 }
@@ -58,7 +72,10 @@ fn a_set_of_one_is_the_lock_of_one() {
     // The other one is the note that each node of a new deployment gets.
     assert_eq!(calls(&server, "set"), 2);
     let lease = guard.detach().unwrap();
-    assert_eq!(client.attach(lease).unwrap().unlock().unwrap(), ReleaseOutcome::Released);
+    assert_eq!(
+        client.attach(lease).unwrap().unlock().unwrap(),
+        ReleaseOutcome::Released
+    );
 }
 
 #[test]
@@ -78,12 +95,22 @@ fn names_that_cannot_be_used_are_refused_without_asking_a_node() {
     ];
     let before = calls(&server, "set");
     for mutex in unusable {
-        let errors = [mutex.lock().unwrap_err(), mutex.try_lock().unwrap_err(), mutex.lock_timeout(SOON).unwrap_err()];
-        assert!(errors.iter().all(|error| error.kind() == ErrorKind::Config), "{errors:?}");
+        let errors = [
+            mutex.lock().unwrap_err(),
+            mutex.try_lock().unwrap_err(),
+            mutex.lock_timeout(SOON).unwrap_err(),
+        ];
+        assert!(
+            errors.iter().all(|error| error.kind() == ErrorKind::Config),
+            "{errors:?}"
+        );
     }
     assert_eq!(calls(&server, "set"), before);
     assert_eq!(client.attach(lease).unwrap().name(), "a, b");
-    assert_eq!(take(&client.mutex_set(&many[..64])).unlock().unwrap(), ReleaseOutcome::Released);
+    assert_eq!(
+        take(&client.mutex_set(&many[..64])).unlock().unwrap(),
+        ReleaseOutcome::Released
+    );
 }
 
 #[test]
@@ -94,13 +121,28 @@ fn a_set_is_handed_over_as_a_whole() {
     let names = ["orders/1", "orders, 2:%"];
     let text = take(&set(&mine, &names)).detach().unwrap().into_text();
     let lease = || text.expose().parse::<Lease<Set>>().unwrap();
-    assert_eq!(lease().keys().collect::<Vec<_>>(), ["orders, 2:%", "orders/1"]);
-    for other in [&names[..1], &["orders/1", "another"], &["orders, 2:%", "orders/1", "orders/3"]] {
-        assert_eq!(set(&theirs, other).attach(lease()).unwrap_err().kind(), ErrorKind::Config, "{other:?}");
+    assert_eq!(
+        lease().keys().collect::<Vec<_>>(),
+        ["orders, 2:%", "orders/1"]
+    );
+    for other in [
+        &names[..1],
+        &["orders/1", "another"],
+        &["orders, 2:%", "orders/1", "orders/3"],
+    ] {
+        assert_eq!(
+            set(&theirs, other).attach(lease()).unwrap_err().kind(),
+            ErrorKind::Config,
+            "{other:?}"
+        );
     }
     let guard = set(&theirs, &names).attach(lease()).unwrap();
     assert_eq!(guard.extend(LONG_TTL * 2).unwrap(), ExtendOutcome::Extended);
-    assert!(names.iter().all(|key| left(&servers[0], key).unwrap() > LONG_TTL));
+    assert!(
+        names
+            .iter()
+            .all(|key| left(&servers[0], key).unwrap() > LONG_TTL)
+    );
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     names.iter().for_each(|key| gone_for_good(&servers, key));
 }
@@ -115,25 +157,44 @@ fn one_round_trip_takes_or_frees_a_set_and_a_drop_frees_it_too() {
     }
     // Each goes behind the release before it, on the same connections.
     let before: Vec<u64> = servers.iter().map(|server| calls(server, "set")).collect();
-    assert_eq!(mutex.lock().unwrap().unlock().unwrap(), ReleaseOutcome::Released);
+    assert_eq!(
+        mutex.lock().unwrap().unlock().unwrap(),
+        ReleaseOutcome::Released
+    );
     for (server, before) in servers.iter().zip(before) {
-        assert!(eventually(SOON, || calls(server, "set") == before + 3), "no attempt was made twice");
+        assert!(
+            eventually(SOON, || calls(server, "set") == before + 3),
+            "no attempt was made twice"
+        );
     }
-    ["a", "b", "c"].iter().for_each(|key| gone_for_good(&servers, key));
+    ["a", "b", "c"]
+        .iter()
+        .for_each(|key| gone_for_good(&servers, key));
 }
 
 #[test]
 fn a_watchdog_extends_all_keys_together() {
     let ttl = Duration::from_millis(600);
     let servers = Server::several(3).unwrap();
-    let mutex = client(&servers).mutex_set(["a", "b", "c"]).ttl(ttl).watchdog(Watchdog::new());
+    let mutex = client(&servers)
+        .mutex_set(["a", "b", "c"])
+        .ttl(ttl)
+        .watchdog(Watchdog::new());
     let guard = mutex.lock().unwrap();
     std::thread::sleep(ttl * 2);
     assert!(guard.remaining() > Duration::ZERO);
-    let lasts = |key| servers.iter().filter(|server| value(server, key).is_some()).count() >= 2;
+    let lasts = |key| {
+        servers
+            .iter()
+            .filter(|server| value(server, key).is_some())
+            .count()
+            >= 2
+    };
     assert!(lasts("a") && lasts("b") && lasts("c"));
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-    ["a", "b", "c"].iter().for_each(|key| gone_for_good(&servers, key));
+    ["a", "b", "c"]
+        .iter()
+        .for_each(|key| gone_for_good(&servers, key));
 }
 
 #[test]
@@ -143,7 +204,11 @@ fn a_set_stands_for_as_long_as_it_is_to_stand_at_least() {
     let mutex = set(&client, &["a", "b"]).min_hold(LONG_TTL / 4);
     assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
     for server in &servers {
-        assert!(["a", "b"].iter().all(|key| eventually(SOON, || left(server, key).unwrap() <= LONG_TTL / 4)));
+        assert!(
+            ["a", "b"]
+                .iter()
+                .all(|key| eventually(SOON, || left(server, key).unwrap() <= LONG_TTL / 4))
+        );
     }
     assert!(mutex.try_lock().unwrap().is_none() && client.mutex("b").try_lock().unwrap().is_none());
 }
@@ -152,12 +217,16 @@ fn a_set_stands_for_as_long_as_it_is_to_stand_at_least() {
 fn a_node_that_has_lost_one_key_gets_it_again() {
     let servers = Server::several(3).unwrap();
     let guard = take(&set(&client(&servers), &["a", "b"]));
-    assert!(eventually(SOON, || servers.iter().all(|server| value(server, "b").is_some())));
+    assert!(eventually(SOON, || servers
+        .iter()
+        .all(|server| value(server, "b").is_some())));
     servers[0].command(&["DEL", "b"]).unwrap();
     assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
     assert!(eventually(SOON, || value(&servers[0], "b") == value(&servers[1], "b")));
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-    ["a", "b"].iter().for_each(|key| gone_for_good(&servers, key));
+    ["a", "b"]
+        .iter()
+        .for_each(|key| gone_for_good(&servers, key));
 }
 
 #[test]
@@ -166,10 +235,18 @@ fn a_set_that_has_lost_one_key_on_a_quorum_is_lost() {
     let ttl = Duration::from_secs(3);
     for how in ["extend", "watchdog", "unlock"] {
         let mutex = client(&servers).mutex_set(["a", "b"]).ttl(ttl);
-        let mutex = if how == "watchdog" { mutex.watchdog(Watchdog::new()) } else { mutex };
+        let mutex = if how == "watchdog" {
+            mutex.watchdog(Watchdog::new())
+        } else {
+            mutex
+        };
         let guard = take(&mutex);
-        assert!(eventually(SOON, || servers.iter().all(|server| value(server, "b").is_some())));
-        servers[..2].iter().for_each(|server| assert_eq!(server.command(&["DEL", "b"]).unwrap(), Answer::Number(1)));
+        assert!(eventually(SOON, || servers
+            .iter()
+            .all(|server| value(server, "b").is_some())));
+        servers[..2].iter().for_each(|server| {
+            assert_eq!(server.command(&["DEL", "b"]).unwrap(), Answer::Number(1))
+        });
         match how {
             "extend" => assert_eq!(guard.extend(ttl).unwrap(), ExtendOutcome::Lost),
             "watchdog" => {
@@ -179,19 +256,29 @@ fn a_set_that_has_lost_one_key_on_a_quorum_is_lost() {
             _ => {}
         }
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Expired, "{how}");
-        ["a", "b"].iter().for_each(|key| gone_for_good(&servers, key));
+        ["a", "b"]
+            .iter()
+            .for_each(|key| gone_for_good(&servers, key));
     }
 }
 
 fn acquired_name(event: &Event) -> Option<String> {
-    if let Event::Acquired { name, .. } = event { Some(name.to_string()) } else { None }
+    if let Event::Acquired { name, .. } = event {
+        Some(name.to_string())
+    } else {
+        None
+    }
 }
 
 #[test]
 fn events_call_a_set_by_all_its_names() {
     let server = Server::start().unwrap();
     let names = Seen::nothing();
-    let client = builder([&server]).prefix("app:").observer(names.by(acquired_name)).build().unwrap();
+    let client = builder([&server])
+        .prefix("app:")
+        .observer(names.by(acquired_name))
+        .build()
+        .unwrap();
     let guard = take(&set(&client, &["b", "a"]));
     assert_eq!(names.all(), ["a, b"]);
     assert!(format!("{guard:?}").contains("a, b") && value(&server, "app:a").is_some());

@@ -25,7 +25,12 @@ struct Slow {
 
 impl Slow {
     fn over(is_slow: fn(&Event) -> bool) -> Arc<Slow> {
-        Arc::new(Slow { is_slow, is_on: true.into(), lost: 0.into(), gave_up: 0.into() })
+        Arc::new(Slow {
+            is_slow,
+            is_on: true.into(),
+            lost: 0.into(),
+            gave_up: 0.into(),
+        })
     }
 }
 
@@ -46,25 +51,42 @@ impl Slow {
 fn a_guard_that_is_returned_is_valid_however_slow_an_observer_is() {
     let servers = Server::several(3).unwrap();
     let slow = Slow::over(|event| matches!(event, Event::Acquired { .. }));
-    let client = builder(&servers).observer(calling(&slow, Slow::event)).build().unwrap();
+    let client = builder(&servers)
+        .observer(calling(&slow, Slow::event))
+        .build()
+        .unwrap();
     let mutex = client.mutex(KEY).ttl(TTL);
     type Call = fn(&Mutex) -> quorumlock::Result<Option<Duration>>;
     let calls: [Call; 3] = [
         |mutex| Ok(mutex.try_lock()?.map(|guard| guard.remaining())),
         |mutex| mutex.lock().map(|guard| Some(guard.remaining())),
-        |mutex| Ok(mutex.clone().reentrant().lock_timeout(SOON)?.map(|guard| guard.remaining())),
+        |mutex| {
+            Ok(mutex
+                .clone()
+                .reentrant()
+                .lock_timeout(SOON)?
+                .map(|guard| guard.remaining()))
+        },
     ];
     for (count, call) in (1..).zip(calls) {
         let error = call(&mutex).expect_err("the lease has ended");
         assert_eq!(error.kind(), ErrorKind::Unavailable);
-        assert!(error.to_string().contains("its lease ended before the call returned"), "{error}");
+        assert!(
+            error
+                .to_string()
+                .contains("its lease ended before the call returned"),
+            "{error}"
+        );
         // The call has one end in the events, and the loss of the lock is another.
         let losses = || slow.lost.load(Ordering::Relaxed);
         assert!(eventually(SOON, || losses() == count));
         assert_eq!(slow.gave_up.load(Ordering::Relaxed), 0);
     }
     let permit = client.semaphore(KEY, 2).ttl(TTL).try_lock();
-    assert_eq!(permit.expect_err("the lease has ended").kind(), ErrorKind::Unavailable);
+    assert_eq!(
+        permit.expect_err("the lease has ended").kind(),
+        ErrorKind::Unavailable
+    );
     gone_for_good(&servers, KEY);
     gone_for_good(&servers, "slow#0");
     slow.is_on.store(false, Ordering::Relaxed);
@@ -75,13 +97,22 @@ fn a_guard_that_is_returned_is_valid_however_slow_an_observer_is() {
 fn a_guard_that_took_an_extension_is_valid_too() {
     let servers = Server::several(3).unwrap();
     let slow = Slow::over(|event| matches!(event, Event::Extended { .. }));
-    let client = builder(&servers).observer(calling(&slow, Slow::event)).build().unwrap();
+    let client = builder(&servers)
+        .observer(calling(&slow, Slow::event))
+        .build()
+        .unwrap();
     let written = client.write_mutex(KEY).ttl(TTL).lock().unwrap();
-    assert_eq!(written.downgrade().expect_err("the lease has ended").kind(), ErrorKind::LeaseLost);
+    assert_eq!(
+        written.downgrade().expect_err("the lease has ended").kind(),
+        ErrorKind::LeaseLost
+    );
     let reentrant = client.mutex(KEY).ttl(TTL).reentrant();
     let outer = reentrant.lock().unwrap();
     thread::sleep(TTL / 2);
-    assert_eq!(reentrant.lock().expect_err("the lease has ended").kind(), ErrorKind::LeaseLost);
+    assert_eq!(
+        reentrant.lock().expect_err("the lease has ended").kind(),
+        ErrorKind::LeaseLost
+    );
     assert!(outer.remaining().is_zero());
 }
 
@@ -96,7 +127,11 @@ impl Stopping {
     fn new() -> (Arc<Stopping>, Receiver<()>, SyncSender<()>) {
         let (begun, has_begun) = sync_channel(1);
         let (go_on, is_to_go_on) = sync_channel(1);
-        let stopping = Stopping { begun, go_on: is_to_go_on.into(), is_inside: false.into() };
+        let stopping = Stopping {
+            begun,
+            go_on: is_to_go_on.into(),
+            is_inside: false.into(),
+        };
         (Arc::new(stopping), has_begun, go_on)
     }
 
@@ -121,23 +156,37 @@ impl Stopping {
 fn what_looks_at_a_shared_lock_does_not_wait_for_an_extension() {
     let servers = Server::several(3).unwrap();
     let (stopping, has_begun, go_on) = Stopping::new();
-    let client = builder(&servers).observer(calling(&stopping, Stopping::event)).build().unwrap();
+    let client = builder(&servers)
+        .observer(calling(&stopping, Stopping::event))
+        .build()
+        .unwrap();
     let readers = Sides::of(&client, KEY).ttl(SOON);
-    let (one, other): (RwReadGuard, RwReadGuard) = (readers.read.lock().unwrap(), readers.read.lock().unwrap());
+    let (one, other): (RwReadGuard, RwReadGuard) =
+        (readers.read.lock().unwrap(), readers.read.lock().unwrap());
     let owner = Owner::new();
     let reentrant = long_lock(&client, "reentrant").reentrant();
-    let level = || reentrant.lock_as(&owner, &Wait::unlimited()).unwrap().unwrap();
+    let level = || {
+        reentrant
+            .lock_as(&owner, &Wait::unlimited())
+            .unwrap()
+            .unwrap()
+    };
     let outer = level();
     let inner = level();
-    let extensions: [Box<dyn Fn() -> ExtendOutcome + Send>; 2] =
-        [Box::new(move || one.extend(SOON * 2).unwrap()), Box::new(move || outer.extend(SOON * 10).unwrap())];
+    let extensions: [Box<dyn Fn() -> ExtendOutcome + Send>; 2] = [
+        Box::new(move || one.extend(SOON * 2).unwrap()),
+        Box::new(move || outer.extend(SOON * 10).unwrap()),
+    ];
     for extension in extensions {
         let extending = thread::spawn(extension);
         has_begun.recv_timeout(SOON).unwrap();
         assert!(other.remaining() > SOON / 2 && other.ensure(SOON / 2).is_ok());
         assert!(inner.remaining() > SOON / 2 && inner.ensure(SOON / 2).is_ok());
         assert!(format!("{other:?} {inner:?}").contains("remaining"));
-        assert!(stopping.is_inside.load(Ordering::SeqCst), "it has waited for the callback");
+        assert!(
+            stopping.is_inside.load(Ordering::SeqCst),
+            "it has waited for the callback"
+        );
         go_on.send(()).unwrap();
         assert_eq!(extending.join().unwrap(), ExtendOutcome::Extended);
     }
@@ -162,7 +211,10 @@ fn what_looks_at_a_shared_lock_does_not_wait_for_nodes() {
     }
     assert!(looks > 10, "{looks} looks while the nodes hang");
     servers.iter().for_each(|server| server.resume().unwrap());
-    assert!(matches!(extending.join().unwrap().0.unwrap(), ExtendOutcome::Failed(_)));
+    assert!(matches!(
+        extending.join().unwrap().0.unwrap(),
+        ExtendOutcome::Failed(_)
+    ));
 }
 
 #[test]
@@ -178,10 +230,16 @@ fn the_end_of_a_client_waits_for_a_callback_for_a_limited_time() {
     drop(guard);
     drop(other);
     drop(client);
-    assert!(stopping.is_inside.load(Ordering::SeqCst), "it has waited for the callback");
+    assert!(
+        stopping.is_inside.load(Ordering::SeqCst),
+        "it has waited for the callback"
+    );
     // Nothing else is left to the thread that is in the callback.
     gone_for_good(&servers, "other");
     assert!(stopping.is_inside.load(Ordering::SeqCst));
     go_on.send(()).unwrap();
-    assert!(eventually(SOON, || Arc::strong_count(&stopping) == 1), "the thread has ended");
+    assert!(
+        eventually(SOON, || Arc::strong_count(&stopping) == 1),
+        "the thread has ended"
+    );
 }

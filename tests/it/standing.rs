@@ -17,20 +17,31 @@ const DRIFT: Duration = Duration::from_millis(22);
 /// Both kinds of lock, with the key of each.
 fn kinds(client: &Redlock) -> [(Mutex<Any>, &'static str); 2] {
     let plain = long_lock(client, "k").min_hold(D);
-    [(plain.clone().erase(), "k"), (plain.fenced().erase(), "quorumlock-fence:k")]
+    [
+        (plain.clone().erase(), "k"),
+        (plain.fenced().erase(), "quorumlock-fence:k"),
+    ]
 }
 
 /// How long a quorum has the lock with this key, if it is held.
 fn stands(client: &Redlock, key: &str) -> Option<Duration> {
     let mutex = client.mutex("k");
-    let holder = if key == "k" { mutex.holder() } else { mutex.fenced().holder() };
-    holder.unwrap().map(|holder| holder.remaining().expect("it ends"))
+    let holder = if key == "k" {
+        mutex.holder()
+    } else {
+        mutex.fenced().holder()
+    };
+    holder
+        .unwrap()
+        .map(|holder| holder.remaining().expect("it ends"))
 }
 
 #[test]
 fn a_release_before_its_time_shortens_the_lock_and_does_not_free_it() {
     for binary in binaries().unwrap() {
-        let servers: Vec<_> = (0..3).map(|_| Server::plan().binary(&binary).start().unwrap()).collect();
+        let servers: Vec<_> = (0..3)
+            .map(|_| Server::plan().binary(&binary).start().unwrap())
+            .collect();
         let (client, other) = (client(&servers), client(&servers));
         for (mutex, key) in kinds(&client) {
             for is_dropped in [false, true] {
@@ -41,12 +52,15 @@ fn a_release_before_its_time_shortens_the_lock_and_does_not_free_it() {
                     true => drop(guard),
                     false => assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released),
                 }
-                assert!(
-                    eventually(SOON, || stands(&client, key).is_none_or(|left| left <= D + Duration::from_millis(1)))
-                );
+                assert!(eventually(SOON, || stands(&client, key)
+                    .is_none_or(|left| left <= D + Duration::from_millis(1))));
                 assert!(begun.elapsed() > D || mutex.try_lock().unwrap().is_none());
                 let theirs = other.mutex("k");
-                let theirs = if key == "k" { theirs.erase() } else { theirs.fenced().erase() };
+                let theirs = if key == "k" {
+                    theirs.erase()
+                } else {
+                    theirs.fenced().erase()
+                };
                 let next = theirs.lock_timeout(SOON * 2).unwrap().expect("it ends");
                 assert!(begun.elapsed() >= D - DRIFT, "{:?}", begun.elapsed());
                 assert_eq!(next.unlock().unwrap(), ReleaseOutcome::Released);
@@ -60,21 +74,32 @@ fn a_release_before_its_time_shortens_the_lock_and_does_not_free_it() {
 fn readers_and_writers_keep_their_entries_as_well() {
     const KEY: &str = "quorumlock-rw:k";
     for binary in binaries().unwrap() {
-        let servers: Vec<_> = (0..3).map(|_| Server::plan().binary(&binary).start().unwrap()).collect();
+        let servers: Vec<_> = (0..3)
+            .map(|_| Server::plan().binary(&binary).start().unwrap())
+            .collect();
         let (client, other) = (client(&servers), client(&servers));
         let writer = client.write_mutex("k").ttl(LONG_TTL).min_hold(D);
-        let kinds =
-            [client.read_mutex("k").ttl(LONG_TTL).min_hold(D).erase(), writer.clone().erase(), writer.fenced().erase()];
+        let kinds = [
+            client.read_mutex("k").ttl(LONG_TTL).min_hold(D).erase(),
+            writer.clone().erase(),
+            writer.fenced().erase(),
+        ];
         for (mutex, is_read) in kinds.into_iter().zip([true, false, false]) {
             let begun = Instant::now();
             let guard = take(&mutex);
-            assert!(eventually(SOON, || servers.iter().all(|server| left(server, KEY).is_some())));
+            assert!(eventually(SOON, || servers
+                .iter()
+                .all(|server| left(server, KEY).is_some())));
             assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
             if begun.elapsed() < D / 2 {
                 assert!(other.write_mutex("k").try_lock().unwrap().is_none());
                 assert_eq!(other.read_mutex("k").try_lock().unwrap().is_some(), is_read);
             }
-            let next = other.write_mutex("k").lock_timeout(SOON * 2).unwrap().expect("it ends");
+            let next = other
+                .write_mutex("k")
+                .lock_timeout(SOON * 2)
+                .unwrap()
+                .expect("it ends");
             assert!(begun.elapsed() >= D - DRIFT, "{:?}", begun.elapsed());
             assert_eq!(next.unlock().unwrap(), ReleaseOutcome::Released);
         }
@@ -96,9 +121,21 @@ fn who_shares_a_lock_keeps_it_as_well() {
     drop((first, outer));
     assert_eq!(second.unlock().unwrap(), ReleaseOutcome::Released);
     assert_eq!(inner.unlock().unwrap(), ReleaseOutcome::Released);
-    drop(other.write_mutex("k").lock_timeout(SOON * 2).unwrap().expect("it ends"));
+    drop(
+        other
+            .write_mutex("k")
+            .lock_timeout(SOON * 2)
+            .unwrap()
+            .expect("it ends"),
+    );
     assert!(begun.elapsed() >= D - DRIFT, "{:?}", begun.elapsed());
-    drop(other.mutex("levels").lock_timeout(SOON * 2).unwrap().expect("it ends"));
+    drop(
+        other
+            .mutex("levels")
+            .lock_timeout(SOON * 2)
+            .unwrap()
+            .expect("it ends"),
+    );
     assert!(begun.elapsed() >= D - DRIFT, "{:?}", begun.elapsed());
 }
 
@@ -110,12 +147,25 @@ fn a_release_after_its_time_frees_the_lock() {
     let guard = take(&mutex);
     thread::sleep(Duration::from_millis(21));
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-    assert!(eventually(SOON, || servers.iter().all(|server| value(server, "k").is_none())));
-    assert_eq!(take(&long_lock(&client, "other").min_hold(Duration::ZERO)).unlock().unwrap(), ReleaseOutcome::Released);
-    let error = client.mutex("k").min_hold(LONG_TTL * 3).try_lock().unwrap_err();
-    let says =
-        "min_hold of 3 min is longer than max_ttl (2 min): raise max_ttl to 3 min in every client of these nodes";
-    assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::Config, says));
+    assert!(eventually(SOON, || servers
+        .iter()
+        .all(|server| value(server, "k").is_none())));
+    assert_eq!(
+        take(&long_lock(&client, "other").min_hold(Duration::ZERO))
+            .unlock()
+            .unwrap(),
+        ReleaseOutcome::Released
+    );
+    let error = client
+        .mutex("k")
+        .min_hold(LONG_TTL * 3)
+        .try_lock()
+        .unwrap_err();
+    let says = "min_hold of 3 min is longer than max_ttl (2 min): raise max_ttl to 3 min in every client of these nodes";
+    assert_eq!(
+        (error.kind(), error.to_string().as_str()),
+        (ErrorKind::Config, says)
+    );
 }
 
 #[test]
@@ -123,7 +173,11 @@ fn a_short_ttl_is_made_longer_and_no_watchdog_extends_what_stands() {
     let server = Server::start().unwrap();
     let client = client([&server]);
     let ttl = Duration::from_millis(300);
-    let mutex = client.mutex("k").ttl(ttl).watchdog(Watchdog::new()).min_hold(D);
+    let mutex = client
+        .mutex("k")
+        .ttl(ttl)
+        .watchdog(Watchdog::new())
+        .min_hold(D);
     assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
     let first = left(&server, "k").expect("it ends");
     assert!(first > ttl && first <= D, "{first:?}");
@@ -133,7 +187,8 @@ fn a_short_ttl_is_made_longer_and_no_watchdog_extends_what_stands() {
 
 #[test]
 fn a_release_that_a_node_does_not_get_deletes_nothing_later() {
-    let mut servers = vec![Server::with(&["--appendonly", "yes", "--appendfsync", "always"]).unwrap()];
+    let mut servers =
+        vec![Server::with(&["--appendonly", "yes", "--appendfsync", "always"]).unwrap()];
     servers.extend(Server::several(2).unwrap());
     let client = client(&servers);
     let guard = take(&long_lock(&client, "k").min_hold(D * 20));

@@ -19,7 +19,9 @@ pub(crate) use worker::{Counter, Worker};
 
 /// The number in this variable of the environment.
 pub(crate) fn number(variable: &str) -> Option<u64> {
-    std::env::var(variable).ok().and_then(|value| value.parse().ok())
+    std::env::var(variable)
+        .ok()
+        .and_then(|value| value.parse().ok())
 }
 
 /// The seed in this variable of the environment. By default it differs from run to run.

@@ -41,8 +41,12 @@ const IMPURE: [&str; 11] = [
 
 /// Where unsafe code may exist apart from `ffi/`: files below `src/`, or beside it. The compiler denies it wherever it
 /// is not allowed by name; this list names the files that may allow it.
-const UNSAFE: [&str; 4] =
-    ["../tests/it/support/child.rs", "../tests/it/support/handler.rs", "bin/quorumlock/run/signals.rs", "os/fork.rs"];
+const UNSAFE: [&str; 4] = [
+    "../tests/it/support/child.rs",
+    "../tests/it/support/handler.rs",
+    "bin/quorumlock/run/signals.rs",
+    "os/fork.rs",
+];
 
 #[test]
 fn every_file_opens_with_its_purpose() {
@@ -72,9 +76,19 @@ fn the_protocol_is_pure() {
 #[test]
 fn unsafe_code_has_its_place() {
     none(each_file("rs", misplaced_unsafe));
-    for folder in ["benches", "examples", "fuzz/bodies", "fuzz/fuzz_targets", "tests"] {
+    for folder in [
+        "benches",
+        "examples",
+        "fuzz/bodies",
+        "fuzz/fuzz_targets",
+        "tests",
+    ] {
         let files = files(folder, "rs").into_iter();
-        none(files.flat_map(|(file, text)| misplaced_unsafe(&format!("../{folder}/{file}"), &text)).collect());
+        none(
+            files
+                .flat_map(|(file, text)| misplaced_unsafe(&format!("../{folder}/{file}"), &text))
+                .collect(),
+        );
     }
 }
 
@@ -90,22 +104,40 @@ fn every_script_says_what_it_takes_and_returns() {
 
 #[test]
 fn every_dependency_has_its_reason() {
-    for package in ["", "fuzz", "tests/models", "tests/properties", "tests/sim", "tests/stale_writers", "tests/tokio"] {
-        let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join(package).join("Cargo.toml");
-        none(unexplained_dependencies(&fs::read_to_string(manifest).unwrap()));
+    for package in [
+        "",
+        "fuzz",
+        "tests/models",
+        "tests/properties",
+        "tests/sim",
+        "tests/stale_writers",
+        "tests/tokio",
+    ] {
+        let manifest = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join(package)
+            .join("Cargo.toml");
+        none(unexplained_dependencies(
+            &fs::read_to_string(manifest).unwrap(),
+        ));
     }
 }
 
 #[test]
 fn public_enums_may_grow_and_outcomes_are_looked_at() {
-    none(api::findings(&fs::read_to_string("src/lib.rs").unwrap(), &files("src", "rs")));
+    none(api::findings(
+        &fs::read_to_string("src/lib.rs").unwrap(),
+        &files("src", "rs"),
+    ));
 }
 
 /// Not a rule: shows the median, with `--nocapture`.
 #[test]
 #[allow(clippy::print_stdout)]
 fn sizes_are_shown() {
-    let mut lengths: Vec<usize> = files("src", "rs").iter().map(|(_, text)| text.lines().count()).collect();
+    let mut lengths: Vec<usize> = files("src", "rs")
+        .iter()
+        .map(|(_, text)| text.lines().count())
+        .collect();
     lengths.sort_unstable();
     assert!(!lengths.is_empty(), "no files below src/");
     let count = lengths.len();
@@ -116,13 +148,25 @@ fn sizes_are_shown() {
 
 fn unopened(file: &str, text: &str) -> Vec<String> {
     let first = text.lines().next().unwrap_or_default();
-    let opened = first.strip_prefix("//!").is_some_and(|line| !line.trim().is_empty());
-    if opened { Vec::new() } else { vec![format!("{file}: does not open with a `//!` line that says what it is")] }
+    let opened = first
+        .strip_prefix("//!")
+        .is_some_and(|line| !line.trim().is_empty());
+    if opened {
+        Vec::new()
+    } else {
+        vec![format!(
+            "{file}: does not open with a `//!` line that says what it is"
+        )]
+    }
 }
 
 fn too_long(file: &str, text: &str) -> Vec<String> {
     let lines = text.lines().count();
-    if lines <= LONGEST_FILE { Vec::new() } else { vec![format!("{file}: {lines} lines, more than {LONGEST_FILE}")] }
+    if lines <= LONGEST_FILE {
+        Vec::new()
+    } else {
+        vec![format!("{file}: {lines} lines, more than {LONGEST_FILE}")]
+    }
 }
 
 fn impure(file: &str, text: &str) -> Vec<String> {
@@ -135,34 +179,58 @@ fn impure(file: &str, text: &str) -> Vec<String> {
     // In one piece, or by the leaves of a use tree: `use std::{fmt, io}`.
     let named = |path: &&&str| {
         let wanted = tokens(path);
-        let leaf: Vec<&str> = wanted.iter().copied().filter(|&word| word != "::").collect();
-        words.windows(wanted.len()).any(|found| found == wanted) || imports.iter().any(|path| path.starts_with(&leaf))
+        let leaf: Vec<&str> = wanted
+            .iter()
+            .copied()
+            .filter(|&word| word != "::")
+            .collect();
+        words.windows(wanted.len()).any(|found| found == wanted)
+            || imports.iter().any(|path| path.starts_with(&leaf))
     };
-    IMPURE.iter().filter(named).map(|path| format!("{file}: names {path}, and is to be pure")).collect()
+    IMPURE
+        .iter()
+        .filter(named)
+        .map(|path| format!("{file}: names {path}, and is to be pure"))
+        .collect()
 }
 
 fn misplaced_unsafe(file: &str, text: &str) -> Vec<String> {
     if Layer::of(file) == Some(Layer::Ffi) || UNSAFE.contains(&file) {
         return Vec::new();
     }
-    lines_with(file, &code(text), |line| line.contains(&"unsafe"), "unsafe code outside its files")
+    lines_with(
+        file,
+        &code(text),
+        |line| line.contains(&"unsafe"),
+        "unsafe code outside its files",
+    )
 }
 
 /// A file may have an `expect` of its own, as parsers do; there, only the one with nothing but a message is meant.
 fn unwraps(file: &str, text: &str) -> Vec<String> {
     let (code, _) = without_tests(&code(text));
-    let own = tokens(&code).windows(2).any(|pair| pair == ["fn", "expect"]);
+    let own = tokens(&code)
+        .windows(2)
+        .any(|pair| pair == ["fn", "expect"]);
     let called = |line: &[&str]| {
-        line.windows(4).any(|call| call == [".", "unwrap", "(", ")"] || call == [".", "expect", "(", ")"])
+        line.windows(4)
+            .any(|call| call == [".", "unwrap", "(", ")"] || call == [".", "expect", "(", ")"])
             || !own && line.windows(3).any(|call| call == [".", "expect", "("])
     };
     lines_with(file, &code, called, "a panic in waiting outside tests")
 }
 
 fn undocumented_script(file: &str, text: &str) -> Vec<String> {
-    let opening: Vec<&str> = text.lines().take_while(|line| line.starts_with("--")).collect();
-    let missing = ["KEYS", "ARGV", "returns"].into_iter().filter(|word| !opening.concat().contains(word));
-    missing.map(|word| format!("{file}: its opening comment does not name {word}")).collect()
+    let opening: Vec<&str> = text
+        .lines()
+        .take_while(|line| line.starts_with("--"))
+        .collect();
+    let missing = ["KEYS", "ARGV", "returns"]
+        .into_iter()
+        .filter(|word| !opening.concat().contains(word));
+    missing
+        .map(|word| format!("{file}: its opening comment does not name {word}"))
+        .collect()
 }
 
 /// Each `name = …` in a table of dependencies, and each table that is one dependency, needs a comment right above.
@@ -188,7 +256,9 @@ fn unexplained_dependencies(manifest: &str) -> Vec<String> {
             open_brackets -= text.matches([']', '}']).count().min(open_brackets);
         }
         if let Some(name) = dependency.filter(|_| !explained) {
-            findings.push(format!("Cargo.toml: no comment above {name} says what it is for"));
+            findings.push(format!(
+                "Cargo.toml: no comment above {name} says what it is for"
+            ));
         }
         before = line;
     }
@@ -196,18 +266,30 @@ fn unexplained_dependencies(manifest: &str) -> Vec<String> {
 }
 
 fn lines_with(file: &str, code: &str, wanted: impl Fn(&[&str]) -> bool, what: &str) -> Vec<String> {
-    let found = code.lines().enumerate().filter(|(_, line)| wanted(&tokens(line)));
-    found.map(|(at, _)| format!("{file}:{}: {what}", at + 1)).collect()
+    let found = code
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| wanted(&tokens(line)));
+    found
+        .map(|(at, _)| format!("{file}:{}: {what}", at + 1))
+        .collect()
 }
 
 fn each_file(kind: &str, rule: impl Fn(&str, &str) -> Vec<String>) -> Vec<String> {
-    files("src", kind).iter().flat_map(|(file, text)| rule(file, text)).collect()
+    files("src", kind)
+        .iter()
+        .flat_map(|(file, text)| rule(file, text))
+        .collect()
 }
 
 fn each_file_but_tests(rule: impl Fn(&str, &str) -> Vec<String>) -> Vec<String> {
     let files = files("src", "rs");
     let tests = layers::test_files(&files);
-    files.iter().filter(|(file, _)| !tests.contains(file)).flat_map(|(file, text)| rule(file, text)).collect()
+    files
+        .iter()
+        .filter(|(file, _)| !tests.contains(file))
+        .flat_map(|(file, text)| rule(file, text))
+        .collect()
 }
 
 /// The files of a kind below a folder of this package: their paths below it, and their text.
@@ -216,7 +298,10 @@ fn files(folder: &str, kind: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut folders = vec![root.clone()];
     while let Some(folder) = folders.pop() {
-        for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        for path in fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+        {
             if path.is_dir() {
                 folders.push(path);
             } else if path.extension().is_some_and(|extension| extension == kind) {
@@ -229,7 +314,11 @@ fn files(folder: &str, kind: &str) -> Vec<(String, String)> {
 }
 
 fn name_below(root: &Path, path: &Path) -> String {
-    let parts = path.strip_prefix(root).unwrap().iter().map(|part| part.to_string_lossy().into_owned());
+    let parts = path
+        .strip_prefix(root)
+        .unwrap()
+        .iter()
+        .map(|part| part.to_string_lossy().into_owned());
     parts.collect::<Vec<_>>().join("/")
 }
 
@@ -242,18 +331,31 @@ fn none(findings: Vec<String>) {
 fn rules_find_what_is_planted() {
     assert!(unopened("a.rs", "//! A thing.\n").is_empty());
     assert_eq!(
-        unopened("a.rs", "//!\nuse b;").len() + unopened("a.rs", "use b;").len() + unopened("a.rs", "").len(),
+        unopened("a.rs", "//!\nuse b;").len()
+            + unopened("a.rs", "use b;").len()
+            + unopened("a.rs", "").len(),
         3
     );
 
     assert!(too_long("a.rs", &"x\n".repeat(LONGEST_FILE)).is_empty());
     assert_eq!(too_long("a.rs", &"x\n".repeat(LONGEST_FILE + 1)).len(), 1);
 
-    for text in ["Instant::now()", "use std::{fmt, io};", "use std::net::IpAddr;", "rustix::event::poll()"] {
+    for text in [
+        "Instant::now()",
+        "use std::{fmt, io};",
+        "use std::net::IpAddr;",
+        "rustix::event::poll()",
+    ] {
         assert_eq!(impure("protocol/vote.rs", text).len(), 1, "{text}");
         assert!(impure("engine/link.rs", text).is_empty());
     }
-    for text in ["// std::net", "\"std::net\"", "use std::{fmt, iter};", "now: Instant", "#[cfg(test)] use std::fs;"] {
+    for text in [
+        "// std::net",
+        "\"std::net\"",
+        "use std::{fmt, iter};",
+        "now: Instant",
+        "#[cfg(test)] use std::fs;",
+    ] {
         assert!(impure("protocol/vote.rs", text).is_empty(), "{text}");
     }
 
@@ -270,10 +372,32 @@ fn rules_find_what_is_planted() {
             && misplaced_unsafe("os/fork.rs", "unsafe {}").is_empty()
     );
 
-    assert_eq!(unwraps("a.rs", "f().unwrap();\ng()\n    .expect(\"h\");").len(), 2);
-    assert!(unwraps("a.rs", "f().unwrap_or(1); /// g().unwrap()\n#[cfg(test)] mod tests { h().unwrap(); }").is_empty());
-    assert!(unwraps("a.rs", "fn expect(self, what: Kind) {} fn f() { self.expect(Kind::Number) }").is_empty());
-    assert_eq!(unwraps("a.rs", "fn expect(self, what: Kind) {} fn f() { g().expect(\"h\") }").len(), 1);
+    assert_eq!(
+        unwraps("a.rs", "f().unwrap();\ng()\n    .expect(\"h\");").len(),
+        2
+    );
+    assert!(
+        unwraps(
+            "a.rs",
+            "f().unwrap_or(1); /// g().unwrap()\n#[cfg(test)] mod tests { h().unwrap(); }"
+        )
+        .is_empty()
+    );
+    assert!(
+        unwraps(
+            "a.rs",
+            "fn expect(self, what: Kind) {} fn f() { self.expect(Kind::Number) }"
+        )
+        .is_empty()
+    );
+    assert_eq!(
+        unwraps(
+            "a.rs",
+            "fn expect(self, what: Kind) {} fn f() { g().expect(\"h\") }"
+        )
+        .len(),
+        1
+    );
 }
 
 #[test]
@@ -284,6 +408,9 @@ fn a_dependency_without_a_reason_is_found() {
                     [dependencies.f]\nversion = \"1\"\n# Why.\n[dev-dependencies.g]\nversion = \"1\"\n\
                     [features]\nh = []\n";
     let named: Vec<String> = unexplained_dependencies(manifest);
-    let names: Vec<&str> = named.iter().filter_map(|line| line.split(' ').nth(4)).collect();
+    let names: Vec<&str> = named
+        .iter()
+        .filter_map(|line| line.split(' ').nth(4))
+        .collect();
     assert_eq!(names, ["b", "e.workspace", "f"]);
 }

@@ -12,7 +12,11 @@ fn start() -> Server {
 #[test]
 fn a_lock_over_unix_sockets_excludes_and_is_released() {
     let servers = [start(), start(), start()];
-    assert!(servers.iter().all(|server| server.url().starts_with("unix://") && server.port() == 0));
+    assert!(
+        servers
+            .iter()
+            .all(|server| server.url().starts_with("unix://") && server.port() == 0)
+    );
     let mine = client(&servers);
     let theirs = client(&servers);
     let guard = take(&long_lock(&mine, "k"));
@@ -43,17 +47,27 @@ fn a_socket_that_is_not_there_is_refused_until_it_is() {
     server.kill();
     // A killed server leaves its socket behind, on which no process listens; a new one finds no file at all.
     for _ in 0..2 {
-        let refused = (format!("unix:{}", path.display()), Phase::Connect, Cause::Refused);
+        let refused = (
+            format!("unix:{}", path.display()),
+            Phase::Connect,
+            Cause::Refused,
+        );
         assert_eq!(causes(&failure(&mutex)), [refused]);
         let _ = std::fs::remove_file(&path);
     }
     server.restart().unwrap();
-    assert!(eventually(SOON, || mutex.try_lock().is_ok_and(|guard| guard.is_some())));
+    assert!(eventually(SOON, || mutex
+        .try_lock()
+        .is_ok_and(|guard| guard.is_some())));
 }
 
 #[test]
 fn a_database_and_a_password_reach_a_socket_too() {
-    let server = Server::plan().unix_socket("node.sock").arguments(&["--requirepass", "hunter2"]).start().unwrap();
+    let server = Server::plan()
+        .unix_socket("node.sock")
+        .arguments(&["--requirepass", "hunter2"])
+        .start()
+        .unwrap();
     let path = server.socket().unwrap();
     let client = client_of([format!("unix://:hunter2@{}?db=3", path.display())]);
     let guard = take(&long_lock(&client, "k"));

@@ -38,7 +38,10 @@ impl Counter {
 
 impl Counter {
     fn counts(&self) -> (usize, usize) {
-        (self.lost.load(Ordering::Relaxed), self.failed.load(Ordering::Relaxed))
+        (
+            self.lost.load(Ordering::Relaxed),
+            self.failed.load(Ordering::Relaxed),
+        )
     }
 }
 
@@ -84,7 +87,9 @@ fn a_node_that_never_had_the_key_does_not_make_a_lock_expired() {
             };
             assert!(eventually(is_told));
         } else {
-            let error = guard.unlock().expect_err("whether a quorum held it is not known");
+            let error = guard
+                .unlock()
+                .expect_err("whether a quorum held it is not known");
             assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
             assert_eq!(error.causes().len(), 1, "{error}");
         }
@@ -97,16 +102,22 @@ fn a_node_that_never_had_the_key_does_not_make_a_lock_expired() {
 #[test]
 fn what_a_duplicate_url_deletes_counts_for_the_node_that_votes() {
     let info = |id: char| {
-        let text = format!("redis_version:7.0.15\r\nrun_id:{}\r\nrole:master\r\n", id.to_string().repeat(40));
+        let text = format!(
+            "redis_version:7.0.15\r\nrun_id:{}\r\nrole:master\r\n",
+            id.to_string().repeat(40)
+        );
         say(&format!("${}\r\n{text}\r\n", text.len()))
     };
     // Each answers the first INFO after `late` and a release with `released`.
     let node = |id, late: Duration, set: &'static str, released: &'static str| {
         let mut late = Some(late);
         Fake::scripted(move |_, event| match event {
-            Event::Received(command) if is(command, "INFO") => {
-                late.take().map(Act::Wait).into_iter().chain([info(id)]).collect()
-            }
+            Event::Received(command) if is(command, "INFO") => late
+                .take()
+                .map(Act::Wait)
+                .into_iter()
+                .chain([info(id)])
+                .collect(),
             Event::Received(command) if is(command, "SET") => vec![say(set)],
             Event::Received(command) if is(command, "EVAL") => vec![say(released)],
             Event::Received(command) => vec![Act::Say(healthy(command))],
@@ -135,6 +146,10 @@ fn what_a_duplicate_url_deletes_counts_for_the_node_that_votes() {
             .unwrap();
         let guard = client.mutex("k").lock().unwrap();
         let released = guard.unlock().map_err(|error| error.kind());
-        assert_eq!(released, expected.ok_or(ErrorKind::Unavailable), "{voter:?} {duplicate:?} {other:?}");
+        assert_eq!(
+            released,
+            expected.ok_or(ErrorKind::Unavailable),
+            "{voter:?} {duplicate:?} {other:?}"
+        );
     }
 }

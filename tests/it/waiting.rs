@@ -1,8 +1,8 @@
 //! How long a call waits: never less than its limit, never much more, and not at all when it may not wait.
 
 use crate::clients::{
-    NODE_TIMEOUT, SLACK, SOON, builder, calls, causes, client, client_of, gone_for_good, long_lock, promptly,
-    promptly_from, take,
+    NODE_TIMEOUT, SLACK, SOON, builder, calls, causes, client, client_of, gone_for_good, long_lock,
+    promptly, promptly_from, take,
 };
 use crate::nemesis::clocks;
 use crate::support::fake::{Act, Fake, healthy, say};
@@ -10,7 +10,9 @@ use crate::support::preload;
 use crate::support::process::alone_with;
 use crate::support::server::{Server, free_port};
 use quorumlock::embedded::EmbeddedNode;
-use quorumlock::{CancelHandle, Cause, ErrorKind, MutexGuard, Phase, Redlock, ReleaseOutcome, Wait};
+use quorumlock::{
+    CancelHandle, Cause, ErrorKind, MutexGuard, Phase, Redlock, ReleaseOutcome, Wait,
+};
 use std::path::{Path, PathBuf};
 use std::sync::Barrier;
 use std::thread;
@@ -29,10 +31,11 @@ fn a_wait_with_a_limit_ends_no_later_than_its_limit() {
     for resource in ["k", "here"] {
         let mutex = long_lock(&mine, resource);
         for limit in [1, 10, 60, 150].map(Duration::from_millis) {
-            let waits: [&dyn Fn() -> quorumlock::Result<Option<MutexGuard>>; 3] =
-                [&|| mutex.lock_timeout(limit), &|| mutex.lock_with(&Wait::deadline(Instant::now() + limit)), &|| {
-                    mutex.lock_with(&Wait::timeout(limit))
-                }];
+            let waits: [&dyn Fn() -> quorumlock::Result<Option<MutexGuard>>; 3] = [
+                &|| mutex.lock_timeout(limit),
+                &|| mutex.lock_with(&Wait::deadline(Instant::now() + limit)),
+                &|| mutex.lock_with(&Wait::timeout(limit)),
+            ];
             for wait in waits {
                 // Shortly before the limit a busy machine may not find out.
                 promptly(limit + LATE, || assert!(!matches!(wait(), Ok(Some(_)))));
@@ -50,15 +53,25 @@ fn a_wait_with_a_limit_ends_no_earlier_than_its_limit() {
     let servers = Server::several(3).unwrap();
     let theirs = client(&servers);
     let quick = client(&servers);
-    let slow = builder(&servers).retry_delay(Duration::from_millis(100), Duration::from_millis(200)).build().unwrap();
+    let slow = builder(&servers)
+        .retry_delay(Duration::from_millis(100), Duration::from_millis(200))
+        .build()
+        .unwrap();
     let _held = take(&long_lock(&theirs, "k"));
     for mine in [quick, slow] {
         let held_here = long_lock(&mine, "here").lock().unwrap();
         for resource in ["k", "here"] {
             for limit in [1, 10, 60, 150].map(Duration::from_millis) {
                 let start = Instant::now();
-                assert!(!matches!(long_lock(&mine, resource).lock_timeout(limit), Ok(Some(_))));
-                assert!(start.elapsed() >= limit, "{:?} of {limit:?} for {resource}", start.elapsed());
+                assert!(!matches!(
+                    long_lock(&mine, resource).lock_timeout(limit),
+                    Ok(Some(_))
+                ));
+                assert!(
+                    start.elapsed() >= limit,
+                    "{:?} of {limit:?} for {resource}",
+                    start.elapsed()
+                );
             }
         }
         assert_eq!(held_here.unlock().unwrap(), ReleaseOutcome::Released);
@@ -72,7 +85,10 @@ fn a_lock_that_a_slow_node_says_is_held_is_held() {
     let client = client_of([fake.url()]);
     for _ in 0..5 {
         let outcome = long_lock(&client, "k").lock_timeout(Duration::from_millis(150));
-        assert!(matches!(outcome, Ok(None)), "every whole answer was that it is held: {outcome:?}");
+        assert!(
+            matches!(outcome, Ok(None)),
+            "every whole answer was that it is held: {outcome:?}"
+        );
     }
 }
 
@@ -82,13 +98,24 @@ fn a_lock_that_a_slow_node_says_is_held_is_held() {
 fn a_lock_that_stays_held_is_asked_for_less_and_less_often() {
     let servers = Server::several(1).unwrap();
     // No release is published, and no key ends: the delays alone decide.
-    let mine = builder(&servers).release_notifications(false).build().unwrap();
+    let mine = builder(&servers)
+        .release_notifications(false)
+        .build()
+        .unwrap();
     let theirs = client(&servers);
     let _held = take(&long_lock(&theirs, "k"));
     let before = calls(&servers[0], "set");
-    assert!(long_lock(&mine, "k").lock_timeout(Duration::from_secs(3)).unwrap().is_none());
+    assert!(
+        long_lock(&mine, "k")
+            .lock_timeout(Duration::from_secs(3))
+            .unwrap()
+            .is_none()
+    );
     let attempts = calls(&servers[0], "set") - before;
-    assert!((5..=150).contains(&attempts), "{attempts} attempts in three seconds");
+    assert!(
+        (5..=150).contains(&attempts),
+        "{attempts} attempts in three seconds"
+    );
 }
 
 #[test]
@@ -108,7 +135,9 @@ fn one_attempt_never_sleeps() {
         ];
         for attempt in attempts {
             // Many of them, so that sleeping for the shortest delay would show.
-            promptly(Duration::from_millis(100), || assert!((0..50).all(|_| attempt())));
+            promptly(Duration::from_millis(100), || {
+                assert!((0..50).all(|_| attempt()))
+            });
         }
     }
 }
@@ -119,9 +148,22 @@ fn one_attempt_takes_what_is_free() {
     let mutex = long_lock(&client(&servers), "k");
     let past = Instant::now();
     for _ in 0..10 {
-        assert_eq!(mutex.lock_timeout(Duration::ZERO).unwrap().unwrap().unlock().unwrap(), ReleaseOutcome::Released);
         assert_eq!(
-            mutex.lock_with(&Wait::deadline(past)).unwrap().unwrap().unlock().unwrap(),
+            mutex
+                .lock_timeout(Duration::ZERO)
+                .unwrap()
+                .unwrap()
+                .unlock()
+                .unwrap(),
+            ReleaseOutcome::Released
+        );
+        assert_eq!(
+            mutex
+                .lock_with(&Wait::deadline(past))
+                .unwrap()
+                .unwrap()
+                .unlock()
+                .unwrap(),
             ReleaseOutcome::Released
         );
     }
@@ -145,7 +187,11 @@ fn a_wait_without_limit_ends_with_the_release() {
         let (taken_at, guard) = waiting.join().unwrap();
         // The longest delay between two attempts, and time for a busy machine.
         let longest = Duration::from_millis(250 + 250);
-        assert!(taken_at >= released_at && taken_at - released_at < longest, "{:?}", taken_at - released_at);
+        assert!(
+            taken_at >= released_at && taken_at - released_at < longest,
+            "{:?}",
+            taken_at - released_at
+        );
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     });
     gone_for_good(&servers, "k");
@@ -156,7 +202,11 @@ fn a_wait_without_limit_is_not_for_a_dead_cluster() {
     let ports = [0; 3].map(|_| free_port().unwrap());
     let urls = ports.map(|port| format!("redis://127.0.0.1:{port}"));
     let patience = Duration::from_millis(200);
-    let client = quorumlock::Redlock::builder().nodes(urls).unavailable_after(patience).build().unwrap();
+    let client = quorumlock::Redlock::builder()
+        .nodes(urls)
+        .unavailable_after(patience)
+        .build()
+        .unwrap();
     // Two threads: the second waits behind the first, and fails with it.
     thread::scope(|scope| {
         let lock = || {
@@ -169,10 +219,19 @@ fn a_wait_without_limit_is_not_for_a_dead_cluster() {
             // What a quorum of refusals decides need not wait for the third, and may not know why that one is silent.
             let addresses = ports.map(|port| format!("127.0.0.1:{port}"));
             assert!(
-                causes(&error).iter().all(|cause| addresses.contains(&cause.0) && cause.1 == Phase::Connect),
+                causes(&error)
+                    .iter()
+                    .all(|cause| addresses.contains(&cause.0) && cause.1 == Phase::Connect),
                 "{error}"
             );
-            assert!(causes(&error).iter().filter(|cause| cause.2 == Cause::Refused).count() >= 2, "{error}");
+            assert!(
+                causes(&error)
+                    .iter()
+                    .filter(|cause| cause.2 == Cause::Refused)
+                    .count()
+                    >= 2,
+                "{error}"
+            );
             // It is noticed at an attempt, and the last delay may be the longest.
             let latest = patience + Duration::from_millis(250) + NODE_TIMEOUT + LATE;
             assert!(waited >= patience && waited < latest, "{waited:?}");
@@ -199,20 +258,41 @@ fn a_last_attempt_that_the_limit_cuts_short_hides_no_earlier_failure() {
     let mut has_answered = false;
     let node = Fake::on_command(move |command| match &*command[0] {
         "SET" if std::mem::replace(&mut has_answered, true) => vec![Act::Wait(SOON)],
-        "SET" => vec![say("-OOM command not allowed when used memory > 'maxmemory'.\r\n")],
+        "SET" => vec![say(
+            "-OOM command not allowed when used memory > 'maxmemory'.\r\n",
+        )],
         _ => vec![Act::Say(healthy(command))],
     });
-    let client = Redlock::builder().node(node.url()).node_timeout(SOON).build().unwrap();
-    let error = long_lock(&client, "k").lock_timeout(Duration::from_millis(300)).unwrap_err();
-    assert!(node.commands().iter().filter(|command| command[0] == "SET").count() > 1);
+    let client = Redlock::builder()
+        .node(node.url())
+        .node_timeout(SOON)
+        .build()
+        .unwrap();
+    let error = long_lock(&client, "k")
+        .lock_timeout(Duration::from_millis(300))
+        .unwrap_err();
+    assert!(
+        node.commands()
+            .iter()
+            .filter(|command| command[0] == "SET")
+            .count()
+            > 1
+    );
     assert_eq!(error.causes()[0].cause(), Cause::OutOfMemory, "{error}");
 }
 
 #[test]
 fn a_wait_outlasts_an_outage_that_is_shorter_than_its_patience() {
     let servers = Server::several(3).unwrap();
-    let client = builder(&servers).node_timeout(NODE_TIMEOUT * 4).unavailable_after(SOON).build().unwrap();
-    assert_eq!(take(&long_lock(&client, "k")).unlock().unwrap(), ReleaseOutcome::Released);
+    let client = builder(&servers)
+        .node_timeout(NODE_TIMEOUT * 4)
+        .unavailable_after(SOON)
+        .build()
+        .unwrap();
+    assert_eq!(
+        take(&long_lock(&client, "k")).unlock().unwrap(),
+        ReleaseOutcome::Released
+    );
     for server in &servers {
         server.pause().unwrap();
     }
@@ -223,7 +303,10 @@ fn a_wait_outlasts_an_outage_that_is_shorter_than_its_patience() {
         for server in &servers {
             server.resume().unwrap();
         }
-        assert_eq!(waiting.join().unwrap().unwrap().unlock().unwrap(), ReleaseOutcome::Released);
+        assert_eq!(
+            waiting.join().unwrap().unwrap().unlock().unwrap(),
+            ReleaseOutcome::Released
+        );
     });
     gone_for_good(&servers, "k");
 }
@@ -236,7 +319,9 @@ fn a_limit_shorter_than_the_node_timeout_holds_for_hung_nodes_too() {
     }
     let limit = Duration::from_millis(10);
     let client = builder(&servers).node_timeout(SOON).build().unwrap();
-    promptly(limit + SLACK, || assert!(long_lock(&client, "k").lock_timeout(limit).is_err()));
+    promptly(limit + SLACK, || {
+        assert!(long_lock(&client, "k").lock_timeout(limit).is_err())
+    });
     // The end of the client waits for what the nodes were sent.
     for server in &servers {
         server.resume().unwrap();
@@ -248,7 +333,11 @@ fn a_wait_without_limit_behind_one_with_a_long_limit_is_not_for_a_dead_cluster()
     let limit = Duration::from_millis(300);
     let ports = [0; 3].map(|_| free_port().unwrap());
     let urls = ports.map(|port| format!("redis://127.0.0.1:{port}"));
-    let client = Redlock::builder().nodes(urls).unavailable_after(limit).build().unwrap();
+    let client = Redlock::builder()
+        .nodes(urls)
+        .unavailable_after(limit)
+        .build()
+        .unwrap();
     let shutdown = CancelHandle::new();
     let patient = Wait::timeout(SOON).cancelled_by(&shutdown);
     thread::scope(|scope| {
@@ -258,7 +347,10 @@ fn a_wait_without_limit_behind_one_with_a_long_limit_is_not_for_a_dead_cluster()
         let error = long_lock(&client, "k").lock().unwrap_err();
         let took = begun.elapsed();
         shutdown.cancel();
-        assert_eq!((error.kind(), error.causes().len()), (ErrorKind::Unavailable, 3));
+        assert_eq!(
+            (error.kind(), error.causes().len()),
+            (ErrorKind::Unavailable, 3)
+        );
         assert!(limit <= took && took < SOON / 2, "{took:?}");
     });
 }
@@ -266,11 +358,17 @@ fn a_wait_without_limit_behind_one_with_a_long_limit_is_not_for_a_dead_cluster()
 #[test]
 fn a_waiter_behind_others_does_not_report_a_held_lock_before_any_node_has_answered() {
     let fake = Fake::silent();
-    let client = Redlock::builder().node(fake.url()).node_timeout(SOON).build().unwrap();
+    let client = Redlock::builder()
+        .node(fake.url())
+        .node_timeout(SOON)
+        .build()
+        .unwrap();
     thread::scope(|scope| {
         let head = scope.spawn(|| long_lock(&client, "k").lock_timeout(4 * LATE).is_err());
         thread::sleep(LATE);
-        let error = long_lock(&client, "k").lock_timeout(LATE).expect_err("no node has answered");
+        let error = long_lock(&client, "k")
+            .lock_timeout(LATE)
+            .expect_err("no node has answered");
         assert_eq!(error.kind(), ErrorKind::Unavailable);
         assert!(head.join().unwrap());
     });
@@ -281,14 +379,24 @@ fn several_waits_with_one_deadline_end_at_it() {
     // The head of the queue leaves at the deadline, and the next one gets its turn when there is no time left.
     let prepare = || {
         let fake = Fake::silent();
-        let client = Redlock::builder().node(fake.url()).node_timeout(SOON).build().unwrap();
+        let client = Redlock::builder()
+            .node(fake.url())
+            .node_timeout(SOON)
+            .build()
+            .unwrap();
         (fake, client)
     };
     promptly_from(2 * LATE, prepare, |(fake, client)| {
         let deadline = Instant::now() + LATE;
         thread::scope(|scope| {
             for _ in 0..3 {
-                scope.spawn(|| assert!(long_lock(&client, "k").lock_with(&Wait::deadline(deadline)).is_err()));
+                scope.spawn(|| {
+                    assert!(
+                        long_lock(&client, "k")
+                            .lock_with(&Wait::deadline(deadline))
+                            .is_err()
+                    )
+                });
             }
         });
         thread::sleep(deadline.saturating_duration_since(Instant::now()));
@@ -300,7 +408,10 @@ fn several_waits_with_one_deadline_end_at_it() {
 #[test]
 fn no_patience_with_an_absent_cluster_is_patience_with_one_that_is_there() {
     let servers = Server::several(3).unwrap();
-    let client = builder(&servers).unavailable_after(Duration::ZERO).build().unwrap();
+    let client = builder(&servers)
+        .unavailable_after(Duration::ZERO)
+        .build()
+        .unwrap();
     drop(take(&long_lock(&client, "before")));
     let barrier = Barrier::new(8);
     let errors: Vec<_> = thread::scope(|scope| {
@@ -312,7 +423,10 @@ fn no_patience_with_an_absent_cluster_is_patience_with_one_that_is_there() {
                 })
             })
             .collect();
-        threads.into_iter().filter_map(|thread| thread.join().unwrap().err()).collect()
+        threads
+            .into_iter()
+            .filter_map(|thread| thread.join().unwrap().err())
+            .collect()
     });
     assert!(errors.is_empty(), "{} of 8: {}", errors.len(), errors[0]);
 }
@@ -322,7 +436,10 @@ fn spinning_ends_at_the_deadline() {
     let fake = Fake::silent();
     // Many times the limit, and not so long that the end of the client takes long.
     let node_timeout = Duration::from_secs(1);
-    let client = Redlock::builder().node(fake.url()).node_timeout(node_timeout).spin(Duration::from_millis(10));
+    let client = Redlock::builder()
+        .node(fake.url())
+        .node_timeout(node_timeout)
+        .spin(Duration::from_millis(10));
     let client = client.build().unwrap();
     let limit = Duration::from_millis(15);
     promptly(limit + Duration::from_millis(5), || {
@@ -333,7 +450,11 @@ fn spinning_ends_at_the_deadline() {
 #[test]
 fn a_guard_that_ended_long_ago_is_no_reason_to_say_that_the_lock_is_held() {
     let node = EmbeddedNode::start().unwrap();
-    let client = Redlock::builder().node(node.url()).node_timeout(SOON).build().unwrap();
+    let client = Redlock::builder()
+        .node(node.url())
+        .node_timeout(SOON)
+        .build()
+        .unwrap();
     let stale = take(&client.mutex("k").ttl(Duration::from_millis(500)));
     thread::sleep(Duration::from_millis(550));
     assert!(stale.remaining().is_zero());
@@ -347,7 +468,10 @@ fn a_guard_that_ended_long_ago_is_no_reason_to_say_that_the_lock_is_held() {
         thread::sleep(Duration::from_millis(200));
         let attempt = mutex.lock_timeout(Duration::from_millis(100));
         assert!(head.join().unwrap());
-        assert_eq!(attempt.expect_err("no node has answered").kind(), ErrorKind::Unavailable);
+        assert_eq!(
+            attempt.expect_err("no node has answered").kind(),
+            ErrorKind::Unavailable
+        );
     });
     node.resume();
 }
@@ -386,22 +510,46 @@ fn a_wall_clock_set_forward_ends_no_wait_and_shortens_a_lease() {
         || Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("clock.{}", std::process::id())),
         PathBuf::from,
     );
-    let variables = [(preload::VARIABLE, &*clocks::library()), (clocks::VARIABLE, &*file)];
-    alone_with("waiting::a_wall_clock_set_forward_ends_no_wait_and_shortens_a_lease", &variables, || {
-        let nodes: Vec<_> = (0..3).map(|_| EmbeddedNode::start().unwrap()).collect();
-        let client = || Redlock::builder().nodes(nodes.iter().map(EmbeddedNode::url)).build().unwrap();
-        let holder = client();
-        let waiter = client();
-        let guard = holder.mutex("k").ttl(FORWARD / 2).lock().unwrap();
-        let begun = Instant::now();
-        let waiting = thread::spawn(move || waiter.mutex("k").lock_timeout(PATIENCE).map(|guard| guard.is_some()));
-        thread::sleep(PATIENCE / 10);
-        let before = SystemTime::now();
-        clocks::set(&file, i64::try_from(FORWARD.as_micros()).unwrap());
-        assert!(SystemTime::now().duration_since(before).unwrap() >= FORWARD, "the clock was not set");
-        assert!(!waiting.join().unwrap().unwrap(), "it was never released");
-        assert!(begun.elapsed() >= PATIENCE, "gave up after {:?} of {PATIENCE:?}", begun.elapsed());
-        assert_eq!(guard.remaining(), Duration::ZERO);
-    });
+    let variables = [
+        (preload::VARIABLE, &*clocks::library()),
+        (clocks::VARIABLE, &*file),
+    ];
+    alone_with(
+        "waiting::a_wall_clock_set_forward_ends_no_wait_and_shortens_a_lease",
+        &variables,
+        || {
+            let nodes: Vec<_> = (0..3).map(|_| EmbeddedNode::start().unwrap()).collect();
+            let client = || {
+                Redlock::builder()
+                    .nodes(nodes.iter().map(EmbeddedNode::url))
+                    .build()
+                    .unwrap()
+            };
+            let holder = client();
+            let waiter = client();
+            let guard = holder.mutex("k").ttl(FORWARD / 2).lock().unwrap();
+            let begun = Instant::now();
+            let waiting = thread::spawn(move || {
+                waiter
+                    .mutex("k")
+                    .lock_timeout(PATIENCE)
+                    .map(|guard| guard.is_some())
+            });
+            thread::sleep(PATIENCE / 10);
+            let before = SystemTime::now();
+            clocks::set(&file, i64::try_from(FORWARD.as_micros()).unwrap());
+            assert!(
+                SystemTime::now().duration_since(before).unwrap() >= FORWARD,
+                "the clock was not set"
+            );
+            assert!(!waiting.join().unwrap().unwrap(), "it was never released");
+            assert!(
+                begun.elapsed() >= PATIENCE,
+                "gave up after {:?} of {PATIENCE:?}",
+                begun.elapsed()
+            );
+            assert_eq!(guard.remaining(), Duration::ZERO);
+        },
+    );
     let _ = std::fs::remove_file(file);
 }

@@ -5,9 +5,13 @@ mod losses;
 mod many;
 mod messages;
 
-use crate::clients::{LONG_TTL, SOON, builder, calls, client, gone_for_good, lateness, long_lock, take};
+use crate::clients::{
+    LONG_TTL, SOON, builder, calls, client, gone_for_good, lateness, long_lock, take,
+};
 use crate::support::process::alone;
-use crate::support::queues::{channels, count, has_channels, has_entries, no_entry_stays, subscribers};
+use crate::support::queues::{
+    channels, count, has_channels, has_entries, no_entry_stays, subscribers,
+};
 use crate::support::server::Server;
 use quorumlock::embedded::{EmbeddedNode, ServerKind};
 use quorumlock::{Builder, CancelHandle, ErrorKind, Redlock, ReleaseOutcome, Wait};
@@ -31,7 +35,10 @@ fn patient<'s>(servers: impl IntoIterator<Item = &'s Server>) -> Builder {
 fn time_to_wake(mine: &Redlock, key: &str, during: impl FnOnce()) -> Duration {
     thread::scope(|scope| {
         let waiting = scope.spawn(|| {
-            let guard = long_lock(mine, key).lock_timeout(SOON).unwrap().expect("it was released");
+            let guard = long_lock(mine, key)
+                .lock_timeout(SOON)
+                .unwrap()
+                .expect("it was released");
             let at = Instant::now();
             assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
             at
@@ -51,12 +58,21 @@ fn a_release_wakes_a_waiter_in_another_program() {
     let theirs = patient(&servers).build().unwrap();
     for is_dropped in [false, true] {
         let held = take(&long_lock(&theirs, "k"));
-        let took = time_to_wake(&mine, "k", || if is_dropped { drop(held) } else { drop(held.unlock()) });
+        let took = time_to_wake(&mine, "k", || {
+            if is_dropped {
+                drop(held)
+            } else {
+                drop(held.unlock())
+            }
+        });
         assert!(took < PROMPT, "{took:?}");
     }
     gone_for_good(&servers, "k");
     no_entry_stays(&servers);
-    assert!(servers.iter().all(|server| channels(server).len() == 1), "the next wait needs no subscription");
+    assert!(
+        servers.iter().all(|server| channels(server).len() == 1),
+        "the next wait needs no subscription"
+    );
 }
 
 #[test]
@@ -65,7 +81,12 @@ fn a_release_is_published_in_each_form() {
         let nodes = [0; 3].map(|_| EmbeddedNode::builder().kind(flavour).start().unwrap());
         let client = || {
             let builder = Redlock::builder().nodes(nodes.iter().map(EmbeddedNode::url));
-            builder.node_timeout(Duration::from_secs(1)).retry_delay(LONG, LONG).place_lease(LONG).build().unwrap()
+            builder
+                .node_timeout(Duration::from_secs(1))
+                .retry_delay(LONG, LONG)
+                .place_lease(LONG)
+                .build()
+                .unwrap()
         };
         let mine = client();
         let theirs = client();
@@ -83,9 +104,17 @@ fn a_client_that_is_not_told_asks_by_the_delay_and_tells_others() {
     let servers = Server::several(3).unwrap();
     let client = |release_notifications| {
         let delay = Duration::from_millis(700);
-        builder(&servers).retry_delay(delay, delay).release_notifications(release_notifications).build().unwrap()
+        builder(&servers)
+            .retry_delay(delay, delay)
+            .release_notifications(release_notifications)
+            .build()
+            .unwrap()
     };
-    for (mine, theirs, is_woken) in [(true, true, true), (true, false, true), (false, true, false)] {
+    for (mine, theirs, is_woken) in [
+        (true, true, true),
+        (true, false, true),
+        (false, true, false),
+    ] {
         let mine = client(mine);
         let theirs = client(theirs);
         let held = take(&long_lock(&theirs, "k"));
@@ -101,12 +130,20 @@ fn a_client_that_is_not_told_asks_by_the_delay_and_tells_others() {
 #[test]
 fn wake_ups_that_are_off_leave_no_trace_at_the_servers() {
     let server = Server::start().unwrap();
-    let client = || builder([&server]).release_notifications(false).build().unwrap();
+    let client = || {
+        builder([&server])
+            .release_notifications(false)
+            .build()
+            .unwrap()
+    };
     let mine = client();
     let theirs = client();
     let held = take(&long_lock(&theirs, "k"));
     time_to_wake(&mine, "k", || drop(held));
-    assert_eq!(["subscribe", "publish", "zadd"].map(|command| calls(&server, command)), [0; 3]);
+    assert_eq!(
+        ["subscribe", "publish", "zadd"].map(|command| calls(&server, command)),
+        [0; 3]
+    );
 }
 
 #[test]
@@ -125,7 +162,10 @@ fn a_lock_without_waiters_costs_no_subscription_and_no_further_command() {
         drop(held);
         waiting.join().unwrap();
     });
-    assert_eq!(["subscribe", "publish", "zadd"].map(|command| calls(&server, command)), [0; 3]);
+    assert_eq!(
+        ["subscribe", "publish", "zadd"].map(|command| calls(&server, command)),
+        [0; 3]
+    );
 }
 
 #[test]
@@ -138,11 +178,14 @@ fn a_wait_is_cancelled_while_it_listens() {
     let (sender, receiver) = crossbeam_channel::bounded(1);
     let cancel: [(Wait, &dyn Fn()); 2] = [
         (Wait::unlimited().cancelled_by(&handle), &|| handle.cancel()),
-        (Wait::unlimited().cancelled_by_channel(receiver), &|| sender.send(()).unwrap()),
+        (Wait::unlimited().cancelled_by_channel(receiver), &|| {
+            sender.send(()).unwrap()
+        }),
     ];
     for (wait, cancel) in cancel {
         thread::scope(|scope| {
-            let waiting = scope.spawn(|| long_lock(&mine, "k").lock_with(&wait).unwrap_err().kind());
+            let waiting =
+                scope.spawn(|| long_lock(&mine, "k").lock_with(&wait).unwrap_err().kind());
             has_entries(&servers, "k", 1);
             has_channels(&servers, 1);
             let begun = Instant::now();
@@ -159,7 +202,10 @@ fn a_wait_is_cancelled_while_it_listens() {
 #[test]
 fn a_guard_of_the_same_program_that_did_not_queue_wakes_all_waiters() {
     let servers = Server::several(3).unwrap();
-    let mine = patient(&servers).release_notifications(false).build().unwrap();
+    let mine = patient(&servers)
+        .release_notifications(false)
+        .build()
+        .unwrap();
     let theirs = client(&servers);
     let held = take(&long_lock(&theirs, "k"));
     thread::scope(|scope| {
@@ -179,22 +225,36 @@ fn a_guard_of_the_same_program_that_did_not_queue_wakes_all_waiters() {
 
 #[test]
 fn a_lock_whose_holder_was_killed_is_had_when_its_time_is_up_and_no_sooner() {
-    alone("waking::a_lock_whose_holder_was_killed_is_had_when_its_time_is_up_and_no_sooner", || {
-        let servers = Server::several(5).unwrap();
-        let ttl = Duration::from_millis(600);
-        for is_fenced in [false, true] {
-            let mutex = |client: Redlock, ttl| {
-                let mutex = client.mutex("k").ttl(ttl);
-                if is_fenced { mutex.fenced().erase() } else { mutex.erase() }
-            };
-            let holder = || {
-                let mutex = mutex(client(&servers), ttl);
-                move || mutex.lock().unwrap()
-            };
-            let next = || mutex(patient(&servers).build().unwrap(), LONG_TTL).lock().unwrap();
-            // On a busy machine one of three.
-            let late: Vec<_> = (0..3).map(|_| lateness(ttl, holder, next)).collect();
-            assert!(late.iter().any(|late| *late < Duration::from_millis(50)), "fenced: {is_fenced}, late by {late:?}");
-        }
-    });
+    alone(
+        "waking::a_lock_whose_holder_was_killed_is_had_when_its_time_is_up_and_no_sooner",
+        || {
+            let servers = Server::several(5).unwrap();
+            let ttl = Duration::from_millis(600);
+            for is_fenced in [false, true] {
+                let mutex = |client: Redlock, ttl| {
+                    let mutex = client.mutex("k").ttl(ttl);
+                    if is_fenced {
+                        mutex.fenced().erase()
+                    } else {
+                        mutex.erase()
+                    }
+                };
+                let holder = || {
+                    let mutex = mutex(client(&servers), ttl);
+                    move || mutex.lock().unwrap()
+                };
+                let next = || {
+                    mutex(patient(&servers).build().unwrap(), LONG_TTL)
+                        .lock()
+                        .unwrap()
+                };
+                // On a busy machine one of three.
+                let late: Vec<_> = (0..3).map(|_| lateness(ttl, holder, next)).collect();
+                assert!(
+                    late.iter().any(|late| *late < Duration::from_millis(50)),
+                    "fenced: {is_fenced}, late by {late:?}"
+                );
+            }
+        },
+    );
 }

@@ -74,7 +74,10 @@ fn a_watched_lock_is_held_for_long_with_one_node_hung_and_one_killed() {
     let mut servers = Server::several(5).unwrap();
     let mine = short_timeout_client(&servers);
     let theirs = client(&servers);
-    assert_eq!(take(&long_lock(&mine, "before")).unlock().unwrap(), ReleaseOutcome::Released);
+    assert_eq!(
+        take(&long_lock(&mine, "before")).unlock().unwrap(),
+        ReleaseOutcome::Released
+    );
     servers[0].pause().unwrap();
     servers[1].kill();
     let guard = is_held_for(TTL * 3, &watched(&mine, TTL));
@@ -88,7 +91,10 @@ fn a_watched_lock_is_held_for_long_with_one_node_hung_and_one_killed() {
 fn a_node_timeout_as_long_as_the_time_to_live_costs_no_lock_when_a_node_hangs() {
     let servers = Server::several(5).unwrap();
     let client = builder(&servers).node_timeout(TTL).build().unwrap();
-    assert_eq!(take(&long_lock(&client, "before")).unlock().unwrap(), ReleaseOutcome::Released);
+    assert_eq!(
+        take(&long_lock(&client, "before")).unlock().unwrap(),
+        ReleaseOutcome::Released
+    );
     for hung in &servers[..2] {
         hung.pause().unwrap();
         let guard = is_held_for(TTL * 3, &watched(&client, TTL));
@@ -102,8 +108,11 @@ fn a_lock_that_is_taken_while_a_hung_node_is_waited_for_is_extended() {
     let servers = Server::several(3).unwrap();
     // A batch waits for this long.
     let client = builder(&servers).node_timeout(TTL * 2).build().unwrap();
-    let long = take(&long_lock(&client, "long").watchdog(Watchdog::new().period(Duration::from_secs(1))));
-    assert!(eventually(SOON, || servers.iter().all(|server| value(server, "long").is_some())));
+    let long =
+        take(&long_lock(&client, "long").watchdog(Watchdog::new().period(Duration::from_secs(1))));
+    assert!(eventually(SOON, || servers
+        .iter()
+        .all(|server| value(server, "long").is_some())));
     thread::sleep(Duration::from_millis(950));
     servers[0].pause().unwrap();
     let before = extensions(&servers[1..]);
@@ -132,13 +141,22 @@ fn a_released_lock_is_not_extended_any_more_however_its_guard_ended() {
     for end in ends {
         let before = extensions(&servers);
         let guard = take(&watched(&client, TTL));
-        assert!(eventually(SOON, || extensions(&servers) >= before + 6), "it was not extended at all");
+        assert!(
+            eventually(SOON, || extensions(&servers) >= before + 6),
+            "it was not extended at all"
+        );
         let lost = guard.lost().unwrap();
         end(guard);
         gone_for_good(&servers, KEY);
-        let sent = [extensions(&servers), servers.iter().map(|server| calls(server, "eval")).sum()];
+        let sent = [
+            extensions(&servers),
+            servers.iter().map(|server| calls(server, "eval")).sum(),
+        ];
         thread::sleep(TTL);
-        let later = [extensions(&servers), servers.iter().map(|server| calls(server, "eval")).sum()];
+        let later = [
+            extensions(&servers),
+            servers.iter().map(|server| calls(server, "eval")).sum(),
+        ];
         assert_eq!(sent, later, "something was sent after the release");
         assert_eq!(lost.try_recv(), Err(TryRecvError::Disconnected));
     }
@@ -154,7 +172,12 @@ fn no_key_comes_back_when_extensions_and_repairs_race_releases() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
     let start = Instant::now();
-    let sets = || servers.iter().map(|server| calls(server, "set")).sum::<u64>();
+    let sets = || {
+        servers
+            .iter()
+            .map(|server| calls(server, "set"))
+            .sum::<u64>()
+    };
     let next = AtomicUsize::new(0);
     let released = AtomicUsize::new(0);
     thread::scope(|scope| {
@@ -164,14 +187,17 @@ fn no_key_comes_back_when_extensions_and_repairs_race_releases() {
                     && number < races
                 {
                     let resource = format!("race/{number}");
-                    let mutex =
-                        long_lock(&client, &resource).watchdog(Watchdog::new().period(Duration::from_micros(1)));
+                    let mutex = long_lock(&client, &resource)
+                        .watchdog(Watchdog::new().period(Duration::from_micros(1)));
                     let guard = mutex.lock().unwrap();
                     let extended_at = Instant::now() + SHORTEST_DELAY;
                     servers[number % 3].command(&["DEL", &resource]).unwrap();
                     // Before, during and after what the watchdog does then.
                     let moment = Duration::from_micros(number as u64 * 7 % 3000);
-                    thread::sleep((extended_at + moment).saturating_duration_since(Instant::now() + SLACK / 20));
+                    thread::sleep(
+                        (extended_at + moment)
+                            .saturating_duration_since(Instant::now() + SLACK / 20),
+                    );
                     match number % 4 {
                         0 => drop(guard),
                         // A machine may hold a node up for longer than its timeout.
@@ -185,71 +211,101 @@ fn no_key_comes_back_when_extensions_and_repairs_race_releases() {
         }
     });
     let released = released.into_inner();
-    assert!(released >= races * 3 / 4 - races / 20, "only {released} of {races} were ours to the end");
+    assert!(
+        released >= races * 3 / 4 - races / 20,
+        "only {released} of {races} were ours to the end"
+    );
     let repairs = sets() - 3 * races as u64;
-    println!("{races} races, {} extensions of a key, {repairs} repairs", extensions(&servers));
+    println!(
+        "{races} races, {} extensions of a key, {repairs} repairs",
+        extensions(&servers)
+    );
     assert!(repairs > 0, "nothing was shown");
     thread::sleep(NODE_TIMEOUT * 2);
     for server in &servers {
         let is_empty = || server.keys().unwrap().is_empty();
         assert!(eventually(SOON, is_empty), "{:?}", server.keys());
     }
-    assert!(start.elapsed() < LONG_TTL, "the first keys may have gone by themselves");
+    assert!(
+        start.elapsed() < LONG_TTL,
+        "the first keys may have gone by themselves"
+    );
 }
 
 #[test]
 #[allow(clippy::print_stdout)]
 fn thousands_of_locks_are_extended_by_one_thread_while_a_node_hangs() {
-    alone("watchdog::thousands_of_locks_are_extended_by_one_thread_while_a_node_hangs", || {
-        let leases = setting(LEASES_VARIABLE, LEASES);
-        let seconds = setting(SECONDS_VARIABLE, SECONDS);
-        let servers = Server::several(5).unwrap();
-        // A busy machine is no reason for a fault at the nodes that answer.
-        let client = client(&servers);
-        assert!(threads_named(THREAD).is_empty());
-        let take = |number| {
-            let resource = format!("many/{number}");
-            // Extended every second: a machine that holds the thread up for seconds is no reason to fail. If the thread
-            // waited for the hung node at each of the locks, that would be minutes.
-            let watchdog = Watchdog::new().period(Duration::from_secs(1));
-            let mutex = client.mutex(&resource).ttl(LONG_TTL / 2).watchdog(watchdog);
-            // Of so many, some attempts come while a batch is answered.
-            mutex.lock_timeout(SOON).unwrap().expect("the lock is free")
-        };
-        let mut guards: Vec<MutexGuard> = (0..leases / 2).map(take).collect();
-        servers[0].pause().unwrap();
-        guards.extend((leases / 2..leases).map(take));
-        let thread = threads_named(THREAD).remove(0);
-        let before = (asked(&servers[1]), reads(&servers[1]), thread.processor_time());
-        let start = Instant::now();
-        let mut least = Duration::MAX;
-        while start.elapsed() < Duration::from_secs(seconds as u64) {
-            least = guards.iter().map(MutexGuard::remaining).min().unwrap().min(least);
-            assert_eq!(threads_named(THREAD), std::slice::from_ref(&thread));
-            thread::sleep(Duration::from_millis(50));
-        }
-        let lost = guards.iter().filter(|guard| guard.lost().unwrap().try_recv().is_ok()).count();
-        println!(
-            "{leases} locks for {:.1?}: {lost} lost, at least {least:?} left; the thread took {:.2?} of a processor; \
+    alone(
+        "watchdog::thousands_of_locks_are_extended_by_one_thread_while_a_node_hangs",
+        || {
+            let leases = setting(LEASES_VARIABLE, LEASES);
+            let seconds = setting(SECONDS_VARIABLE, SECONDS);
+            let servers = Server::several(5).unwrap();
+            // A busy machine is no reason for a fault at the nodes that answer.
+            let client = client(&servers);
+            assert!(threads_named(THREAD).is_empty());
+            let take = |number| {
+                let resource = format!("many/{number}");
+                // Extended every second: a machine that holds the thread up for seconds is no reason to fail. If the thread
+                // waited for the hung node at each of the locks, that would be minutes.
+                let watchdog = Watchdog::new().period(Duration::from_secs(1));
+                let mutex = client.mutex(&resource).ttl(LONG_TTL / 2).watchdog(watchdog);
+                // Of so many, some attempts come while a batch is answered.
+                mutex.lock_timeout(SOON).unwrap().expect("the lock is free")
+            };
+            let mut guards: Vec<MutexGuard> = (0..leases / 2).map(take).collect();
+            servers[0].pause().unwrap();
+            guards.extend((leases / 2..leases).map(take));
+            let thread = threads_named(THREAD).remove(0);
+            let before = (
+                asked(&servers[1]),
+                reads(&servers[1]),
+                thread.processor_time(),
+            );
+            let start = Instant::now();
+            let mut least = Duration::MAX;
+            while start.elapsed() < Duration::from_secs(seconds as u64) {
+                least = guards
+                    .iter()
+                    .map(MutexGuard::remaining)
+                    .min()
+                    .unwrap()
+                    .min(least);
+                assert_eq!(threads_named(THREAD), std::slice::from_ref(&thread));
+                thread::sleep(Duration::from_millis(50));
+            }
+            let lost = guards
+                .iter()
+                .filter(|guard| guard.lost().unwrap().try_recv().is_ok())
+                .count();
+            println!(
+                "{leases} locks for {:.1?}: {lost} lost, at least {least:?} left; the thread took {:.2?} of a processor; \
              a node was asked {} times and read {} times",
-            start.elapsed(),
-            thread.processor_time() - before.2,
-            asked(&servers[1]) - before.0,
-            reads(&servers[1]) - before.1
-        );
-        assert_eq!(lost, 0);
-        // Each of them has been extended meanwhile.
-        assert!(asked(&servers[1]) - before.0 >= leases as u64, "extended too rarely");
-        servers[0].resume().unwrap();
-        for guard in guards {
-            assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-        }
-        let clone = client.clone();
-        drop(client);
-        assert_eq!(threads_named(THREAD).len(), 1);
-        drop(clone);
-        assert!(eventually(SOON, || threads_named(THREAD).is_empty()), "a thread is left");
-    });
+                start.elapsed(),
+                thread.processor_time() - before.2,
+                asked(&servers[1]) - before.0,
+                reads(&servers[1]) - before.1
+            );
+            assert_eq!(lost, 0);
+            // Each of them has been extended meanwhile.
+            assert!(
+                asked(&servers[1]) - before.0 >= leases as u64,
+                "extended too rarely"
+            );
+            servers[0].resume().unwrap();
+            for guard in guards {
+                assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+            }
+            let clone = client.clone();
+            drop(client);
+            assert_eq!(threads_named(THREAD).len(), 1);
+            drop(clone);
+            assert!(
+                eventually(SOON, || threads_named(THREAD).is_empty()),
+                "a thread is left"
+            );
+        },
+    );
 }
 
 /// How many extensions a server was asked for, whatever it said.
@@ -259,27 +315,43 @@ fn asked(server: &Server) -> u64 {
 
 /// How many times a server has read from a connection, 16 KiB at most each time. Redis before 6 does not count that.
 fn reads(server: &Server) -> u64 {
-    server.info("total_reads_processed").unwrap().parse().unwrap_or_default()
+    server
+        .info("total_reads_processed")
+        .unwrap()
+        .parse()
+        .unwrap_or_default()
 }
 
 #[test]
 fn the_thread_is_started_when_needed_and_ends_with_the_last_handle() {
-    alone("watchdog::the_thread_is_started_when_needed_and_ends_with_the_last_handle", || {
-        let servers = Server::several(3).unwrap();
-        let client = client(&servers);
-        assert_eq!(take(&long_lock(&client, KEY)).unlock().unwrap(), ReleaseOutcome::Released);
-        assert!(threads_named(THREAD).is_empty(), "no watchdog was asked for");
-        let guard = take(&watched(&client, TTL));
-        assert!(eventually(SOON, || threads_named(THREAD).len() == 1));
-        let mutex = watched(&client, TTL);
-        drop(client);
-        assert_eq!(left(&servers[0], KEY).map(|left| left <= TTL), Some(true));
-        thread::sleep(TTL);
-        assert!(!guard.remaining().is_zero(), "a guard is handle enough");
-        drop(guard);
-        assert_eq!(threads_named(THREAD).len(), 1);
-        drop(mutex);
-        assert!(eventually(SOON, || threads_named(THREAD).is_empty()), "a thread is left");
-        gone_for_good(&servers, KEY);
-    });
+    alone(
+        "watchdog::the_thread_is_started_when_needed_and_ends_with_the_last_handle",
+        || {
+            let servers = Server::several(3).unwrap();
+            let client = client(&servers);
+            assert_eq!(
+                take(&long_lock(&client, KEY)).unlock().unwrap(),
+                ReleaseOutcome::Released
+            );
+            assert!(
+                threads_named(THREAD).is_empty(),
+                "no watchdog was asked for"
+            );
+            let guard = take(&watched(&client, TTL));
+            assert!(eventually(SOON, || threads_named(THREAD).len() == 1));
+            let mutex = watched(&client, TTL);
+            drop(client);
+            assert_eq!(left(&servers[0], KEY).map(|left| left <= TTL), Some(true));
+            thread::sleep(TTL);
+            assert!(!guard.remaining().is_zero(), "a guard is handle enough");
+            drop(guard);
+            assert_eq!(threads_named(THREAD).len(), 1);
+            drop(mutex);
+            assert!(
+                eventually(SOON, || threads_named(THREAD).is_empty()),
+                "a thread is left"
+            );
+            gone_for_good(&servers, KEY);
+        },
+    );
 }

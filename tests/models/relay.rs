@@ -203,7 +203,13 @@ impl Reactor for Nodes {
         let is_writable = !self.stuck.is_empty();
         let wire = Arc::clone(&self.wire);
         let time = Arc::clone(&self.time);
-        Watch { wire, lines: self.lines, is_writable, is_woken: false, time }
+        Watch {
+            wire,
+            lines: self.lines,
+            is_writable,
+            is_woken: false,
+            time,
+        }
     }
 
     fn poll(watch: &mut Watch, timeout: Duration) {
@@ -215,12 +221,17 @@ impl Reactor for Nodes {
             state = stall(&wire, state);
         }
         let mut looks = 0;
-        while !watch.is_writable && !state.woken && !state.replies.iter().any(|&(line, ..)| watch.sees(line)) {
+        while !watch.is_writable
+            && !state.woken
+            && !state.replies.iter().any(|&(line, ..)| watch.sees(line))
+        {
             // A hold comes to its end at any time; a deadline never does.
             if timeout >= Duration::from_secs(1) {
                 state = wire.to_driver.wait(state).unwrap();
             } else if looks == LOOKS {
-                watch.time.fetch_add(timeout.as_micros() as usize, Ordering::SeqCst);
+                watch
+                    .time
+                    .fetch_add(timeout.as_micros() as usize, Ordering::SeqCst);
                 return;
             } else {
                 looks += 1;
@@ -308,7 +319,10 @@ impl Reactor for Nodes {
 impl Nodes {
     fn send(&mut self, key: u8) -> Ticket {
         if let Some(latest) = self.latest.get_mut(usize::from(key / ROUNDS)) {
-            assert!(latest.is_none_or(|latest| latest < key), "key {key} was overtaken by {latest:?}");
+            assert!(
+                latest.is_none_or(|latest| latest < key),
+                "key {key} was overtaken by {latest:?}"
+            );
             *latest = Some(key);
         }
         let ticket = self.rounds.open(Purpose::Acquire(Attempt::default()));
@@ -340,7 +354,11 @@ fn serve(wire: &Wire) {
     let mut state = lock(&wire.state);
     loop {
         if let Some((line, ticket, grants)) = state.requests.pop_front() {
-            state.replies.push_back((line, ticket, if grants { Vote::Granted } else { Vote::Refused }));
+            state.replies.push_back((
+                line,
+                ticket,
+                if grants { Vote::Granted } else { Vote::Refused },
+            ));
             wire.to_driver.notify_all();
             drop(state);
             shuttle::thread::yield_now();
@@ -373,9 +391,16 @@ fn round(relay: &Driver<Nodes>, key: u8, manner: Manner) {
         Manner::Submit => relay.submit(key, Timestamp::ORIGIN, |_| Timestamp::NEVER, || ()),
         Manner::Run => relay.run(|nodes, _| (nodes.send(key), Timestamp::NEVER), collect),
     };
-    let right = if key.is_multiple_of(2) { Outcome::Won } else { Outcome::Held };
+    let right = if key.is_multiple_of(2) {
+        Outcome::Won
+    } else {
+        Outcome::Held
+    };
     let outcome = count.tally.acquisition();
-    assert!(outcome == right || (manner == Manner::Leave && outcome == Outcome::Pending), "key {key}: {outcome:?}");
+    assert!(
+        outcome == right || (manner == Manner::Leave && outcome == Outcome::Pending),
+        "key {key}: {outcome:?}"
+    );
 }
 
 /// How a round is made.
@@ -485,7 +510,11 @@ fn leftovers(others: u8) {
 fn paused(threads: u8, is_stalled: bool) {
     begin();
     let wire = Arc::new(Wire::default());
-    let stall = if shuttle::rand::thread_rng().gen_bool(0.5) { Stall::Before } else { Stall::Behind };
+    let stall = if shuttle::rand::thread_rng().gen_bool(0.5) {
+        Stall::Before
+    } else {
+        Stall::Behind
+    };
     lock(&wire.state).stalls = is_stalled.then_some(stall);
     let relay = Driver::new(world_on(&wire));
     let done = Arc::new(AtomicUsize::new(0));
@@ -505,7 +534,11 @@ fn paused(threads: u8, is_stalled: bool) {
             let done = Arc::clone(&done);
             shuttle::thread::spawn(move || {
                 for number in 0..2 {
-                    let manner = if thread == 0 { Manner::Run } else { Manner::Submit };
+                    let manner = if thread == 0 {
+                        Manner::Run
+                    } else {
+                        Manner::Submit
+                    };
                     round(&relay, thread * ROUNDS + number, manner);
                 }
                 done.fetch_add(1, Ordering::SeqCst);

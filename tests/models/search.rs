@@ -29,7 +29,12 @@ pub(crate) trait World: Copy + Eq + Hash + Display {
     fn steps(&self, rule: Self::Rule, scope: Self::Scope, steps: &mut Vec<Self::Step>);
 
     /// What it is like afterwards.
-    fn after(self, step: Self::Step, rule: Self::Rule, scope: Self::Scope) -> Result<After<Self>, Wrong>;
+    fn after(
+        self,
+        step: Self::Step,
+        rule: Self::Rule,
+        scope: Self::Scope,
+    ) -> Result<After<Self>, Wrong>;
 
     /// What must hold here, in addition to what must hold of steps.
     fn check(&self, _rule: Self::Rule, _scope: Self::Scope) -> Result<(), Wrong> {
@@ -61,15 +66,23 @@ pub(crate) struct Wrong(pub(crate) String);
 pub(crate) fn holds<W: World>(rule: W::Rule, scope: W::Scope) {
     let begun = Instant::now();
     match search::<W>(rule, scope, false) {
-        Found::Nothing { states, wins, special } => {
-            let what = W::SPECIAL.map_or_else(String::new, |what| format!(", {special} of them {what}"));
+        Found::Nothing {
+            states,
+            wins,
+            special,
+        } => {
+            let what =
+                W::SPECIAL.map_or_else(String::new, |what| format!(", {special} of them {what}"));
             let seconds = begun.elapsed().as_secs_f64();
             println!(
                 "{rule:?}, {scope}: holds in all of {states} states; {wins} of the steps there win{what} \
                  ({seconds:.1} s)"
             );
             // It does not hold for lack of winners.
-            assert!(wins > 100 && (W::SPECIAL.is_none() || special > 10), "nothing happens");
+            assert!(
+                wins > 100 && (W::SPECIAL.is_none() || special > 10),
+                "nothing happens"
+            );
         }
         Found::Broken { trace, .. } => panic!("{rule:?}, {scope}, is broken:\n{trace}"),
     }
@@ -78,18 +91,30 @@ pub(crate) fn holds<W: World>(rule: W::Rule, scope: W::Scope) {
 /// Finds a trace in which a rule allows what must not happen.
 pub(crate) fn is_refuted<W: World>(rule: W::Rule, scope: W::Scope) {
     match search::<W>(rule, scope, true) {
-        Found::Nothing { states, .. } => panic!("{rule:?}, {scope}: not refuted by {states} states"),
-        Found::Broken { trace, states } => println!("{rule:?}, {scope}: refuted after {states} states\n{trace}"),
+        Found::Nothing { states, .. } => {
+            panic!("{rule:?}, {scope}: not refuted by {states} states")
+        }
+        Found::Broken { trace, states } => {
+            println!("{rule:?}, {scope}: refuted after {states} states\n{trace}")
+        }
     }
 }
 
 enum Found {
-    Broken { trace: String, states: usize },
-    Nothing { states: usize, wins: usize, special: usize },
+    Broken {
+        trace: String,
+        states: usize,
+    },
+    Nothing {
+        states: usize,
+        wins: usize,
+        special: usize,
+    },
 }
 
 /// The way to each state: the one before it, and the step. Where states have the same key, it leads to the first one.
-type Ways<W> = HashMap<<W as World>::Key, (<W as World>::Key, <W as World>::Step), BuildHasherDefault<Quick>>;
+type Ways<W> =
+    HashMap<<W as World>::Key, (<W as World>::Key, <W as World>::Step), BuildHasherDefault<Quick>>;
 
 /// Searches all that can happen.
 fn search<W: World>(rule: W::Rule, scope: W::Scope, keeps_trace: bool) -> Found {
@@ -105,7 +130,10 @@ fn search<W: World>(rule: W::Rule, scope: W::Scope, keeps_trace: bool) -> Found 
     while !level.is_empty() {
         for world in level.drain(..) {
             if let Err(Wrong(wrong)) = world.check(rule, scope) {
-                return Found::Broken { trace: trace((rule, scope), &ways, world, wrong), states: seen.len() };
+                return Found::Broken {
+                    trace: trace((rule, scope), &ways, world, wrong),
+                    states: seen.len(),
+                };
             }
             world.steps(rule, scope, &mut steps);
             for &step in &steps {
@@ -113,7 +141,10 @@ fn search<W: World>(rule: W::Rule, scope: W::Scope, keeps_trace: bool) -> Found 
                     Ok(after) => after,
                     Err(Wrong(wrong)) => {
                         let wrong = format!("{}: {wrong}", world.describe(step));
-                        return Found::Broken { trace: trace((rule, scope), &ways, world, wrong), states: seen.len() };
+                        return Found::Broken {
+                            trace: trace((rule, scope), &ways, world, wrong),
+                            states: seen.len(),
+                        };
                     }
                 };
                 wins += usize::from(won.is_some());
@@ -130,11 +161,20 @@ fn search<W: World>(rule: W::Rule, scope: W::Scope, keeps_trace: bool) -> Found 
         }
         std::mem::swap(&mut level, &mut next);
     }
-    Found::Nothing { states: seen.len(), wins, special }
+    Found::Nothing {
+        states: seen.len(),
+        wins,
+        special,
+    }
 }
 
 /// How it came to that. Each line shows the nodes as they were afterwards.
-fn trace<W: World>((rule, scope): (W::Rule, W::Scope), ways: &Ways<W>, last: W, wrong: String) -> String {
+fn trace<W: World>(
+    (rule, scope): (W::Rule, W::Scope),
+    ways: &Ways<W>,
+    last: W,
+    wrong: String,
+) -> String {
     let mut steps = Vec::new();
     let mut key = last.nameless(scope).key();
     while let Some(&(before, step)) = ways.get(&key) {
@@ -144,16 +184,21 @@ fn trace<W: World>((rule, scope): (W::Rule, W::Scope), ways: &Ways<W>, last: W, 
     let mut lines = Vec::new();
     let mut world = W::first(scope);
     for step in steps.into_iter().rev() {
-        let Ok(After { world: after, won }) = world.after(step, rule, scope) else { break };
+        let Ok(After { world: after, won }) = world.after(step, rule, scope) else {
+            break;
+        };
         let won = won.map_or_else(String::new, |won| format!("; {}", won.0));
         lines.push(format!("{:<60} {after}", world.describe(step) + &won));
         world = after;
     }
     lines.push(wrong);
-    lines.iter().enumerate().fold(String::new(), |mut trace, (number, line)| {
-        let _ = writeln!(trace, "  {:>2}. {line}", number + 1);
-        trace
-    })
+    lines
+        .iter()
+        .enumerate()
+        .fold(String::new(), |mut trace, (number, line)| {
+            let _ = writeln!(trace, "  {:>2}. {line}", number + 1);
+            trace
+        })
 }
 
 /// FNV, a byte or a word at a time: what is hashed is small, and no input from outside.
@@ -177,7 +222,9 @@ impl Hasher for Quick {
     }
 
     fn write_u64(&mut self, word: u64) {
-        self.0 = (self.0 ^ word).wrapping_mul(0x0100_0000_01b3).rotate_left(5);
+        self.0 = (self.0 ^ word)
+            .wrapping_mul(0x0100_0000_01b3)
+            .rotate_left(5);
     }
 
     fn write_isize(&mut self, word: isize) {

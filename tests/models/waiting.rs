@@ -129,7 +129,10 @@ impl Reactor for Nodes {
 
     fn watch(&mut self, _alone: bool, _now: Timestamp) -> Watch {
         self.changed = false;
-        Watch { wire: Arc::clone(&self.wire), woken: false }
+        Watch {
+            wire: Arc::clone(&self.wire),
+            woken: false,
+        }
     }
 
     fn poll(watch: &mut Watch, patience: Duration) {
@@ -143,17 +146,27 @@ impl Reactor for Nodes {
 
     fn absorb(&mut self, watch: Watch, _now: Timestamp) {
         if watch.woken {
-            self.registry.interrupted().for_each(|ticket| self.rounds.end_wait(ticket));
+            self.registry
+                .interrupted()
+                .for_each(|ticket| self.rounds.end_wait(ticket));
         }
         let said = std::mem::take(&mut lock(&self.wire.state).said);
         for said in said {
             match said {
                 Said::Confirmed(node) => {
-                    let sleeping = self.registry.on_confirmed(NodeId::new(node), Timestamp::ORIGIN);
-                    sleeping.into_iter().for_each(|ticket| self.rounds.end_wait(ticket));
+                    let sleeping = self
+                        .registry
+                        .on_confirmed(NodeId::new(node), Timestamp::ORIGIN);
+                    sleeping
+                        .into_iter()
+                        .for_each(|ticket| self.rounds.end_wait(ticket));
                 }
                 Said::Turn(call, node) => {
-                    let note = Note { node: NodeId::new(node), message: Message::Turn(None), at: Timestamp::ORIGIN };
+                    let note = Note {
+                        node: NodeId::new(node),
+                        message: Message::Turn(None),
+                        at: Timestamp::ORIGIN,
+                    };
                     match self.registry.on_message(call, note) {
                         Reaction::Wake(ticket) => self.rounds.end_wait(ticket),
                         Reaction::None | Reaction::Leave => {}
@@ -308,8 +321,12 @@ fn scene(locks: usize, cancels: bool) {
         let wire = Arc::clone(&wire);
         shuttle::thread::spawn(move || serve(&wire))
     };
-    let is_cancelled: Vec<_> = (0..locks).map(|_| Arc::new(AtomicBool::new(false))).collect();
-    let alarms: Vec<_> = (0..locks).map(|_| Arc::new(Interrupt::new(&Arc::new(Waker::of(&wire))))).collect();
+    let is_cancelled: Vec<_> = (0..locks)
+        .map(|_| Arc::new(AtomicBool::new(false)))
+        .collect();
+    let alarms: Vec<_> = (0..locks)
+        .map(|_| Arc::new(Interrupt::new(&Arc::new(Waker::of(&wire)))))
+        .collect();
     let waiting: Vec<_> = alarms
         .iter()
         .enumerate()
@@ -333,7 +350,8 @@ fn scene(locks: usize, cancels: bool) {
         release(&wire, number);
         assert!(thread.join().unwrap());
     }
-    relay.enter(|nodes, _| assert!(!nodes.registry.has_waiters() && !nodes.registry.has_sleepers()));
+    relay
+        .enter(|nodes, _| assert!(!nodes.registry.has_waiters() && !nodes.registry.has_sleepers()));
     lock(&wire.state).closed = true;
     wire.to_nodes.notify_all();
     server.join().unwrap();

@@ -18,14 +18,34 @@ fn at(millis: u64) -> LeaseTime {
 /// What may happen, and to which of the leases so far.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    Due { limit: usize },
+    Due {
+        limit: usize,
+    },
     Ended,
-    Extended { which: usize, millis: u64, ago: u64 },
-    Failed { which: usize },
-    Insert { millis: u64, max_extensions: Option<u32>, until: Option<u64> },
-    Pass { millis: u64 },
-    Remove { which: usize },
-    Renewed { which: usize, millis: u64, ago: u64 },
+    Extended {
+        which: usize,
+        millis: u64,
+        ago: u64,
+    },
+    Failed {
+        which: usize,
+    },
+    Insert {
+        millis: u64,
+        max_extensions: Option<u32>,
+        until: Option<u64>,
+    },
+    Pass {
+        millis: u64,
+    },
+    Remove {
+        which: usize,
+    },
+    Renewed {
+        which: usize,
+        millis: u64,
+        ago: u64,
+    },
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {

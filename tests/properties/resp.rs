@@ -2,7 +2,9 @@
 
 use proptest::prelude::*;
 use quorumlock::fault::protocol_error::ProtocolError;
-use quorumlock::protocol::resp::{Decoder, MAX_ARRAY, MAX_BULK, MAX_DEPTH, MAX_LINE, Reply, encode};
+use quorumlock::protocol::resp::{
+    Decoder, MAX_ARRAY, MAX_BULK, MAX_DEPTH, MAX_LINE, Reply, encode,
+};
 
 /// A reply that owns its bytes.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,7 +19,9 @@ enum Value {
 impl Value {
     fn of(reply: Reply<'_>) -> Value {
         match reply {
-            Reply::Array(elements) => Value::Array(elements.map(|elements| elements.map(Value::of).collect())),
+            Reply::Array(elements) => {
+                Value::Array(elements.map(|elements| elements.map(Value::of).collect()))
+            }
             Reply::Bulk(bytes) => Value::Bulk(bytes.map(<[u8]>::to_vec)),
             Reply::Error(text) => Value::Error(text.to_vec()),
             Reply::Integer(number) => Value::Integer(number),
@@ -32,10 +36,18 @@ impl Value {
             Value::Array(None) => line(b'*', b"-1"),
             Value::Array(Some(elements)) => {
                 let header = line(b'*', elements.len().to_string().as_bytes());
-                header.into_iter().chain(elements.iter().flat_map(Value::bytes)).collect()
+                header
+                    .into_iter()
+                    .chain(elements.iter().flat_map(Value::bytes))
+                    .collect()
             }
             Value::Bulk(None) => line(b'$', b"-1"),
-            Value::Bulk(Some(bytes)) => [&line(b'$', bytes.len().to_string().as_bytes())[..], bytes, b"\r\n"].concat(),
+            Value::Bulk(Some(bytes)) => [
+                &line(b'$', bytes.len().to_string().as_bytes())[..],
+                bytes,
+                b"\r\n",
+            ]
+            .concat(),
             Value::Error(text) => line(b'-', text),
             Value::Integer(number) => line(b':', number.to_string().as_bytes()),
             Value::Simple(text) => line(b'+', text),
@@ -45,7 +57,12 @@ impl Value {
 
 /// Replies within the limits, of every type and depth.
 fn value() -> impl Strategy<Value = Value> {
-    let text = || prop::collection::vec(any::<u8>().prop_filter("no line end", |byte| !b"\r\n".contains(byte)), 0..40);
+    let text = || {
+        prop::collection::vec(
+            any::<u8>().prop_filter("no line end", |byte| !b"\r\n".contains(byte)),
+            0..40,
+        )
+    };
     let scalar = prop_oneof![
         prop::option::of(prop::collection::vec(any::<u8>(), 0..200)).prop_map(Value::Bulk),
         text().prop_map(Value::Error),
@@ -63,12 +80,20 @@ fn told(bytes: &[u8], ends: &[usize]) -> (Vec<(Value, usize)>, Option<ProtocolEr
     let mut decoder = Decoder::default();
     let mut start = 0;
     let mut replies = Vec::new();
-    for &end in ends.iter().filter(|end| **end < bytes.len()).chain([&bytes.len()]) {
+    for &end in ends
+        .iter()
+        .filter(|end| **end < bytes.len())
+        .chain([&bytes.len()])
+    {
         loop {
             match decoder.decode(&bytes[start..end]) {
                 Ok(None) => break,
                 Ok(Some((reply, length))) => {
-                    assert!((1..=end - start).contains(&length), "{length} bytes of {}", end - start);
+                    assert!(
+                        (1..=end - start).contains(&length),
+                        "{length} bytes of {}",
+                        end - start
+                    );
                     replies.push((Value::of(reply), length));
                     start += length;
                 }
@@ -81,7 +106,10 @@ fn told(bytes: &[u8], ends: &[usize]) -> (Vec<(Value, usize)>, Option<ProtocolEr
 
 /// Any byte, often one that means something.
 fn byte() -> impl Strategy<Value = u8> {
-    prop_oneof![any::<u8>(), prop::sample::select(&b"+-:$*\r\n0123456789"[..])]
+    prop_oneof![
+        any::<u8>(),
+        prop::sample::select(&b"+-:$*\r\n0123456789"[..])
+    ]
 }
 
 fn ends() -> impl Strategy<Value = Vec<usize>> {

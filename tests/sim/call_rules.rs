@@ -60,8 +60,12 @@ impl ReportedCall {
             _ if self.ends > 1 => Some("the end of a call was reported twice"),
             _ if !is_expected => Some("a call was reported to end in another way than it did"),
             _ if self.waiting > 1 => Some("a call was reported to wait twice"),
-            _ if self.has_waited != (self.waiting == 1) => Some("a wait was reported to end that had not begun"),
-            _ if self.attempts != self.attempts_lost + u32::from(self.reason.is_none() && !is_joined) => {
+            _ if self.has_waited != (self.waiting == 1) => {
+                Some("a wait was reported to end that had not begun")
+            }
+            _ if self.attempts
+                != self.attempts_lost + u32::from(self.reason.is_none() && !is_joined) =>
+            {
                 Some("a call was reported to end after another number of attempts")
             }
             _ => None,
@@ -71,17 +75,32 @@ impl ReportedCall {
 
 impl World {
     /// A call for a lock has returned. `is_joined`: with a guard of the lease of another thread.
-    pub(crate) fn reported_call<T>(&mut self, what: &str, result: &Result<Option<T>>, is_joined: bool) {
+    pub(crate) fn reported_call<T>(
+        &mut self,
+        what: &str,
+        result: &Result<Option<T>>,
+        is_joined: bool,
+    ) {
         let client = self.current_client();
-        let call = self.reports.calls.remove(&self.current_task()).unwrap_or_default();
+        let call = self
+            .reports
+            .calls
+            .remove(&self.current_task())
+            .unwrap_or_default();
         // The machine has stood still: the lock was acquired, and is lost.
-        let is_over = |error: &Error| error.to_string().contains("its lease ended before the call returned");
+        let is_over = |error: &Error| {
+            error
+                .to_string()
+                .contains("its lease ended before the call returned")
+        };
         let has_ended = result.as_ref().is_err_and(is_over);
         // A reader that was to share the lease of another thread, and had not waited, has acquired nothing.
-        let has_shared = has_ended && call.attempts == 0 && call.reason == Some(GaveUpReason::Unavailable);
+        let has_shared =
+            has_ended && call.attempts == 0 && call.reason == Some(GaveUpReason::Unavailable);
         let is_unclear = has_ended && !self.is_observed_now();
         let has_acquired = has_ended && !has_shared || matches!(result, Ok(Some(_)));
-        let is_joined = is_joined || result.is_err() && has_acquired && call.ends > 0 && call.attempts == 0;
+        let is_joined =
+            is_joined || result.is_err() && has_acquired && call.ends > 0 && call.attempts == 0;
         if has_acquired && result.is_err() {
             self.reported_lost_in_call();
         }
@@ -105,7 +124,9 @@ impl World {
             Err(error) => Some(match error.kind() {
                 ErrorKind::Cancelled => &[GaveUpReason::Cancelled],
                 ErrorKind::Unavailable if has_shared => &[GaveUpReason::Unavailable],
-                ErrorKind::Unavailable if error.to_string().contains("too short") => &[GaveUpReason::TooLate],
+                ErrorKind::Unavailable if error.to_string().contains("too short") => {
+                    &[GaveUpReason::TooLate]
+                }
                 ErrorKind::Unavailable => &[GaveUpReason::Unavailable],
                 _ => &[GaveUpReason::Failed],
             }),
@@ -131,10 +152,19 @@ impl World {
     /// What a client has counted, when all its calls have returned and all its releases have ended.
     pub(crate) fn check_counters(&mut self, client: usize, text: &str) {
         let sum = |series: &str, label: &str| -> u64 {
-            let lines = text.lines().filter(|line| line.starts_with(series) && line.contains(label));
-            lines.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
+            let lines = text
+                .lines()
+                .filter(|line| line.starts_with(series) && line.contains(label));
+            lines
+                .filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok())
+                .sum()
         };
-        let Ended { acquired, joined, others, unclear } = self.clients[client].ended;
+        let Ended {
+            acquired,
+            joined,
+            others,
+            unclear,
+        } = self.clients[client].ended;
         let waits = "quorumlock_wait_seconds_count";
         let counted = [
             ("acquired", sum(waits, "\"acquired\""), acquired),
@@ -143,27 +173,53 @@ impl World {
             ("held", sum("quorumlock_held{", ""), 0),
             ("holds", sum("quorumlock_hold_seconds_count", ""), acquired),
             ("releases", sum("quorumlock_releases_total{", ""), acquired),
-            ("attempts won", sum("quorumlock_attempts_total{", "\"won\""), acquired),
+            (
+                "attempts won",
+                sum("quorumlock_attempts_total{", "\"won\""),
+                acquired,
+            ),
         ];
         // Not known is which calls have waited for the lease of another thread.
-        let may_have_joined = |what: &str| if matches!(what, "acquired" | "calls") { joined } else { 0 };
-        let most = |what: &str, is: u64| {
-            is + may_have_joined(what) + if matches!(what, "waiting" | "held") { 0 } else { unclear }
+        let may_have_joined = |what: &str| {
+            if matches!(what, "acquired" | "calls") {
+                joined
+            } else {
+                0
+            }
         };
-        let is_wrong = |&(what, counted, is): &(&str, u64, u64)| !(is..=most(what, is)).contains(&counted);
+        let most = |what: &str, is: u64| {
+            is + may_have_joined(what)
+                + if matches!(what, "waiting" | "held") {
+                    0
+                } else {
+                    unclear
+                }
+        };
+        let is_wrong =
+            |&(what, counted, is): &(&str, u64, u64)| !(is..=most(what, is)).contains(&counted);
         if let Some((what, counted, is)) = counted.into_iter().find(is_wrong) {
-            self.violate("accounted for", format!("client {client} counted {what}: {counted}, and there were {is}"));
+            self.violate(
+                "accounted for",
+                format!("client {client} counted {what}: {counted}, and there were {is}"),
+            );
         }
     }
 
     /// When all calls have returned, no thread waits.
     pub(crate) fn look_for_waiters(&mut self) {
-        let open = |client: &usize| self.plan.clients[*client].is_observed && !self.clients[*client].is_gone;
+        let open = |client: &usize| {
+            self.plan.clients[*client].is_observed && !self.clients[*client].is_gone
+        };
         let waits = |call: &ReportedCall| call.waiting > 0;
         let left = self.reports.calls.iter().filter(|(_, call)| waits(call));
-        let waiters = left.filter(|(task, _)| open(&self.client_of(**task))).count();
+        let waiters = left
+            .filter(|(task, _)| open(&self.client_of(**task)))
+            .count();
         if waiters > 0 {
-            self.violate("accounted for", format!("{waiters} calls were reported to wait, and never to end"));
+            self.violate(
+                "accounted for",
+                format!("{waiters} calls were reported to wait, and never to end"),
+            );
         }
     }
 }

@@ -82,7 +82,12 @@ impl Campaign {
         if let Some((rule, what, _)) = world.judge.finding
             && (wanted.is_empty() || wanted == rule)
         {
-            self.finding = Some(Finding { seed: world.plan.seed, rule, what, plan: world.plan });
+            self.finding = Some(Finding {
+                seed: world.plan.seed,
+                rule,
+                what,
+                plan: world.plan,
+            });
         }
     }
 }
@@ -91,12 +96,16 @@ impl Finding {
     /// What runs it again, in a shell.
     pub(crate) fn command(&self) -> String {
         let seed = self.seed;
-        format!("QUORUMLOCK_SIM_SEED={seed} QUORUMLOCK_SIM_SEEDS=1 cargo test --release -p sim within -- --nocapture")
+        format!(
+            "QUORUMLOCK_SIM_SEED={seed} QUORUMLOCK_SIM_SEEDS=1 cargo test --release -p sim within -- --nocapture"
+        )
     }
 
     /// The last lines of its trace.
     pub(crate) fn trace(&self, most: usize) -> String {
-        replay(Plan::of_seed(self.seed, self.plan.bounds)).trace.page(most)
+        replay(Plan::of_seed(self.seed, self.plan.bounds))
+            .trace
+            .page(most)
     }
 
     /// The same, made as small as it gets.
@@ -122,8 +131,14 @@ pub(crate) fn number_from(variable: &str) -> Option<u64> {
 
 /// A first seed that is another one with every commit; outside of a repository always the same.
 pub(crate) fn seed_of_commit() -> u64 {
-    let head = Command::new("git").args(["rev-parse", "HEAD"]).current_dir(env!("CARGO_MANIFEST_DIR")).output();
-    let head = head.ok().and_then(|output| String::from_utf8(output.stdout).ok()).unwrap_or_default();
+    let head = Command::new("git")
+        .args(["rev-parse", "HEAD"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output();
+    let head = head
+        .ok()
+        .and_then(|output| String::from_utf8(output.stdout).ok())
+        .unwrap_or_default();
     u64::from_str_radix(head.get(..12).unwrap_or("1"), 16).unwrap_or(1)
 }
 
@@ -152,6 +167,10 @@ impl fmt::Display for Campaign {
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "seed {} breaks the rule \"{}\": {}", self.seed, self.rule, self.what)
+        write!(
+            f,
+            "seed {} breaks the rule \"{}\": {}",
+            self.seed, self.rule, self.what
+        )
     }
 }

@@ -37,18 +37,38 @@ pub(crate) fn open(client: usize) -> Redlock {
 pub(crate) fn open_client(client: usize) -> Client {
     let (nodes, node_timeout, clock) = with(|world| {
         let timeout = Duration::from_nanos(world.plan.node_timeout);
-        (world.nodes.len(), timeout, Arc::clone(&world.clients[client].clock))
+        (
+            world.nodes.len(),
+            timeout,
+            Arc::clone(&world.clients[client].clock),
+        )
     });
     let drift_factor = with(|world| f64::from(world.plan.drift_factor) / 1000.0);
-    let log_in = |node: usize| with(|world| if world.plan.nodes[node].has_password { ":secret@" } else { "" });
-    let urls: Vec<String> = (0..nodes).map(|node| format!("redis://{}10.0.0.{node}", log_in(node))).collect();
+    let log_in = |node: usize| {
+        with(|world| {
+            if world.plan.nodes[node].has_password {
+                ":secret@"
+            } else {
+                ""
+            }
+        })
+    };
+    let urls: Vec<String> = (0..nodes)
+        .map(|node| format!("redis://{}10.0.0.{node}", log_in(node)))
+        .collect();
     // Nothing is asked to last longer.
     let max_ttl = Duration::from_millis(with(|world| world.plan.max_ttl(client)));
     let policy = with(|world| world.plan.policy(client));
     let quarantine = Quarantine::new(policy, max_ttl);
-    let transport = if with(|world| world.plan.has_tls) { TransportConfig::Tls } else { TransportConfig::Plain };
+    let transport = if with(|world| world.plan.has_tls) {
+        TransportConfig::Tls
+    } else {
+        TransportConfig::Plain
+    };
     let node = |url: &String| {
-        let endpoint = Endpoint::parse(url).unwrap().look_at(key_space::node(""), policy == RestartPolicy::Strict);
+        let endpoint = Endpoint::parse(url)
+            .unwrap()
+            .look_at(key_space::node(""), policy == RestartPolicy::Strict);
         (endpoint, transport.clone(), quarantine.clone())
     };
     let endpoints = urls.iter().map(node).collect();
@@ -56,7 +76,8 @@ pub(crate) fn open_client(client: usize) -> Client {
     let names: Vec<String> = (0..nodes).map(|node| format!("node {node}")).collect();
     let is_observed = with(|world| world.plan.clients[client].is_observed);
     let listener = Listener { client };
-    let observer = is_observed.then(|| Arc::new(move |event: &_| listener.event(event)) as Observer);
+    let observer =
+        is_observed.then(|| Arc::new(move |event: &_| listener.event(event)) as Observer);
     let release_notifications = waits::publishes(client);
     let observers = observer.into_iter().collect();
     let counters = Counters::new();
@@ -67,7 +88,14 @@ pub(crate) fn open_client(client: usize) -> Client {
     let backoff = Backoff::new(Duration::from_millis(2), LONGEST_DELAY);
     let place_lease = Duration::from_millis(PLACE_LEASE);
     let rules = Rules::new(policy, max_ttl);
-    let config = EngineConfig { spin: SPIN, release_notifications, retention: RETENTION, rules, node_timeout, events };
+    let config = EngineConfig {
+        spin: SPIN,
+        release_notifications,
+        retention: RETENTION,
+        rules,
+        node_timeout,
+        events,
+    };
     let engine = Engine::new(endpoints, node_timeout, clock, config).unwrap();
     let settings = Settings {
         durable: vec![false; names.len()],

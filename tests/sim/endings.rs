@@ -56,10 +56,16 @@ pub(crate) fn settled(client: &Client) {
         world.saw("a client that ends with nothing in flight");
         world.check_counters(index, &text);
         if let Err(error) = outcome {
-            world.violate("nothing in flight", format!("client {index} has pending releases at the end: {error}"));
+            world.violate(
+                "nothing in flight",
+                format!("client {index} has pending releases at the end: {error}"),
+            );
         }
         if in_flight > 0 {
-            world.violate("nothing in flight", format!("client {index} has {in_flight} rounds in flight at the end"));
+            world.violate(
+                "nothing in flight",
+                format!("client {index} has {in_flight} rounds in flight at the end"),
+            );
         }
     });
 }

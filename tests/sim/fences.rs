@@ -23,7 +23,10 @@ pub(crate) fn given(hold: usize, fence: Option<FencingToken>) {
         let Some(fence) = fence.map(FencingToken::get) else {
             let resource = world.judge.holds[hold].resource;
             if (keys::FENCED..keys::READ_WRITE).contains(&resource) {
-                world.violate("fences grow", "a fenced lock was taken, and has no fence".to_owned());
+                world.violate(
+                    "fences grow",
+                    "a fenced lock was taken, and has no fence".to_owned(),
+                );
             }
             return;
         };
@@ -43,14 +46,19 @@ impl World {
         let resource = holds[hold].resource;
         let token = holds[hold].token;
         let begun = self.judge.tokens[token].drawn_at;
-        let others = holds.iter().enumerate().filter(|(other, it)| *other != hold && it.resource == resource);
+        let others = holds
+            .iter()
+            .enumerate()
+            .filter(|(other, it)| *other != hold && it.resource == resource);
         let wrong = others.filter_map(|(_, other)| {
             let theirs = other.fence?;
-            (theirs == fence || other.since < begun && theirs > fence).then_some((other.token, theirs))
+            (theirs == fence || other.since < begun && theirs > fence)
+                .then_some((other.token, theirs))
         });
         if let Some((other, theirs)) = wrong.max() {
-            let text =
-                format!("r{resource}: attempt {token} has fence {fence}, and attempt {other} before it {theirs}");
+            let text = format!(
+                "r{resource}: attempt {token} has fence {fence}, and attempt {other} before it {theirs}"
+            );
             self.violate("fences grow", text);
         }
     }

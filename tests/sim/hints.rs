@@ -42,7 +42,11 @@ pub(crate) struct LateHints {
 impl HintPlan {
     /// All messages arrive, in order and as soon as the path allows, and nothing else does.
     pub(crate) fn is_whole(&self) -> bool {
-        self.loss == 0 && self.repetition == 0 && self.delay == 0 && self.disorder == 0 && self.strays.is_none()
+        self.loss == 0
+            && self.repetition == 0
+            && self.delay == 0
+            && self.disorder == 0
+            && self.strays.is_none()
     }
 
     /// Most of the kinds are off.
@@ -58,10 +62,21 @@ impl HintPlan {
 
     /// In a few words.
     pub(crate) fn describe(&self) -> String {
-        let HintPlan { loss, repetition, delay, disorder, strays } = self;
-        let strays = strays.as_ref().map_or(String::new(), |Strays { node, interval }| {
-            format!("; a stranger publishes at node {node} every {} µs", interval / 1_000)
-        });
+        let HintPlan {
+            loss,
+            repetition,
+            delay,
+            disorder,
+            strays,
+        } = self;
+        let strays = strays
+            .as_ref()
+            .map_or(String::new(), |Strays { node, interval }| {
+                format!(
+                    "; a stranger publishes at node {node} every {} µs",
+                    interval / 1_000
+                )
+            });
         format!(
             "of the messages to subscribers, one in {loss} is lost, one in {repetition} is repeated, each is {} ms \
              late and up to {} ms more{strays}",
@@ -83,7 +98,13 @@ impl World {
 
     /// Delivers one message to one subscriber, as the plan requires.
     fn deliver(&mut self, index: usize, message: &Message) {
-        let HintPlan { loss, repetition, delay, disorder, .. } = self.plan.hints;
+        let HintPlan {
+            loss,
+            repetition,
+            delay,
+            disorder,
+            ..
+        } = self.plan.hints;
         if self.heard(index, message).is_empty() {
             return;
         }
@@ -103,14 +124,18 @@ impl World {
             let at = self.now + delay + self.random.below(disorder + 1);
             self.late_hints.count += 1;
             let number = self.late_hints.count;
-            self.late_hints.messages.insert(number, (index, message.clone()));
+            self.late_hints
+                .messages
+                .insert(number, (index, message.clone()));
             self.schedule(at, Event::Hint { number });
         }
     }
 
     /// A message that is late arrives at its connection, if that is still there.
     pub(crate) fn deliver_late(&mut self, number: u64) {
-        let Some((index, message)) = self.late_hints.messages.remove(&number) else { return };
+        let Some((index, message)) = self.late_hints.messages.remove(&number) else {
+            return;
+        };
         let node = self.connections[index].node;
         if self.live_connections(None, Some(node)).contains(&index) {
             self.hear(index, &message);
@@ -131,8 +156,14 @@ impl World {
             let Connection { client, node, .. } = self.connections[index];
             let now = self.now;
             self.trace.note(now, || {
-                let text: Vec<_> = heard.split(|byte| *byte == b'\n').map(String::from_utf8_lossy).collect();
-                let text = text.get(6).map(|text| text.trim_end().to_owned()).unwrap_or_default();
+                let text: Vec<_> = heard
+                    .split(|byte| *byte == b'\n')
+                    .map(String::from_utf8_lossy)
+                    .collect();
+                let text = text
+                    .get(6)
+                    .map(|text| text.trim_end().to_owned())
+                    .unwrap_or_default();
                 format!("node {node} → client {client}: message {text:?}")
             });
             let service = self.nodes[self.connections[index].node].service;
@@ -142,7 +173,9 @@ impl World {
 
     /// A stranger publishes, until all faults end.
     pub(crate) fn publish_stray(&mut self) {
-        let Some(Strays { node, interval }) = self.plan.hints.strays else { return };
+        let Some(Strays { node, interval }) = self.plan.hints.strays else {
+            return;
+        };
         if !self.has_faults() {
             return;
         }

@@ -66,7 +66,9 @@ pub(crate) fn about_to_write() {
     let client = kernel::current_client();
     // Where connections take little at a time, what is written may have been queued long before.
     if kernel::with(|world| {
-        world.judge.extending.is_empty() || world.window < 64 * 1024 || world.clients[client].is_gone
+        world.judge.extending.is_empty()
+            || world.window < 64 * 1024
+            || world.clients[client].is_gone
     }) {
         return;
     }
@@ -75,9 +77,20 @@ pub(crate) fn about_to_write() {
         let judge = &mut world.judge;
         let present = &world.clients[client];
         let now = world.now;
-        for Extending { hold, old_end, begun, pauses } in judge.extending.values() {
-            let Hold { client: owner, token, .. } = judge.holds[*hold];
-            let is_undisturbed = owner == client && present.pauses == *pauses && present.delayed_until < *begun;
+        for Extending {
+            hold,
+            old_end,
+            begun,
+            pauses,
+        } in judge.extending.values()
+        {
+            let Hold {
+                client: owner,
+                token,
+                ..
+            } = judge.holds[*hold];
+            let is_undisturbed =
+                owner == client && present.pauses == *pauses && present.delayed_until < *begun;
             if is_undisturbed && clock > old_end.after(MOMENT) {
                 judge.tokens[token].ended_at.get_or_insert(now);
             }
@@ -98,20 +111,34 @@ pub(crate) struct Taken {
 impl Taken {
     /// A lock of one resource that no other thread has.
     pub(crate) fn alone(resource: usize) -> Taken {
-        Taken { resource, is_set: false, access: Access::Write, reads_by: None }
+        Taken {
+            resource,
+            is_set: false,
+            access: Access::Write,
+            reads_by: None,
+        }
     }
 }
 
 /// A call has returned a guard that reports that it is valid for so long. Returns the hold.
 pub(crate) fn took(taken: Taken, remaining: Duration, (begun, pauses): (u64, u64)) -> usize {
-    let Taken { resource, is_set, access, reads_by } = taken;
+    let Taken {
+        resource,
+        is_set,
+        access,
+        reads_by,
+    } = taken;
     let clock = machine::lease_time(kernel::current_client());
     let (hold, others) = kernel::with(|world| {
         let task = world.current_task();
         let client = world.current_client();
         let now = world.now;
-        let (token, is_own) =
-            reads_by.unwrap_or_else(|| (world.judge.latest(task).expect("a guard without a token"), true));
+        let (token, is_own) = reads_by.unwrap_or_else(|| {
+            (
+                world.judge.latest(task).expect("a guard without a token"),
+                true,
+            )
+        });
         let reported_as = world.reported_share(token, is_own);
         world.judge.close_attempts(task, now);
         world.judge.tokens[token].state = State::Held;
@@ -142,13 +169,20 @@ pub(crate) fn took(taken: Taken, remaining: Duration, (begun, pauses): (u64, u64
         let present = &world.clients[client];
         // What a slow observer takes, the lease has less.
         let is_slow = world.plan.clients[client].callback > 0;
-        let is_undisturbed = present.pauses == pauses && present.delayed_until < begun && !present.is_gone;
+        let is_undisturbed =
+            present.pauses == pauses && present.delayed_until < begun && !present.is_gone;
         if remaining.is_zero() && is_undisturbed && !is_slow && begun > 0 {
-            world.violate("valid when given", format!("attempt {token} was won, and is not valid"));
+            world.violate(
+                "valid when given",
+                format!("attempt {token} was won, and is not valid"),
+            );
         }
         let granted = count(&world.judge.tokens[token].set_at, 0);
         if granted < world.judge.majority && !world.clients[client].is_gone {
-            world.violate("true quorum", format!("attempt {token} was won with {granted} nodes that set its key"));
+            world.violate(
+                "true quorum",
+                format!("attempt {token} was won with {granted} nodes that set its key"),
+            );
         }
         world.check_cover(hold, remaining);
         if is_own {
@@ -202,7 +236,10 @@ pub(crate) fn was_extended(hold: usize, old_end: LeaseTime, (begun, pauses): (u6
             && present.delayed_until < begun
             && !present.is_gone
         {
-            world.violate("ended for good", format!("attempt {token} was extended after its lease had ended"));
+            world.violate(
+                "ended for good",
+                format!("attempt {token} was extended after its lease had ended"),
+            );
         }
     });
 }
@@ -212,7 +249,12 @@ fn check_exclusion(hold: usize, remaining: Duration, others: &[usize]) {
         return;
     }
     for &other in others {
-        let (client, ends) = kernel::with(|world| (world.judge.holds[other].client, world.judge.holds[other].ends));
+        let (client, ends) = kernel::with(|world| {
+            (
+                world.judge.holds[other].client,
+                world.judge.holds[other].ends,
+            )
+        });
         let is_valid = ends.is_some_and(|ends| machine::lease_time(client) < ends);
         kernel::with(|world| {
             let judge = &world.judge;
@@ -222,7 +264,8 @@ fn check_exclusion(hold: usize, remaining: Duration, others: &[usize]) {
             if world.clients[present.client].is_gone || world.is_open(hold, other_hold) {
                 return;
             }
-            let overlaps = other.valid_at > Some(present.since) && Some(other.since) < present.valid_at;
+            let overlaps =
+                other.valid_at > Some(present.since) && Some(other.since) < present.valid_at;
             if (is_valid && !other.is_over) || overlaps {
                 let text = format!(
                     "r{}: client {} by attempt {} and client {} by attempt {} are both valid{}",
@@ -252,22 +295,31 @@ impl World {
             let excludes = other.access == Access::Write || present.access == Access::Write;
             is_of_both && excludes && (!other.is_over || other.valid_at > Some(present.since))
         };
-        (0..self.judge.holds.len()).filter(|&other| other != hold && matters(&self.judge.holds[other])).collect()
+        (0..self.judge.holds.len())
+            .filter(|&other| other != hold && matters(&self.judge.holds[other]))
+            .collect()
     }
 
     /// A guard reports that it is valid for so long: then a quorum of nodes keeps its key for that long, in true time.
     fn check_cover(&mut self, hold: usize, remaining: Duration) {
-        let Hold { resource, client, token, access, .. } = self.judge.holds[hold];
-        let is_promised =
-            self.plan.bounds == Bounds::Kept && !self.plan.faults.iter().any(|fault| fault.kind.loses_data());
+        let Hold {
+            resource,
+            client,
+            token,
+            access,
+            ..
+        } = self.judge.holds[hold];
+        let is_promised = self.plan.bounds == Bounds::Kept
+            && !self.plan.faults.iter().any(|fault| fault.kind.loses_data());
         if remaining.is_zero() || self.clients[client].is_gone || !is_promised {
             return;
         }
-        let remaining =
-            remaining.as_nanos() as i128 * 1_000_000 / i128::from(1_000_000 + self.plan.clients[client].rate);
+        let remaining = remaining.as_nanos() as i128 * 1_000_000
+            / i128::from(1_000_000 + self.plan.clients[client].rate);
         let key = keys::key_of(resource);
         let keeps = |node: &Node| {
-            node.time_left(key.as_bytes(), (token, access), self.now).is_some_and(|left| i128::from(left) >= remaining)
+            node.time_left(key.as_bytes(), (token, access), self.now)
+                .is_some_and(|left| i128::from(left) >= remaining)
         };
         let count = self.nodes.iter().filter(|node| keeps(node)).count();
         if count < self.judge.majority {
@@ -282,9 +334,18 @@ impl World {
     /// The guard is about to be released.
     pub(crate) fn gives_back(&mut self, hold: usize, by_dropping: bool) {
         let now = self.now;
-        let Hold { client, token, resource, reported_as, is_shared, .. } = self.judge.holds[hold];
+        let Hold {
+            client,
+            token,
+            resource,
+            reported_as,
+            is_shared,
+            ..
+        } = self.judge.holds[hold];
         self.reported_leaving(reported_as, Some(by_dropping).filter(|_| !is_shared));
-        self.trace.note_attempt(now, token, || format!("client {client} releases r{resource}, attempt {token}"));
+        self.trace.note_attempt(now, token, || {
+            format!("client {client} releases r{resource}, attempt {token}")
+        });
         self.judge.holds[hold].is_over = true;
         self.waits_since_release(client, resource);
         let shares = |other: &Hold| other.token == token && !other.is_over;
@@ -298,7 +359,12 @@ impl World {
     /// A client writes to what the lock protects, having seen a moment ago that its guard was valid. Guards have
     /// numbers in the order in which they were had, as fencing tokens have.
     pub(crate) fn writes(&mut self, hold: usize) {
-        let Hold { resource, client, token, .. } = self.judge.holds[hold];
+        let Hold {
+            resource,
+            client,
+            token,
+            ..
+        } = self.judge.holds[hold];
         if self.judge.holds[hold].access == Access::Read {
             return;
         }
@@ -334,18 +400,26 @@ impl World {
         let token = self.judge.holds[hold].token;
         let deleted = count(&self.judge.tokens[token].deleted_at, since);
         if deleted < self.judge.majority {
-            self.violate("true quorum", format!("attempt {token} was released on {deleted} nodes"));
+            self.violate(
+                "true quorum",
+                format!("attempt {token} was released on {deleted} nodes"),
+            );
         }
     }
 
     /// A lock was called lost while its lease was in force. So many nodes must have denied it that a quorum cannot hold
     /// it: a node that never had the key, or one that did not answer, proves nothing.
     pub(crate) fn check_loss(&mut self, token: usize, what: &str) {
-        let Token { client, denied_at, .. } = &self.judge.tokens[token];
+        let Token {
+            client, denied_at, ..
+        } = &self.judge.tokens[token];
         let denied = count(denied_at, 0);
         let nodes = self.nodes.len();
         if nodes - denied >= self.judge.majority && !self.clients[*client].is_gone {
-            self.violate("true loss", format!("attempt {token} {what}, and {denied} of {nodes} nodes denied it"));
+            self.violate(
+                "true loss",
+                format!("attempt {token} {what}, and {denied} of {nodes} nodes denied it"),
+            );
         }
     }
 
@@ -355,7 +429,10 @@ impl World {
         let token = self.judge.holds[hold].token;
         let extended = count(&self.judge.tokens[token].extended_at, since);
         if extended < self.judge.majority {
-            self.violate("true quorum", format!("attempt {token} was extended on {extended} nodes"));
+            self.violate(
+                "true quorum",
+                format!("attempt {token} was extended on {extended} nodes"),
+            );
         }
     }
 
@@ -364,10 +441,18 @@ impl World {
         self.reported_none();
         let task = self.current_task();
         let mine = |token: &&Token| token.task == task && token.state == State::Open;
-        let refused = self.judge.tokens.iter().filter(mine).any(|token| token.refused);
+        let refused = self
+            .judge
+            .tokens
+            .iter()
+            .filter(mine)
+            .any(|token| token.refused);
         self.judge.close_attempts(task, self.now);
         if said_held && !refused && !may_be_local && !self.clients[self.current_client()].is_gone {
-            self.violate("true refusal", "a call said that the lock is held, and no node had refused it".to_owned());
+            self.violate(
+                "true refusal",
+                "a call said that the lock is held, and no node had refused it".to_owned(),
+            );
         }
     }
 
@@ -381,7 +466,10 @@ impl World {
         if took < least && !client.is_gone && self.plan.bounds != Bounds::WildClocks {
             let took = plan::seconds(took);
             let patience = plan::seconds(patience);
-            self.violate("patient", format!("{what} gave up after {took} and had {patience}"));
+            self.violate(
+                "patient",
+                format!("{what} gave up after {took} and had {patience}"),
+            );
         }
     }
 
@@ -389,7 +477,10 @@ impl World {
     pub(crate) fn note_poll(&mut self, is_idle: bool) {
         self.idle_polls = if is_idle { self.idle_polls + 1 } else { 0 };
         if self.idle_polls == MOST_IDLE_POLLS {
-            self.violate("restful", format!("polled {MOST_IDLE_POLLS} times in vain without sleeping"));
+            self.violate(
+                "restful",
+                format!("polled {MOST_IDLE_POLLS} times in vain without sleeping"),
+            );
             // Its deadlines would never come.
             self.finish();
         }
@@ -403,7 +494,8 @@ impl World {
     pub(crate) fn took_time(&mut self, what: &str, begun: u64, allowed: u64, pauses: u64) {
         let client = &self.clients[self.current_client()];
         // A call that waits delivers events after each attempt; the last one may be just before its deadline.
-        let deliveries = u64::from(2 * MOST_DELIVERED) * self.plan.clients[self.current_client()].callback;
+        let deliveries =
+            u64::from(2 * MOST_DELIVERED) * self.plan.clients[self.current_client()].callback;
         let slack = 10 * MILLISECOND + 10 * self.plan.lateness + allowed / 50 + deliveries;
         let took = self.now - begun;
         // A clock that runs wildly has other milliseconds.

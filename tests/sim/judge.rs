@@ -122,7 +122,13 @@ impl Judge {
     pub(crate) fn new(plan: &Plan) -> Judge {
         Judge {
             majority: plan.majority(),
-            longest_ttl: plan.ttls.iter().copied().max().unwrap_or(0).max(plan.settling_ttl()),
+            longest_ttl: plan
+                .ttls
+                .iter()
+                .copied()
+                .max()
+                .unwrap_or(0)
+                .max(plan.settling_ttl()),
             tokens: Vec::new(),
             holds: Vec::new(),
             extending: BTreeMap::new(),
@@ -167,18 +173,28 @@ impl Judge {
         for hold in self.holds.iter_mut().filter(|hold| hold.client == client) {
             hold.is_over = true;
         }
-        for token in self.tokens.iter_mut().filter(|token| token.client == client) {
+        for token in self
+            .tokens
+            .iter_mut()
+            .filter(|token| token.client == client)
+        {
             token.is_excused = true;
         }
     }
 
     pub(crate) fn latest(&self, task: usize) -> Option<usize> {
-        (0..self.tokens.len()).rev().find(|&number| self.tokens[number].task == task)
+        (0..self.tokens.len())
+            .rev()
+            .find(|&number| self.tokens[number].task == task)
     }
 
     /// The call that drew these tokens has returned without a guard, or with the last of them.
     pub(crate) fn close_attempts(&mut self, task: usize, now: u64) {
-        for token in self.tokens.iter_mut().filter(|token| token.task == task && token.state == State::Open) {
+        for token in self
+            .tokens
+            .iter_mut()
+            .filter(|token| token.task == task && token.state == State::Open)
+        {
             token.state = State::Lost;
             token.closed_at = now;
         }
@@ -186,7 +202,10 @@ impl Judge {
 }
 
 pub(crate) fn count(times: &[Option<u64>; NODES], since: u64) -> usize {
-    times.iter().filter(|at| at.is_some_and(|at| at >= since)).count()
+    times
+        .iter()
+        .filter(|at| at.is_some_and(|at| at >= since))
+        .count()
 }
 
 impl World {
@@ -200,7 +219,9 @@ impl World {
             [b"EVALSHA", ..] if reply.starts_with(b"-NOSCRIPT") => {
                 return self.saw("a script by a hash that is not known");
             }
-            [b"EVAL", text, ..] if text == node_note::STORE.as_bytes() => return self.noted(command, reply),
+            [b"EVAL", text, ..] if text == node_note::STORE.as_bytes() => {
+                return self.noted(command, reply);
+            }
             [b"EVAL", text, b"1", key, token, _] if text == kinds::plain::EXTEND.as_bytes() => {
                 (key, token, Action::Extend)
             }
@@ -239,12 +260,21 @@ impl World {
             }
             [b"AUTH", _] => return self.saw("a log-in"),
             _ => {
-                let text = String::from_utf8_lossy(command.words.first().unwrap_or(&&b""[..])).into_owned();
-                return self.violate("protocol", format!("node {node} was sent a {text}, which no client may send"));
+                let text = String::from_utf8_lossy(command.words.first().unwrap_or(&&b""[..]))
+                    .into_owned();
+                return self.violate(
+                    "protocol",
+                    format!("node {node} was sent a {text}, which no client may send"),
+                );
             }
         };
-        let Some(number) = keys::attempt_of(token).filter(|&number| number < self.judge.tokens.len()) else {
-            return self.violate("protocol", format!("node {node} was sent a token that no attempt drew"));
+        let Some(number) =
+            keys::attempt_of(token).filter(|&number| number < self.judge.tokens.len())
+        else {
+            return self.violate(
+                "protocol",
+                format!("node {node} was sent a token that no attempt drew"),
+            );
         };
         let connection = &self.connections[command.connection];
         let client = connection.client;
@@ -271,7 +301,10 @@ impl World {
         let present = &mut self.judge.tokens[number];
         present.resource = keys::resource_of(key);
         if present.client != client {
-            return self.violate("protocol", format!("client {client} sent attempt {number}, which is not its own"));
+            return self.violate(
+                "protocol",
+                format!("client {client} sent attempt {number}, which is not its own"),
+            );
         }
         let present_resource = present.resource;
         if let Some(resource) = present_resource {
@@ -289,7 +322,9 @@ impl World {
                 // Where it comes for the first time, it may be the attempt's own.
                 let is_too_late = is_repair
                     && present.asked[node] > 1
-                    && present.ended_at.is_some_and(|ended_at| ended_at <= written_at);
+                    && present
+                        .ended_at
+                        .is_some_and(|ended_at| ended_at <= written_at);
                 let is_twice = present.asked[node] > 1 && !is_repair;
                 // A node gets nothing more of a token behind its release.
                 let is_behind = present.deleted_at[node].is_some() && !is_stale;
@@ -304,27 +339,39 @@ impl World {
                     }
                     // Held by another client, for so long, or others are in front; `:-2` is no answer to that.
                     b":-2\r\n" => {}
-                    b"$-1\r\n" | b":0\r\n" | [b':', b'-', ..] | [b'$', ..] => present.refused = true,
+                    b"$-1\r\n" | b":0\r\n" | [b':', b'-', ..] | [b'$', ..] => {
+                        present.refused = true
+                    }
                     _ => {}
                 }
                 if is_too_late {
-                    let text =
-                        format!("the key of attempt {number} was set again on node {node}, after its lease had ended");
+                    let text = format!(
+                        "the key of attempt {number} was set again on node {node}, after its lease had ended"
+                    );
                     self.violate("ended for good", text);
                 }
                 if is_behind {
-                    let text = format!("node {node} was asked for the key of attempt {number} behind its release");
+                    let text = format!(
+                        "node {node} was asked for the key of attempt {number} behind its release"
+                    );
                     self.violate("ended for good", text);
                 }
                 if is_twice {
-                    self.violate("fresh token", format!("node {node} was asked twice for attempt {number}"));
+                    self.violate(
+                        "fresh token",
+                        format!("node {node} was asked twice for attempt {number}"),
+                    );
                 }
             }
             Action::Extend => {
                 if matches!(reply, b":1\r\n" | b"+OK\r\n") {
                     present.extended_at[node] = Some(now);
                     self.check_deadline(command, (key, number));
-                } else if is_denial(reply) && !self.nodes[node].content(key, now).is_reader(number, command.millis) {
+                } else if is_denial(reply)
+                    && !self.nodes[node]
+                        .content(key, now)
+                        .is_reader(number, command.millis)
+                {
                     // A writer's extension that comes after its downgrade is refused, and the entry is there.
                     present.denied_at[node] = Some(now);
                 }
@@ -345,7 +392,12 @@ impl World {
 
     /// A node has run a command about the second key of a set. By the rules the set goes by its first one, and a node
     /// that has not the second denies the set.
-    fn executed_on_shared_key(&mut self, (number, node): (usize, usize), action: Action, reply: &[u8]) {
+    fn executed_on_shared_key(
+        &mut self,
+        (number, node): (usize, usize),
+        action: Action,
+        reply: &[u8],
+    ) {
         let now = self.now;
         let token = &mut self.judge.tokens[number];
         match action {
@@ -367,11 +419,21 @@ impl World {
         }
         let node = &self.nodes[command.node];
         let entry = node.content(key, self.now).entry(number).copied();
-        let end = entry.map(|entry| entry.until.or_else(|| node.store.deadline(key, command.millis)?));
+        let end = entry.map(|entry| {
+            entry
+                .until
+                .or_else(|| node.store.deadline(key, command.millis)?)
+        });
         let limit = command.millis + self.judge.longest_ttl;
         let wrong = end.filter(|end| end.is_none_or(|end| end > limit));
         if let Some(deadline) = wrong {
-            self.violate("bounded key", format!("on node {} a key would live until {deadline:?}", command.node));
+            self.violate(
+                "bounded key",
+                format!(
+                    "on node {} a key would live until {deadline:?}",
+                    command.node
+                ),
+            );
         }
     }
 
@@ -386,7 +448,10 @@ impl World {
                 for entry in node.content(key, self.now).live(millis) {
                     let token = &self.judge.tokens[entry.attempt];
                     let is_old = token.closed_at + SETTLED_AFTER / 2 < self.now;
-                    if matches!(token.state, State::Lost | State::Released) && is_old && !token.is_excused {
+                    if matches!(token.state, State::Lost | State::Released)
+                        && is_old
+                        && !token.is_excused
+                    {
                         left = Some((index, entry.attempt, token.state));
                     }
                 }
@@ -406,7 +471,11 @@ fn about(words: &[&[u8]]) -> String {
     let text = |word: &&[u8]| String::from_utf8_lossy(word).into_owned();
     match words {
         [b"EVAL" | b"EVALSHA", _, _, _, verb, _, rest @ ..] => {
-            format!(" ({} {})", text(verb), rest.iter().map(text).collect::<Vec<_>>().join(" "))
+            format!(
+                " ({} {})",
+                text(verb),
+                rest.iter().map(text).collect::<Vec<_>>().join(" ")
+            )
         }
         [.., last] if last.len() < 16 => format!(" for {} ms", text(last)),
         _ => String::new(),
@@ -415,13 +484,19 @@ fn about(words: &[&[u8]]) -> String {
 
 /// Whether a node replies that the key is not ours.
 fn is_denial(reply: &[u8]) -> bool {
-    matches!(reply, b":0\r\n" | [b':', b'-', b'1'..=b'4', b'\r', ..] | b"$-1\r\n") || reply.starts_with(b"-WRONGTYPE")
+    matches!(
+        reply,
+        b":0\r\n" | [b':', b'-', b'1'..=b'4', b'\r', ..] | b"$-1\r\n"
+    ) || reply.starts_with(b"-WRONGTYPE")
 }
 
 /// Whether a node replies that it grants: a plain yes, or a number.
 pub(crate) fn is_granted(reply: &[u8]) -> bool {
     let is_number = || {
-        let line = reply.split(|byte| *byte == b'\n').nth(1).and_then(|line| line.strip_suffix(b"\r"));
+        let line = reply
+            .split(|byte| *byte == b'\n')
+            .nth(1)
+            .and_then(|line| line.strip_suffix(b"\r"));
         line.is_some_and(|line| !line.is_empty() && line.iter().all(u8::is_ascii_digit))
     };
     matches!(reply, b"+OK\r\n" | b":1\r\n") || reply.starts_with(b"$") && is_number()
@@ -435,24 +510,28 @@ fn sight(words: &[&[u8]], reply: &[u8], is_stale: bool) -> &'static str {
     let is_permit = is_script
         && matches!(words[1], text if text == kinds::permit::SCRIPT.text.as_bytes() || text == kinds::permit::SCRIPT.sha1.as_bytes());
     match (words[0], reply) {
-        (b"EVAL" | b"EVALSHA", _) if words[1] != kinds::plain::EXTEND.as_bytes() => match (words[4], reply) {
-            (b"raise", _) => "a fence that is raised",
-            (b"release", [b'-', ..]) => "a release that is not run",
-            (b"release", b":2\r\n" | b":-2\r\n") => "a release that tells another client",
-            (b"release", _) if words[0] == b"EVALSHA" => "a release by EVALSHA",
-            (b"release", _) => "a release by script",
-            (_, [b'-', ..]) if is_fenced => "a fenced lock's script that is answered with an error",
-            (_, [b'-', ..]) => "a script that is answered with an error",
-            (b"acquire", [b'$', ..]) => "a fence that is given",
-            (b"acquire", [b':', ..]) => "a fenced lock of another client",
-            (b"take", [b'$', ..]) if is_granted(reply) => "a fence that is given by a queue",
-            (b"take", b":1\r\n") if is_permit => "a permit that is granted by a queue",
-            (b"take", b":1\r\n") => "a lock that is granted by a queue",
-            (b"take", _) if words[10] != b"" => "a challenge",
-            (b"take", _) if is_permit => "an entry in the queue of a semaphore",
-            (b"take", _) => "an entry in a queue",
-            _ => "something else of a fenced lock",
-        },
+        (b"EVAL" | b"EVALSHA", _) if words[1] != kinds::plain::EXTEND.as_bytes() => {
+            match (words[4], reply) {
+                (b"raise", _) => "a fence that is raised",
+                (b"release", [b'-', ..]) => "a release that is not run",
+                (b"release", b":2\r\n" | b":-2\r\n") => "a release that tells another client",
+                (b"release", _) if words[0] == b"EVALSHA" => "a release by EVALSHA",
+                (b"release", _) => "a release by script",
+                (_, [b'-', ..]) if is_fenced => {
+                    "a fenced lock's script that is answered with an error"
+                }
+                (_, [b'-', ..]) => "a script that is answered with an error",
+                (b"acquire", [b'$', ..]) => "a fence that is given",
+                (b"acquire", [b':', ..]) => "a fenced lock of another client",
+                (b"take", [b'$', ..]) if is_granted(reply) => "a fence that is given by a queue",
+                (b"take", b":1\r\n") if is_permit => "a permit that is granted by a queue",
+                (b"take", b":1\r\n") => "a lock that is granted by a queue",
+                (b"take", _) if words[10] != b"" => "a challenge",
+                (b"take", _) if is_permit => "an entry in the queue of a semaphore",
+                (b"take", _) => "an entry in a queue",
+                _ => "something else of a fenced lock",
+            }
+        }
         (b"SET", b"+OK\r\n") if is_stale => "a SET that runs after its connection was closed",
         (b"SET", b"+OK\r\n") => "a SET that is granted",
         (b"SET", b"$-1\r\n") => "a SET that is refused",

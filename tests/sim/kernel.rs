@@ -24,11 +24,17 @@ const ENDLESS: u64 = 5_000_000;
 /// What a task waits for, in addition to time.
 #[derive(Clone, Debug)]
 pub(crate) enum Reason {
-    Channel { wake: Receiver<()>, cancelled: Receiver<Infallible> },
+    Channel {
+        wake: Receiver<()>,
+        cancelled: Receiver<Infallible>,
+    },
     Condvar(usize),
     Mutex(usize),
     Nothing,
-    Poll { list: Vec<(usize, bool)>, waker: usize },
+    Poll {
+        list: Vec<(usize, bool)>,
+        waker: usize,
+    },
     Task(usize),
     Waker(usize),
 }
@@ -103,7 +109,11 @@ fn drive() {
 
 /// Whether a task of a simulation is running: not so in the unit tests of the library's own files.
 pub(crate) fn is_inside() -> bool {
-    WORLD.with_borrow(|world| world.as_ref().is_some_and(|world| world.tasks.current.is_some()))
+    WORLD.with_borrow(|world| {
+        world
+            .as_ref()
+            .is_some_and(|world| world.tasks.current.is_some())
+    })
 }
 
 pub(crate) fn current_client() -> usize {
@@ -118,7 +128,13 @@ pub(crate) fn is_done(task: usize) -> bool {
 pub(crate) fn spawn(client: usize, work: impl FnOnce() + Send + 'static) -> usize {
     let index = with(|world| {
         let index = world.tasks.all.len();
-        world.tasks.all.push(Task { client, thread: None, state: State::Ready, generation: 0, is_in_callback: false });
+        world.tasks.all.push(Task {
+            client,
+            thread: None,
+            state: State::Ready,
+            generation: 0,
+            is_in_callback: false,
+        });
         world.tasks.alive += 1;
         index
     });
@@ -128,8 +144,13 @@ pub(crate) fn spawn(client: usize, work: impl FnOnce() + Send + 'static) -> usiz
         let driver = with(|world| {
             if let Err(panic) = outcome {
                 let text = panic.downcast_ref::<String>().map(String::as_str);
-                let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("?");
-                world.violate("panic", format!("a thread of client {client} panicked: {text}"));
+                let text = text
+                    .or(panic.downcast_ref::<&str>().copied())
+                    .unwrap_or("?");
+                world.violate(
+                    "panic",
+                    format!("a thread of client {client} panicked: {text}"),
+                );
             }
             world.tasks.all[index].state = State::Done;
             world.tasks.alive -= 1;
@@ -240,8 +261,14 @@ impl World {
         if count == 0 {
             return None;
         }
-        let first = if count == 1 { 0 } else { self.random.index(count) };
-        let place = (0..count).map(|step| (first + step) % count).find(|&at| runnable(self, self.tasks.ready[at]))?;
+        let first = if count == 1 {
+            0
+        } else {
+            self.random.index(count)
+        };
+        let place = (0..count)
+            .map(|step| (first + step) % count)
+            .find(|&at| runnable(self, self.tasks.ready[at]))?;
         let task = self.tasks.ready.swap_remove(place);
         self.tasks.current = Some(task);
         self.tasks.switches += 1;
@@ -288,7 +315,9 @@ impl World {
     pub(crate) fn put_off_timers(&mut self, client: usize, by: u64) {
         for task in 0..self.tasks.all.len() {
             let present = &mut self.tasks.all[task];
-            if let State::Waiting { until: Some(until), .. } = &mut present.state
+            if let State::Waiting {
+                until: Some(until), ..
+            } = &mut present.state
                 && present.client == client
             {
                 *until += by;
@@ -312,11 +341,12 @@ impl World {
     pub(crate) fn wake(&mut self, reason: &Reason, most: usize) {
         let mut left = most;
         for task in 0..self.tasks.all.len() {
-            let State::Waiting { reason: other, .. } = &self.tasks.all[task].state else { continue };
+            let State::Waiting { reason: other, .. } = &self.tasks.all[task].state else {
+                continue;
+            };
             let meant = match (reason, other) {
-                (Reason::Mutex(place), Reason::Mutex(other)) | (Reason::Condvar(place), Reason::Condvar(other)) => {
-                    place == other
-                }
+                (Reason::Mutex(place), Reason::Mutex(other))
+                | (Reason::Condvar(place), Reason::Condvar(other)) => place == other,
                 (Reason::Task(task), Reason::Task(other)) => task == other,
                 (Reason::Waker(place), Reason::Poll { waker, .. }) => place == waker,
                 _ => false,
@@ -332,8 +362,13 @@ impl World {
     pub(crate) fn wake_pollers(&mut self, connection: usize) {
         let (readable, writable) = self.readiness(connection);
         for task in 0..self.tasks.all.len() {
-            if let State::Waiting { reason: Reason::Poll { list, .. }, .. } = &self.tasks.all[task].state
-                && list.iter().any(|&(listed, wants)| listed == connection && (readable || (wants && writable)))
+            if let State::Waiting {
+                reason: Reason::Poll { list, .. },
+                ..
+            } = &self.tasks.all[task].state
+                && list.iter().any(|&(listed, wants)| {
+                    listed == connection && (readable || (wants && writable))
+                })
             {
                 self.make_ready(task);
             }
@@ -345,8 +380,12 @@ impl World {
             return;
         }
         for task in 0..self.tasks.all.len() {
-            if let State::Waiting { reason: Reason::Channel { wake, cancelled }, .. } = &self.tasks.all[task].state
-                && (wake.try_recv() != Err(TryRecvError::Empty) || cancelled.try_recv() != Err(TryRecvError::Empty))
+            if let State::Waiting {
+                reason: Reason::Channel { wake, cancelled },
+                ..
+            } = &self.tasks.all[task].state
+                && (wake.try_recv() != Err(TryRecvError::Empty)
+                    || cancelled.try_recv() != Err(TryRecvError::Empty))
             {
                 self.make_ready(task);
             }

@@ -49,7 +49,8 @@ impl Content {
         let entries = match words[..] {
             ["r", ref readers @ ..] => {
                 let reader = |word: &&str| {
-                    word.split_once(':').and_then(|(until, token)| entry(token, Some(until), Access::Read))
+                    word.split_once(':')
+                        .and_then(|(until, token)| entry(token, Some(until), Access::Read))
                 };
                 readers.iter().filter_map(reader).collect()
             }
@@ -63,12 +64,15 @@ impl Content {
 
     /// The entries that have not ended by then.
     pub(crate) fn live(&self, millis: u64) -> impl Iterator<Item = &Entry> {
-        self.entries.iter().filter(move |entry| entry.until.is_none_or(|until| until >= millis))
+        self.entries
+            .iter()
+            .filter(move |entry| entry.until.is_none_or(|until| until >= millis))
     }
 
     /// Whether the attempt has the lock to read at this time.
     pub(crate) fn is_reader(&self, attempt: usize, millis: u64) -> bool {
-        self.live(millis).any(|entry| entry.attempt == attempt && entry.access == Access::Read)
+        self.live(millis)
+            .any(|entry| entry.attempt == attempt && entry.access == Access::Read)
     }
 
     pub(crate) fn entry(&self, attempt: usize) -> Option<&Entry> {
@@ -78,7 +82,9 @@ impl Content {
 
 /// The number of the attempt that has this token.
 pub(crate) fn attempt_of(token: &[u8]) -> Option<usize> {
-    usize::from_str_radix(std::str::from_utf8(token.get(..16)?).ok()?, 16).ok().map(|beginning| beginning >> 1)
+    usize::from_str_radix(std::str::from_utf8(token.get(..16)?).ok()?, 16)
+        .ok()
+        .map(|beginning| beginning >> 1)
 }
 
 /// What a token begins with. Its last bit is set: what is made of it in the library leaves that out.
@@ -96,7 +102,9 @@ pub(crate) fn resource_of(key: &[u8]) -> Option<usize> {
         Some(FENCED + number(name)?)
     } else if let Some(name) = key.strip_prefix("quorumlock-rw:r") {
         Some(READ_WRITE + number(name)?)
-    } else if let Some((semaphore, slot)) = key.strip_prefix('s').and_then(|name| name.split_once('#')) {
+    } else if let Some((semaphore, slot)) =
+        key.strip_prefix('s').and_then(|name| name.split_once('#'))
+    {
         Some(SLOT + SLOTS * number(semaphore)? + number(slot)?)
     } else {
         number(key.strip_prefix('r')?)
@@ -107,7 +115,11 @@ pub(crate) fn resource_of(key: &[u8]) -> Option<usize> {
 pub(crate) fn key_of(resource: usize) -> String {
     match resource {
         SHARED => SHARED_KEY.to_owned(),
-        SLOT.. => format!("s{}#{}", (resource - SLOT) / SLOTS, (resource - SLOT) % SLOTS),
+        SLOT.. => format!(
+            "s{}#{}",
+            (resource - SLOT) / SLOTS,
+            (resource - SLOT) % SLOTS
+        ),
         READ_WRITE.. => format!("quorumlock-rw:r{}", resource - READ_WRITE),
         FENCED.. => format!("quorumlock-fence:r{}", resource - FENCED),
         _ => format!("r{resource}"),
@@ -122,11 +134,19 @@ pub(crate) fn is_read_write(resource: usize) -> bool {
 impl Node {
     /// What a key contains; nothing when it is not there.
     pub(crate) fn content(&self, key: &[u8], now: u64) -> Content {
-        self.store.value(key, self.millis(now)).map(Content::of).unwrap_or_default()
+        self.store
+            .value(key, self.millis(now))
+            .map(Content::of)
+            .unwrap_or_default()
     }
 
     /// For how long a key goes on to be of this attempt, in true time; none when it is not, or not for that.
-    pub(crate) fn time_left(&self, key: &[u8], (attempt, access): (usize, Access), now: u64) -> Option<i64> {
+    pub(crate) fn time_left(
+        &self,
+        key: &[u8],
+        (attempt, access): (usize, Access),
+        now: u64,
+    ) -> Option<i64> {
         let entry = *self.content(key, now).entry(attempt)?;
         if access == Access::Write && entry.access == Access::Read {
             return None;
@@ -143,7 +163,12 @@ impl Node {
         let Content { entries, .. } = self.content(key, now);
         let refuses = |entry: &&Entry| access == Access::Write || entry.access == Access::Write;
         let expires = self.store.deadline(key, self.millis(now)).flatten();
-        let latest = entries.iter().filter(refuses).filter_map(|entry| entry.until.or(expires)).max()?;
-        self.true_time_until(latest, now).and_then(|left| u64::try_from(left).ok())
+        let latest = entries
+            .iter()
+            .filter(refuses)
+            .filter_map(|entry| entry.until.or(expires))
+            .max()?;
+        self.true_time_until(latest, now)
+            .and_then(|left| u64::try_from(left).ok())
     }
 }

@@ -27,7 +27,9 @@ const COMPARED: u64 = 300;
 /// draws other numbers, and needs another seed.
 fn find(bounds: Bounds, rule: &'static str, known: u64) -> Plan {
     let campaign = Campaign::run_until(known, ENOUGH, bounds, rule);
-    let finding = campaign.finding.unwrap_or_else(|| panic!("{bounds:?} break nothing in {ENOUGH} seeds"));
+    let finding = campaign
+        .finding
+        .unwrap_or_else(|| panic!("{bounds:?} break nothing in {ENOUGH} seeds"));
     if cfg!(debug_assertions) {
         println!("{bounds:?}: {finding}");
         return finding.plan;
@@ -52,7 +54,17 @@ fn find(bounds: Bounds, rule: &'static str, known: u64) -> Plan {
 fn cured_by(plan: &Plan, rule: &str, remedy: impl Fn(&mut Plan)) {
     let broken = |plan: &Plan| {
         let seeds = (0..COMPARED).map(|step| plan.seed.wrapping_add(step));
-        let findings = seeds.filter_map(|seed| run(Plan { seed, ..plan.clone() }, Trace::silent()).judge.finding);
+        let findings = seeds.filter_map(|seed| {
+            run(
+                Plan {
+                    seed,
+                    ..plan.clone()
+                },
+                Trace::silent(),
+            )
+            .judge
+            .finding
+        });
         findings.collect::<Vec<_>>()
     };
     let mut with = plan.clone();
@@ -64,8 +76,15 @@ fn cured_by(plan: &Plan, rule: &str, remedy: impl Fn(&mut Plan)) {
     }
     let without = broken(plan);
     let with = broken(&with);
-    println!("{COMPARED} seeds of it: {} break a rule without the remedy, {} with it", without.len(), with.len());
-    assert!(without.iter().any(|(broken, ..)| *broken == rule), "nothing is shown");
+    println!(
+        "{COMPARED} seeds of it: {} break a rule without the remedy, {} with it",
+        without.len(),
+        with.len()
+    );
+    assert!(
+        without.iter().any(|(broken, ..)| *broken == rule),
+        "nothing is shown"
+    );
     assert!(with.is_empty(), "{with:?}");
 }
 
@@ -74,8 +93,14 @@ fn cured_by(plan: &Plan, rule: &str, remedy: impl Fn(&mut Plan)) {
 #[test]
 fn a_machine_that_sleeps_relies_on_a_lock_that_is_gone() {
     let plan = find(Bounds::SteadyClock, "exclusion", 240);
-    assert!(plan.faults.iter().any(|fault| matches!(fault.kind, Kind::Sleep { .. })));
-    cured_by(&plan, "exclusion", |plan| plan.reckoning = Reckoning::LeaseClock);
+    assert!(
+        plan.faults
+            .iter()
+            .any(|fault| matches!(fault.kind, Kind::Sleep { .. }))
+    );
+    cured_by(&plan, "exclusion", |plan| {
+        plan.reckoning = Reckoning::LeaseClock
+    });
 }
 
 /// A restarted node that has lost its data grants the lock a second time: A, B and C held; C forgets; C, D and E
@@ -83,22 +108,38 @@ fn a_machine_that_sleeps_relies_on_a_lock_that_is_gone() {
 #[test]
 fn a_node_that_forgets_gives_a_lock_away_twice() {
     let plan = find(Bounds::Amnesia, "exclusion", 352);
-    assert!(plan.faults.iter().any(|fault| matches!(fault.kind, Kind::Crash { data: Data::Lost, .. })));
-    cured_by(&plan, "exclusion", |plan| plan.restart_policy = RestartPolicy::Strict);
+    assert!(plan.faults.iter().any(|fault| matches!(
+        fault.kind,
+        Kind::Crash {
+            data: Data::Lost,
+            ..
+        }
+    )));
+    cured_by(&plan, "exclusion", |plan| {
+        plan.restart_policy = RestartPolicy::Strict
+    });
 }
 
 /// Kleppmann: a node's clock jumps, a key expires early, and a second client gets a majority.
 #[test]
 fn a_clock_that_jumps_ends_a_lock_early() {
     let plan = find(Bounds::ClockJumps, "exclusion", 661);
-    assert!(plan.faults.iter().any(|fault| matches!(fault.kind, Kind::SetNodeClock { by: 1.., .. })));
+    assert!(
+        plan.faults
+            .iter()
+            .any(|fault| matches!(fault.kind, Kind::SetNodeClock { by: 1.., .. }))
+    );
 }
 
 /// Memory policies that evict keys evict locks.
 #[test]
 fn a_node_that_evicts_keys_gives_locks_away() {
     let plan = find(Bounds::Eviction, "exclusion", 446);
-    assert!(plan.faults.iter().any(|fault| matches!(fault.kind, Kind::Evict { .. })));
+    assert!(
+        plan.faults
+            .iter()
+            .any(|fault| matches!(fault.kind, Kind::Evict { .. }))
+    );
 }
 
 /// Clocks that disagree by more than `drift_factor` allows.
@@ -118,11 +159,22 @@ fn fences_grow_beyond_every_bound_of_time() {
         let mut raised = 0;
         for seed in 0..count {
             let plan = Plan::of_seed(seed, bounds);
-            let world =
-                run(Plan { is_fenced: true, is_mixed: false, only: Some("fences grow"), ..plan }, Trace::silent());
+            let world = run(
+                Plan {
+                    is_fenced: true,
+                    is_mixed: false,
+                    only: Some("fences grow"),
+                    ..plan
+                },
+                Trace::silent(),
+            );
             assert_eq!(world.judge.finding, None, "{bounds:?}, seed {seed}");
             acquired += world.judge.acquired;
-            raised += world.seen.get("a fence that is raised").copied().unwrap_or(0);
+            raised += world
+                .seen
+                .get("a fence that is raised")
+                .copied()
+                .unwrap_or(0);
         }
         println!("{bounds:?}: {acquired} fences in {count} seeds, {raised} raises, and they grow");
         assert!(acquired > 0);
@@ -136,7 +188,9 @@ fn fences_grow_beyond_every_bound_of_time() {
 fn a_client_that_stands_still_writes_too_late() {
     let plan = find(Bounds::Writes, "late write", 70);
     assert!(
-        plan.faults.iter().any(|fault| matches!(fault.kind, Kind::Pause { .. } | Kind::Sleep { .. }))
+        plan.faults
+            .iter()
+            .any(|fault| matches!(fault.kind, Kind::Pause { .. } | Kind::Sleep { .. }))
             || plan.pause_rarity + plan.preemption_rarity > 0
     );
 }

@@ -42,7 +42,11 @@ pub(crate) enum Sort {
 
 impl Sort {
     pub(crate) fn access(self) -> Access {
-        if self == Sort::Read { Access::Read } else { Access::Write }
+        if self == Sort::Read {
+            Access::Read
+        } else {
+            Access::Write
+        }
     }
 
     pub(crate) fn has_fence(self) -> bool {
@@ -64,10 +68,16 @@ impl Sort {
         let first = self.resource(name);
         let access = self.access();
         match self {
-            Sort::Permit => {
-                Awaited { resources: (0..PERMITS).map(|slot| first + slot).collect(), is_any: true, access }
-            }
-            Sort::Set => Awaited { resources: vec![first, SHARED], is_any: false, access },
+            Sort::Permit => Awaited {
+                resources: (0..PERMITS).map(|slot| first + slot).collect(),
+                is_any: true,
+                access,
+            },
+            Sort::Set => Awaited {
+                resources: vec![first, SHARED],
+                is_any: false,
+                access,
+            },
             _ => Awaited::one(first, access),
         }
     }
@@ -193,8 +203,12 @@ impl From<MutexGuard<Slot>> for Guard {
 impl Guard {
     /// For a lock to read: the attempt that it belongs to.
     pub(crate) fn reads_by(&self) -> Option<usize> {
-        let Guard::Read(guard) = self else { return None };
-        let Held::Shared(share) = guard.held() else { return None };
+        let Guard::Read(guard) = self else {
+            return None;
+        };
+        let Held::Shared(share) = guard.held() else {
+            return None;
+        };
         let id = share.lock().held().hold_id();
         let is_it = |attempt: &usize| {
             let mut entropy = [0; OwnerToken::ENTROPY];
@@ -206,7 +220,11 @@ impl Guard {
 
     /// For a permit: its slot.
     pub(crate) fn slot(&self) -> usize {
-        if let Guard::Permit(permit) = self { permit.slot() } else { 0 }
+        if let Guard::Permit(permit) = self {
+            permit.slot()
+        } else {
+            0
+        }
     }
 
     pub(crate) fn remaining(&self) -> Duration {

@@ -23,7 +23,13 @@ pub(crate) enum Way {
 }
 
 impl Way {
-    pub(crate) const ALL: [Way; 5] = [Way::Restart, Way::Snapshot, Way::FailOver, Way::Flush, Way::Resync];
+    pub(crate) const ALL: [Way; 5] = [
+        Way::Restart,
+        Way::Snapshot,
+        Way::FailOver,
+        Way::Flush,
+        Way::Resync,
+    ];
 }
 
 /// Draws losses for one plan in three, and programs that begin at any time. From a generator of its own, so that no
@@ -34,13 +40,21 @@ pub(crate) fn draw(plan: &mut Plan) {
         return;
     }
     for client in 1..plan.clients.len() {
-        plan.clients[client].begins_at = if random.once_in(2) { random.below(plan.fault_time) } else { 0 };
+        plan.clients[client].begins_at = if random.once_in(2) {
+            random.below(plan.fault_time)
+        } else {
+            0
+        };
     }
     for _ in 0..random.magnitude(1, 8) {
         let at = random.below(plan.fault_time);
         let node = random.index(plan.nodes.len());
         let way = random.pick(&Way::ALL);
-        let longest = if random.once_in(2) { 20 * MILLISECOND } else { 3 * SECOND };
+        let longest = if random.once_in(2) {
+            20 * MILLISECOND
+        } else {
+            3 * SECOND
+        };
         let time = random.magnitude(MILLISECOND, longest);
         lose(plan, random, (way, node), at, time);
     }
@@ -48,13 +62,31 @@ pub(crate) fn draw(plan: &mut Plan) {
 }
 
 /// A node loses what it has, and is away for so long if it goes away.
-pub(crate) fn lose(plan: &mut Plan, random: &mut Random, (way, node): (Way, usize), at: u64, time: u64) {
+pub(crate) fn lose(
+    plan: &mut Plan,
+    random: &mut Random,
+    (way, node): (Way, usize),
+    at: u64,
+    time: u64,
+) {
     let copies = matches!(way, Way::Snapshot | Way::FailOver | Way::Resync);
     if copies && !random.once_in(4) {
-        let age = if random.once_in(2) { random.below(at + 1) } else { random.magnitude(MILLISECOND, at + 1) };
-        plan.faults.push(Fault { at: at.saturating_sub(age), kind: Kind::Save { node } });
+        let age = if random.once_in(2) {
+            random.below(at + 1)
+        } else {
+            random.magnitude(MILLISECOND, at + 1)
+        };
+        plan.faults.push(Fault {
+            at: at.saturating_sub(age),
+            kind: Kind::Save { node },
+        });
     }
-    let crash = |data, is_dark| Kind::Crash { node, time, data, is_dark };
+    let crash = |data, is_dark| Kind::Crash {
+        node,
+        time,
+        data,
+        is_dark,
+    };
     let kind = match way {
         Way::Restart => crash(Data::Lost, random.once_in(2)),
         Way::Snapshot => crash(Data::Saved, random.once_in(2)),
@@ -73,17 +105,30 @@ impl Plan {
 
     /// What a client does about nodes that were restarted.
     pub(crate) fn policy(&self, client: usize) -> RestartPolicy {
-        if self.clients[client].trusts_all { RestartPolicy::Off } else { self.restart_policy }
+        if self.clients[client].trusts_all {
+            RestartPolicy::Off
+        } else {
+            self.restart_policy
+        }
     }
 
     /// The longest that a lock of a client may last, in milliseconds.
     pub(crate) fn max_ttl(&self, client: usize) -> u64 {
-        self.ttls_of(client).iter().copied().max().unwrap_or(0).max(self.settling_ttl())
+        self.ttls_of(client)
+            .iter()
+            .copied()
+            .max()
+            .unwrap_or(0)
+            .max(self.settling_ttl())
     }
 
     /// The times to live of a client's locks, in milliseconds.
     pub(crate) fn ttls_of(&self, client: usize) -> &[u64] {
-        if self.clients[client].is_brief { &self.ttls[..1] } else { &self.ttls }
+        if self.clients[client].is_brief {
+            &self.ttls[..1]
+        } else {
+            &self.ttls
+        }
     }
 }
 
@@ -105,7 +150,11 @@ fn a_longer_time_to_live_is_known_everywhere_before_a_lock_is_taken() {
                     let guard = clients::open(client).mutex(format!("r{client}")).try_lock();
                     assert!(guard.is_ok_and(|guard| guard.is_some()));
                     kernel::with(|world| {
-                        let least = world.nodes.iter().filter_map(|node| node.noted_ttl(world.now)).min();
+                        let least = world
+                            .nodes
+                            .iter()
+                            .filter_map(|node| node.noted_ttl(world.now))
+                            .min();
                         if client == 0 && least < Some(5_000) {
                             world.saw(OVERLOOKED);
                         }
@@ -113,7 +162,11 @@ fn a_longer_time_to_live_is_known_everywhere_before_a_lock_is_taken() {
                 });
             }
         });
-        assert_eq!((world.judge.finding, world.seen.get(OVERLOOKED)), (None, None), "seed {seed}");
+        assert_eq!(
+            (world.judge.finding, world.seen.get(OVERLOOKED)),
+            (None, None),
+            "seed {seed}"
+        );
     }
 }
 
@@ -128,15 +181,26 @@ fn a_reply_that_no_thread_has_read_is_no_late_one() {
         // It makes no call at the end, and so it does not learn that nodes count again.
         plan.clients[0].is_observed = false;
         plan.paths[1].delay = 3 * MILLISECOND;
-        plan.faults = [0, 2].map(|node| Fault { at: 3 * SECOND, kind: Kind::Flush { node } }).to_vec();
+        plan.faults = [0, 2]
+            .map(|node| Fault {
+                at: 3 * SECOND,
+                kind: Kind::Flush { node },
+            })
+            .to_vec();
         let world = kernel::run(World::new(plan, Trace::silent()), || {
             kernel::spawn(0, || {
                 let redlock = clients::open(0);
                 let guard = redlock.mutex("r0").try_lock().unwrap().unwrap();
                 kernel::sleep_until(3_100 * MILLISECOND);
-                assert_eq!(guard.extend(Duration::from_secs(5)).unwrap(), ExtendOutcome::Lost);
+                assert_eq!(
+                    guard.extend(Duration::from_secs(5)).unwrap(),
+                    ExtendOutcome::Lost
+                );
                 kernel::sleep_until(3_500 * MILLISECOND);
-                assert!(redlock.mutex("r1").try_lock().is_err(), "no node is to be founded anew");
+                assert!(
+                    redlock.mutex("r1").try_lock().is_err(),
+                    "no node is to be founded anew"
+                );
             });
         });
         assert_eq!(world.judge.finding, None, "seed {seed}");
@@ -150,11 +214,15 @@ fn nodes_are_noted_though_no_call_waits_for_it() {
     const UNNOTED: &str = "a node without a note";
     for seed in 0..40 {
         let mut plan = recovery::quiet(seed, 3);
-        (plan.restart_policy, plan.clients[0].trusts_all) = (RestartPolicy::Observed, seed % 2 == 0);
+        (plan.restart_policy, plan.clients[0].trusts_all) =
+            (RestartPolicy::Observed, seed % 2 == 0);
         // Its locks are not the judge's.
         plan.clients[0].is_observed = false;
         plan.paths[2].delay = 3 * MILLISECOND;
-        plan.faults = vec![Fault { at: 2 * SECOND, kind: Kind::Flush { node: 2 } }];
+        plan.faults = vec![Fault {
+            at: 2 * SECOND,
+            kind: Kind::Flush { node: 2 },
+        }];
         let world = kernel::run(World::new(plan, Trace::silent()), || {
             kernel::spawn(0, || {
                 let mutex = clients::open(0).mutex("r0");
@@ -163,7 +231,10 @@ fn nodes_are_noted_though_no_call_waits_for_it() {
                     assert!(mutex.try_lock().is_ok_and(|guard| guard.is_some()));
                     kernel::sleep_until((call * 1_100 + 1_000) * MILLISECOND);
                     kernel::with(|world| {
-                        let is_noted = world.nodes.iter().all(|node| node.noted_ttl(world.now).is_some());
+                        let is_noted = world
+                            .nodes
+                            .iter()
+                            .all(|node| node.noted_ttl(world.now).is_some());
                         // The flush is seen by the next call.
                         if call != 1 && !is_noted {
                             world.saw(UNNOTED);
@@ -172,6 +243,10 @@ fn nodes_are_noted_though_no_call_waits_for_it() {
                 }
             });
         });
-        assert_eq!((world.judge.finding, world.seen.get(UNNOTED)), (None, None), "seed {seed}");
+        assert_eq!(
+            (world.judge.finding, world.seen.get(UNNOTED)),
+            (None, None),
+            "seed {seed}"
+        );
     }
 }

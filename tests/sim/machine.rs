@@ -52,7 +52,9 @@ pub(crate) struct MachineClock {
 impl Clock for MachineClock {
     fn now(&self) -> Timestamp {
         kernel::may_be_interrupted();
-        Timestamp::from_nanos(kernel::with(|world| world.clients[self.client].readings(world.now).0))
+        Timestamp::from_nanos(kernel::with(|world| {
+            world.clients[self.client].readings(world.now).0
+        }))
     }
 
     fn lease_now(&self) -> LeaseTime {
@@ -63,7 +65,10 @@ impl Clock for MachineClock {
         let now = self.clock.advance(|| {
             let wall = kernel::with(|world| world.clients[self.client].readings(world.now).1);
             kernel::may_be_interrupted();
-            (kernel::with(|world| world.clients[self.client].readings(world.now).0), wall)
+            (
+                kernel::with(|world| world.clients[self.client].readings(world.now).0),
+                wall,
+            )
         });
         now.lease
     }
@@ -104,7 +109,10 @@ impl Client {
     }
 
     pub(crate) fn pass(&mut self, time: Duration) {
-        self.passed = self.passed.saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX / 4)).min(1 << 60);
+        self.passed = self
+            .passed
+            .saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX / 4))
+            .min(1 << 60);
     }
 
     pub(crate) fn is_asleep(&self) -> bool {
@@ -114,9 +122,14 @@ impl Client {
     /// The steady clock and the wall clock.
     fn readings(&self, now: u64) -> (u64, i64) {
         let time = at_rate(now, self.rate) + self.passed;
-        let asleep =
-            self.asleep_since.filter(|_| !self.counts_sleep).map_or(0, |since| at_rate(now - since, self.rate));
-        (time - self.not_counted - asleep, time as i64 + self.wall_offset)
+        let asleep = self
+            .asleep_since
+            .filter(|_| !self.counts_sleep)
+            .map_or(0, |since| at_rate(now - since, self.rate));
+        (
+            time - self.not_counted - asleep,
+            time as i64 + self.wall_offset,
+        )
     }
 }
 
@@ -128,7 +141,9 @@ fn at_rate(time: u64, rate: i64) -> u64 {
 impl World {
     /// When, in true time, a timer of a client goes off.
     pub(crate) fn timer_for(&mut self, client: usize, time: Duration) -> u64 {
-        let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).min(1 << 60);
+        let time = u64::try_from(time.as_nanos())
+            .unwrap_or(u64::MAX)
+            .min(1 << 60);
         let rate = self.clients[client].rate;
         let exact = (u128::from(time) * 1_000_000).div_ceil((1_000_000 + rate) as u128) as u64;
         self.now + exact + self.random.below(self.plan.lateness + 1)
@@ -156,7 +171,9 @@ impl World {
             return None;
         }
         if self.random.once_in(self.plan.pause_rarity) {
-            let time = self.random.magnitude(plan::MILLISECOND, self.plan.longest_pause);
+            let time = self
+                .random
+                .magnitude(plan::MILLISECOND, self.plan.longest_pause);
             self.pause(client, time);
             return Some(self.now);
         }
@@ -166,8 +183,12 @@ impl World {
             self.clients[client].delayed_until = self.clients[client].delayed_until.max(until);
             let now = self.now;
             let task = self.current_task();
-            self.trace
-                .note(now, || format!("client {client} thread {task} is interrupted until {}", plan::seconds(until)));
+            self.trace.note(now, || {
+                format!(
+                    "client {client} thread {task} is interrupted until {}",
+                    plan::seconds(until)
+                )
+            });
             return Some(until);
         }
         None
@@ -175,7 +196,9 @@ impl World {
 
     pub(crate) fn pause(&mut self, client: usize, time: u64) {
         let now = self.now;
-        self.trace.note(now, || format!("client {client} stands still for {}", plan::seconds(time)));
+        self.trace.note(now, || {
+            format!("client {client} stands still for {}", plan::seconds(time))
+        });
         let client = &mut self.clients[client];
         client.pauses += 1;
         client.paused_until = client.paused_until.max(now + time);
@@ -288,7 +311,9 @@ impl Node {
         millis: u64,
         out: &mut Vec<u8>,
     ) {
-        let refusal = self.refusal.and_then(|refusal| refusal.reply(flavour, (&self.store, session), words, millis));
+        let refusal = self
+            .refusal
+            .and_then(|refusal| refusal.reply(flavour, (&self.store, session), words, millis));
         match refusal {
             Some(reply) => out.extend(reply),
             None => self.store.execute(session, words, millis, out),
@@ -324,7 +349,12 @@ const EPOCH: u64 = 1_700_000_000_000;
 const UP_BEFORE: u64 = 1_000_000;
 
 fn run_id(random: &mut Random) -> String {
-    format!("{:016x}{:016x}{:08x}", random.next(), random.next(), random.next() >> 32)
+    format!(
+        "{:016x}{:016x}{:08x}",
+        random.next(),
+        random.next(),
+        random.next() >> 32
+    )
 }
 
 impl World {
@@ -332,7 +362,10 @@ impl World {
     pub(crate) fn take_in(&mut self, index: usize, bytes: Vec<u8>, written_at: u64) {
         let node = self.connections[index].node;
         if self.nodes[node].is_hung {
-            self.nodes[node].backlog.push_back(Arrival { connection: index, content: Some((bytes, written_at)) });
+            self.nodes[node].backlog.push_back(Arrival {
+                connection: index,
+                content: Some((bytes, written_at)),
+            });
         } else {
             self.serve(index, &bytes, written_at);
         }
@@ -342,7 +375,10 @@ impl World {
     pub(crate) fn take_leave(&mut self, index: usize) {
         let node = self.connections[index].node;
         if self.nodes[node].is_hung {
-            self.nodes[node].backlog.push_back(Arrival { connection: index, content: None });
+            self.nodes[node].backlog.push_back(Arrival {
+                connection: index,
+                content: None,
+            });
         } else {
             self.forget(index);
         }
@@ -351,7 +387,11 @@ impl World {
     /// A node that hung goes on with what has arrived meanwhile.
     pub(crate) fn go_on(&mut self, node: usize) {
         self.nodes[node].is_hung = false;
-        while let Some(Arrival { connection: index, content }) = self.nodes[node].backlog.pop_front() {
+        while let Some(Arrival {
+            connection: index,
+            content,
+        }) = self.nodes[node].backlog.pop_front()
+        {
             match content {
                 Some((bytes, written_at)) => self.serve(index, &bytes, written_at),
                 None => self.forget(index),
@@ -379,19 +419,40 @@ impl World {
         loop {
             match decoder.decode(&input[position..]) {
                 Ok(Some((Reply::Array(Some(elements)), length))) => {
-                    let words: Vec<&[u8]> =
-                        elements.map(|word| if let Reply::Bulk(Some(bytes)) = word { bytes } else { b"" }).collect();
+                    let words: Vec<&[u8]> = elements
+                        .map(|word| {
+                            if let Reply::Bulk(Some(bytes)) = word {
+                                bytes
+                            } else {
+                                b""
+                            }
+                        })
+                        .collect();
                     let begin = replies.len();
                     let flavour = self.plan.nodes[node_index].flavour;
-                    self.nodes[node_index].execute(flavour, &mut session, &words, millis, &mut replies);
-                    let command = Command { connection: index, node: node_index, words: &words, millis };
+                    self.nodes[node_index].execute(
+                        flavour,
+                        &mut session,
+                        &words,
+                        millis,
+                        &mut replies,
+                    );
+                    let command = Command {
+                        connection: index,
+                        node: node_index,
+                        words: &words,
+                        millis,
+                    };
                     self.executed(&command, &replies[begin..]);
                     position += length;
                     self.connections[index].command_written_at = written_at;
                 }
                 Ok(None) => break,
                 other => {
-                    self.violate("protocol", format!("node {node_index} received nonsense: {other:?}"));
+                    self.violate(
+                        "protocol",
+                        format!("node {node_index} received nonsense: {other:?}"),
+                    );
                     return;
                 }
             }
@@ -412,7 +473,9 @@ impl World {
     fn forget(&mut self, index: usize) {
         let connection = &mut self.connections[index];
         if connection.life == self.nodes[connection.node].life {
-            self.nodes[connection.node].store.forget(&mut connection.session);
+            self.nodes[connection.node]
+                .store
+                .forget(&mut connection.session);
         }
         connection.life = u64::MAX;
     }
@@ -421,7 +484,11 @@ impl World {
     pub(crate) fn hang_up(&mut self, node: usize, silently: bool) {
         if !silently {
             for index in self.live_connections(None, Some(node)) {
-                let end = if self.random.once_in(2) { End::Reset } else { End::Closed };
+                let end = if self.random.once_in(2) {
+                    End::Reset
+                } else {
+                    End::Closed
+                };
                 self.end_by_node(index, end);
             }
         }

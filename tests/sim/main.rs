@@ -129,7 +129,11 @@ fn within_the_bounds_no_rule_is_broken() {
             finding.command(),
             finding.trace(number_from("QUORUMLOCK_SIM_LINES").map_or(PAGE, |lines| lines as usize))
         );
-        panic!("{finding}\nTo replay it: {}\nMade smaller:\n{}", finding.command(), finding.story(PAGE));
+        panic!(
+            "{finding}\nTo replay it: {}\nMade smaller:\n{}",
+            finding.command(),
+            finding.story(PAGE)
+        );
     }
 }
 
@@ -140,8 +144,15 @@ fn a_seed_replays_exactly() {
         let once = campaign::replay(Plan::of_seed(seed, Bounds::Kept));
         let again = campaign::replay(Plan::of_seed(seed, Bounds::Kept));
         assert!(once.trace.len() > 10, "seed {seed} does nothing");
-        assert_eq!((once.events, once.now, once.tasks.switches), (again.events, again.now, again.tasks.switches));
-        assert_eq!(once.trace.page(usize::MAX), again.trace.page(usize::MAX), "seed {seed}");
+        assert_eq!(
+            (once.events, once.now, once.tasks.switches),
+            (again.events, again.now, again.tasks.switches)
+        );
+        assert_eq!(
+            once.trace.page(usize::MAX),
+            again.trace.page(usize::MAX),
+            "seed {seed}"
+        );
     }
 }
 
@@ -261,16 +272,25 @@ fn everything_happens() {
         "fault: subscriber connections are reset",
         "fault: the first in a queue is stopped or killed",
     ];
-    let wanted = common.iter().chain(rare.iter().filter(|_| !cfg!(debug_assertions)));
+    let wanted = common
+        .iter()
+        .chain(rare.iter().filter(|_| !cfg!(debug_assertions)));
     let missing: Vec<_> = wanted.filter(|what| !seen.contains_key(**what)).collect();
-    assert!(missing.is_empty(), "never seen in {count} seeds: {missing:?}");
+    assert!(
+        missing.is_empty(),
+        "never seen in {count} seeds: {missing:?}"
+    );
 }
 
 /// Not a check: how many seeds it takes to find something, for the table of planted faults.
 #[test]
 #[ignore = "run by the table of planted faults"]
 fn hunt() {
-    let campaign = Campaign::run(1, number_from("QUORUMLOCK_SIM_SEEDS").unwrap_or(60_000), Bounds::Kept);
+    let campaign = Campaign::run(
+        1,
+        number_from("QUORUMLOCK_SIM_SEEDS").unwrap_or(60_000),
+        Bounds::Kept,
+    );
     match &campaign.finding {
         Some(finding) => println!("CAUGHT after {} seeds by {}", campaign.seeds, finding.rule),
         None => println!("MISSED by {} seeds", campaign.seeds),
@@ -286,13 +306,18 @@ fn survey() {
     let count = number_from("QUORUMLOCK_SIM_SEEDS").unwrap_or(SLICE);
     for seed in first..first + count {
         if let Some((rule, what, _)) =
-            campaign::run(Plan::of_seed(seed, Bounds::Kept), trace::Trace::silent()).judge.finding
+            campaign::run(Plan::of_seed(seed, Bounds::Kept), trace::Trace::silent())
+                .judge
+                .finding
         {
             broken.entry(rule).or_default().push((seed, what));
         }
     }
     for (rule, findings) in &broken {
         println!("{rule}: {} of {count} seeds", findings.len());
-        findings.iter().take(6).for_each(|(seed, what)| println!("    {seed}: {what}"));
+        findings
+            .iter()
+            .take(6)
+            .for_each(|(seed, what)| println!("    {seed}: {what}"));
     }
 }

@@ -102,12 +102,28 @@ impl World {
             }
             self.judge.entries.restore(node, key, content);
         }
-        let entries = self.queues_of(node).into_iter().flat_map(|(_, entries)| entries);
+        let entries = self
+            .queues_of(node)
+            .into_iter()
+            .flat_map(|(_, entries)| entries);
         self.judge.queues.restored.extend(entries);
-        let known = self.nodes.iter().filter_map(|node| node.noted_ttl(now)).max().unwrap_or(0);
+        let known = self
+            .nodes
+            .iter()
+            .filter_map(|node| node.noted_ttl(now))
+            .max()
+            .unwrap_or(0);
         let memory = &mut self.judge.memory;
-        memory.losses[node].push(Loss { at: now, is_in_process, known });
-        memory.losses.iter_mut().flatten().for_each(|loss| loss.known = loss.known.min(known));
+        memory.losses[node].push(Loss {
+            at: now,
+            is_in_process,
+            known,
+        });
+        memory
+            .losses
+            .iter_mut()
+            .flatten()
+            .for_each(|loss| loss.known = loss.known.min(known));
     }
 
     /// A fault may keep nodes from their replies.
@@ -135,15 +151,25 @@ impl World {
             | Kind::StopFirst { .. } => return,
         };
         let until = Some(self.now + time);
-        for disturbed_until in &mut self.judge.memory.disturbed_until[node.map_or(0..NODES, |node| node..node + 1)] {
+        for disturbed_until in
+            &mut self.judge.memory.disturbed_until[node.map_or(0..NODES, |node| node..node + 1)]
+        {
             *disturbed_until = until.max(*disturbed_until);
         }
     }
 
     /// A node was asked what it remembers.
     pub(crate) fn looked(&mut self, command: &Command<'_>) {
-        let look = Look { read_at: self.now, millis: command.millis };
-        self.judge.memory.looks.entry(command.connection).or_default().push(look);
+        let look = Look {
+            read_at: self.now,
+            millis: command.millis,
+        };
+        self.judge
+            .memory
+            .looks
+            .entry(command.connection)
+            .or_default()
+            .push(look);
         self.saw("a look at what a node remembers");
     }
 
@@ -157,7 +183,9 @@ impl World {
 
     /// A node was to store a note.
     pub(crate) fn noted(&mut self, command: &Command<'_>, reply: &[u8]) {
-        let [_, _, _, _, _, _, front, time, behind] = *command.words else { return };
+        let [_, _, _, _, _, _, front, time, behind] = *command.words else {
+            return;
+        };
         let clock = (command.millis * 1000).to_string();
         let is_new = time.is_empty();
         let note = [front, if is_new { clock.as_bytes() } else { time }, behind].concat();
@@ -165,11 +193,21 @@ impl World {
         let node = command.node;
         // Another program may have stored the very same one, within a millisecond.
         let is_other = self.judge.memory.notes[node] != note;
-        let is_stored = is_other && reply.strip_suffix(b"\r\n").is_some_and(|reply| reply.ends_with(&note));
+        let is_stored = is_other
+            && reply
+                .strip_suffix(b"\r\n")
+                .is_some_and(|reply| reply.ends_with(&note));
         let now = self.now;
         self.trace.note(now, || {
-            let stored = if is_stored { "stores" } else { "does not store" };
-            format!("client {client} → node {node}: it {stored} {}", String::from_utf8_lossy(&note))
+            let stored = if is_stored {
+                "stores"
+            } else {
+                "does not store"
+            };
+            format!(
+                "client {client} → node {node}: it {stored} {}",
+                String::from_utf8_lossy(&note)
+            )
         });
         if !is_stored {
             return self.saw("a note that is not stored");
@@ -177,10 +215,18 @@ impl World {
         self.saw("a note of a node about itself");
         self.judge.memory.notes[node] = note;
         // The last one may not have been replied to.
-        let mut looks = self.judge.memory.looks.get(&command.connection).into_iter().flatten();
+        let mut looks = self
+            .judge
+            .memory
+            .looks
+            .get(&command.connection)
+            .into_iter()
+            .flatten();
         let is_fresh = |look: &Look| (look.millis..=look.millis + 1000).contains(&command.millis);
         if !looks.any(is_fresh) {
-            let text = format!("node {node} has stored a note of client {client} for a look that is too old");
+            let text = format!(
+                "node {node} has stored a note of client {client} for a look that is too old"
+            );
             self.violate("fresh look", text);
         }
         if is_new && front == FOUNDER {
@@ -192,9 +238,14 @@ impl World {
     fn founds(&mut self, client: usize, node: usize) {
         let knowing = (0..self.nodes.len()).find(|&other| self.knows_better(client, other));
         if self.plan.policy(client) == RestartPolicy::Strict {
-            self.violate("founding", format!("client {client} is strict, and has noted node {node} as a founder"));
+            self.violate(
+                "founding",
+                format!("client {client} is strict, and has noted node {node} as a founder"),
+            );
         } else if let Some(other) = knowing {
-            let text = format!("client {client} has noted node {node} as a founder, and node {other} has kept a lock");
+            let text = format!(
+                "client {client} has noted node {node} as a founder, and node {other} has kept a lock"
+            );
             self.violate("founding", text);
         }
         let now = self.now;
@@ -212,19 +263,29 @@ impl World {
 
     /// Whether a node replies to a client, and has kept a lock that was taken while it voted.
     fn knows_better(&self, client: usize, node: usize) -> bool {
-        let is_quiet = |until: Option<u64>| until.is_none_or(|until| until + LONGEST_SILENCE < self.now);
+        let is_quiet =
+            |until: Option<u64>| until.is_none_or(|until| until + LONGEST_SILENCE < self.now);
         let delayed_until = Some(self.clients[client].delayed_until).filter(|&until| until > 0);
-        let is_near = 8 * self.plan.longest_way() + 20 * self.plan.lateness < self.plan.node_timeout / 2;
-        if !self.plan.is_protected() || !self.plan.is_prompt() || !is_near || !is_quiet(delayed_until) {
+        let is_near =
+            8 * self.plan.longest_way() + 20 * self.plan.lateness < self.plan.node_timeout / 2;
+        if !self.plan.is_protected()
+            || !self.plan.is_prompt()
+            || !is_near
+            || !is_quiet(delayed_until)
+        {
             return false;
         }
         let memory = &self.judge.memory;
-        let is_past = |hold: &&Hold| self.noted_by(hold).is_some_and(|at| at + FOUNDING < self.now);
+        let is_past = |hold: &&Hold| {
+            self.noted_by(hold)
+                .is_some_and(|at| at + FOUNDING < self.now)
+        };
         let has_kept = |hold: &Hold| {
             let set_at = self.judge.tokens[hold.token].set_at[node].filter(|&at| at <= hold.since);
             set_at.is_some_and(|at| !memory.has_lost_since(node, at))
         };
-        is_quiet(memory.disturbed_until[node]) && self.judge.holds.iter().filter(is_past).any(has_kept)
+        is_quiet(memory.disturbed_until[node])
+            && self.judge.holds.iter().filter(is_past).any(has_kept)
     }
 
     /// When the nodes of a lock are noted. A program that trusts every node does not wait for that: it goes on with a
@@ -233,7 +294,12 @@ impl World {
         let late = hold.since + self.plan.node_timeout;
         let is_next = |token: &&Token| token.client == hold.client && token.drawn_at > late;
         match self.plan.policy(hold.client) {
-            RestartPolicy::Off => self.judge.tokens.iter().find(is_next).map(|token| token.drawn_at),
+            RestartPolicy::Off => self
+                .judge
+                .tokens
+                .iter()
+                .find(is_next)
+                .map(|token| token.drawn_at),
             _ => Some(hold.since),
         }
     }
@@ -247,14 +313,28 @@ impl World {
         }
         let memory = &self.judge.memory;
         let written_at = self.connections[command.connection].command_written_at;
-        let Some(loss) = memory.losses[command.node].last().filter(|loss| loss.is_in_process) else { return };
-        let look = memory.looks.get(&command.connection).and_then(|looks| looks.last());
-        let Some(look) = look.filter(|look| look.read_at <= loss.at) else { return };
+        let Some(loss) = memory.losses[command.node]
+            .last()
+            .filter(|loss| loss.is_in_process)
+        else {
+            return;
+        };
+        let look = memory
+            .looks
+            .get(&command.connection)
+            .and_then(|looks| looks.last());
+        let Some(look) = look.filter(|look| look.read_at <= loss.at) else {
+            return;
+        };
         let is_delayed = |kind: &Kind| {
             !kind.loses_data()
-                && !matches!(kind, Kind::Save { .. } | Kind::SetNodeClock { .. } | Kind::SetWallClock { .. })
+                && !matches!(
+                    kind,
+                    Kind::Save { .. } | Kind::SetNodeClock { .. } | Kind::SetWallClock { .. }
+                )
         };
-        let is_timed = self.plan.is_prompt() && !self.plan.faults.iter().any(|fault| is_delayed(&fault.kind));
+        let is_timed =
+            self.plan.is_prompt() && !self.plan.faults.iter().any(|fault| is_delayed(&fault.kind));
         let longest = SECOND * 102 / 100 + 4 * self.plan.longest_way() + 20 * self.plan.lateness;
         if !is_timed || written_at <= look.read_at + longest {
             self.judge.memory.unseen.insert((number, command.node));
@@ -265,31 +345,50 @@ impl World {
     /// A lock was taken: by a quorum of nodes that are noted, and have lost none that may last.
     pub(crate) fn check_memory(&mut self, client: usize, number: usize) {
         let policy = self.plan.policy(client);
-        if !self.plan.is_protected() || policy == RestartPolicy::Off || self.clients[client].is_gone {
+        if !self.plan.is_protected() || policy == RestartPolicy::Off || self.clients[client].is_gone
+        {
             return;
         }
-        let kept = (0..self.nodes.len()).filter(|&node| self.has_kept(number, node)).count();
+        let kept = (0..self.nodes.len())
+            .filter(|&node| self.has_kept(number, node))
+            .count();
         if kept < self.judge.majority {
-            let text = format!("attempt {number} was won with {kept} nodes that have kept what they had");
+            let text =
+                format!("attempt {number} was won with {kept} nodes that have kept what they had");
             self.violate("kept memory", text);
         }
     }
 
     fn has_kept(&self, number: usize, node: usize) -> bool {
-        let Some(set_at) = self.judge.tokens[number].set_at[node] else { return false };
+        let Some(set_at) = self.judge.tokens[number].set_at[node] else {
+            return false;
+        };
         let memory = &self.judge.memory;
         let present = &self.nodes[node];
         if memory.unseen.contains(&(number, node)) {
             return true;
         }
-        let is_noted = present.store.value(NODE_KEY, present.millis(self.now)).is_some();
+        let is_noted = present
+            .store
+            .value(NODE_KEY, present.millis(self.now))
+            .is_some();
         if !is_noted && !memory.has_lost_since(node, set_at) {
             return false;
         }
-        let Some(loss) = memory.loss_before(node, set_at) else { return true };
+        let Some(loss) = memory.loss_before(node, set_at) else {
+            return true;
+        };
         // What it may have forgotten, from what was taken before.
-        let clients = self.judge.holds.iter().filter(|hold| hold.since <= loss.at).map(|hold| hold.client);
-        let longest = clients.map(|client| self.plan.max_ttl(client)).max().unwrap_or(0);
+        let clients = self
+            .judge
+            .holds
+            .iter()
+            .filter(|hold| hold.since <= loss.at)
+            .map(|hold| hold.client);
+        let longest = clients
+            .map(|client| self.plan.max_ttl(client))
+            .max()
+            .unwrap_or(0);
         let own = self.plan.max_ttl(self.judge.tokens[number].client);
         let longest = longest.min(loss.known.max(own)) * MILLISECOND;
         self.now >= loss.at + longest / 100 * 98 || memory.founded_at[node] >= loss.at
@@ -299,12 +398,26 @@ impl World {
     pub(crate) fn is_open(&self, hold: usize, other: usize) -> bool {
         // By when each was taken: a writer that has become a reader since was not taken anew.
         let holds = &self.judge.holds;
-        let taken_at = |hold: usize| holds.iter().position(|first| first.token == holds[hold].token);
-        let [earlier, later] = if taken_at(hold) < taken_at(other) { [hold, other] } else { [other, hold] };
+        let taken_at = |hold: usize| {
+            holds
+                .iter()
+                .position(|first| first.token == holds[hold].token)
+        };
+        let [earlier, later] = if taken_at(hold) < taken_at(other) {
+            [hold, other]
+        } else {
+            [other, hold]
+        };
         let earlier = &holds[earlier];
         let later = &holds[later];
         let memory = &self.judge.memory;
-        let is_unseen = |token: usize| memory.unseen.range((token, 0)..(token + 1, 0)).next().is_some();
+        let is_unseen = |token: usize| {
+            memory
+                .unseen
+                .range((token, 0)..(token + 1, 0))
+                .next()
+                .is_some()
+        };
         let trusts_all = self.plan.clients[later.client].trusts_all;
         let [longest, own] = [earlier, later].map(|hold| self.plan.max_ttl(hold.client));
         // A writer that becomes a reader has its lock for longer than that hold.

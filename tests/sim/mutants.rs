@@ -44,7 +44,7 @@ const MUTANTS: &[Mutant] = &[
         name: "no undo",
         file: "api/lock/attempts.rs",
         edits: &[(
-            "self.call.lock.client.engine().undo(self.call.key(), attempt, departure, self.call.ttl.duration());",
+            "self.call.lock.client.engine().undo(\n                    self.call.key(),\n                    attempt,\n                    departure,\n                    self.call.ttl.duration(),\n                );",
             "let _ = (attempt, departure);",
         )],
     },
@@ -53,7 +53,7 @@ const MUTANTS: &[Mutant] = &[
         file: "api/lock/attempts.rs",
         edits: &[
             (
-                "self.call.lock.client.engine().undo(self.call.key(), attempt, departure, self.call.ttl.duration());",
+                "self.call.lock.client.engine().undo(\n                    self.call.key(),\n                    attempt,\n                    departure,\n                    self.call.ttl.duration(),\n                );",
                 "let _ = (attempt, departure);",
             ),
             (
@@ -73,7 +73,10 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a set is not undone where a node has refused",
         file: "algorithm/acquire/mod.rs",
-        edits: &[("let undo = reached.without(tally.untouched());", "let undo = reached.without(tally.refused());")],
+        edits: &[(
+            "let undo = reached.without(tally.untouched());",
+            "let undo = reached.without(tally.refused());",
+        )],
     },
     Mutant {
         name: "a set goes by its last key",
@@ -91,18 +94,24 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a quorum too late still wins",
         file: "algorithm/acquire/mod.rs",
-        edits: &[("Outcome::Won if lease.is_valid(now.lease) =>", "Outcome::Won if lease.is_valid(t0.lease) =>")],
+        edits: &[(
+            "Outcome::Won if lease.is_valid(now.lease) =>",
+            "Outcome::Won if lease.is_valid(t0.lease) =>",
+        )],
     },
     Mutant {
         name: "drift ignored",
         file: "algorithm/lease.rs",
-        edits: &[("match whole.saturating_sub(drift) {", "match whole.saturating_sub(drift).max(whole) {")],
+        edits: &[(
+            "match whole.saturating_sub(drift) {",
+            "match whole.saturating_sub(drift).max(whole) {",
+        )],
     },
     Mutant {
         name: "token reused in a retry",
         file: "api/lock/attempts.rs",
         edits: &[(
-            "let token = entropy::draw(&mut SysRng).map_err(|_| Error::entropy())?.labelled",
+            "let token = entropy::draw(&mut SysRng)\n            .map_err(|_| Error::entropy())?\n            .labelled",
             "let draw = || entropy::draw(&mut SysRng).map_err(|_| Error::entropy());\n        let token = self.last.as_ref().map_or_else(draw, |(record, _)| Ok(record.token.clone()))?.labelled",
         )],
     },
@@ -118,7 +127,10 @@ const MUTANTS: &[Mutant] = &[
                 "(round.generation == ticket.generation && round.references > 0).then_some(round)\n}",
                 "(round.references > 0).then_some(round)\n}",
             ),
-            ("round.references += nodes.len() as u32;", "round.references += 0;"),
+            (
+                "round.references += nodes.len() as u32;",
+                "round.references += 0;",
+            ),
             (
                 "round.references -= 1;",
                 "if round.generation != ticket.generation {\n            return;\n        }\n        round.references -= 1;",
@@ -129,7 +141,7 @@ const MUTANTS: &[Mutant] = &[
         name: "late reply shifted by one",
         file: "protocol/session/mod.rs",
         edits: &[(
-            "        self.pipeline.own.ask(now, |out| Request::write(command, form, out));\n",
+            "        self.pipeline\n            .own\n            .ask(now, |out| Request::write(command, form, out));\n",
             "        let is_late = self.pipeline.backlog().is_overdue(Duration::from_millis(50), now);\n        if is_late && matches!(asked.verb, super::operation::AskedVerb::Acquire) && asked.kind.fence().is_none() {\n            self.pipeline.pop(&Log::default());\n        }\n        self.pipeline.own.ask(now, |out| Request::write(command, form, out));\n",
         )],
     },
@@ -161,8 +173,8 @@ const MUTANTS: &[Mutant] = &[
         name: "what a lost connection owes is forgotten",
         file: "engine/nodes/mod.rs",
         edits: &[(
-            "Abandoned::Release => self.defer_abandoned(node, ticket, fault, is_closed_in_use, now),",
-            "Abandoned::Release => {\n                    let _ = is_closed_in_use;\n                    self.rounds.count(ticket, node, &Vote::Fault(fault));\n                }",
+            "                    self.defer_abandoned(node, ticket, fault, is_closed_in_use, now)",
+            "                    let _ = is_closed_in_use;\n                    self.rounds.count(ticket, node, &Vote::Fault(fault));",
         )],
     },
     Mutant {
@@ -208,21 +220,27 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "extended after the end, by hand",
         file: "api/held_lock/mod.rs",
-        edits: &[("if count.is_extended() && old.is_valid(now) {", "if count.is_extended() {")],
+        edits: &[(
+            "if count.is_extended() && old.is_valid(now) {",
+            "if count.is_extended() {",
+        )],
     },
     Mutant {
         name: "extended after the end, by the watchdog",
         file: "algorithm/renewal/mod.rs",
         edits: &[
             (
-                "self.leases.get_mut(&id).filter(|present| present.validity.is_valid(now))",
+                "self.leases\n            .get_mut(&id)\n            .filter(|present| present.validity.is_valid(now))",
                 "let _ = now;\n        self.leases.get_mut(&id)",
             ),
             (
                 "&& end <= now\n        {\n            ended.push",
                 "&& end.after(Duration::from_secs(1)) <= now\n        {\n            ended.push",
             ),
-            ("if lease.validity.is_valid(now) && lease.config.until", "if lease.config.until"),
+            (
+                "if lease.validity.is_valid(now) && lease.config.until",
+                "if lease.config.until",
+            ),
         ],
     },
     Mutant {
@@ -236,7 +254,10 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "an extension counts from its answer",
         file: "api/held_lock/mod.rs",
-        edits: &[("return if self.rely_on(start, ttl)", "return if self.rely_on(now, ttl)")],
+        edits: &[(
+            "return if self.rely_on(start, ttl)",
+            "return if self.rely_on(now, ttl)",
+        )],
     },
     Mutant {
         name: "a renewal counts from its answer",
@@ -249,7 +270,10 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a shortened lease is relied on",
         file: "api/held_lock/mod.rs",
-        edits: &[("if ttl.lease_from(start).end() < self.lease().end() && !self.rely_on(start, ttl) {", "if false {")],
+        edits: &[(
+            "if ttl.lease_from(start).end() < self.lease().end() && !self.rely_on(start, ttl) {",
+            "if false {",
+        )],
     },
     Mutant {
         name: "a renewal overtakes an extension by hand",
@@ -260,7 +284,10 @@ const MUTANTS: &[Mutant] = &[
         name: "a renewal adds up the grants of two rounds",
         file: "engine/watchdog_thread/mod.rs",
         edits: &[
-            ("    renewals: Renewals,\n", "    renewals: Renewals,\n    granted: HashMap<LeaseId, NodeSet>,\n"),
+            (
+                "    renewals: Renewals,\n",
+                "    renewals: Renewals,\n    granted: HashMap<LeaseId, NodeSet>,\n",
+            ),
             (
                 "        if count.is_extended() {\n",
                 "        let granted = schedule.granted.entry(watched.id).or_default();\n        *granted = granted.union(count.tally.granted());\n        let is_extended = granted.len() >= count.tally.quorum();\n        if is_extended {\n            *granted = NodeSet::EMPTY;\n",
@@ -271,7 +298,10 @@ const MUTANTS: &[Mutant] = &[
         name: "watchdog after unlock",
         file: "engine/watchdog_thread/mod.rs",
         edits: &[
-            ("let was_there = lock(&self.shared.schedule).remove(watched.id);", "let was_there = true;"),
+            (
+                "let was_there = lock(&self.shared.schedule).remove(watched.id);",
+                "let was_there = true;",
+            ),
             (
                 "let mut held = lock(&watched.held);\n        held.is_over = true;\n        Unregistered",
                 "let held = lock(&watched.held);\n        Unregistered",
@@ -282,14 +312,20 @@ const MUTANTS: &[Mutant] = &[
         name: "repair after the release",
         file: "engine/watchdog_thread/mod.rs",
         edits: &[
-            ("        if held.is_over {\n            return NodeSet::EMPTY;\n        }\n", ""),
+            (
+                "        if held.is_over {\n            return NodeSet::EMPTY;\n        }\n",
+                "",
+            ),
             ("            counted?;\n", "            let _ = counted;\n"),
         ],
     },
     Mutant {
         name: "a clock that stands still in sleep",
         file: "os/clock.rs",
-        edits: &[("        ahead(steady, wall).abs_diff", "        false && ahead(steady, wall).abs_diff")],
+        edits: &[(
+            "        ahead(steady, wall).abs_diff",
+            "        false && ahead(steady, wall).abs_diff",
+        )],
     },
     Mutant {
         name: "a loss is reported twice to an observer",
@@ -326,7 +362,10 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a background release that is not counted",
         file: "events/event_queue.rs",
-        edits: &[("            release.count(counters.class(class), verdict, true);\n", "")],
+        edits: &[(
+            "            release.count(counters.class(class), verdict, true);\n",
+            "",
+        )],
     },
     Mutant {
         name: "a cancelled call that reports nothing",
@@ -370,8 +409,14 @@ const MUTANTS: &[Mutant] = &[
         name: "what is left unsent is not polled for",
         file: "engine/socket_state.rs",
         edits: &[
-            ("let writable = transport.wants_write(has_unsent);", "let writable = false;"),
-            ("&& *writable == transport.wants_write(has_unsent)", "&& !*writable"),
+            (
+                "let writable = transport.wants_write(has_unsent);",
+                "let writable = false;",
+            ),
+            (
+                "&& *writable == transport.wants_write(has_unsent)",
+                "&& !*writable",
+            ),
         ],
     },
     Mutant {
@@ -398,7 +443,10 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "no thread sends what is left",
         file: "engine/driver/helper.rs",
-        edits: &[("if !is_last || state.is_closing ||", "if is_last || !is_last || state.is_closing ||")],
+        edits: &[(
+            "if !is_last\n            || state.is_closing\n            ||",
+            "if is_last || !is_last || state.is_closing ||",
+        )],
     },
     Mutant {
         name: "no thread looks for the answers to releases",

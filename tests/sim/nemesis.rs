@@ -16,28 +16,45 @@ impl World {
         self.saw(name(kind));
         self.is_disturbed(kind);
         match *kind {
-            Kind::Block { client, node, directions, time } => {
+            Kind::Block {
+                client,
+                node,
+                directions,
+                time,
+            } => {
                 for from in 0..self.clients.len() {
                     for to in 0..self.nodes.len() {
-                        if client.is_some_and(|client| client != from) || node.is_some_and(|node| node != to) {
+                        if client.is_some_and(|client| client != from)
+                            || node.is_some_and(|node| node != to)
+                        {
                             continue;
                         }
                         let path = self.path(from, to);
                         for (direction, blocked) in directions.into_iter().enumerate() {
                             if blocked {
-                                path.blocked_until[direction] = path.blocked_until[direction].max(now + time);
+                                path.blocked_until[direction] =
+                                    path.blocked_until[direction].max(now + time);
                             }
                         }
                     }
                 }
             }
-            Kind::Condition { node, condition, time } => {
+            Kind::Condition {
+                node,
+                condition,
+                time,
+            } => {
                 if self.nodes[node].is_up {
                     self.nodes[node].store.set_condition(condition);
                     self.recover_later(node, time);
                 }
             }
-            Kind::Crash { node, time, data, is_dark } => self.crash(node, time, data, is_dark),
+            Kind::Crash {
+                node,
+                time,
+                data,
+                is_dark,
+            } => self.crash(node, time, data, is_dark),
             Kind::Cut { client, node } => {
                 for index in self.live_connections(client, Some(node)) {
                     self.cut(index);
@@ -61,7 +78,11 @@ impl World {
             Kind::Leave { client } => self.leave(client),
             Kind::LoseQueues { node } => self.lose_queues(node),
             Kind::Pause { client, time } => self.pause(client, time),
-            Kind::Refuse { node, refusal, time } => {
+            Kind::Refuse {
+                node,
+                refusal,
+                time,
+            } => {
                 if self.nodes[node].is_up {
                     self.nodes[node].refusal = Some(refusal);
                     self.recover_later(node, time);
@@ -74,7 +95,9 @@ impl World {
                     self.recover_later(node, time);
                 }
             }
-            Kind::Save { node } => self.nodes[node].saved = Some(Box::new(self.nodes[node].store.clone())),
+            Kind::Save { node } => {
+                self.nodes[node].saved = Some(Box::new(self.nodes[node].store.clone()))
+            }
             Kind::SetNodeClock { node, by } => {
                 self.nodes[node].offset += by;
                 self.read_entries_again(node);
@@ -118,7 +141,8 @@ impl World {
         }
         self.hang_up(node, is_dark);
         self.nodes[node].stop();
-        (self.nodes[node].is_dark, self.nodes[node].is_promoted) = (is_dark, data == Data::OfReplica);
+        (self.nodes[node].is_dark, self.nodes[node].is_promoted) =
+            (is_dark, data == Data::OfReplica);
         if data != Data::Kept {
             self.lose_data(node, data);
         }
@@ -141,7 +165,8 @@ impl World {
             return;
         }
         let now = self.now;
-        self.trace.note(now, || format!("node {node} is well again"));
+        self.trace
+            .note(now, || format!("node {node} is well again"));
         if !self.nodes[node].is_up {
             self.nodes[node].start(now);
         }
@@ -154,7 +179,9 @@ impl World {
 
     /// A client's process is killed. Its system closes its connections.
     fn leave(&mut self, client: usize) {
-        if self.clients[client].is_gone || self.clients.iter().filter(|client| !client.is_gone).count() == 1 {
+        if self.clients[client].is_gone
+            || self.clients.iter().filter(|client| !client.is_gone).count() == 1
+        {
             return;
         }
         for index in self.live_connections(Some(client), None) {
@@ -178,7 +205,10 @@ impl World {
             // Whatever waited for its path is sent now.
             self.schedule(now, Event::ToNode { connection: index });
             self.schedule(now, Event::ToClient { connection: index });
-            self.schedule(now + KEEP_ALIVE_AFTER, Event::KeepAlive { connection: index });
+            self.schedule(
+                now + KEEP_ALIVE_AFTER,
+                Event::KeepAlive { connection: index },
+            );
         }
         for node in 0..self.nodes.len() {
             let serial = self.nodes[node].serial;
@@ -194,14 +224,30 @@ impl World {
 
 fn name(kind: &Kind) -> &'static str {
     match kind {
-        Kind::Block { directions: [true, true], .. } => "fault: a path is blocked",
+        Kind::Block {
+            directions: [true, true],
+            ..
+        } => "fault: a path is blocked",
         Kind::Block { .. } => "fault: a path is blocked in one direction",
-        Kind::Condition { condition: Condition::Loading, .. } => "fault: a node loads its data",
-        Kind::Condition { condition: Condition::Replica, .. } => "fault: a node is a replica",
+        Kind::Condition {
+            condition: Condition::Loading,
+            ..
+        } => "fault: a node loads its data",
+        Kind::Condition {
+            condition: Condition::Replica,
+            ..
+        } => "fault: a node is a replica",
         Kind::Condition { .. } => "fault: a node is out of memory",
-        Kind::Crash { data: Data::Lost, .. } => "fault: a node loses its data",
-        Kind::Crash { data: Data::Saved, .. } => "fault: a node comes back with a snapshot",
-        Kind::Crash { data: Data::OfReplica, .. } => "fault: a replica that lags becomes the master",
+        Kind::Crash {
+            data: Data::Lost, ..
+        } => "fault: a node loses its data",
+        Kind::Crash {
+            data: Data::Saved, ..
+        } => "fault: a node comes back with a snapshot",
+        Kind::Crash {
+            data: Data::OfReplica,
+            ..
+        } => "fault: a replica that lags becomes the master",
         Kind::Crash { is_dark: true, .. } => "fault: a machine crashes",
         Kind::Crash { .. } => "fault: a node crashes",
         Kind::Cut { .. } => "fault: connections are reset",
@@ -218,9 +264,18 @@ fn name(kind: &Kind) -> &'static str {
         Kind::SetNodeClock { by: 1.., .. } => "fault: a node's clock is set forward",
         Kind::SetNodeClock { .. } => "fault: a node's clock is set",
         Kind::SetWallClock { .. } => "fault: a client's wall clock is set",
-        Kind::Refuse { refusal: Refusal::Busy, .. } => "fault: a node is busy with a script",
-        Kind::Refuse { refusal: Refusal::Misconf, .. } => "fault: a node cannot write to its disk",
-        Kind::Refuse { refusal: Refusal::NoReplicas, .. } => "fault: a node has too few replicas",
+        Kind::Refuse {
+            refusal: Refusal::Busy,
+            ..
+        } => "fault: a node is busy with a script",
+        Kind::Refuse {
+            refusal: Refusal::Misconf,
+            ..
+        } => "fault: a node cannot write to its disk",
+        Kind::Refuse {
+            refusal: Refusal::NoReplicas,
+            ..
+        } => "fault: a node has too few replicas",
         Kind::Sleep { .. } => "fault: a client's machine sleeps",
         Kind::StopFirst { .. } => "fault: the first in a queue is stopped or killed",
         Kind::Void { .. } => "fault: a connection is half-open",
@@ -232,16 +287,35 @@ fn describe(kind: &Kind) -> String {
         number.map_or(format!("every {word}"), |number| format!("{word} {number}"))
     };
     match kind {
-        Kind::Block { client, node, directions, time } => {
+        Kind::Block {
+            client,
+            node,
+            directions,
+            time,
+        } => {
             let way = match directions {
                 [true, true] => "nothing passes between",
                 [true, false] => "no request passes from",
                 _ => "no reply passes to",
             };
-            format!("{way} {} and {} for {}", target(client, "client"), target(node, "node"), seconds(*time))
+            format!(
+                "{way} {} and {} for {}",
+                target(client, "client"),
+                target(node, "node"),
+                seconds(*time)
+            )
         }
-        Kind::Condition { node, condition, time } => format!("node {node} is {condition:?} for {}", seconds(*time)),
-        Kind::Crash { node, time, data, is_dark } => format!(
+        Kind::Condition {
+            node,
+            condition,
+            time,
+        } => format!("node {node} is {condition:?} for {}", seconds(*time)),
+        Kind::Crash {
+            node,
+            time,
+            data,
+            is_dark,
+        } => format!(
             "node {node} crashes{}, {}, and is back after {}",
             if *is_dark { " with its machine" } else { "" },
             match data {
@@ -253,10 +327,16 @@ fn describe(kind: &Kind) -> String {
             seconds(*time)
         ),
         Kind::Cut { client, node } => {
-            format!("the connections of {} to node {node} are reset", target(client, "client"))
+            format!(
+                "the connections of {} to node {node} are reset",
+                target(client, "client")
+            )
         }
         Kind::CutSubscribers { client, node } => {
-            format!("the subscriber connections of {} to node {node} are reset", target(client, "client"))
+            format!(
+                "the subscriber connections of {} to node {node} are reset",
+                target(client, "client")
+            )
         }
         Kind::Evict { node } => format!("node {node} evicts all its keys"),
         Kind::Flush { node } => format!("node {node} is FLUSHED"),
@@ -265,18 +345,38 @@ fn describe(kind: &Kind) -> String {
         Kind::Leave { client } => format!("client {client} is killed"),
         Kind::LoseQueues { node } => format!("the queues of node {node} are deleted"),
         Kind::Pause { .. } => "a pause".to_owned(),
-        Kind::Refuse { node, refusal, time } => format!("node {node} says {refusal:?} for {}", seconds(*time)),
+        Kind::Refuse {
+            node,
+            refusal,
+            time,
+        } => format!("node {node} says {refusal:?} for {}", seconds(*time)),
         Kind::Resync { node, time } => {
-            format!("node {node} is a REPLICA of one with what was saved, and a master after {}", seconds(*time))
+            format!(
+                "node {node} is a REPLICA of one with what was saved, and a master after {}",
+                seconds(*time)
+            )
         }
         Kind::Save { node } => format!("the data of node {node} are saved"),
-        Kind::SetNodeClock { node, by } => format!("the clock of node {node} is set by {} ms", by / 1_000_000),
-        Kind::SetWallClock { client, by } => {
-            format!("the wall clock of client {client} is set by {} ms", by / 1_000_000)
+        Kind::SetNodeClock { node, by } => {
+            format!("the clock of node {node} is set by {} ms", by / 1_000_000)
         }
-        Kind::StopFirst { node, time: None } => format!("the first in a queue of node {node} is killed"),
-        Kind::StopFirst { node, time: Some(time) } => {
-            format!("the first in a queue of node {node} is stopped for {}", seconds(*time))
+        Kind::SetWallClock { client, by } => {
+            format!(
+                "the wall clock of client {client} is set by {} ms",
+                by / 1_000_000
+            )
+        }
+        Kind::StopFirst { node, time: None } => {
+            format!("the first in a queue of node {node} is killed")
+        }
+        Kind::StopFirst {
+            node,
+            time: Some(time),
+        } => {
+            format!(
+                "the first in a queue of node {node} is stopped for {}",
+                seconds(*time)
+            )
         }
         Kind::Sleep { client, .. } => format!("the machine of client {client} sleeps"),
         Kind::Void { client, node } => {

@@ -72,11 +72,18 @@ impl Listener {
     pub(crate) fn event(&self, event: &Event) {
         match event {
             Event::AttemptLost { .. } => return self.record_call(ReportedCall::lost_attempt),
-            Event::NodeQuarantined { .. } | Event::QuarantineEnded { .. } | Event::Repaired { .. } => {}
+            Event::NodeQuarantined { .. }
+            | Event::QuarantineEnded { .. }
+            | Event::Repaired { .. } => {}
             _ => self.takes_time(),
         }
         match event {
-            Event::Acquired { name, attempts, has_waited, .. } => {
+            Event::Acquired {
+                name,
+                attempts,
+                has_waited,
+                ..
+            } => {
                 self.record_call(|call| call.ended(None, *has_waited, *attempts));
                 // Without an attempt, a thread shares the lease of another one.
                 if *attempts > 0 {
@@ -84,11 +91,24 @@ impl Listener {
                 }
             }
             // The watchdog may be ahead of the thread that has taken the lock, and is about to report it.
-            Event::Extended { name, is_automatic: false, .. } => self.record_of(name, |lock| lock.extended += 1),
-            Event::ExtensionFailed { name, is_automatic: false, .. } => {
+            Event::Extended {
+                name,
+                is_automatic: false,
+                ..
+            } => self.record_of(name, |lock| lock.extended += 1),
+            Event::ExtensionFailed {
+                name,
+                is_automatic: false,
+                ..
+            } => {
                 self.record_of(name, |lock| lock.extension_failed += 1);
             }
-            Event::GaveUp { reason, attempts, has_waited, .. } => {
+            Event::GaveUp {
+                reason,
+                attempts,
+                has_waited,
+                ..
+            } => {
                 self.record_call(|call| call.ended(Some(*reason), *has_waited, *attempts));
             }
             Event::Lost { name, reason, .. } => self.lost(name, *reason),
@@ -99,11 +119,18 @@ impl Listener {
             }
             Event::NodeUp { node, .. } => self.node_up(node),
             Event::QuarantineEnded { node } => self.quarantine_ended(node),
-            Event::ReleaseFailed { name, is_dropped, .. } => {
+            Event::ReleaseFailed {
+                name, is_dropped, ..
+            } => {
                 self.record(|world| world.saw("an observer gets a failed release"));
                 self.record_end(name, (None, *is_dropped));
             }
-            Event::Released { name, is_dropped, outcome, .. } => {
+            Event::Released {
+                name,
+                is_dropped,
+                outcome,
+                ..
+            } => {
                 self.record(|world| world.saw("an observer gets a release"));
                 self.record_end(name, (Some(*outcome), *is_dropped));
             }
@@ -150,7 +177,11 @@ impl Listener {
         if reason == LossReason::KeyGone {
             self.record(|world| {
                 let lock = world.reports.by_key.get(&address(name)).copied();
-                let token = world.judge.holds.iter().find(|hold| lock.is_some() && hold.reported_as == lock);
+                let token = world
+                    .judge
+                    .holds
+                    .iter()
+                    .find(|hold| lock.is_some() && hold.reported_as == lock);
                 if let Some(token) = token.map(|hold| hold.token) {
                     world.check_loss(token, "was reported lost");
                 }
@@ -160,7 +191,12 @@ impl Listener {
 
     fn node_up(&self, node: &str) {
         self.record(|world| {
-            if world.reports.quarantined.get(&(self.client, node.to_owned())) == Some(&true) {
+            if world
+                .reports
+                .quarantined
+                .get(&(self.client, node.to_owned()))
+                == Some(&true)
+            {
                 world.misreport("a node was reported up, and is in quarantine");
             }
         });
@@ -169,7 +205,9 @@ impl Listener {
 
     fn quarantine_ended(&self, node: &str) {
         if self.record_quarantine(node, false) == Some(false) {
-            self.record(|world| world.misreport("the end of a quarantine was reported that had not begun"));
+            self.record(|world| {
+                world.misreport("the end of a quarantine was reported that had not begun")
+            });
         }
     }
 
@@ -177,7 +215,10 @@ impl Listener {
     fn record_quarantine(&self, node: &str, begins: bool) -> Option<bool> {
         let mut was_quarantined = None;
         self.record(|world| {
-            let before = world.reports.quarantined.insert((self.client, node.to_owned()), begins);
+            let before = world
+                .reports
+                .quarantined
+                .insert((self.client, node.to_owned()), begins);
             was_quarantined = Some(before == Some(true));
         });
         was_quarantined
@@ -249,9 +290,15 @@ impl Listener {
             });
             let now = world.now;
             let client = self.client;
-            world.trace.note(now, || format!("client {client} reports that {node} is {look:?}"));
+            world.trace.note(now, || {
+                format!("client {client} reports that {node} is {look:?}")
+            });
             // Another quarantine may begin before the last one has ended.
-            if world.reports.nodes.insert((self.client, node.to_owned()), look) == Some(look)
+            if world
+                .reports
+                .nodes
+                .insert((self.client, node.to_owned()), look)
+                == Some(look)
                 && look != Look::Quarantined
             {
                 world.misreport("a node was reported in the state that it had already");
@@ -297,11 +344,20 @@ impl World {
     /// A call for the lock returned a guard of this attempt, which another thread may have made.
     pub(crate) fn reported_share(&mut self, token: usize, is_own: bool) -> Option<usize> {
         if !is_own {
-            return self.judge.holds.iter().find(|hold| hold.token == token).and_then(|hold| hold.reported_as);
+            return self
+                .judge
+                .holds
+                .iter()
+                .find(|hold| hold.token == token)
+                .and_then(|hold| hold.reported_as);
         }
         let lock = self.reported_guard();
         // Another thread may have been quicker.
-        self.judge.holds.iter_mut().filter(|hold| hold.token == token).for_each(|hold| hold.reported_as = lock);
+        self.judge
+            .holds
+            .iter_mut()
+            .filter(|hold| hold.token == token)
+            .for_each(|hold| hold.reported_as = lock);
         lock
     }
 
@@ -320,7 +376,11 @@ impl World {
 
     /// How many events the running thread has delivered so far.
     pub(crate) fn delivered(&self) -> u32 {
-        self.reports.delivered.get(&self.current_task()).copied().unwrap_or(0)
+        self.reports
+            .delivered
+            .get(&self.current_task())
+            .copied()
+            .unwrap_or(0)
     }
 
     /// A call that makes one attempt at most has returned.
@@ -330,7 +390,10 @@ impl World {
             self.saw("a call that delivers as many events as it may");
         }
         if self.is_observed_now() && delivered > MOST_DELIVERED {
-            self.violate("bounded delivery", format!("{what} delivered {delivered} events"));
+            self.violate(
+                "bounded delivery",
+                format!("{what} delivered {delivered} events"),
+            );
         }
     }
 
@@ -341,13 +404,22 @@ impl World {
             && self.reports.locks[lock].end != Some((outcome, false))
         {
             let reported = self.reports.locks[lock].end;
-            self.misreport(&format!("unlock said {outcome:?}, and the observer got {reported:?}"));
+            self.misreport(&format!(
+                "unlock said {outcome:?}, and the observer got {reported:?}"
+            ));
         }
     }
 
     /// `extend` returned: its outcome has been reported by then.
-    pub(crate) fn reported_extend(&mut self, lock: Option<usize>, before: (u32, u32), outcome: &ExtendOutcome) {
-        let Some(lock) = lock.filter(|_| self.is_observed_now()) else { return };
+    pub(crate) fn reported_extend(
+        &mut self,
+        lock: Option<usize>,
+        before: (u32, u32),
+        outcome: &ExtendOutcome,
+    ) {
+        let Some(lock) = lock.filter(|_| self.is_observed_now()) else {
+            return;
+        };
         let (extended, failed) = self.reported_extensions(Some(lock));
         let reported = (extended - before.0, failed - before.1);
         let expected = match outcome {
@@ -356,33 +428,49 @@ impl World {
             ExtendOutcome::Lost => (0, 0),
         };
         if reported != expected {
-            self.misreport(&format!("extend said {outcome:?}, and the observer got {reported:?}"));
+            self.misreport(&format!(
+                "extend said {outcome:?}, and the observer got {reported:?}"
+            ));
         }
     }
 
     pub(crate) fn reported_extensions(&self, lock: Option<usize>) -> (u32, u32) {
-        lock.map_or((0, 0), |lock| (self.reports.locks[lock].extended, self.reports.locks[lock].extension_failed))
+        lock.map_or((0, 0), |lock| {
+            (
+                self.reports.locks[lock].extended,
+                self.reports.locks[lock].extension_failed,
+            )
+        })
     }
 
     /// When the network has healed and clients go on to be used, nothing is left to report.
     pub(crate) fn look_for_unreported(&mut self) {
         let mut unreported = None;
         for lock in &self.reports.locks {
-            let is_over = lock.left.is_some_and(|(at, _)| at + REPORTED_AFTER < self.now);
+            let is_over = lock
+                .left
+                .is_some_and(|(at, _)| at + REPORTED_AFTER < self.now);
             if !is_over || self.clients[lock.client].is_gone {
                 continue;
             }
             if lock.end.is_none() {
-                unreported = Some(format!("client {}: the outcome of a release was never reported", lock.client));
+                unreported = Some(format!(
+                    "client {}: the outcome of a release was never reported",
+                    lock.client
+                ));
             }
             if lock.is_known_lost && lock.lost == 0 {
-                unreported =
-                    Some(format!("client {}: its channel said that a lock is lost, the observer nothing", lock.client));
+                unreported = Some(format!(
+                    "client {}: its channel said that a lock is lost, the observer nothing",
+                    lock.client
+                ));
             }
         }
         for ((client, node), look) in &self.reports.nodes {
             if *look != Look::Up && !self.clients[*client].is_gone {
-                unreported = Some(format!("client {client}: {node} was reported {look:?}, and never up again"));
+                unreported = Some(format!(
+                    "client {client}: {node} was reported {look:?}, and never up again"
+                ));
             }
         }
         if let Some(unreported) = unreported {

@@ -170,15 +170,26 @@ impl Plan {
         let set_back: i64 = self
             .faults
             .iter()
-            .map(|fault| if let Kind::SetNodeClock { by, .. } = fault.kind { by.min(0) } else { 0 })
+            .map(|fault| {
+                if let Kind::SetNodeClock { by, .. } = fault.kind {
+                    by.min(0)
+                } else {
+                    0
+                }
+            })
             .sum();
-        self.ttls.iter().max().map_or(0, |&ttl| ttl.max(self.settling_ttl()) * MILLISECOND * 101 / 100)
-            + set_back.unsigned_abs()
+        self.ttls.iter().max().map_or(0, |&ttl| {
+            ttl.max(self.settling_ttl()) * MILLISECOND * 101 / 100
+        }) + set_back.unsigned_abs()
     }
 
     /// How long after the end of all faults every client must have had the lock.
     pub(crate) fn settling_time(&self) -> u64 {
-        let threads: u64 = self.clients.iter().map(|client| client.threads as u64).sum();
+        let threads: u64 = self
+            .clients
+            .iter()
+            .map(|client| client.threads as u64)
+            .sum();
         self.longest_ttl() + 16 * SECOND + threads * SECOND
     }
 
@@ -222,7 +233,20 @@ impl Plan {
             }
             (false, true) => vec![Read, Read, Write],
             (true, true) => {
-                vec![Read, Read, Read, Read, Read, Read, Read, Read, FencedWrite, FencedWrite, FencedWrite, Write]
+                vec![
+                    Read,
+                    Read,
+                    Read,
+                    Read,
+                    Read,
+                    Read,
+                    Read,
+                    Read,
+                    FencedWrite,
+                    FencedWrite,
+                    FencedWrite,
+                    Write,
+                ]
             }
             (true, false) if self.is_fair => vec![FencedFair, FencedFair, Fenced],
             (true, false) => vec![Fenced],
@@ -245,8 +269,19 @@ impl Plan {
 
     /// The longest time that bytes take one way, while nothing fails.
     pub(crate) fn longest_way(&self) -> u64 {
-        let path = self.paths.iter().map(|path| path.delay + path.jitter).max().unwrap_or(0);
-        path + self.skew + self.nodes.iter().map(|node| node.service).max().unwrap_or(0)
+        let path = self
+            .paths
+            .iter()
+            .map(|path| path.delay + path.jitter)
+            .max()
+            .unwrap_or(0);
+        path + self.skew
+            + self
+                .nodes
+                .iter()
+                .map(|node| node.service)
+                .max()
+                .unwrap_or(0)
     }
 
     /// Nothing fails, and no thread or message is held up, but as [`skew`](Plan::skew) and [`hints`](Plan::hints) say.
@@ -257,7 +292,13 @@ impl Plan {
     /// No thread or message is held up but by faults.
     pub(crate) fn is_prompt(&self) -> bool {
         let is_slow = |client: &ClientPlan| client.callback > 0;
-        let delays = [self.loss, self.straggling, self.piece, self.preemption_rarity, self.pause_rarity];
+        let delays = [
+            self.loss,
+            self.straggling,
+            self.piece,
+            self.preemption_rarity,
+            self.pause_rarity,
+        ];
         delays == [0; 5] && self.window >= 64 * 1024 && !self.clients.iter().any(is_slow)
     }
 

@@ -16,7 +16,16 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 fn planted_faults_are_caught() {
     let root = Path::new(ROOT);
     let copy = root.join("target").join("planted");
-    for part in ["Cargo.toml", "Cargo.lock", "README.md", "src", "tests", "benches", "examples", "fuzz/Cargo.toml"] {
+    for part in [
+        "Cargo.toml",
+        "Cargo.lock",
+        "README.md",
+        "src",
+        "tests",
+        "benches",
+        "examples",
+        "fuzz/Cargo.toml",
+    ] {
         copy_all(&root.join(part), &copy.join(part));
     }
     let wanted = std::env::var("QUORUMLOCK_SIM_MUTANT").unwrap_or_default();
@@ -51,7 +60,11 @@ impl Mutant {
         let mut text = sound.to_owned();
         for (old, new) in self.edits {
             let places = text.matches(old).count();
-            assert_eq!(places, 1, "{}: where it is planted there are {places} places like: {old}", self.name);
+            assert_eq!(
+                places, 1,
+                "{}: where it is planted there are {places} places like: {old}",
+                self.name
+            );
             text = text.replace(old, new);
         }
         text
@@ -62,7 +75,17 @@ impl Mutant {
 fn hunt(copy: &Path) -> (String, String) {
     let cargo = std::env::var("CARGO").unwrap_or("cargo".to_owned());
     let output = Command::new(cargo)
-        .args(["test", "--release", "-p", "sim", "--", "--ignored", "--exact", "hunt", "--nocapture"])
+        .args([
+            "test",
+            "--release",
+            "-p",
+            "sim",
+            "--",
+            "--ignored",
+            "--exact",
+            "hunt",
+            "--nocapture",
+        ])
         .current_dir(copy)
         .env("CARGO_TARGET_DIR", copy.join("target"))
         // Each fault is a small change.
@@ -72,14 +95,22 @@ fn hunt(copy: &Path) -> (String, String) {
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let errors = String::from_utf8_lossy(&output.stderr);
-    let line = text.lines().find_map(|line| line.split_once("CAUGHT after ").map(|(_, rest)| rest));
+    let line = text
+        .lines()
+        .find_map(|line| line.split_once("CAUGHT after ").map(|(_, rest)| rest));
     match line.and_then(|rest| rest.split_once(" seeds by ")) {
         Some((seeds, rule)) => (seeds.to_owned(), rule.to_owned()),
-        None => match text.lines().find_map(|line| line.split_once("MISSED by ").map(|(_, rest)| rest)) {
+        None => match text
+            .lines()
+            .find_map(|line| line.split_once("MISSED by ").map(|(_, rest)| rest))
+        {
             Some(seeds) => (seeds.to_owned(), "no rule".to_owned()),
             None => {
                 println!("{text}\n{errors}");
-                ("-".to_owned(), "no rule: it does not compile, or the run crashed".to_owned())
+                (
+                    "-".to_owned(),
+                    "no rule: it does not compile, or the run crashed".to_owned(),
+                )
             }
         },
     }

@@ -51,7 +51,9 @@ pub(crate) fn steer(plan: &mut Plan) {
         3 => partitions(plan, random),
         4 => two_extenders(plan, random),
         5 => lost_keys(plan, random),
-        6 if Random::new(plan.seed ^ 0x0066_6f72_6765_7400).once_in(2) => forgetful_nodes(plan, random),
+        6 if Random::new(plan.seed ^ 0x0066_6f72_6765_7400).once_in(2) => {
+            forgetful_nodes(plan, random)
+        }
         6 => newcomers(plan, random),
         7 => close_fences(plan, random),
         8 => narrow_sockets(plan, random),
@@ -83,7 +85,9 @@ fn absent_nodes(plan: &mut Plan, random: &mut Random) {
     if random.once_in(2) {
         plan.restart_policy = RestartPolicy::Observed;
     }
-    plan.clients.iter_mut().for_each(|client| client.threads = 3);
+    plan.clients
+        .iter_mut()
+        .for_each(|client| client.threads = 3);
     plan.resources = 3;
     plan.idle = 20 * MILLISECOND;
     for node in &mut plan.nodes {
@@ -95,7 +99,16 @@ fn absent_nodes(plan: &mut Plan, random: &mut Random) {
         let node = random.index(plan.nodes.len());
         let time = random.magnitude(100 * MILLISECOND, 2 * SECOND);
         let is_dark = random.once_in(4);
-        strike(plan, random, Kind::Crash { node, time, data: Data::Kept, is_dark });
+        strike(
+            plan,
+            random,
+            Kind::Crash {
+                node,
+                time,
+                data: Data::Kept,
+                is_dark,
+            },
+        );
     }
     for _ in 0..random.between(10, 40) {
         let node = random.index(plan.nodes.len());
@@ -119,9 +132,13 @@ fn unequal_clocks(plan: &mut Plan, random: &mut Random) {
     reset(plan, random, &[1, 3], &[2, 3]);
     plan.ttls = vec![random.between(600, 3_000)];
     plan.fault_time = 10 * SECOND;
-    plan.clients.iter_mut().for_each(|client| (client.rate, client.counts_sleep) = (-4_950, false));
+    plan.clients
+        .iter_mut()
+        .for_each(|client| (client.rate, client.counts_sleep) = (-4_950, false));
     plan.nodes.iter_mut().for_each(|node| node.rate = 4_950);
-    plan.clients.iter_mut().for_each(|client| client.holds_on = true);
+    plan.clients
+        .iter_mut()
+        .for_each(|client| client.holds_on = true);
     plan.attention = 2 * MILLISECOND;
     let count = random.pick(&[0, 10]);
     for _ in 0..count {
@@ -133,14 +150,23 @@ fn unequal_clocks(plan: &mut Plan, random: &mut Random) {
 
 fn partitions(plan: &mut Plan, random: &mut Random) {
     reset(plan, random, &[1, 1, 3], &[2]);
-    plan.clients.iter_mut().for_each(|client| client.threads = 1);
+    plan.clients
+        .iter_mut()
+        .for_each(|client| client.threads = 1);
     plan.ttls = vec![random.between(300, 500)];
     plan.node_timeout = 400 * MILLISECOND;
     plan.fault_time = 10 * SECOND;
     // Far from one client, near to the others.
     for (index, path) in plan.paths.iter_mut().enumerate() {
-        let delay = if index < plan.nodes.len() { 40 * MILLISECOND } else { MILLISECOND / 5 };
-        *path = PathPlan { delay, jitter: delay / 10 };
+        let delay = if index < plan.nodes.len() {
+            40 * MILLISECOND
+        } else {
+            MILLISECOND / 5
+        };
+        *path = PathPlan {
+            delay,
+            jitter: delay / 10,
+        };
     }
     plan.watchdog_rarity = random.pick(&[1, 1, 1, 0]);
     plan.extension_rarity = random.pick(&[0, 0, 4]);
@@ -148,23 +174,39 @@ fn partitions(plan: &mut Plan, random: &mut Random) {
     for _ in 0..random.between(8, 16) {
         let time = random.between(300, 600) * MILLISECOND;
         let directions = random.pick(&[BOTH, BOTH, REPLIES]);
-        strike(plan, random, Kind::Block { client: Some(0), node: None, directions, time });
+        strike(
+            plan,
+            random,
+            Kind::Block {
+                client: Some(0),
+                node: None,
+                directions,
+                time,
+            },
+        );
     }
 }
 
 fn two_extenders(plan: &mut Plan, random: &mut Random) {
     reset(plan, random, &[1], &[2]);
-    plan.clients.iter_mut().for_each(|client| client.threads = 1);
+    plan.clients
+        .iter_mut()
+        .for_each(|client| client.threads = 1);
     plan.ttls = vec![random.between(60, 100), random.between(2_000, 3_000)];
     plan.node_timeout = 50 * MILLISECOND;
     plan.fault_time = 10 * SECOND;
-    plan.paths.fill(PathPlan { delay: 5 * MILLISECOND, jitter: MILLISECOND });
+    plan.paths.fill(PathPlan {
+        delay: 5 * MILLISECOND,
+        jitter: MILLISECOND,
+    });
     plan.straggling = random.between(4, 8);
     plan.longest_straggling = random.between(100, 400) * MILLISECOND;
     plan.watchdog_rarity = 1;
     plan.extension_rarity = 1;
     plan.stride = random.between(200, 500) * MILLISECOND;
-    plan.clients.iter_mut().for_each(|client| client.holds_on = true);
+    plan.clients
+        .iter_mut()
+        .for_each(|client| client.holds_on = true);
     plan.idle = 5 * MILLISECOND;
 }
 
@@ -180,12 +222,23 @@ fn lost_keys(plan: &mut Plan, random: &mut Random) {
     (plan.watchdog_rarity, plan.extension_rarity) = if is_watched { (1, 0) } else { (0, 1) };
     plan.preemption_rarity = if is_watched { 30 } else { 0 };
     plan.resources = 3;
-    plan.paths.fill(PathPlan { delay: plan.node_timeout / 20, jitter: plan.node_timeout / 40 });
+    plan.paths.fill(PathPlan {
+        delay: plan.node_timeout / 20,
+        jitter: plan.node_timeout / 40,
+    });
     plan.idle = 20 * MILLISECOND;
     for _ in 0..random.between(40, 80) {
         let node = random.index(plan.nodes.len());
         let time = random.between(50, 400) * MILLISECOND;
-        strike(plan, random, Kind::Condition { node, condition: Condition::OutOfMemory, time });
+        strike(
+            plan,
+            random,
+            Kind::Condition {
+                node,
+                condition: Condition::OutOfMemory,
+                time,
+            },
+        );
     }
 }
 
@@ -195,7 +248,9 @@ fn newcomers(plan: &mut Plan, random: &mut Random) {
     plan.ttls = vec![random.between(1_500, 3_000)];
     plan.fault_time = 10 * SECOND;
     plan.attention = 20 * MILLISECOND;
-    plan.clients.iter_mut().for_each(|client| client.holds_on = true);
+    plan.clients
+        .iter_mut()
+        .for_each(|client| client.holds_on = true);
     // Instead of being restarted, nodes are replicas of an empty master for a while, which a client that connects later
     // cannot see.
     let demotes = Random::new(plan.seed ^ 0x6465_6d6f_7465).once_in(3);
@@ -209,8 +264,16 @@ fn newcomers(plan: &mut Plan, random: &mut Random) {
             let time = random.between(1, 20) * MILLISECOND;
             let is_dark = random.once_in(2);
             let kind = match demotes {
-                true => Kind::Resync { node, time: 1_500 * MILLISECOND + 50 * time },
-                false => Kind::Crash { node, time, data: Data::Lost, is_dark },
+                true => Kind::Resync {
+                    node,
+                    time: 1_500 * MILLISECOND + 50 * time,
+                },
+                false => Kind::Crash {
+                    node,
+                    time,
+                    data: Data::Lost,
+                    is_dark,
+                },
             };
             plan.faults.push(Fault { at, kind });
         }
@@ -220,7 +283,13 @@ fn newcomers(plan: &mut Plan, random: &mut Random) {
             }
             let by = random.between(3, 30) * SECOND;
             let then = at + random.magnitude(30 * MILLISECOND, SECOND);
-            plan.faults.push(Fault { at: then, kind: Kind::SetWallClock { client, by: by as i64 } });
+            plan.faults.push(Fault {
+                at: then,
+                kind: Kind::SetWallClock {
+                    client,
+                    by: by as i64,
+                },
+            });
         }
         at += random.between(4 * SECOND, 6 * SECOND);
     }
@@ -230,23 +299,39 @@ fn newcomers(plan: &mut Plan, random: &mut Random) {
 /// kept it. Programs begin then that have met no node.
 fn forgetful_nodes(plan: &mut Plan, random: &mut Random) {
     reset(plan, random, &[1, 3, 3, 3, 5], &[2, 3, 4]);
-    plan.restart_policy = if random.once_in(4) { RestartPolicy::Strict } else { RestartPolicy::Observed };
+    plan.restart_policy = if random.once_in(4) {
+        RestartPolicy::Strict
+    } else {
+        RestartPolicy::Observed
+    };
     plan.node_timeout = random.pick(&[50, 200]) * MILLISECOND;
     plan.fault_time = 10 * SECOND;
     plan.ttls = vec![random.between(1_500, 3_000)];
     plan.attention = 20 * MILLISECOND;
     plan.watchdog_rarity = random.pick(&[0, 0, 1]);
-    plan.clients.iter_mut().for_each(|client| client.holds_on = true);
+    plan.clients
+        .iter_mut()
+        .for_each(|client| client.holds_on = true);
     // A node that is a moment slower.
     let slow = random.index(plan.nodes.len());
     let delay = random.magnitude(MILLISECOND / 10, plan.node_timeout / 40);
-    plan.paths.fill(PathPlan { delay: MILLISECOND / 10, jitter: MILLISECOND / 20 });
-    plan.paths.iter_mut().skip(slow).step_by(plan.nodes.len()).for_each(|path| path.delay = delay);
+    plan.paths.fill(PathPlan {
+        delay: MILLISECOND / 10,
+        jitter: MILLISECOND / 20,
+    });
+    plan.paths
+        .iter_mut()
+        .skip(slow)
+        .step_by(plan.nodes.len())
+        .for_each(|path| path.delay = delay);
     let ways: &[Way] = match random.below(6) {
         // Programs with locks that last longer, and others that begin later.
         0 => {
             plan.ttls.insert(0, random.between(200, 600));
-            plan.clients.iter_mut().skip(1).for_each(|client| client.is_brief = true);
+            plan.clients
+                .iter_mut()
+                .skip(1)
+                .for_each(|client| client.is_brief = true);
             &[Way::Restart, Way::Snapshot]
         }
         // One that began first, and trusts every node.
@@ -268,7 +353,8 @@ fn forgetful_nodes(plan: &mut Plan, random: &mut Random) {
         forget(plan, random, ways, at, steps);
         for client in 1..plan.clients.len() {
             if random.once_in(2) && plan.clients[client].begins_at == 0 {
-                plan.clients[client].begins_at = at + random.magnitude(30 * MILLISECOND, 2 * SECOND);
+                plan.clients[client].begins_at =
+                    at + random.magnitude(30 * MILLISECOND, 2 * SECOND);
             }
         }
         at += random.between(3 * SECOND, 6 * SECOND);
@@ -288,13 +374,23 @@ fn forget(plan: &mut Plan, random: &mut Random, ways: &[Way], at: u64, steps: bo
     .max(1);
     for node in (first..first + count).map(|node| node % nodes) {
         let is_long = way == Way::Resync && random.once_in(2);
-        let time = if is_long { 1_500 * MILLISECOND } else { random.between(1, 20) * MILLISECOND };
+        let time = if is_long {
+            1_500 * MILLISECOND
+        } else {
+            random.between(1, 20) * MILLISECOND
+        };
         losses::lose(plan, random, (way, node), at, time);
         // One that was noted as a founder votes at once, and its clock matters.
         if steps && count < nodes && random.once_in(2) {
             let then = at + time + random.magnitude(MILLISECOND, SECOND);
             let by = random.between(2, 30) * SECOND;
-            plan.faults.push(Fault { at: then, kind: Kind::SetNodeClock { node, by: by as i64 } });
+            plan.faults.push(Fault {
+                at: then,
+                kind: Kind::SetNodeClock {
+                    node,
+                    by: by as i64,
+                },
+            });
         }
     }
 }
@@ -306,14 +402,19 @@ fn narrow_sockets(plan: &mut Plan, random: &mut Random) {
     plan.ttls = vec![random.between(40_000, 60_000)];
     plan.node_timeout = 200 * MILLISECOND;
     plan.fault_time = random.between(SECOND, 3 * SECOND);
-    plan.paths.fill(PathPlan { delay: 2 * MILLISECOND, jitter: MILLISECOND });
+    plan.paths.fill(PathPlan {
+        delay: 2 * MILLISECOND,
+        jitter: MILLISECOND,
+    });
     // The scripts that waiting calls ask by have 8 KB. By 40 bytes, one alone takes longer than a client that quits
     // waits.
     plan.window = random.pick(&[300, 1000]);
     plan.resources = 3;
     plan.ending = random.pick(&[Ending::Idles, Ending::Quits]);
     // A client that is not used delivers no events.
-    plan.clients.iter_mut().for_each(|client| client.is_observed = false);
+    plan.clients
+        .iter_mut()
+        .for_each(|client| client.is_observed = false);
 }
 
 /// Nodes refuse requests for a moment, again and again. Keys live for longer than the run takes to look for what is
@@ -322,7 +423,9 @@ fn refused_releases(plan: &mut Plan, random: &mut Random) {
     reset(plan, random, &[1, 3, 3, 5], &[1, 2]);
     plan.ttls = vec![random.between(40_000, 60_000)];
     plan.fault_time = random.between(4 * SECOND, 8 * SECOND);
-    plan.clients.iter_mut().for_each(|client| client.threads = 2);
+    plan.clients
+        .iter_mut()
+        .for_each(|client| client.threads = 2);
     plan.resources = 3;
     plan.idle = 20 * MILLISECOND;
     plan.is_fenced = random.once_in(2);
@@ -330,7 +433,15 @@ fn refused_releases(plan: &mut Plan, random: &mut Random) {
         let node = random.index(plan.nodes.len());
         let refusal = random.pick(&Refusal::ALL);
         let time = random.magnitude(10 * MILLISECOND, SECOND);
-        strike(plan, random, Kind::Refuse { node, refusal, time });
+        strike(
+            plan,
+            random,
+            Kind::Refuse {
+                node,
+                refusal,
+                time,
+            },
+        );
     }
     for _ in 0..random.between(20, 60) {
         let node = random.index(plan.nodes.len());
@@ -354,12 +465,25 @@ fn close_fences(plan: &mut Plan, random: &mut Random) {
         // The floors lie behind what nodes have given out: fences go up by one.
         let at = random.below(300 * MILLISECOND);
         let by = random.between(20 * SECOND, 60 * SECOND);
-        plan.faults.push(Fault { at, kind: Kind::SetWallClock { client, by: -(by as i64) } });
+        plan.faults.push(Fault {
+            at,
+            kind: Kind::SetWallClock {
+                client,
+                by: -(by as i64),
+            },
+        });
     }
     for _ in 0..random.between(60, 120) {
         let node = random.index(plan.nodes.len());
         let by = random.magnitude(50 * MILLISECOND, SECOND);
-        strike(plan, random, Kind::SetNodeClock { node, by: by as i64 });
+        strike(
+            plan,
+            random,
+            Kind::SetNodeClock {
+                node,
+                by: by as i64,
+            },
+        );
     }
 }
 
@@ -367,7 +491,9 @@ fn close_fences(plan: &mut Plan, random: &mut Random) {
 /// long, so that it can catch up afterwards.
 fn slow_observer(plan: &mut Plan, random: &mut Random) {
     reset(plan, random, &[1, 3], &[1, 2]);
-    plan.clients.iter_mut().for_each(|client| (client.threads, client.is_observed) = (6, true));
+    plan.clients
+        .iter_mut()
+        .for_each(|client| (client.threads, client.is_observed) = (6, true));
     plan.clients[0].callback = random.magnitude(MILLISECOND, 3 * MILLISECOND);
     // One for each of its threads.
     plan.resources = 6;
@@ -382,17 +508,31 @@ fn lost_hints(plan: &mut Plan, random: &mut Random) {
     let skew = random.magnitude(10_000, plan.node_timeout / 8);
     let hints = HintPlan::draw(random);
     reset(plan, random, &[1, 2, 3, 3, 5], &[2, 2, 3, 3, 4]);
-    plan.clients.iter_mut().for_each(|client| client.threads = 1 + random.index(2));
+    plan.clients
+        .iter_mut()
+        .for_each(|client| client.threads = 1 + random.index(2));
     plan.ttls = vec![random.between(1_000, 10_000)];
     plan.fault_time = random.between(4 * SECOND, 10 * SECOND);
     plan.skew = if random.once_in(2) { skew } else { 0 };
     plan.idle = random.magnitude(MILLISECOND, 50 * MILLISECOND);
     plan.hints = match random.below(8) {
         0 => HintPlan::default(),
-        1 | 2 => HintPlan { loss: 1, ..HintPlan::default() },
-        3 => HintPlan { delay: 100 * MILLISECOND, ..HintPlan::default() },
-        4 => HintPlan { repetition: 1, ..HintPlan::default() },
-        5 => HintPlan { disorder: random.pick(&[5, 100]) * MILLISECOND, ..HintPlan::default() },
+        1 | 2 => HintPlan {
+            loss: 1,
+            ..HintPlan::default()
+        },
+        3 => HintPlan {
+            delay: 100 * MILLISECOND,
+            ..HintPlan::default()
+        },
+        4 => HintPlan {
+            repetition: 1,
+            ..HintPlan::default()
+        },
+        5 => HintPlan {
+            disorder: random.pick(&[5, 100]) * MILLISECOND,
+            ..HintPlan::default()
+        },
         _ => hints,
     };
     if random.once_in(3) {
@@ -417,7 +557,9 @@ fn reset(plan: &mut Plan, random: &mut Random, nodes: &[usize], clients: &[usize
         delay: random.magnitude(50_000, farthest),
         jitter: random.magnitude(1_000, farthest),
     };
-    plan.paths = (0..plan.clients.len() * plan.nodes.len()).map(|_| path(random)).collect();
+    plan.paths = (0..plan.clients.len() * plan.nodes.len())
+        .map(|_| path(random))
+        .collect();
     plan.faults.clear();
     plan.restart_policy = RestartPolicy::Off;
     plan.resources = 1;

@@ -52,20 +52,41 @@ pub(crate) struct Request<'c> {
 impl<'c> Request<'c> {
     /// Reads the words of a script with a queue.
     pub(crate) fn of(words: &[&'c [u8]]) -> Option<Request<'c>> {
-        let [b"EVAL" | b"EVALSHA", _, b"1", _, verb, rest @ ..] = words else { return None };
+        let [b"EVAL" | b"EVALSHA", _, b"1", _, verb, rest @ ..] = words else {
+            return None;
+        };
         Some(match (*verb, rest) {
             (b"take", [_, _, member, _, mode, challenged, ..]) => {
                 let (grants, stores) = (!matches!(*mode, b"q" | b"s"), *mode != b"n");
                 let (proposes, challenges) = (matches!(*mode, b"p" | b"q"), !challenged.is_empty());
-                Request { verb, member, grants, stores, proposes, challenges }
+                Request {
+                    verb,
+                    member,
+                    grants,
+                    stores,
+                    proposes,
+                    challenges,
+                }
             }
             (b"release", [_, member, ..]) => {
                 let stores = rest.get(2).is_some_and(|ticket| !ticket.is_empty());
-                Request { verb, member, grants: false, stores, proposes: false, challenges: false }
+                Request {
+                    verb,
+                    member,
+                    grants: false,
+                    stores,
+                    proposes: false,
+                    challenges: false,
+                }
             }
-            (b"leave", [member]) => {
-                Request { verb, member, grants: false, stores: false, proposes: false, challenges: false }
-            }
+            (b"leave", [member]) => Request {
+                verb,
+                member,
+                grants: false,
+                stores: false,
+                proposes: false,
+                challenges: false,
+            },
             _ => return None,
         })
     }
@@ -73,22 +94,30 @@ impl<'c> Request<'c> {
 
 /// The client's digits in the name of a channel.
 fn digits_of_channel(channel: &[u8]) -> Option<&[u8]> {
-    channel.strip_prefix(CHANNEL).filter(|digits| is_client(digits))
+    channel
+        .strip_prefix(CHANNEL)
+        .filter(|digits| is_client(digits))
 }
 
 fn is_client(digits: &[u8]) -> bool {
-    digits.len() == DIGITS && digits.iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
+    digits.len() == DIGITS
+        && digits
+            .iter()
+            .all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 /// Whether this is an entry, as clients may write one.
 fn is_entry(member: &[u8]) -> bool {
-    let Some((digits, call)) = member.split_at_checked(DIGITS) else { return false };
+    let Some((digits, call)) = member.split_at_checked(DIGITS) else {
+        return false;
+    };
     let number = match call {
         [b'm' | b'f' | b'r' | b'w', number @ ..] => Some(number),
         [b's', rest @ ..] => rest.splitn(2, |byte| *byte == b':').nth(1),
         _ => None,
     };
-    is_client(digits) && number.is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_digit))
+    is_client(digits)
+        && number.is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_digit))
 }
 
 impl World {
@@ -97,10 +126,20 @@ impl World {
         let client = self.connections[connection].client;
         self.connections[connection].is_subscriber = true;
         match digits_of_channel(channel) {
-            Some(digits) if *self.judge.queues.owners.entry(digits.to_vec()).or_insert(client) == client => {}
+            Some(digits)
+                if *self
+                    .judge
+                    .queues
+                    .owners
+                    .entry(digits.to_vec())
+                    .or_insert(client)
+                    == client => {}
             _ => {
                 let channel = String::from_utf8_lossy(channel).into_owned();
-                self.violate("protocol", format!("client {client} subscribes to {channel:?}"));
+                self.violate(
+                    "protocol",
+                    format!("client {client} subscribes to {channel:?}"),
+                );
             }
         }
     }
@@ -112,11 +151,20 @@ impl World {
         if member.is_empty() {
             return;
         }
-        let is_own =
-            is_entry(member) && *self.judge.queues.owners.entry(member[..DIGITS].to_vec()).or_insert(client) == client;
+        let is_own = is_entry(member)
+            && *self
+                .judge
+                .queues
+                .owners
+                .entry(member[..DIGITS].to_vec())
+                .or_insert(client)
+                == client;
         if !is_own {
             let entry = String::from_utf8_lossy(member).into_owned();
-            return self.violate("protocol", format!("client {client} sends the entry {entry:?}"));
+            return self.violate(
+                "protocol",
+                format!("client {client} sends the entry {entry:?}"),
+            );
         }
         if request.challenges {
             self.note_challenge(command);
@@ -136,8 +184,15 @@ impl World {
         let client = self.connections[command.connection].client;
         let node = command.node;
         self.trace.note(now, || {
-            let words: Vec<_> = command.words[3..].iter().map(|word| String::from_utf8_lossy(word)).collect();
-            format!("client {client} → node {node}: {}: {}", words.join(" "), String::from_utf8_lossy(reply).trim_end())
+            let words: Vec<_> = command.words[3..]
+                .iter()
+                .map(|word| String::from_utf8_lossy(word))
+                .collect();
+            format!(
+                "client {client} → node {node}: {}: {}",
+                words.join(" "),
+                String::from_utf8_lossy(reply).trim_end()
+            )
         });
     }
 
@@ -159,12 +214,29 @@ impl World {
         let mut store = present.store.clone();
         store.set_condition(quorumlock::embedded::Condition::Serving);
         store.execute(&mut session, &[b"AUTH", b"secret"], millis, &mut Vec::new());
-        let keys: Vec<Vec<u8>> = store.keys(millis).filter(|key| key.starts_with(QUEUE)).map(<[u8]>::to_vec).collect();
+        let keys: Vec<Vec<u8>> = store
+            .keys(millis)
+            .filter(|key| key.starts_with(QUEUE))
+            .map(<[u8]>::to_vec)
+            .collect();
         let entries = |key: Vec<u8>| {
             let mut reply = Vec::new();
-            store.execute(&mut session, &[b"ZRANGE", &key, b"0", b"-1"], millis, &mut reply);
-            let lines = reply.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
-            (key, lines.filter(|line| is_entry(line)).map(<[u8]>::to_vec).collect())
+            store.execute(
+                &mut session,
+                &[b"ZRANGE", &key, b"0", b"-1"],
+                millis,
+                &mut reply,
+            );
+            let lines = reply
+                .split(|byte| *byte == b'\n')
+                .map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+            (
+                key,
+                lines
+                    .filter(|line| is_entry(line))
+                    .map(<[u8]>::to_vec)
+                    .collect(),
+            )
         };
         keys.into_iter().map(entries).collect()
     }
@@ -182,8 +254,11 @@ impl World {
 
     /// The client whose entry is the first of a queue of a node.
     pub(crate) fn first_in_a_queue(&mut self, node: usize) -> Option<usize> {
-        let firsts: Vec<Vec<u8>> =
-            self.queues_of(node).into_iter().filter_map(|(_, entries)| entries.into_iter().next()).collect();
+        let firsts: Vec<Vec<u8>> = self
+            .queues_of(node)
+            .into_iter()
+            .filter_map(|(_, entries)| entries.into_iter().next())
+            .collect();
         let first = (!firsts.is_empty()).then(|| &firsts[self.random.index(firsts.len())])?;
         self.judge.queues.owners.get(&first[..DIGITS]).copied()
     }
@@ -191,7 +266,9 @@ impl World {
     /// Whether the client has a subscriber connection to the node.
     pub(crate) fn is_subscribed(&self, client: usize, node: usize) -> bool {
         let connections = self.live_connections(Some(client), Some(node));
-        connections.into_iter().any(|index| self.connections[index].is_subscriber)
+        connections
+            .into_iter()
+            .any(|index| self.connections[index].is_subscriber)
     }
 
     /// When all calls have returned, a living client has no entry. One on a node where the client has no subscriber
@@ -202,8 +279,11 @@ impl World {
             for (key, entries) in self.queues_of(node) {
                 for entry in entries {
                     let client = self.judge.queues.owners.get(&entry[..DIGITS]).copied();
-                    let is_alive = |client: usize| !self.clients[client].is_gone && self.is_subscribed(client, node);
-                    if client.is_some_and(is_alive) && !self.judge.queues.restored.contains(&entry) {
+                    let is_alive = |client: usize| {
+                        !self.clients[client].is_gone && self.is_subscribed(client, node)
+                    };
+                    if client.is_some_and(is_alive) && !self.judge.queues.restored.contains(&entry)
+                    {
                         left = Some((node, key.clone(), entry, client));
                     }
                 }
@@ -211,7 +291,8 @@ impl World {
         }
         if let Some((node, key, entry, Some(client))) = left {
             let [key, entry] = [key, entry].map(|text| String::from_utf8_lossy(&text).into_owned());
-            let text = format!("node {node} still has the entry {entry} of client {client} in {key}");
+            let text =
+                format!("node {node} still has the entry {entry} of client {client} in {key}");
             self.violate("no entry left", text);
         }
     }
@@ -224,14 +305,41 @@ fn entries_and_keys_are_read_as_they_are_written() {
     use crate::protocol::kinds::{fenced, plain, read_write};
     use quorumlock::algorithm::kind::EntryKind;
     use quorumlock::algorithm::queue::Entry;
-    for kind in [EntryKind::Mutex, EntryKind::Fenced, EntryKind::Read, EntryKind::Write, EntryKind::Permit(2)] {
-        assert!(is_entry(Entry { client: 0xab, kind, number: 7 }.member().text()), "{kind:?}");
+    for kind in [
+        EntryKind::Mutex,
+        EntryKind::Fenced,
+        EntryKind::Read,
+        EntryKind::Write,
+        EntryKind::Permit(2),
+    ] {
+        assert!(
+            is_entry(
+                Entry {
+                    client: 0xab,
+                    kind,
+                    number: 7
+                }
+                .member()
+                .text()
+            ),
+            "{kind:?}"
+        );
     }
-    for (kind, first) in [(&plain::KEYS, 0), (&fenced::KEYS, keys::FENCED), (&read_write::KEYS, keys::READ_WRITE)] {
+    for (kind, first) in [
+        (&plain::KEYS, 0),
+        (&fenced::KEYS, keys::FENCED),
+        (&read_write::KEYS, keys::READ_WRITE),
+    ] {
         let key = kind.key("", "r3");
-        assert_eq!((keys::resource_of(key.as_bytes()), keys::key_of(first + 3)), (Some(first + 3), key.clone()));
+        assert_eq!(
+            (keys::resource_of(key.as_bytes()), keys::key_of(first + 3)),
+            (Some(first + 3), key.clone())
+        );
         assert!(key_space::queue(&key).as_bytes().starts_with(QUEUE));
     }
     let slot = keys::SLOT + keys::SLOTS * 3 + 1;
-    assert_eq!((keys::key_of(slot), keys::resource_of(b"s3#1")), ("s3#1".to_owned(), Some(slot)));
+    assert_eq!(
+        (keys::key_of(slot), keys::resource_of(b"s3#1")),
+        ("s3#1".to_owned(), Some(slot))
+    );
 }

@@ -31,7 +31,8 @@ impl Entries {
 
 /// Whether these are the text or the hash of the script for read-write locks.
 pub(crate) fn is_script(text: &[u8]) -> bool {
-    text == kinds::read_write::SCRIPT.text.as_bytes() || text == kinds::read_write::SCRIPT.sha1.as_bytes()
+    text == kinds::read_write::SCRIPT.text.as_bytes()
+        || text == kinds::read_write::SCRIPT.sha1.as_bytes()
 }
 
 /// What a command of a read-write lock does. A raise is an extension to a number.
@@ -46,13 +47,19 @@ pub(crate) fn action(deed: &[u8], words: &[&[u8]]) -> Action {
 
 /// What it asks for, if it asks to hold the lock: "r" or "w".
 fn access<'c>(words: &[&'c [u8]]) -> &'c [u8] {
-    let place = if words.get(4) == Some(&&b"take"[..]) { 11 } else { 7 };
+    let place = if words.get(4) == Some(&&b"take"[..]) {
+        11
+    } else {
+        7
+    };
     words.get(place).copied().unwrap_or_default()
 }
 
 /// What a command of a read-write lock and its reply are an example of.
 pub(crate) fn sight(words: &[&[u8]], reply: &[u8]) -> Option<&'static str> {
-    let [b"EVAL" | b"EVALSHA", text, _, _, deed, ..] = words else { return None };
+    let [b"EVAL" | b"EVALSHA", text, _, _, deed, ..] = words else {
+        return None;
+    };
     let to_read = access(words) == b"r";
     let asks = *deed == b"acquire" || Request::of(words).is_some_and(|request| request.grants);
     is_script(text).then_some(match (*deed, reply) {
@@ -78,7 +85,13 @@ pub(crate) fn sight(words: &[&[u8]], reply: &[u8]) -> Option<&'static str> {
 impl World {
     /// The clock of a node is set: a key that had ended, and was not deleted yet, exists again if it is set back.
     pub(crate) fn read_entries_again(&mut self, node: usize) {
-        for ((_, key), before) in self.judge.entries.0.iter_mut().filter(|((other, _), _)| *other == node) {
+        for ((_, key), before) in self
+            .judge
+            .entries
+            .0
+            .iter_mut()
+            .filter(|((other, _), _)| *other == node)
+        {
             if before.entries.is_empty() {
                 *before = self.nodes[node].content(key, self.now);
             }
@@ -93,10 +106,19 @@ impl World {
         (action, is_granted): (Action, bool),
     ) {
         let after = self.nodes[command.node].content(key, self.now);
-        let before = self.judge.entries.0.insert((command.node, key.to_vec()), after.clone()).unwrap_or_default();
-        let mut others = before.live(command.millis).filter(|entry| entry.attempt != own);
+        let before = self
+            .judge
+            .entries
+            .0
+            .insert((command.node, key.to_vec()), after.clone())
+            .unwrap_or_default();
+        let mut others = before
+            .live(command.millis)
+            .filter(|entry| entry.attempt != own);
         let changed = others.find(|entry| after.entry(entry.attempt) != Some(entry));
-        let was_own = before.live(command.millis).find(|entry| entry.attempt == own);
+        let was_own = before
+            .live(command.millis)
+            .find(|entry| entry.attempt == own);
         let asks_to_write = access(command.words) == b"w";
         let is_writer = |entry: &Entry| entry.access == Access::Write;
         let node = command.node;
@@ -115,27 +137,45 @@ impl World {
             (None, Some(before), Some(after)) if !is_writer(before) && is_writer(after) => {
                 "made a reader a writer".to_owned()
             }
-            (None, None, Some(after)) if action == Action::Extend && after.until >= Some(command.millis) => {
+            (None, None, Some(after))
+                if action == Action::Extend && after.until >= Some(command.millis) =>
+            {
                 "set again what had ended".to_owned()
             }
-            (_, _, Some(after)) if is_granted && action != Action::Release && is_writer(after) != asks_to_write => {
+            (_, _, Some(after))
+                if is_granted && action != Action::Release && is_writer(after) != asks_to_write =>
+            {
                 "is not what it asked for".to_owned()
             }
             _ => return,
         };
-        self.violate("own entry", format!("on node {node} a command of attempt {own} {wrong}: {action:?}"));
+        self.violate(
+            "own entry",
+            format!("on node {node} a command of attempt {own} {wrong}: {action:?}"),
+        );
     }
 
-    fn check_number(&mut self, command: &Command<'_>, key: &[u8], (before, after): (&Content, &Content)) {
-        let Some((last, until)) = before.fence.filter(|&(_, until)| until >= command.millis) else { return };
+    fn check_number(
+        &mut self,
+        command: &Command<'_>,
+        key: &[u8],
+        (before, after): (&Content, &Content),
+    ) {
+        let Some((last, until)) = before.fence.filter(|&(_, until)| until >= command.millis) else {
+            return;
+        };
         let node = command.node;
         let millis = command.millis;
         let key_ends = self.nodes[node].store.deadline(key, millis).flatten();
-        let is_kept =
-            after.fence.is_some_and(|(fence, kept)| fence >= last && kept >= until) && key_ends >= Some(until);
+        let is_kept = after
+            .fence
+            .is_some_and(|(fence, kept)| fence >= last && kept >= until)
+            && key_ends >= Some(until);
         if !is_kept {
             let then = after.fence;
-            let text = format!("node {node} had {last} until {until}, and has {then:?} in a key until {key_ends:?}");
+            let text = format!(
+                "node {node} had {last} until {until}, and has {then:?} in a key until {key_ends:?}"
+            );
             self.violate("kept number", text);
         }
     }

@@ -29,8 +29,18 @@ pub(crate) fn quiet(seed: u64, nodes: usize) -> Plan {
     node.rate = 0;
     plan.nodes = vec![node; nodes];
     plan.clients.truncate(1);
-    (plan.clients[0].threads, plan.clients[0].rate, plan.clients[0].callback) = (1, 0, 0);
-    plan.paths = vec![PathPlan { delay: MILLISECOND / 10, jitter: MILLISECOND / 100 }; nodes];
+    (
+        plan.clients[0].threads,
+        plan.clients[0].rate,
+        plan.clients[0].callback,
+    ) = (1, 0, 0);
+    plan.paths = vec![
+        PathPlan {
+            delay: MILLISECOND / 10,
+            jitter: MILLISECOND / 100
+        };
+        nodes
+    ];
     plan.resources = 1;
     plan.ttls = vec![100];
     plan.node_timeout = 50 * MILLISECOND;
@@ -66,10 +76,24 @@ pub(crate) fn quiet(seed: u64, nodes: usize) -> Plan {
 fn with_machines_that_restart(mut plan: Plan) -> Plan {
     for node in 0..plan.nodes.len() {
         let at = |time| plan.fault_time - time;
-        let hang = Kind::Hang { node, time: 10 * SECOND };
-        let crash = Kind::Crash { node, time: MILLISECOND / 2, data: Data::Kept, is_dark: true };
-        let hang = Fault { at: at(3 * SECOND), kind: hang };
-        let crash = Fault { at: at(MILLISECOND), kind: crash };
+        let hang = Kind::Hang {
+            node,
+            time: 10 * SECOND,
+        };
+        let crash = Kind::Crash {
+            node,
+            time: MILLISECOND / 2,
+            data: Data::Kept,
+            is_dark: true,
+        };
+        let hang = Fault {
+            at: at(3 * SECOND),
+            kind: hang,
+        };
+        let crash = Fault {
+            at: at(MILLISECOND),
+            kind: crash,
+        };
         plan.faults.extend([hang, crash]);
     }
     plan
@@ -77,8 +101,15 @@ fn with_machines_that_restart(mut plan: Plan) -> Plan {
 
 /// The first node loads its data most of the time.
 fn with_a_node_that_loads(mut plan: Plan) -> Plan {
-    let kind = Kind::Condition { node: 0, condition: Condition::Loading, time: 4 * SECOND };
-    plan.faults.push(Fault { at: SECOND / 2, kind });
+    let kind = Kind::Condition {
+        node: 0,
+        condition: Condition::Loading,
+        time: 4 * SECOND,
+    };
+    plan.faults.push(Fault {
+        at: SECOND / 2,
+        kind,
+    });
     plan
 }
 
@@ -86,7 +117,11 @@ fn with_a_node_that_loads(mut plan: Plan) -> Plan {
 fn slowest(plan: impl Fn(u64) -> Plan) -> u64 {
     let recovery = |seed| {
         let world = run(plan(seed), Trace::silent());
-        assert!(world.judge.finding.is_none(), "seed {seed}: {:?}", world.judge.finding);
+        assert!(
+            world.judge.finding.is_none(),
+            "seed {seed}: {:?}",
+            world.judge.finding
+        );
         world.judge.longest_recovery
     };
     (0..SEEDS).map(recovery).max().unwrap_or(0)
@@ -97,7 +132,11 @@ fn nodes_whose_machines_went_off_are_soon_found_to_be_back() {
     for nodes in 1..=5 {
         let baseline = slowest(|seed| quiet(seed, nodes));
         let recovery = slowest(|seed| with_machines_that_restart(quiet(seed, nodes)));
-        println!("{nodes} nodes: {} ms without a fault, {} ms after", baseline / MILLISECOND, recovery / MILLISECOND);
+        println!(
+            "{nodes} nodes: {} ms without a fault, {} ms after",
+            baseline / MILLISECOND,
+            recovery / MILLISECOND
+        );
         assert!(
             recovery < baseline + ENOUGH,
             "{nodes} nodes: {} ms, and {} ms without a fault",
@@ -112,13 +151,25 @@ fn nodes_whose_machines_went_off_are_soon_found_to_be_back() {
 fn a_node_that_loads_its_data_is_not_flooded_with_releases() {
     for seed in 0..SEEDS / 5 {
         let world = run(with_a_node_that_loads(quiet(seed, 3)), Trace::silent());
-        assert!(world.judge.finding.is_none(), "seed {seed}: {:?}", world.judge.finding);
+        assert!(
+            world.judge.finding.is_none(),
+            "seed {seed}: {:?}",
+            world.judge.finding
+        );
         let times = |kind: &str| -> u64 {
-            world.seen.iter().filter(|(what, _)| what.starts_with(kind)).map(|(_, times)| times).sum()
+            world
+                .seen
+                .iter()
+                .filter(|(what, _)| what.starts_with(kind))
+                .map(|(_, times)| times)
+                .sum()
         };
         let asked = times("a SET");
         let released = times("a release");
-        assert!(released < 2 * asked, "seed {seed}: {released} releases for {asked} SETs");
+        assert!(
+            released < 2 * asked,
+            "seed {seed}: {released} releases for {asked} SETs"
+        );
     }
 }
 
@@ -126,7 +177,10 @@ fn a_node_that_loads_its_data_is_not_flooded_with_releases() {
 fn two_attempts() {
     kernel::spawn(0, || {
         let mutex = clients::open(0).mutex("r0").ttl(Duration::from_secs(5));
-        for (what, begun) in [("a cold attempt that wins", (0, 0)), ("a warm attempt that wins", (0, 0))] {
+        for (what, begun) in [
+            ("a cold attempt that wins", (0, 0)),
+            ("a warm attempt that wins", (0, 0)),
+        ] {
             if let Ok(Some(guard)) = mutex.try_lock() {
                 let hold = holds::took(Taken::alone(0), guard.remaining(), begun);
                 kernel::with(|world| {
@@ -143,22 +197,36 @@ fn two_attempts() {
 /// than that cannot be locked on.
 #[test]
 fn an_attempt_that_has_to_connect_first_has_time_for_that() {
-    for (node_timeout, round_trip, wins) in
-        [(50, 30, true), (50, 40, true), (50, 48, true), (50, 60, false), (100, 60, true), (100, 96, true)]
-    {
+    for (node_timeout, round_trip, wins) in [
+        (50, 30, true),
+        (50, 40, true),
+        (50, 48, true),
+        (50, 60, false),
+        (100, 60, true),
+        (100, 96, true),
+    ] {
         let seen = (0..4).map(|seed| {
             let mut plan = quiet(seed, 3);
             plan.node_timeout = node_timeout * MILLISECOND;
             plan.ttls = vec![5000];
-            plan.paths.fill(PathPlan { delay: round_trip * MILLISECOND / 2, jitter: MILLISECOND / 100 });
+            plan.paths.fill(PathPlan {
+                delay: round_trip * MILLISECOND / 2,
+                jitter: MILLISECOND / 100,
+            });
             kernel::run(World::new(plan, Trace::silent()), two_attempts).seen
         });
         let seen: Vec<_> = seen.collect();
         let times = |what| seen.iter().filter(|seen| seen.contains_key(what)).count();
         let cold = times("a cold attempt that wins");
         let warm = times("a warm attempt that wins");
-        println!("round trip {round_trip} ms of {node_timeout}: {cold} of 4 cold attempts, {warm} of 4 warm ones");
-        assert_eq!((cold, warm), if wins { (4, 4) } else { (0, 0) }, "{round_trip} ms of {node_timeout}");
+        println!(
+            "round trip {round_trip} ms of {node_timeout}: {cold} of 4 cold attempts, {warm} of 4 warm ones"
+        );
+        assert_eq!(
+            (cold, warm),
+            if wins { (4, 4) } else { (0, 0) },
+            "{round_trip} ms of {node_timeout}"
+        );
     }
 }
 
@@ -169,15 +237,28 @@ fn notifications_of_far_nodes_are_received() {
     for seed in 0..SEEDS / 5 {
         let mut plan = quiet(seed, 3);
         plan.clients = vec![plan.clients[0].clone(); 2];
-        plan.paths = vec![PathPlan { delay: 3 * MILLISECOND, jitter: MILLISECOND / 10 }; 6];
+        plan.paths = vec![
+            PathPlan {
+                delay: 3 * MILLISECOND,
+                jitter: MILLISECOND / 10
+            };
+            6
+        ];
         plan.ttls = vec![1000];
         plan.idle = MILLISECOND;
         let world = run(plan, Trace::silent());
-        assert!(world.judge.finding.is_none(), "seed {seed}: {:?}", world.judge.finding);
+        assert!(
+            world.judge.finding.is_none(),
+            "seed {seed}: {:?}",
+            world.judge.finding
+        );
         let times = |what| world.seen.get(what).copied().unwrap_or(0);
         let received = times("a notification that a subscriber receives");
         let made = times("a connection that is made");
         println!("seed {seed}: {received} notifications received, {made} connections");
-        assert!(received > 10, "seed {seed}: {received} notifications were received, on {made} connections");
+        assert!(
+            received > 10,
+            "seed {seed}: {received} notifications were received, on {made} connections"
+        );
     }
 }

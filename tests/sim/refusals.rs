@@ -24,10 +24,16 @@ impl Refusal {
 
     /// The error, in the words of this kind of server.
     fn text(self, flavour: ServerKind) -> String {
-        let name = if flavour == ServerKind::Valkey9 { "Valkey" } else { "Redis" };
+        let name = if flavour == ServerKind::Valkey9 {
+            "Valkey"
+        } else {
+            "Redis"
+        };
         match self {
             Refusal::Busy => {
-                format!("BUSY {name} is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.")
+                format!(
+                    "BUSY {name} is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
+                )
             }
             Refusal::Misconf => format!(
                 "MISCONF {name} is configured to save RDB snapshots, but it's currently unable to persist to disk. \
@@ -55,11 +61,16 @@ impl Refusal {
         let reply = String::from_utf8_lossy(&reply);
         match self {
             // A server checks these first.
-            Refusal::Busy if reply.starts_with("-ERR unknown command") || reply.starts_with("-NOAUTH") => None,
+            Refusal::Busy
+                if reply.starts_with("-ERR unknown command") || reply.starts_with("-NOAUTH") =>
+            {
+                None
+            }
             Refusal::Busy if words.first() == Some(&&b"AUTH"[..]) => None,
             Refusal::Busy => Some(format!("-{}\r\n", self.text(flavour)).into_bytes()),
-            Refusal::Misconf | Refusal::NoReplicas => (reply.starts_with('-') && reply.contains(READ_ONLY))
-                .then(|| reply.replace(READ_ONLY, &self.text(flavour)).into_bytes()),
+            Refusal::Misconf | Refusal::NoReplicas => (reply.starts_with('-')
+                && reply.contains(READ_ONLY))
+            .then(|| reply.replace(READ_ONLY, &self.text(flavour)).into_bytes()),
         }
     }
 }
@@ -69,11 +80,32 @@ impl Refusal {
 fn refusals_have_the_texts_of_real_servers() {
     use crate::protocol::kinds;
     let texts = include_str!("../../src/protocol/error_texts.txt");
-    let release: &[&[u8]] = &[b"EVAL", kinds::plain::SCRIPT.text.as_bytes(), b"1", b"k", b"release", b"token"];
+    let release: &[&[u8]] = &[
+        b"EVAL",
+        kinds::plain::SCRIPT.text.as_bytes(),
+        b"1",
+        b"k",
+        b"release",
+        b"token",
+    ];
     let acquire: &[&[u8]] = &[b"SET", b"k", b"token", b"NX", b"PX", b"1000"];
-    let extend: &[&[u8]] = &[b"EVAL", kinds::plain::EXTEND.as_bytes(), b"1", b"k", b"token", b"2000"];
-    let all = [("acquire", acquire), ("release", release), ("extend", extend)];
-    for (flavour, version) in [(ServerKind::Redis, "7.0.15"), (ServerKind::Valkey9, "valkey-9.1.2")] {
+    let extend: &[&[u8]] = &[
+        b"EVAL",
+        kinds::plain::EXTEND.as_bytes(),
+        b"1",
+        b"k",
+        b"token",
+        b"2000",
+    ];
+    let all = [
+        ("acquire", acquire),
+        ("release", release),
+        ("extend", extend),
+    ];
+    for (flavour, version) in [
+        (ServerKind::Redis, "7.0.15"),
+        (ServerKind::Valkey9, "valkey-9.1.2"),
+    ] {
         let mut store = Store::new(flavour, "0".repeat(40), 0);
         let mut session = ClientState::default();
         store.execute(&mut session, acquire, 1, &mut Vec::new());
@@ -87,10 +119,19 @@ fn refusals_have_the_texts_of_real_servers() {
                         && fields.get(1) == Some(&request)
                         && (versions == "all" || versions.split(' ').any(|other| other == version))
                 };
-                let recorded = texts.lines().find(is_it).and_then(|line| line.splitn(4, " | ").nth(3));
-                let said = refusal.reply(flavour, (&store, &session), words, 2).unwrap();
+                let recorded = texts
+                    .lines()
+                    .find(is_it)
+                    .and_then(|line| line.splitn(4, " | ").nth(3));
+                let said = refusal
+                    .reply(flavour, (&store, &session), words, 2)
+                    .unwrap();
                 let said = String::from_utf8(said).unwrap();
-                assert_eq!(said.strip_prefix('-').map(str::trim_end), recorded, "{version}: {state}, {request}");
+                assert_eq!(
+                    said.strip_prefix('-').map(str::trim_end),
+                    recorded,
+                    "{version}: {state}, {request}"
+                );
             }
         }
         assert_eq!(store.value(b"k", 2), Some(&b"token"[..]), "nothing was run");
@@ -102,12 +143,26 @@ fn refusals_have_the_texts_of_real_servers() {
 fn a_server_that_refuses_writes_answers_questions() {
     let store = Store::new(ServerKind::Redis, "0".repeat(40), 0);
     let session = ClientState::default();
-    let reply = |refusal: Refusal, words: &[&[u8]]| refusal.reply(ServerKind::Redis, (&store, &session), words, 1);
+    let reply = |refusal: Refusal, words: &[&[u8]]| {
+        refusal.reply(ServerKind::Redis, (&store, &session), words, 1)
+    };
     for refusal in Refusal::ALL {
         let is_busy = refusal == Refusal::Busy;
-        assert_eq!(reply(refusal, &[b"INFO", b"server"]).is_some(), is_busy, "{refusal:?}");
-        assert_eq!(reply(refusal, &[b"PTTL", b"k"]).is_some(), is_busy, "{refusal:?}");
-        assert_eq!(reply(refusal, &[b"GETEX", b"k"]), None, "{refusal:?}: an unknown command");
+        assert_eq!(
+            reply(refusal, &[b"INFO", b"server"]).is_some(),
+            is_busy,
+            "{refusal:?}"
+        );
+        assert_eq!(
+            reply(refusal, &[b"PTTL", b"k"]).is_some(),
+            is_busy,
+            "{refusal:?}"
+        );
+        assert_eq!(
+            reply(refusal, &[b"GETEX", b"k"]),
+            None,
+            "{refusal:?}: an unknown command"
+        );
         assert_eq!(reply(refusal, &[b"AUTH", b"secret"]), None, "{refusal:?}");
     }
 }

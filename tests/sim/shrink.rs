@@ -48,10 +48,25 @@ fn size(plan: &Plan) -> u64 {
     let threads: usize = plan.clients.iter().map(|client| client.threads).sum();
     let hints = &plan.hints;
     let strays = u64::from(hints.strays.is_some());
-    let hints = [hints.loss, hints.repetition, hints.delay, hints.disorder, strays];
-    let knobs = [plan.loss, plan.straggling, plan.skew, plan.piece, plan.preemption_rarity, plan.pause_rarity];
+    let hints = [
+        hints.loss,
+        hints.repetition,
+        hints.delay,
+        hints.disorder,
+        strays,
+    ];
+    let knobs = [
+        plan.loss,
+        plan.straggling,
+        plan.skew,
+        plan.piece,
+        plan.preemption_rarity,
+        plan.pause_rarity,
+    ];
     let knobs = knobs.iter().chain(&hints);
-    let knobs = knobs.filter(|&&knob| knob != 0).count() as u64 + plan.watchdog_rarity + plan.extension_rarity;
+    let knobs = knobs.filter(|&&knob| knob != 0).count() as u64
+        + plan.watchdog_rarity
+        + plan.extension_rarity;
     (plan.faults.len() + plan.nodes.len() + threads + plan.ttls.len()) as u64
         + knobs
         + plan.resources
@@ -96,9 +111,15 @@ fn simpler(plan: &Plan) -> Vec<Simpler> {
         }),
         changed(|plan| plan.clients.iter_mut().for_each(|client| client.rate = 0)),
         changed(|plan| plan.nodes.iter_mut().for_each(|node| node.rate = 0)),
-        changed(|plan| plan.clients.iter_mut().for_each(|client| client.is_observed = false)),
         changed(|plan| {
-            plan.paths.iter_mut().for_each(|path| (path.delay, path.jitter) = (MILLISECOND / 10, MILLISECOND / 100));
+            plan.clients
+                .iter_mut()
+                .for_each(|client| client.is_observed = false)
+        }),
+        changed(|plan| {
+            plan.paths
+                .iter_mut()
+                .for_each(|path| (path.delay, path.jitter) = (MILLISECOND / 10, MILLISECOND / 100));
         }),
     ];
     for client in 0..plan.clients.len() {
@@ -133,12 +154,18 @@ fn without_client(plan: &Plan, client: usize) -> Option<Plan> {
     other.clients.remove(client);
     let nodes = plan.nodes.len();
     other.paths.drain(client * nodes..(client + 1) * nodes);
-    other.faults = renumbered(&plan.faults, |(from, node)| (place_without(from, client), node));
+    other.faults = renumbered(&plan.faults, |(from, node)| {
+        (place_without(from, client), node)
+    });
     Some(other)
 }
 
 fn without_node(plan: &Plan, node: usize) -> Option<Plan> {
-    let fewest = if plan.bounds == Bounds::Amnesia { 5 } else { FEWEST_NODES };
+    let fewest = if plan.bounds == Bounds::Amnesia {
+        5
+    } else {
+        FEWEST_NODES
+    };
     if plan.nodes.len() <= fewest || node >= plan.nodes.len() {
         return None;
     }
@@ -150,8 +177,13 @@ fn without_node(plan: &Plan, node: usize) -> Option<Plan> {
         index += 1;
         (index - 1) % nodes != node
     });
-    other.faults = renumbered(&plan.faults, |(client, to)| (client, place_without(to, node)));
-    other.hints.strays = other.hints.strays.filter(|strays| strays.node < other.nodes.len());
+    other.faults = renumbered(&plan.faults, |(client, to)| {
+        (client, place_without(to, node))
+    });
+    other.hints.strays = other
+        .hints
+        .strays
+        .filter(|strays| strays.node < other.nodes.len());
     Some(other)
 }
 
@@ -167,7 +199,10 @@ fn place_without(target: Target, gone: usize) -> Target {
 }
 
 /// The faults as they are when clients and nodes have other numbers, without those of clients and nodes that are gone.
-fn renumbered(faults: &[Fault], place: impl Fn((Target, Target)) -> (Target, Target)) -> Vec<Fault> {
+fn renumbered(
+    faults: &[Fault],
+    place: impl Fn((Target, Target)) -> (Target, Target),
+) -> Vec<Fault> {
     let moved = |fault: &Fault| {
         let mut fault = fault.clone();
         let fits = match &mut fault.kind {
@@ -177,11 +212,16 @@ fn renumbered(faults: &[Fault], place: impl Fn((Target, Target)) -> (Target, Tar
             }
             Kind::Cut { client, node } | Kind::CutSubscribers { client, node } => {
                 let (new_client, new_node) = place((Some(*client), Some(Some(*node))));
-                new_client.zip(new_node.flatten()).map(|new| (*client, *node) = new)
+                new_client
+                    .zip(new_node.flatten())
+                    .map(|new| (*client, *node) = new)
             }
             Kind::Void { client, node } => {
                 let (new_client, new_node) = place((Some(Some(*client)), Some(Some(*node))));
-                new_client.flatten().zip(new_node.flatten()).map(|new| (*client, *node) = new)
+                new_client
+                    .flatten()
+                    .zip(new_node.flatten())
+                    .map(|new| (*client, *node) = new)
             }
             Kind::Condition { node, .. }
             | Kind::Crash { node, .. }
@@ -194,15 +234,17 @@ fn renumbered(faults: &[Fault], place: impl Fn((Target, Target)) -> (Target, Tar
             | Kind::Refuse { node, .. }
             | Kind::Resync { node, .. }
             | Kind::Save { node }
-            | Kind::SetNodeClock { node, .. } => {
-                place((Some(None), Some(Some(*node)))).1.flatten().map(|new| *node = new)
-            }
+            | Kind::SetNodeClock { node, .. } => place((Some(None), Some(Some(*node))))
+                .1
+                .flatten()
+                .map(|new| *node = new),
             Kind::Leave { client }
             | Kind::Pause { client, .. }
             | Kind::SetWallClock { client, .. }
-            | Kind::Sleep { client, .. } => {
-                place((Some(Some(*client)), Some(None))).0.flatten().map(|new| *client = new)
-            }
+            | Kind::Sleep { client, .. } => place((Some(Some(*client)), Some(None)))
+                .0
+                .flatten()
+                .map(|new| *client = new),
         };
         fits.map(|()| fault)
     };
@@ -216,7 +258,9 @@ fn without_faults(mut plan: Plan, rule: &str) -> Plan {
         let mut first = 0;
         while first < plan.faults.len() {
             let mut smaller = plan.clone();
-            smaller.faults.drain(first..(first + part).min(plan.faults.len()));
+            smaller
+                .faults
+                .drain(first..(first + part).min(plan.faults.len()));
             match breaks(&smaller, rule) {
                 Some(broken) => plan = broken,
                 None => first += part,
@@ -235,5 +279,7 @@ fn shortest_story(plan: Plan, rule: &str) -> Plan {
         let broken = matches!(world.judge.finding, Some((broken, ..)) if broken == rule);
         broken.then(|| (world.trace.story_length(), plan))
     });
-    stories.min_by_key(|(length, _)| *length).map_or(plan, |(_, plan)| plan)
+    stories
+        .min_by_key(|(length, _)| *length)
+        .map_or(plan, |(_, plan)| plan)
 }

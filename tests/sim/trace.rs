@@ -23,18 +23,29 @@ impl Trace {
     }
 
     pub(crate) fn kept() -> Trace {
-        Trace { is_kept: true, lines: Vec::new() }
+        Trace {
+            is_kept: true,
+            lines: Vec::new(),
+        }
     }
 
     pub(crate) fn note(&mut self, at: u64, text: impl FnOnce() -> String) {
         if self.is_kept {
-            self.lines.push(Line { at, attempt: None, text: text() });
+            self.lines.push(Line {
+                at,
+                attempt: None,
+                text: text(),
+            });
         }
     }
 
     pub(crate) fn note_attempt(&mut self, at: u64, attempt: usize, text: impl FnOnce() -> String) {
         if self.is_kept {
-            self.lines.push(Line { at, attempt: Some(attempt), text: text() });
+            self.lines.push(Line {
+                at,
+                attempt: Some(attempt),
+                text: text(),
+            });
         }
     }
 
@@ -54,14 +65,28 @@ impl Trace {
     }
 
     fn story_lines(&self) -> Vec<&Line> {
-        let end = self.lines.iter().position(|line| line.text.starts_with("VIOLATION")).map_or(0, |place| place + 1);
-        let finding = end.checked_sub(1).map_or("", |last| self.lines[last].text.as_str());
+        let end = self
+            .lines
+            .iter()
+            .position(|line| line.text.starts_with("VIOLATION"))
+            .map_or(0, |place| place + 1);
+        let finding = end
+            .checked_sub(1)
+            .map_or("", |last| self.lines[last].text.as_str());
         let named: Vec<usize> = finding
             .split("attempt ")
             .skip(1)
-            .filter_map(|rest| rest.split(|letter: char| !letter.is_ascii_digit()).next()?.parse().ok())
+            .filter_map(|rest| {
+                rest.split(|letter: char| !letter.is_ascii_digit())
+                    .next()?
+                    .parse()
+                    .ok()
+            })
             .collect();
-        let matters = |line: &&Line| line.attempt.is_none_or(|attempt| named.is_empty() || named.contains(&attempt));
+        let matters = |line: &&Line| {
+            line.attempt
+                .is_none_or(|attempt| named.is_empty() || named.contains(&attempt))
+        };
         self.lines[..end].iter().filter(matters).collect()
     }
 
@@ -77,7 +102,11 @@ fn page(lines: &[&Line], most: usize) -> String {
         page.push_str(&format!("  ... {first} lines before\n"));
     }
     for Line { at, text, .. } in &lines[first..] {
-        page.push_str(&format!("  {:>3}.{:06} s  {text}\n", at / SECOND, at % SECOND / 1_000));
+        page.push_str(&format!(
+            "  {:>3}.{:06} s  {text}\n",
+            at / SECOND,
+            at % SECOND / 1_000
+        ));
     }
     page
 }

@@ -61,7 +61,11 @@ pub(crate) struct Awaited {
 impl Awaited {
     /// A lock of one resource.
     pub(crate) fn one(resource: usize, access: Access) -> Awaited {
-        Awaited { resources: vec![resource], is_any: false, access }
+        Awaited {
+            resources: vec![resource],
+            is_any: false,
+            access,
+        }
     }
 }
 
@@ -125,7 +129,9 @@ impl World {
         let task = self.current_task();
         let now = self.now;
         self.check_asked_in_time(task);
-        let Some(call) = self.waits.calls.get_mut(&task) else { return };
+        let Some(call) = self.waits.calls.get_mut(&task) else {
+            return;
+        };
         call.attempts += 1;
         let nodes = self.plan.nodes.len() as u64;
         let limit = FIRST_ATTEMPTS
@@ -134,9 +140,15 @@ impl World {
         // Of up to three nodes, one whose messages a stranger forges and one that lacks the holder's key are a quorum:
         // each such message has a call ask. Those by fewer have it ask once in 10 ms, which doubles each time.
         let is_limited = nodes > 3 || self.plan.hints.strays.is_none();
-        let (client, resources, attempts, begun) =
-            (call.client, call.awaited.resources.clone(), call.attempts, call.begun);
-        self.waits.asked_at.extend(resources.iter().map(|&resource| ((client, resource), now)));
+        let (client, resources, attempts, begun) = (
+            call.client,
+            call.awaited.resources.clone(),
+            call.attempts,
+            call.begun,
+        );
+        self.waits
+            .asked_at
+            .extend(resources.iter().map(|&resource| ((client, resource), now)));
         if attempts > limit && is_limited && self.plan.is_calm() {
             let took = seconds(now - begun);
             let what = name(&resources);
@@ -155,33 +167,52 @@ impl World {
         let now = self.now;
         let present = &self.nodes[node];
         let known = self.waits.keys.entry((resource, node)).or_default();
-        let refuses_for = [Access::Read, Access::Write].map(|access| present.refuses_for(key, access, now));
-        let until =
-            [0, 1].map(|index| refuses_for[index].map_or(known.refuses_until[index].min(now), |time| now + time));
+        let refuses_for =
+            [Access::Read, Access::Write].map(|access| present.refuses_for(key, access, now));
+        let until = [0, 1].map(|index| {
+            refuses_for[index].map_or(known.refuses_until[index].min(now), |time| now + time)
+        });
         // What was free until now is counted, before it is forgotten.
         let was_free = known.refuses_until.map(|until| until < now);
-        if was_free.iter().zip(until).any(|(was_free, until)| *was_free && until > now) {
+        if was_free
+            .iter()
+            .zip(until)
+            .any(|(was_free, until)| *was_free && until > now)
+        {
             self.count_free(resource);
         }
-        self.waits.keys.entry((resource, node)).or_default().refuses_until = until;
+        self.waits
+            .keys
+            .entry((resource, node))
+            .or_default()
+            .refuses_until = until;
     }
 
     /// A node has run a take of a call that waits. A quorum that has stored the entry keeps its ticket a little later:
     /// when the call has heard of it, and the others have stored it. While its client has no subscriber connection to a
     /// node, the entry counts as dead there.
     pub(crate) fn note_seat(&mut self, command: &Command<'_>, request: &Request<'_>, reply: &[u8]) {
-        let is_taken = request.verb == b"take" && request.stores && matches!(reply, [b'$', ..]) && !is_granted(reply);
-        let number = keys::attempt_of(command.words[5]).filter(|&number| number < self.judge.tokens.len());
-        let Some(number) = number.filter(|_| request.verb == b"take") else { return };
+        let is_taken = request.verb == b"take"
+            && request.stores
+            && matches!(reply, [b'$', ..])
+            && !is_granted(reply);
+        let number =
+            keys::attempt_of(command.words[5]).filter(|&number| number < self.judge.tokens.len());
+        let Some(number) = number.filter(|_| request.verb == b"take") else {
+            return;
+        };
         self.judge.tokens[number].in_turn = request.stores;
         let task = self.judge.tokens[number].task;
         let now = self.now;
         let margin = 4 * self.plan.longest_way() + 20 * self.plan.lateness;
         let majority = self.judge.majority;
         let drawn_at = self.judge.tokens[number].drawn_at;
-        let is_subscribed = self.is_subscribed(self.connections[command.connection].client, command.node);
+        let is_subscribed =
+            self.is_subscribed(self.connections[command.connection].client, command.node);
         let is_seated = |call: &&mut Call| is_taken && is_subscribed && call.begun <= drawn_at;
-        let Some(call) = self.waits.calls.get_mut(&task).filter(is_seated) else { return };
+        let Some(call) = self.waits.calls.get_mut(&task).filter(is_seated) else {
+            return;
+        };
         // With fewer replies than a quorum in time, a call without a ticket leaves, and begins again.
         if request.proposes && call.stored_by.contains(&command.node) {
             call.stored_by.clear();
@@ -199,8 +230,11 @@ impl World {
     pub(crate) fn note_challenge(&mut self, command: &Command<'_>) {
         let client = self.connections[command.connection].client;
         let majority = self.judge.majority;
-        let Some(resource) = keys::resource_of(command.words[3]) else { return };
-        let is_concerned = |call: &&mut Call| call.client != client && call.awaited.resources.contains(&resource);
+        let Some(resource) = keys::resource_of(command.words[3]) else {
+            return;
+        };
+        let is_concerned =
+            |call: &&mut Call| call.client != client && call.awaited.resources.contains(&resource);
         for call in self.waits.calls.values_mut().filter(is_concerned) {
             call.stored_by.remove(&command.node);
             call.seated_at = call.seated_at.filter(|_| call.stored_by.len() >= majority);
@@ -219,7 +253,9 @@ impl World {
             .collect();
         for task in concerned {
             let free_since = self.free_since(&self.waits.calls[&task].awaited, Access::Write);
-            let Some(call) = self.waits.calls.get_mut(&task) else { continue };
+            let Some(call) = self.waits.calls.get_mut(&task) else {
+                continue;
+            };
             call.free += now.saturating_sub(free_since.max(call.counted_until));
             call.counted_until = call.counted_until.max(now);
         }
@@ -229,11 +265,21 @@ impl World {
     fn free_since(&self, awaited: &Awaited, access: Access) -> u64 {
         let asked_for = usize::from(access == Access::Write);
         let of_one = |&resource: &usize| {
-            let keys = self.waits.keys.range((resource, 0)..=(resource, usize::MAX));
-            keys.map(|(_, key)| key.refuses_until[asked_for].min(self.now)).max().unwrap_or(0)
+            let keys = self
+                .waits
+                .keys
+                .range((resource, 0)..=(resource, usize::MAX));
+            keys.map(|(_, key)| key.refuses_until[asked_for].min(self.now))
+                .max()
+                .unwrap_or(0)
         };
         let each = awaited.resources.iter().map(of_one);
-        if awaited.is_any { each.min() } else { each.max() }.unwrap_or(0)
+        if awaited.is_any {
+            each.min()
+        } else {
+            each.max()
+        }
+        .unwrap_or(0)
     }
 
     /// A client has taken a lock, by a call that began then. That a set has its turn among many is not promised.
@@ -244,14 +290,27 @@ impl World {
         let mut out_of_order = None;
         let clients = self.clients.len() as u64;
         let is_whole = self.plan.hints.is_whole();
-        let concerns = |call: &&mut Call| call.awaited.resources.iter().any(|resource| taken.contains(resource));
-        for call in self.waits.calls.values_mut().filter(|call| call.client != client).filter(concerns) {
+        let concerns = |call: &&mut Call| {
+            call.awaited
+                .resources
+                .iter()
+                .any(|resource| taken.contains(resource))
+        };
+        for call in self
+            .waits
+            .calls
+            .values_mut()
+            .filter(|call| call.client != client)
+            .filter(concerns)
+        {
             call.changes += 1;
             let is_single = call.awaited.resources.len() == 1;
             if call.changes > MOST_OVERTAKEN && is_single {
                 overtaken = Some((call.client, call.changes, call.awaited.resources.clone()));
             }
-            let Some(seated_at) = call.seated_at.filter(|&at| begun > at) else { continue };
+            let Some(seated_at) = call.seated_at.filter(|&at| begun > at) else {
+                continue;
+            };
             if in_turn {
                 call.overtaken_in_turn += 1;
             } else {
@@ -264,7 +323,12 @@ impl World {
             let is_wrong = call.overtaken_in_turn > 0 || call.overtaken > clients * seconds_waited;
             if is_single && is_writer && is_whole && is_wrong {
                 let numbers = (call.overtaken_in_turn, call.overtaken);
-                out_of_order = Some((call.client, numbers, call.awaited.resources.clone(), seated_at));
+                out_of_order = Some((
+                    call.client,
+                    numbers,
+                    call.awaited.resources.clone(),
+                    seated_at,
+                ));
             }
         }
         // With clocks that run too differently, first entries are challenged too early.
@@ -273,7 +337,8 @@ impl World {
         }
         if let Some((client, changes, resources)) = overtaken {
             let what = name(&resources);
-            let text = format!("client {client} waits for {what}, and others have had it {changes} times");
+            let text =
+                format!("client {client} waits for {what}, and others have had it {changes} times");
             self.violate("has its turn", text);
         }
         if let Some((client, (in_turn, others), resources, seated_at)) = out_of_order {
@@ -296,7 +361,8 @@ impl World {
         let limit = FIRST_CONNECTIONS + CONNECTIONS_PER_SECOND * self.now / SECOND;
         if number > limit && self.plan.is_calm() {
             let took = seconds(self.now);
-            let text = format!("client {client} has made {number} connections to node {node} in {took}");
+            let text =
+                format!("client {client} has made {number} connections to node {node} in {took}");
             self.violate("keeps connections", text);
         }
     }
@@ -305,19 +371,27 @@ impl World {
     /// For a set, a thread does that is first in its client's queue for one of the keys.
     fn check_asked_in_time(&mut self, task: usize) {
         let now = self.now;
-        let Some(call) = self.waits.calls.get(&task) else { return };
+        let Some(call) = self.waits.calls.get(&task) else {
+            return;
+        };
         let present = &self.clients[call.client];
-        let is_undisturbed = present.pauses == call.pauses && present.delayed_until < call.begun && !present.is_gone;
+        let is_undisturbed =
+            present.pauses == call.pauses && present.delayed_until < call.begun && !present.is_gone;
         let holds = |hold: &Hold| {
-            hold.client == call.client && !hold.is_over && call.awaited.resources.contains(&hold.resource)
+            hold.client == call.client
+                && !hold.is_over
+                && call.awaited.resources.contains(&hold.resource)
         };
         let is_excused = !is_undisturbed || self.judge.holds.iter().any(holds);
         if is_excused || !self.plan.is_calm() && self.has_faults() {
             return;
         }
         let free_since = self.free_since(&call.awaited, call.awaited.access);
-        let asked_at =
-            call.awaited.resources.iter().map(|&resource| self.waits.asked_at.get(&(call.client, resource)).copied());
+        let asked_at = call
+            .awaited
+            .resources
+            .iter()
+            .map(|&resource| self.waits.asked_at.get(&(call.client, resource)).copied());
         let asked_at = asked_at.flatten().max().unwrap_or(0);
         let waited = now - free_since.max(asked_at).max(call.begun);
         let limit = self.longest_delay(call);
@@ -328,7 +402,10 @@ impl World {
         // A reader may be behind a writer that waits for other readers.
         let free_of_all = self.free_since(&call.awaited, Access::Write);
         let free = call.free + now.saturating_sub(free_of_all.max(call.counted_until));
-        let hand_off = 3 * self.plan.node_timeout + 40 * MILLISECOND + self.plan.hints.delay + self.plan.hints.disorder;
+        let hand_off = 3 * self.plan.node_timeout
+            + 40 * MILLISECOND
+            + self.plan.hints.delay
+            + self.plan.hints.disorder;
         let most_free = 3 * limit + hand_off * (call.changes + 1);
         let is_queued = call.seated_at.is_some() && publishes(call.client);
         if waited > limit {
@@ -336,7 +413,9 @@ impl World {
             let limit = seconds(limit);
             let client = call.client;
             let what = name(&call.awaited.resources);
-            let text = format!("client {client} waits for {what}, and leaves it free for {waited} of {limit}");
+            let text = format!(
+                "client {client} waits for {what}, and leaves it free for {waited} of {limit}"
+            );
             self.violate("asks in time", text);
         } else if is_queued && free > most_free && self.plan.is_calm() {
             let client = call.client;
@@ -358,7 +437,12 @@ impl World {
         let attempt = 3 * self.plan.node_timeout + 10 * MILLISECOND + 10 * self.plan.lateness;
         let threads: usize = self.plan.clients.iter().map(|client| client.threads).sum();
         let queues = publishes(call.client);
-        attempt + if queues { LONGEST_SLEEP + threads as u64 * MILLISECOND } else { LONGEST_DELAY }
+        attempt
+            + if queues {
+                LONGEST_SLEEP + threads as u64 * MILLISECOND
+            } else {
+                LONGEST_DELAY
+            }
     }
 }
 
@@ -370,7 +454,11 @@ impl Call {
 
 /// The locks, for a message.
 fn name(resources: &[usize]) -> String {
-    resources.iter().map(|&resource| keys::key_of(resource)).collect::<Vec<_>>().join(", ")
+    resources
+        .iter()
+        .map(|&resource| keys::key_of(resource))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// Whether a client waits in queues, and subscribes to its channel.

@@ -90,7 +90,10 @@ pub(crate) struct Connection {
 
 impl Path {
     pub(crate) fn new(plan: &PathPlan) -> Path {
-        Path { plan: plan.clone(), blocked_until: [0, 0] }
+        Path {
+            plan: plan.clone(),
+            blocked_until: [0, 0],
+        }
     }
 }
 
@@ -134,7 +137,9 @@ impl World {
         if self.plan.skew > 0 && self.random.once_in(LASTING_LAG) {
             self.connections[index].lag[direction] = self.lag();
         }
-        let Connection { client, node, lag, .. } = self.connections[index];
+        let Connection {
+            client, node, lag, ..
+        } = self.connections[index];
         self.delay(client, node) + lag[direction]
     }
 
@@ -175,24 +180,43 @@ impl World {
     pub(crate) fn connected(&mut self, index: usize) {
         let client = self.connections[index].client;
         let node = self.connections[index].node;
-        if self.connections[index].is_closed_by_client || self.connections[index].making != Making::UnderWay {
+        if self.connections[index].is_closed_by_client
+            || self.connections[index].making != Making::UnderWay
+        {
             return;
         }
-        let free_at = self.path(client, node).blocked_until.into_iter().max().unwrap_or(0);
+        let free_at = self
+            .path(client, node)
+            .blocked_until
+            .into_iter()
+            .max()
+            .unwrap_or(0);
         if free_at > self.now || self.nodes[node].is_dark {
             // Asked again and again, at longer and longer intervals.
-            let again = self.now + 500_000 * MICROSECOND + self.random.below(1_000_000 * MICROSECOND);
+            let again =
+                self.now + 500_000 * MICROSECOND + self.random.below(1_000_000 * MICROSECOND);
             return self.schedule(again, Event::Connected { connection: index });
         }
         let is_up = self.nodes[node].is_up;
-        self.saw(if is_up { "a connection that is made" } else { "a connection that is refused" });
+        self.saw(if is_up {
+            "a connection that is made"
+        } else {
+            "a connection that is refused"
+        });
         let life = self.nodes[node].life;
         let connection = &mut self.connections[index];
         connection.making = if is_up { Making::Made } else { Making::Refused };
         connection.life = life;
         let now = self.now;
         self.trace.note(now, || {
-            format!("client {client} – node {node}: {}", if is_up { "connected" } else { "connection refused" })
+            format!(
+                "client {client} – node {node}: {}",
+                if is_up {
+                    "connected"
+                } else {
+                    "connection refused"
+                }
+            )
         });
         self.wake_pollers(index);
     }
@@ -268,7 +292,10 @@ impl World {
         let due = now + self.delay_on(index, 0);
         self.send_to_node(index, due, Content::Bytes(bytes[..count].to_vec()));
         if is_first {
-            self.schedule(now + UNACKNOWLEDGED_LIMIT, Event::Unacknowledged { connection: index });
+            self.schedule(
+                now + UNACKNOWLEDGED_LIMIT,
+                Event::Unacknowledged { connection: index },
+            );
         }
         Ok(count)
     }
@@ -276,7 +303,11 @@ impl World {
     fn send_to_node(&mut self, index: usize, due: u64, content: Content) {
         let queue = &mut self.connections[index].to_node;
         let due = queue.back().map_or(due, |last| last.due.max(due));
-        queue.push_back(Parcel { due, written_at: self.now, content });
+        queue.push_back(Parcel {
+            due,
+            written_at: self.now,
+            content,
+        });
         self.schedule(due, Event::ToNode { connection: index });
     }
 
@@ -297,7 +328,11 @@ impl World {
     fn queue_to_client(&mut self, index: usize, due: u64, content: Content) {
         let queue = &mut self.connections[index].to_client;
         let due = queue.back().map_or(due, |last| last.due.max(due));
-        queue.push_back(Parcel { due, written_at: self.now, content });
+        queue.push_back(Parcel {
+            due,
+            written_at: self.now,
+            content,
+        });
         self.schedule(due, Event::ToClient { connection: index });
     }
 
@@ -308,13 +343,21 @@ impl World {
         let now = self.now;
         let blocked_until = self.path(client, node).blocked_until[direction];
         let connection = &mut self.connections[index];
-        let queue = if direction == 0 { &mut connection.to_node } else { &mut connection.to_client };
+        let queue = if direction == 0 {
+            &mut connection.to_node
+        } else {
+            &mut connection.to_client
+        };
         if queue.front()?.due > now {
             return None;
         }
         // A machine that is off acknowledges nothing.
         let is_off = direction == 0 && self.nodes[node].is_dark;
-        let blocked_until = if is_off { blocked_until.max(now + 200_000 * MICROSECOND) } else { blocked_until };
+        let blocked_until = if is_off {
+            blocked_until.max(now + 200_000 * MICROSECOND)
+        } else {
+            blocked_until
+        };
         if blocked_until > now {
             // Sent again when nothing came of it, a little after the path is free.
             let lag = 1 + self.random.below(100_000 * MICROSECOND);
@@ -327,7 +370,11 @@ impl World {
             return None;
         }
         let connection = &mut self.connections[index];
-        if direction == 0 { connection.to_node.pop_front() } else { connection.to_client.pop_front() }
+        if direction == 0 {
+            connection.to_node.pop_front()
+        } else {
+            connection.to_client.pop_front()
+        }
     }
 
     /// The client's system asks the other one whether a connection is still there, when nothing has come for long.
@@ -375,7 +422,10 @@ impl World {
             if self.nodes[node].is_dark {
                 continue;
             }
-            if connection.is_void || connection.is_closed_by_node || connection.life != self.nodes[node].life {
+            if connection.is_void
+                || connection.is_closed_by_node
+                || connection.life != self.nodes[node].life
+            {
                 // The node does not know this connection.
                 let is_closed = connection.is_closed_by_client;
                 self.saw("bytes on a connection that its node does not know");
@@ -395,7 +445,11 @@ impl World {
     }
 
     /// The connections of this client and this node that are not closed.
-    pub(crate) fn live_connections(&self, client: Option<usize>, node: Option<usize>) -> Vec<usize> {
+    pub(crate) fn live_connections(
+        &self,
+        client: Option<usize>,
+        node: Option<usize>,
+    ) -> Vec<usize> {
         let alive = |connection: &Connection| {
             !connection.is_closed_by_client
                 && !connection.is_closed_by_node
@@ -403,6 +457,8 @@ impl World {
                 && client.is_none_or(|client| connection.client == client)
                 && node.is_none_or(|node| connection.node == node)
         };
-        (0..self.connections.len()).filter(|&index| alive(&self.connections[index])).collect()
+        (0..self.connections.len())
+            .filter(|&index| alive(&self.connections[index]))
+            .collect()
     }
 }

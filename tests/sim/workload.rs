@@ -23,7 +23,14 @@ use std::time::Duration;
 
 /// Starts every thread of every client.
 pub(crate) fn begin() {
-    let threads: Vec<usize> = with(|world| world.plan.clients.iter().map(|client| client.threads).collect());
+    let threads: Vec<usize> = with(|world| {
+        world
+            .plan
+            .clients
+            .iter()
+            .map(|client| client.threads)
+            .collect()
+    });
     for (client, count) in threads.into_iter().enumerate() {
         kernel::spawn(client, move || {
             sleep_until(with(|world| world.plan.clients[client].begins_at));
@@ -32,12 +39,25 @@ pub(crate) fn begin() {
             for place in 0..count {
                 // Those that share leases to read have the same handle.
                 let shares_leases = with(|world| world.plan.shares_leases);
-                let redlock = if shares_leases { sharing.clone() } else { Redlock::new(handle.clone()) };
+                let redlock = if shares_leases {
+                    sharing.clone()
+                } else {
+                    Redlock::new(handle.clone())
+                };
                 let handle = handle.clone();
                 let random = with(|world| world.random.fork(2));
-                let is_flooding = place > 0 && with(|world| world.plan.clients[client].callback > 0);
+                let is_flooding =
+                    place > 0 && with(|world| world.plan.clients[client].callback > 0);
                 let flooding = is_flooding.then_some(place as u64);
-                kernel::spawn(client, move || Worker { handle, redlock, random, flooding }.run());
+                kernel::spawn(client, move || {
+                    Worker {
+                        handle,
+                        redlock,
+                        random,
+                        flooding,
+                    }
+                    .run()
+                });
             }
         });
     }
@@ -55,7 +75,11 @@ impl Worker {
     fn run(mut self) {
         while has_faults() && !endings::is_quitting() {
             self.turn();
-            let idle = if self.flooding.is_some() { MILLISECOND / 5 } else { with(|world| world.plan.idle) };
+            let idle = if self.flooding.is_some() {
+                MILLISECOND / 5
+            } else {
+                with(|world| world.plan.idle)
+            };
             let until = with(|world| world.now) + self.random.magnitude(10_000, idle);
             self.rest(until);
         }
@@ -78,12 +102,20 @@ impl Worker {
     fn turn(&mut self) {
         let (resources, ttls, watchdog_rarity, node_timeout) = with(|world| {
             let plan = &world.plan;
-            (plan.resources, plan.ttls_of(world.current_client()).to_vec(), plan.watchdog_rarity, plan.node_timeout)
+            (
+                plan.resources,
+                plan.ttls_of(world.current_client()).to_vec(),
+                plan.watchdog_rarity,
+                plan.node_timeout,
+            )
         });
         if self.flooding.is_none() && self.random.once_in(30) {
             self.connect();
         }
-        let resource = self.flooding.map_or_else(|| self.random.below(resources), |own| own % resources) as usize;
+        let resource = self
+            .flooding
+            .map_or_else(|| self.random.below(resources), |own| own % resources)
+            as usize;
         let ttl = self.random.pick(&ttls);
         let sort = self.draw_sort();
         let access = sort.access();
@@ -97,9 +129,15 @@ impl Worker {
         // With a time to live that is shorter than the answers take, one may wait for ever.
         let is_long_enough = ttl * MILLISECOND > node_timeout / 2 + 10 * MILLISECOND;
         let mut patience = None;
-        let has_time = |patience: Option<u64>| is_long_enough && patience.is_none_or(|time| time > 3 * node_timeout);
+        let has_time = |patience: Option<u64>| {
+            is_long_enough && patience.is_none_or(|time| time > 3 * node_timeout)
+        };
         let delivered = with(|world| world.delivered());
-        let way = if self.flooding.is_some() { 0 } else { self.random.below(4) };
+        let way = if self.flooding.is_some() {
+            0
+        } else {
+            self.random.below(4)
+        };
         let waiting = |patience, call: &mut dyn FnMut() -> Result<Option<Guard>>| {
             let _: Option<u64> = patience;
             waiting(sort.awaited(resource), call)
@@ -116,7 +154,11 @@ impl Worker {
             Access::Write => 2,
         };
         let (what, allowed, result) = match way {
-            0 => ("try_lock", Some(round_trips * node_timeout), mutex.try_lock()),
+            0 => (
+                "try_lock",
+                Some(round_trips * node_timeout),
+                mutex.try_lock(),
+            ),
             1 if is_long_enough => ("lock", None, waiting(None, &mut || mutex.lock().map(Some))),
             2 => {
                 let cancel = CancelHandle::new();
@@ -150,7 +192,12 @@ impl Worker {
         match result {
             Ok(Some(guard)) => {
                 let resource = sort.resource(resource) + guard.slot();
-                let taken = Taken { resource, is_set: sort == Sort::Set, access, reads_by: shares.0 };
+                let taken = Taken {
+                    resource,
+                    is_set: sort == Sort::Set,
+                    access,
+                    reads_by: shares.0,
+                };
                 self.hold(taken, guard, ttl, is_watched, (begun, pauses));
             }
             Ok(None) => with(|world| {
@@ -162,20 +209,28 @@ impl Worker {
                 world.got_nothing(true, what != "try_lock" || sort == Sort::Permit);
             }),
             Err(error) => with(|world| {
-                let is_expected = matches!(error.kind(), ErrorKind::Cancelled | ErrorKind::Unavailable);
+                let is_expected =
+                    matches!(error.kind(), ErrorKind::Cancelled | ErrorKind::Unavailable);
                 let now = world.now;
                 let client = world.current_client();
                 let task = world.current_task();
-                world.trace.note(now, || format!("client {client} thread {task}: {what} failed: {error}"));
+                world.trace.note(now, || {
+                    format!("client {client} thread {task}: {what} failed: {error}")
+                });
                 world.got_nothing(false, true);
                 world.saw(match error.kind() {
                     ErrorKind::Cancelled => "a wait that is cancelled",
-                    _ if error.to_string().contains("too short") => "an attempt that is won too late",
+                    _ if error.to_string().contains("too short") => {
+                        "an attempt that is won too late"
+                    }
                     _ => "a call that finds too few nodes",
                 });
                 if !is_expected {
                     world.violate("errors", format!("{what}: {error}"));
-                } else if error.kind() == ErrorKind::Unavailable && has_time(patience) && world.may_lock() {
+                } else if error.kind() == ErrorKind::Unavailable
+                    && has_time(patience)
+                    && world.may_lock()
+                {
                     world.violate("available", format!("{what}: {error}"));
                 }
             }),
@@ -201,8 +256,12 @@ impl Worker {
         with(|world| {
             world.took_time("connect", begun, allowed, pauses);
             match outcome {
-                Ok(nodes) if nodes.len() == world.nodes.len() => world.saw("a check that finds a quorum"),
-                Err(error) if error.kind() == ErrorKind::Unavailable => world.saw("a check that finds too few nodes"),
+                Ok(nodes) if nodes.len() == world.nodes.len() => {
+                    world.saw("a check that finds a quorum")
+                }
+                Err(error) if error.kind() == ErrorKind::Unavailable => {
+                    world.saw("a check that finds too few nodes")
+                }
                 other => world.violate("errors", format!("connect: {other:?}")),
             }
         });
@@ -215,7 +274,9 @@ struct Shares(Option<(usize, bool)>);
 impl Shares {
     /// Of the result of a call before which so many tokens had been drawn.
     fn of(result: &Result<Option<Guard>>, drawn: usize) -> Shares {
-        let Ok(Some(guard)) = result else { return Shares(None) };
+        let Ok(Some(guard)) = result else {
+            return Shares(None);
+        };
         let token = guard.reads_by();
         with(|world| {
             let task = world.current_task();

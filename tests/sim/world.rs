@@ -111,13 +111,19 @@ impl World {
     /// protection takes as long as a lock may last.
     pub(crate) fn may_lock(&self) -> bool {
         let is_strict = self.plan.restart_policy == RestartPolicy::Strict;
-        let waits = if is_strict { 2 * self.judge.longest_ttl * MILLISECOND + SECOND } else { 0 };
+        let waits = if is_strict {
+            2 * self.judge.longest_ttl * MILLISECOND + SECOND
+        } else {
+            0
+        };
         self.plan.is_calm() && self.now >= waits
     }
 
     pub(crate) fn new(plan: Plan, trace: Trace) -> World {
         let mut random = Random::new(plan.seed);
-        let nodes = (0..plan.nodes.len()).map(|index| Node::new(&plan.nodes[index], random.fork(1))).collect();
+        let nodes = (0..plan.nodes.len())
+            .map(|index| Node::new(&plan.nodes[index], random.fork(1)))
+            .collect();
         let clients = plan.clients.iter().map(Client::new).collect();
         let paths = plan.paths.iter().map(Path::new).collect();
         let mut world = World {
@@ -156,16 +162,39 @@ impl World {
 
     /// Records whose clock runs how.
     fn introduce(&mut self) {
-        let clients = self.plan.clients.iter().enumerate().map(|(index, client)| ("client", index, client.rate));
-        let nodes = self.plan.nodes.iter().enumerate().map(|(index, node)| ("node", index, node.rate));
-        let clocks: Vec<_> = clients.chain(nodes).filter(|(.., rate)| *rate != 0).collect();
+        let clients = self
+            .plan
+            .clients
+            .iter()
+            .enumerate()
+            .map(|(index, client)| ("client", index, client.rate));
+        let nodes = self
+            .plan
+            .nodes
+            .iter()
+            .enumerate()
+            .map(|(index, node)| ("node", index, node.rate));
+        let clocks: Vec<_> = clients
+            .chain(nodes)
+            .filter(|(.., rate)| *rate != 0)
+            .collect();
         for (what, index, rate) in clocks {
-            self.trace.note(0, || format!("the clock of {what} {index} is {:+.2} % fast", rate as f64 / 10_000.0));
+            self.trace.note(0, || {
+                format!(
+                    "the clock of {what} {index} is {:+.2} % fast",
+                    rate as f64 / 10_000.0
+                )
+            });
         }
         let skew = self.plan.skew;
         let hints = &self.plan.hints;
         if skew > 0 {
-            self.trace.note(0, || format!("connections of one node lag behind others by up to {} µs", skew / 1_000));
+            self.trace.note(0, || {
+                format!(
+                    "connections of one node lag behind others by up to {} µs",
+                    skew / 1_000
+                )
+            });
         }
         if !hints.is_whole() {
             self.trace.note(0, || hints.describe());
@@ -174,7 +203,8 @@ impl World {
 
     pub(crate) fn schedule(&mut self, at: u64, event: Event) {
         self.serial += 1;
-        self.calendar.push(Reverse((at.max(self.now), self.serial, event)));
+        self.calendar
+            .push(Reverse((at.max(self.now), self.serial, event)));
     }
 
     pub(crate) fn is_over(&self) -> bool {
@@ -189,7 +219,10 @@ impl World {
     pub(crate) fn next_event(&mut self) {
         let Some(Reverse((at, _, event))) = self.calendar.pop() else {
             if !self.is_over() || self.is_stuck() {
-                self.violate("deadlock", "threads wait for something that cannot happen".to_owned());
+                self.violate(
+                    "deadlock",
+                    "threads wait for something that cannot happen".to_owned(),
+                );
             }
             return self.finish();
         };
@@ -235,7 +268,8 @@ impl World {
         let matters = self.plan.only.is_none_or(|only| only == rule);
         if matters && self.judge.finding.is_none() && !self.is_over() {
             let now = self.now;
-            self.trace.note(now, || format!("VIOLATION of {rule}: {what}"));
+            self.trace
+                .note(now, || format!("VIOLATION of {rule}: {what}"));
             self.judge.finding = Some((rule, what, now));
             self.finish();
         }

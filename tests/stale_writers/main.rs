@@ -4,7 +4,12 @@
 //! and writes to the same row of a database. Then the process continues, and writes: its check of the lock was before
 //! the stop.
 
-#![allow(missing_docs, clippy::expect_used, clippy::unwrap_used, reason = "a test")]
+#![allow(
+    missing_docs,
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "a test"
+)]
 
 #[path = "../it/support"]
 #[allow(dead_code, reason = "a part of it is used here")]
@@ -42,15 +47,25 @@ fn a_stale_holder_is_refused_by_the_fence_and_by_nothing_else() {
     for is_fenced in [true, false] {
         let path = servers[0].directory().join(format!("bank.{is_fenced}"));
         let database = open(&path);
-        database.execute("CREATE TABLE account (id INTEGER PRIMARY KEY, state TEXT, fence INTEGER)", ()).unwrap();
-        database.execute("INSERT INTO account VALUES (1, 'new', 0)", ()).unwrap();
+        database
+            .execute(
+                "CREATE TABLE account (id INTEGER PRIMARY KEY, state TEXT, fence INTEGER)",
+                (),
+            )
+            .unwrap();
+        database
+            .execute("INSERT INTO account VALUES (1, 'new', 0)", ())
+            .unwrap();
 
         let mut holder = Holder::start(&path, is_fenced, &servers);
         let stale: i64 = holder.hear("holds ").parse().unwrap();
         kill(holder.pid(), Signal::SIGSTOP).unwrap();
         let urls = servers.iter().map(Server::url);
         let mutex = client(urls).mutex(RESOURCE).ttl(TTL).fenced();
-        let guard = mutex.lock_timeout(SOON).unwrap().expect("the lease of the stopped process ends");
+        let guard = mutex
+            .lock_timeout(SOON)
+            .unwrap()
+            .expect("the lease of the stopped process ends");
         let token = guard.fence().get() as i64;
         assert!(token > stale);
         assert_eq!(write(&database, "second", is_fenced.then_some(token)), 1);
@@ -60,10 +75,22 @@ fn a_stale_holder_is_refused_by_the_fence_and_by_nothing_else() {
         let changed = holder.hear("changed ");
         holder.end();
 
-        let state: String = database.query_row("SELECT state FROM account WHERE id = 1", (), |row| row.get(0)).unwrap();
+        let state: String = database
+            .query_row("SELECT state FROM account WHERE id = 1", (), |row| {
+                row.get(0)
+            })
+            .unwrap();
         if is_fenced {
-            assert_eq!((changed.as_str(), state.as_str()), ("0", "second"), "the late write is refused");
-            assert_eq!(write(&database, "third", Some(token)), 1, "the holder of the lock may write again");
+            assert_eq!(
+                (changed.as_str(), state.as_str()),
+                ("0", "second"),
+                "the late write is refused"
+            );
+            assert_eq!(
+                write(&database, "third", Some(token)),
+                1,
+                "the holder of the lock may write again"
+            );
         } else {
             assert_eq!(
                 (changed.as_str(), state.as_str()),
@@ -81,7 +108,12 @@ fn a_stale_holder_is_refused_by_the_fence_and_by_nothing_else() {
 /// What the holder does.
 fn hold(path: &Path, is_fenced: bool, urls: &[&str]) {
     let database = open(path);
-    let guard = client(urls.iter().copied()).mutex(RESOURCE).ttl(TTL).fenced().lock().unwrap();
+    let guard = client(urls.iter().copied())
+        .mutex(RESOURCE)
+        .ttl(TTL)
+        .fenced()
+        .lock()
+        .unwrap();
     let token = guard.fence().get() as i64;
     assert!(!guard.remaining().is_zero(), "it looks, and all is well");
     announce(&format!("holds {token}"));
@@ -94,8 +126,10 @@ fn hold(path: &Path, is_fenced: bool, urls: &[&str]) {
 /// Writes to the row, with the fence or without, and returns how many rows were changed.
 fn write(database: &Connection, state: &str, fence: Option<i64>) -> usize {
     match fence {
-        Some(fence) => database
-            .execute("UPDATE account SET state = ?1, fence = ?2 WHERE id = 1 AND fence <= ?2", params![state, fence]),
+        Some(fence) => database.execute(
+            "UPDATE account SET state = ?1, fence = ?2 WHERE id = 1 AND fence <= ?2",
+            params![state, fence],
+        ),
         None => database.execute("UPDATE account SET state = ?1 WHERE id = 1", params![state]),
     }
     .unwrap()
@@ -103,7 +137,11 @@ fn write(database: &Connection, state: &str, fence: Option<i64>) -> usize {
 
 /// A client with a long node timeout: a busy machine is no reason to fail.
 fn client<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> Redlock {
-    Redlock::builder().nodes(urls).node_timeout(Duration::from_secs(1)).build().unwrap()
+    Redlock::builder()
+        .nodes(urls)
+        .node_timeout(Duration::from_secs(1))
+        .build()
+        .unwrap()
 }
 
 fn open(path: &Path) -> Connection {
@@ -114,7 +152,9 @@ fn open(path: &Path) -> Connection {
 
 fn announce(line: &str) {
     let mut out = std::io::stdout();
-    out.write_all(format!("\n{line}\n").as_bytes()).and_then(|()| out.flush()).unwrap();
+    out.write_all(format!("\n{line}\n").as_bytes())
+        .and_then(|()| out.flush())
+        .unwrap();
 }
 
 struct Holder {
@@ -128,7 +168,10 @@ impl Holder {
         let kind = if is_fenced { "fenced" } else { "plain" };
         let mut process = Command::new(std::env::current_exe().unwrap())
             .args([TEST, "--exact", "--nocapture", "--test-threads=1"])
-            .env(VARIABLE, format!("{} {kind} {}", path.display(), urls.join(" ")))
+            .env(
+                VARIABLE,
+                format!("{} {kind} {}", path.display(), urls.join(" ")),
+            )
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -143,8 +186,12 @@ impl Holder {
 
     /// What follows these words in the next line that begins with them.
     fn hear(&mut self, words: &str) -> String {
-        let rest = |line: std::io::Result<String>| line.unwrap().strip_prefix(words).map(str::to_owned);
-        self.lines.by_ref().find_map(rest).expect("the holder lives")
+        let rest =
+            |line: std::io::Result<String>| line.unwrap().strip_prefix(words).map(str::to_owned);
+        self.lines
+            .by_ref()
+            .find_map(rest)
+            .expect("the holder lives")
     }
 
     fn say(&mut self, line: &str) {

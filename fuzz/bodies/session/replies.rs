@@ -105,11 +105,18 @@ fn said(request: Request, reply: &Tree) -> Option<Said> {
 
 /// What an error reply to a script means.
 fn refused(request: Request, text: &[u8]) -> Said {
-    let by_hash = matches!(request, Request::Leave(_, true) | Request::Release(_, true) | Request::Take(_, Way::Hash));
+    let by_hash = matches!(
+        request,
+        Request::Leave(_, true) | Request::Release(_, true) | Request::Take(_, Way::Hash)
+    );
     let may_be_another = by_hash || matches!(request, Request::Take(..));
     match request {
-        Request::Extend(_) | Request::Release(..) if first_word(text) == b"WRONGTYPE" => Said::Refused,
-        _ if is_barred(text) && may_be_another || by_hash && first_word(text) == b"NOSCRIPT" => Said::Withheld,
+        Request::Extend(_) | Request::Release(..) if first_word(text) == b"WRONGTYPE" => {
+            Said::Refused
+        }
+        _ if is_barred(text) && may_be_another || by_hash && first_word(text) == b"NOSCRIPT" => {
+            Said::Withheld
+        }
         Request::Release(..) if is_barred(text) => Said::NotRun(Cause::NoScripts),
         Request::Release(..) if is_not_run(text) => Said::NotRun(ErrorReply::read(text).cause),
         _ => Said::Fault,
@@ -127,13 +134,19 @@ fn is_not_run(text: &[u8]) -> bool {
 /// The server does not know scripts, or the user may not run them.
 fn is_barred(text: &[u8]) -> bool {
     let is_denied = String::from_utf8_lossy(text).contains(" run the 'eval");
-    if text.starts_with(b"NOPERM") { is_denied } else { is_withheld(text) }
+    if text.starts_with(b"NOPERM") {
+        is_denied
+    } else {
+        is_withheld(text)
+    }
 }
 
 /// The seven fields of a reply about the queue, if they are those.
 fn queued(text: &[u8]) -> Option<QueueReply> {
     let fields: Vec<&[u8]> = text.splitn(7, |&byte| byte == b' ').collect();
-    let [storage, ticket, rank, held, holder, slots, head] = fields[..] else { return None };
+    let [storage, ticket, rank, held, holder, slots, head] = fields[..] else {
+        return None;
+    };
     let number = |digits: &[u8]| String::from_utf8(digits.to_vec()).ok()?.parse::<u64>().ok();
     let storage = match storage {
         b"y" => Storage::Before,
@@ -142,7 +155,11 @@ fn queued(text: &[u8]) -> Option<QueueReply> {
         b"d" => Storage::Denied,
         _ => return None,
     };
-    let held = if held == b"-1" { None } else { Some(std::time::Duration::from_millis(number(held)?)) };
+    let held = if held == b"-1" {
+        None
+    } else {
+        Some(std::time::Duration::from_millis(number(held)?))
+    };
     Some(QueueReply {
         storage,
         ticket: number(ticket)?,
@@ -151,7 +168,11 @@ fn queued(text: &[u8]) -> Option<QueueReply> {
         holder: (holder != b"-").then(|| HolderTag::exact(holder)),
         is_other_library: holder.ends_with(b"!"),
         slots: Slots::of(slots),
-        head: if head.is_empty() { None } else { Member::new(head) },
+        head: if head.is_empty() {
+            None
+        } else {
+            Member::new(head)
+        },
     })
 }
 
@@ -161,7 +182,10 @@ fn first_word(text: &[u8]) -> &[u8] {
 
 /// The user may not, or the server does not know how.
 fn is_withheld(text: &[u8]) -> bool {
-    let unknown = [b"ERR unknown ".as_slice(), b"ERR Could not find scripting engine"];
+    let unknown = [
+        b"ERR unknown ".as_slice(),
+        b"ERR Could not find scripting engine",
+    ];
     first_word(text) == b"NOPERM" || unknown.iter().any(|opening| text.starts_with(opening))
 }
 
@@ -208,17 +232,30 @@ impl Model {
     /// What a reply means to a request, or `None` when it does not fit.
     pub(super) fn meaning(&mut self, asked: Asked, reply: &Tree) -> Option<Meaning> {
         let is_pending = self.standing == HandshakeState::Pending;
-        let refused = if is_pending { Meaning::Rejected } else { Meaning::Nothing };
+        let refused = if is_pending {
+            Meaning::Rejected
+        } else {
+            Meaning::Nothing
+        };
         Some(match (asked.request, reply) {
-            (Request::Auth | Request::Select, Tree::Simple(text)) if text == b"OK" => Meaning::Nothing,
+            (Request::Auth | Request::Select, Tree::Simple(text)) if text == b"OK" => {
+                Meaning::Nothing
+            }
             (Request::Auth | Request::Select, Tree::Error(_)) => refused,
             (Request::InfoPersistence, Tree::Error(_)) => Meaning::Nothing,
             (Request::InfoPersistence, Tree::Bulk(Some(section))) => {
                 self.identity.learn(section);
                 Meaning::Nothing
             }
-            (Request::InfoServer | Request::InfoReplication, Tree::Error(text)) if !is_withheld(text) => refused,
-            (Request::InfoServer | Request::InfoReplication, Tree::Bulk(Some(_)) | Tree::Error(_)) => {
+            (Request::InfoServer | Request::InfoReplication, Tree::Error(text))
+                if !is_withheld(text) =>
+            {
+                refused
+            }
+            (
+                Request::InfoServer | Request::InfoReplication,
+                Tree::Bulk(Some(_)) | Tree::Error(_),
+            ) => {
                 if let Tree::Bulk(Some(section)) = reply {
                     self.identity.learn(section);
                 }
@@ -248,7 +285,8 @@ impl Model {
                 }
                 let said = std::mem::take(&mut self.said);
                 // What is refused is remembered at once: the request may not be made again.
-                if let (Request::Take(_, Way::Text), Some(Said::Withheld)) = (request, worst(&said)) {
+                if let (Request::Take(_, Way::Text), Some(Said::Withheld)) = (request, worst(&said))
+                {
                     self.takes_by_script = false;
                 }
                 self.answer(request, &said)?
@@ -262,11 +300,15 @@ impl Model {
         let standing = self.standing;
         let (ticket, again) = match request {
             Request::Acquire(ticket) | Request::Extend(ticket) => (ticket, None),
-            Request::Leave(ticket, by_hash) => (ticket, by_hash.then_some(Request::Leave(ticket, false))),
+            Request::Leave(ticket, by_hash) => {
+                (ticket, by_hash.then_some(Request::Leave(ticket, false)))
+            }
             Request::Take(ticket, Way::Hash) => (ticket, Some(Request::Take(ticket, Way::Text))),
             Request::Take(ticket, Way::Text) => (ticket, Some(Request::Take(ticket, Way::Set))),
             Request::Take(ticket, Way::Set) => (ticket, None),
-            Request::Release(ticket, by_hash) => (ticket, by_hash.then_some(Request::Release(ticket, false))),
+            Request::Release(ticket, by_hash) => {
+                (ticket, by_hash.then_some(Request::Release(ticket, false)))
+            }
             _ => return None,
         };
         let is_release = matches!(request, Request::Release(..));
@@ -275,26 +317,43 @@ impl Model {
             // What is done on a duplicate is done on the server.
             (Said::Granted, standing) if standing.is_duplicate() => vote(Vote::Granted),
             // A node that may not vote releases all the same.
-            (Said::Withheld, HandshakeState::Rejected(fault)) if !is_release && !standing.is_duplicate() => {
+            (Said::Withheld, HandshakeState::Rejected(fault))
+                if !is_release && !standing.is_duplicate() =>
+            {
                 vote(Vote::Fault(fault))
             }
-            (Said::Withheld, _) if again.is_some() => Meaning::WrongForm(ticket, again.unwrap_or(request)),
+            (Said::Withheld, _) if again.is_some() => {
+                Meaning::WrongForm(ticket, again.unwrap_or(request))
+            }
             (Said::NotRun(_), HandshakeState::Rejected(fault)) if is_release => {
                 Meaning::Event(SessionEvent::NotRun(ticket, fault))
             }
-            (Said::NotRun(cause), _) if is_release => {
-                Meaning::Event(SessionEvent::NotRun(ticket, Fault::new(Phase::Reply, cause)))
-            }
+            (Said::NotRun(cause), _) if is_release => Meaning::Event(SessionEvent::NotRun(
+                ticket,
+                Fault::new(Phase::Reply, cause),
+            )),
             (_, HandshakeState::Rejected(fault)) => vote(Vote::Fault(fault)),
             (Said::Fault | Said::NotRun(_) | Said::Withheld, _) => Meaning::Fault(ticket),
             (Said::Refused, _) if matches!(request, Request::Acquire(_)) && said.len() > 1 => {
-                let refused = (0..).zip(said).filter(|(_, said)| matches!(said, Said::Refused));
+                let refused = (0..)
+                    .zip(said)
+                    .filter(|(_, said)| matches!(said, Said::Refused));
                 let keys = refused.fold(0, |keys, (part, _)| keys | 1 << part);
                 let is_partial = said.iter().any(|said| matches!(said, Said::Granted));
-                let vote = if is_partial { Vote::Partial } else { Vote::Refused };
-                Meaning::Event(SessionEvent::Answered(ticket, Answer::RefusedFor(vote, keys)))
+                let vote = if is_partial {
+                    Vote::Partial
+                } else {
+                    Vote::Refused
+                };
+                Meaning::Event(SessionEvent::Answered(
+                    ticket,
+                    Answer::RefusedFor(vote, keys),
+                ))
             }
-            (Said::Queued(reply), _) => Meaning::Event(SessionEvent::Answered(ticket, Answer::Queued(Box::new(reply)))),
+            (Said::Queued(reply), _) => Meaning::Event(SessionEvent::Answered(
+                ticket,
+                Answer::Queued(Box::new(reply)),
+            )),
             (Said::Refused, _) => vote(Vote::Refused),
             (Said::Absent, _) => vote(Vote::Absent),
             (Said::Granted, _) => vote(Vote::Granted),

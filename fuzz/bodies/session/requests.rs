@@ -57,12 +57,23 @@ pub(super) enum Way {
 
 pub(super) fn take(ticket: Ticket) -> Verb {
     let proposed = TicketRequest::Proposed(ticket.slot.into());
-    let request = TakeRequest { entry: Some(entry(ticket)), ticket: proposed, ..TakeRequest::WITHOUT_ENTRY };
-    Verb::Take { ttl_millis: ticket.generation.into(), request }
+    let request = TakeRequest {
+        entry: Some(entry(ticket)),
+        ticket: proposed,
+        ..TakeRequest::WITHOUT_ENTRY
+    };
+    Verb::Take {
+        ttl_millis: ticket.generation.into(),
+        request,
+    }
 }
 
 pub(super) fn entry(ticket: Ticket) -> Entry {
-    Entry { client: 0xab, kind: EntryKind::Mutex, number: ticket.generation.into() }
+    Entry {
+        client: 0xab,
+        kind: EntryKind::Mutex,
+        number: ticket.generation.into(),
+    }
 }
 
 /// Another token for each request, so that it shows when one is sent for another.
@@ -94,11 +105,21 @@ pub(super) fn check_commands(mut bytes: &[u8], asked: &[Asked]) {
             panic!("not a command: {}", bytes.escape_ascii());
         };
         bytes = &bytes[length..];
-        let words: Vec<&[u8]> =
-            words.map(|word| if let Reply::Bulk(Some(word)) = word { word } else { b"?" }).collect();
+        let words: Vec<&[u8]> = words
+            .map(|word| {
+                if let Reply::Bulk(Some(word)) = word {
+                    word
+                } else {
+                    b"?"
+                }
+            })
+            .collect();
         let key = NAMES[asked.part].as_bytes();
         let fits = match (asked.request, words.as_slice()) {
-            (Request::Acquire(ticket) | Request::Take(ticket, Way::Set), [b"SET", name, owner, b"NX", b"PX", ttl]) => {
+            (
+                Request::Acquire(ticket) | Request::Take(ticket, Way::Set),
+                [b"SET", name, owner, b"NX", b"PX", ttl],
+            ) => {
                 (*name, *owner) == (key, &token(ticket).digits()[..])
                     && *ttl == ticket.generation.to_string().as_bytes()
             }
@@ -106,27 +127,62 @@ pub(super) fn check_commands(mut bytes: &[u8], asked: &[Asked]) {
             (Request::Extend(ticket), words) => {
                 let token = token(ticket).digits();
                 let ttl = ticket.generation.to_string();
-                *words == [b"EVAL", kinds::plain::EXTEND.as_bytes(), b"1", key, &token, ttl.as_bytes()]
+                *words
+                    == [
+                        b"EVAL",
+                        kinds::plain::EXTEND.as_bytes(),
+                        b"1",
+                        key,
+                        &token,
+                        ttl.as_bytes(),
+                    ]
             }
             (Request::Take(ticket, way), words) => {
                 let [call, text] = called(way == Way::Hash);
-                let (token, ttl, clock) =
-                    (token(ticket).digits(), ticket.generation.to_string(), ticket.slot.to_string());
+                let (token, ttl, clock) = (
+                    token(ticket).digits(),
+                    ticket.generation.to_string(),
+                    ticket.slot.to_string(),
+                );
                 let member = entry(ticket).member();
                 let ttl = ttl.as_bytes();
                 let clock = clock.as_bytes();
-                *words == [call, text, b"1", key, b"take", &token, ttl, member.text(), clock, b"p", b""]
+                *words
+                    == [
+                        call,
+                        text,
+                        b"1",
+                        key,
+                        b"take",
+                        &token,
+                        ttl,
+                        member.text(),
+                        clock,
+                        b"p",
+                        b"",
+                    ]
             }
             (Request::Leave(ticket, by_hash), words) => {
                 let [call, text] = called(by_hash);
-                *words == [call, text, b"1", key, b"leave", entry(ticket).member().text()]
+                *words
+                    == [
+                        call,
+                        text,
+                        b"1",
+                        key,
+                        b"leave",
+                        entry(ticket).member().text(),
+                    ]
             }
             (Request::InfoPersistence, words) => *words == [b"INFO".as_slice(), b"persistence"],
             (Request::InfoReplication, words) => *words == [b"INFO".as_slice(), b"replication"],
             (Request::InfoServer, words) => *words == [b"INFO".as_slice(), b"server"],
             (Request::Release(ticket, by_hash), words) => {
                 let sent = (ticket, asked.part, by_hash);
-                assert!(!releases.contains(&sent), "a release in the same form again");
+                assert!(
+                    !releases.contains(&sent),
+                    "a release in the same form again"
+                );
                 releases.push(sent);
                 let [call, text] = called(by_hash);
                 *words == [call, text, b"1", key, b"release", &token(ticket).digits()]
@@ -134,7 +190,16 @@ pub(super) fn check_commands(mut bytes: &[u8], asked: &[Asked]) {
             (Request::Select, words) => *words == [b"SELECT".as_slice(), b"3"],
             _ => false,
         };
-        assert!(fits, "sent at {:?}: {}", asked.at, words.join(&b' ').escape_ascii());
+        assert!(
+            fits,
+            "sent at {:?}: {}",
+            asked.at,
+            words.join(&b' ').escape_ascii()
+        );
     }
-    assert!(bytes.is_empty(), "sent without being asked: {}", bytes.escape_ascii());
+    assert!(
+        bytes.is_empty(),
+        "sent without being asked: {}",
+        bytes.escape_ascii()
+    );
 }

@@ -23,7 +23,12 @@ impl Acquire {
     /// What a lost attempt that began at `t0` comes to. One that the caller's limit cut short finds out nothing: what
     /// was known before remains, that the lock is held or why nodes failed. If nothing was known, a call whose last
     /// attempt had hardly begun has timed out.
-    pub(super) fn verdict_on_loss(&mut self, outcome: Outcome, t0: Timestamp, now: Timestamp) -> Verdict {
+    pub(super) fn verdict_on_loss(
+        &mut self,
+        outcome: Outcome,
+        t0: Timestamp,
+        now: Timestamp,
+    ) -> Verdict {
         self.is_cut_short = false;
         match outcome {
             Outcome::Won => Verdict::TooLate,
@@ -32,8 +37,12 @@ impl Acquire {
                 Verdict::Held
             }
             Outcome::Pending | Outcome::Unavailable => {
-                self.is_cut_short = self.time_until_limit(t0).is_some_and(|time| time < self.budget);
-                if self.is_cut_short && (self.held || !self.has_failed && self.has_hardly_begun(t0, now)) {
+                self.is_cut_short = self
+                    .time_until_limit(t0)
+                    .is_some_and(|time| time < self.budget);
+                if self.is_cut_short
+                    && (self.held || !self.has_failed && self.has_hardly_begun(t0, now))
+                {
                     return Verdict::Held;
                 }
                 self.has_failed |= !self.is_cut_short;

@@ -15,5 +15,9 @@ pub struct WaitBounds {
 
 impl WaitBounds {
     /// Nothing is known.
-    pub const NONE: WaitBounds = WaitBounds { free_at: Timestamp::NEVER, is_attentive: false, is_endless: false };
+    pub const NONE: WaitBounds = WaitBounds {
+        free_at: Timestamp::NEVER,
+        is_attentive: false,
+        is_endless: false,
+    };
 }

@@ -87,9 +87,20 @@ pub struct Acquire {
 enum AcquireState {
     Entering,
     Attempting,
-    Raising { t0: Readings, agreement: Agreement, undo: NodeSet },
-    Lost { undo: NodeSet, store: NodeSet, then: After },
-    Waiting { until: Timestamp, last: Verdict },
+    Raising {
+        t0: Readings,
+        agreement: Agreement,
+        undo: NodeSet,
+    },
+    Lost {
+        undo: NodeSet,
+        store: NodeSet,
+        then: After,
+    },
+    Waiting {
+        until: Timestamp,
+        last: Verdict,
+    },
     Done(Verdict),
 }
 
@@ -115,7 +126,11 @@ impl Acquire {
     pub fn new(config: AcquireConfig, now: Timestamp) -> Acquire {
         Acquire {
             config,
-            state: if config.first_in_turn.is_some() { AcquireState::Entering } else { AcquireState::Attempting },
+            state: if config.first_in_turn.is_some() {
+                AcquireState::Entering
+            } else {
+                AcquireState::Attempting
+            },
             attempts: 0,
             started: now,
             budget: config.node_timeout,
@@ -138,7 +153,11 @@ impl Acquire {
             AcquireState::Attempting => Output::Attempt,
             AcquireState::Raising { agreement, .. } => Output::Raise(agreement),
             AcquireState::Lost { undo, store, then } if !undo.is_empty() => {
-                self.state = AcquireState::Lost { undo: NodeSet::EMPTY, store, then };
+                self.state = AcquireState::Lost {
+                    undo: NodeSet::EMPTY,
+                    store,
+                    then,
+                };
                 Output::Undo(undo)
             }
             AcquireState::Lost { store, then, .. } => {
@@ -147,7 +166,11 @@ impl Acquire {
                     After::Wait { until, last } => AcquireState::Waiting { until, last },
                     After::Enter => AcquireState::Entering,
                 };
-                if store.is_empty() { self.poll() } else { Output::Store(store) }
+                if store.is_empty() {
+                    self.poll()
+                } else {
+                    Output::Store(store)
+                }
             }
             AcquireState::Waiting { until, .. } => Output::Wait(until),
             AcquireState::Done(verdict) => Output::Done(verdict),
@@ -157,7 +180,10 @@ impl Acquire {
     /// Until when the nodes of an attempt that began at `t0` may answer: for the node timeout, but no longer than the
     /// answer is of use. An attempt that has to connect to nodes first has another node timeout for that.
     pub fn attempt_deadline(&mut self, t0: Timestamp, has_to_connect: bool) -> Timestamp {
-        self.budget = self.config.node_timeout.saturating_mul(1 + u32::from(has_to_connect));
+        self.budget = self
+            .config
+            .node_timeout
+            .saturating_mul(1 + u32::from(has_to_connect));
         self.deadline_within(t0, self.budget)
     }
 
@@ -184,12 +210,29 @@ impl Acquire {
 
     /// Takes the count of an attempt that began at `t0` and may have written to the nodes `reached`. `now` is read
     /// after the last counted reply was; `random` is drawn evenly from all of `u64`.
-    pub fn attempted(&mut self, t0: Readings, tally: &Tally, reached: NodeSet, now: Readings, random: u64) {
+    pub fn attempted(
+        &mut self,
+        t0: Readings,
+        tally: &Tally,
+        reached: NodeSet,
+        now: Readings,
+        random: u64,
+    ) {
         // No client holds a quorum: the lock is free, or several attempts share the nodes.
         let is_split = !tally.granted().is_empty() || tally.refused().len() < tally.quorum();
         let undo = reached.without(tally.untouched());
-        self.early_end.note_faults(tally.is_quorum_impossible(), t0.steady);
-        self.conclude(&Ended { outcome: tally.acquisition(), is_split, t0, undo }, now, random);
+        self.early_end
+            .note_faults(tally.is_quorum_impossible(), t0.steady);
+        self.conclude(
+            &Ended {
+                outcome: tally.acquisition(),
+                is_split,
+                t0,
+                undo,
+            },
+            now,
+            random,
+        );
     }
 
     /// [`attempted`](Acquire::attempted), for a fenced lock: with what the granted fences come to. When they differ,
@@ -205,7 +248,11 @@ impl Acquire {
     ) {
         let is_to_raise = tally.acquisition() == Outcome::Won && !agreement.stands(tally.quorum());
         if is_to_raise && self.config.ttl.lease_from(t0.lease).is_valid(now.lease) {
-            self.state = AcquireState::Raising { t0, agreement, undo: reached.without(tally.untouched()) };
+            self.state = AcquireState::Raising {
+                t0,
+                agreement,
+                undo: reached.without(tally.untouched()),
+            };
         } else {
             self.attempted(t0, tally, reached, now, random);
         }
@@ -214,16 +261,23 @@ impl Acquire {
     /// Until when the nodes may answer to a raise that began at `now`.
     pub fn raise_deadline(&self, now: Timestamp) -> Timestamp {
         match self.state {
-            AcquireState::Raising { t0, .. } => {
-                self.deadline_within(now, self.config.node_timeout).min(t0.steady.after(self.config.ttl.validity()))
-            }
+            AcquireState::Raising { t0, .. } => self
+                .deadline_within(now, self.config.node_timeout)
+                .min(t0.steady.after(self.config.ttl.validity())),
             _ => now,
         }
     }
 
     /// Takes the count of a raise. `now` is read after the last counted reply was.
     pub fn raised(&mut self, tally: &Tally, now: Readings, random: u64) {
-        let AcquireState::Raising { t0, mut agreement, undo } = self.state else { return };
+        let AcquireState::Raising {
+            t0,
+            mut agreement,
+            undo,
+        } = self.state
+        else {
+            return;
+        };
         agreement.acknowledged(tally.granted());
         let outcome = match agreement.stands(tally.quorum()) {
             true => Outcome::Won,
@@ -231,16 +285,26 @@ impl Acquire {
             false if !tally.refused().is_empty() => Outcome::Held,
             false => Outcome::Unavailable,
         };
-        self.conclude(&Ended { outcome, is_split: true, t0, undo }, now, random);
+        self.conclude(
+            &Ended {
+                outcome,
+                is_split: true,
+                t0,
+                undo,
+            },
+            now,
+            random,
+        );
     }
 
     /// The call has an entry, and asks in its turn from now on.
     pub fn enter(&mut self, queue: QueuedCall, now: Timestamp) {
         self.queue = Some(Box::new(queue));
         self.state = match self.config.first_in_turn {
-            Some(until) if now < until && self.has_time_after(until) => {
-                AcquireState::Waiting { until, last: Verdict::Held }
-            }
+            Some(until) if now < until && self.has_time_after(until) => AcquireState::Waiting {
+                until,
+                last: Verdict::Held,
+            },
             _ => AcquireState::Attempting,
         };
     }
@@ -268,11 +332,17 @@ impl Acquire {
         let Some(queue) = &mut self.queue else { return };
         // A call whose time is up before it asks for all keys has found this one held.
         self.held |= round.replies().iter().any(|(_, reply)| !reply.is_free());
-        let store = queue.lost(NodeSet::EMPTY, round, self.bounds.free_at, now).store();
+        let store = queue
+            .lost(NodeSet::EMPTY, round, self.bounds.free_at, now)
+            .store();
         self.early_end.note_key(self.bounds.is_endless, now);
         self.state = match self.after_loss(Verdict::Held, now, random) {
             _ if is_free => AcquireState::Attempting,
-            then => AcquireState::Lost { undo: NodeSet::EMPTY, store, then },
+            then => AcquireState::Lost {
+                undo: NodeSet::EMPTY,
+                store,
+                then,
+            },
         };
     }
 
@@ -315,7 +385,9 @@ impl Acquire {
             }
             self.state = match self.config.wait_limit {
                 // A call does not end without one attempt.
-                WaitLimit::Until(deadline) if now >= deadline && self.attempts > 0 => AcquireState::Done(last),
+                WaitLimit::Until(deadline) if now >= deadline && self.attempts > 0 => {
+                    AcquireState::Done(last)
+                }
                 _ => AcquireState::Attempting,
             };
         }
@@ -328,16 +400,31 @@ impl Acquire {
                 AcquireState::Done(Verdict::Cancelled)
             }
             AcquireState::Raising { undo, .. }
-            | AcquireState::Lost { undo, then: After::Wait { .. } | After::Enter, .. } => {
-                AcquireState::Lost { undo, store: NodeSet::EMPTY, then: After::Stop(Verdict::Cancelled) }
+            | AcquireState::Lost {
+                undo,
+                then: After::Wait { .. } | After::Enter,
+                ..
+            } => AcquireState::Lost {
+                undo,
+                store: NodeSet::EMPTY,
+                then: After::Stop(Verdict::Cancelled),
+            },
+            ended @ (AcquireState::Lost {
+                then: After::Stop(_),
+                ..
             }
-            ended @ (AcquireState::Lost { then: After::Stop(_), .. } | AcquireState::Done(_)) => ended,
+            | AcquireState::Done(_)) => ended,
         };
     }
 
     /// Goes by how an attempt has ended.
     fn conclude(&mut self, ended: &Ended, now: Readings, random: u64) {
-        let Ended { outcome, is_split, t0, undo } = *ended;
+        let Ended {
+            outcome,
+            is_split,
+            t0,
+            undo,
+        } = *ended;
         self.attempts = self.attempts.saturating_add(1);
         self.attempt_time = now.steady.since(t0.steady);
         let round = self.round.take();
@@ -352,12 +439,16 @@ impl Acquire {
         let was_held = std::mem::replace(&mut self.held, lost == Verdict::Held);
         if self.held {
             self.available_at = now.steady;
-        } else if let (true, WaitLimit::WhileAvailable(limit)) = (was_held, self.config.wait_limit) {
+        } else if let (true, WaitLimit::WhileAvailable(limit)) = (was_held, self.config.wait_limit)
+        {
             // For as long as the waiter slept, no quorum was asked. Half of the limit is left for further attempts.
             let unanswered = t0.steady.since(self.available_at);
-            self.available_at = self.available_at.after(unanswered.saturating_sub(limit / 2));
+            self.available_at = self
+                .available_at
+                .after(unanswered.saturating_sub(limit / 2));
         }
-        self.early_end.note_key(self.held && self.bounds.is_endless, now.steady);
+        self.early_end
+            .note_key(self.held && self.bounds.is_endless, now.steady);
         if is_split {
             // Attempts that share the nodes separate if their delays differ by more than an attempt lasts.
             self.config.backoff.widen(self.attempt_time);
@@ -384,7 +475,11 @@ impl Acquire {
             Some((aftermath, _)) => (undo, aftermath.store()),
             None => (undo, NodeSet::EMPTY),
         };
-        self.state = AcquireState::Lost { undo, store, then: self.after_loss(lost, now.steady, random) };
+        self.state = AcquireState::Lost {
+            undo,
+            store,
+            then: self.after_loss(lost, now.steady, random),
+        };
     }
 
     fn after_loss(&mut self, lost: Verdict, now: Timestamp, random: u64) -> After {
@@ -393,16 +488,25 @@ impl Acquire {
                 return After::Stop(Verdict::NoExpiry);
             }
             if lost == Verdict::Unavailable
-                && self.early_end.is_quorum_impossible(now, self.config.permanent_fault_limit)
+                && self
+                    .early_end
+                    .is_quorum_impossible(now, self.config.permanent_fault_limit)
             {
                 return After::Stop(lost);
             }
         }
         let mut delay = match &self.queue {
-            Some(queue) if queue.ticket.is_some() && queue.leaves().is_empty() && lost != Verdict::Unavailable => {
+            Some(queue)
+                if queue.ticket.is_some()
+                    && queue.leaves().is_empty()
+                    && lost != Verdict::Unavailable =>
+            {
                 match self.bounds.is_attentive {
                     true => queue.due().since(now),
-                    false => queue.due().since(now).min(self.config.backoff.next_delay(random)),
+                    false => queue
+                        .due()
+                        .since(now)
+                        .min(self.config.backoff.next_delay(random)),
                 }
             }
             // No message is to be expected.
@@ -417,7 +521,9 @@ impl Acquire {
                 }
                 // The time that is left is halved, and halved again. After long delays, one more long delay could miss
                 // a release just before the deadline. The last delay ends at the deadline.
-                delay = delay.min((left / 2).max(self.config.backoff.min())).min(left);
+                delay = delay
+                    .min((left / 2).max(self.config.backoff.min()))
+                    .min(left);
             }
             WaitLimit::WhileAvailable(limit) => {
                 if lost != Verdict::Held && now.since(self.available_at) >= limit {
@@ -425,7 +531,11 @@ impl Acquire {
                 }
             }
         }
-        if lost == Verdict::Held && self.queue.is_none() && self.config.queues && self.has_time_to_listen(now) {
+        if lost == Verdict::Held
+            && self.queue.is_none()
+            && self.config.queues
+            && self.has_time_to_listen(now)
+        {
             return After::Enter;
         }
         let mut until = now.after(delay);

@@ -34,9 +34,22 @@ pub enum Mismatch {
 impl Rules {
     /// What does not fit this program, of what was seen of a node. `nodes`: the number of nodes of this program.
     pub fn mismatches(&self, seen: &Seen, nodes: usize) -> Vec<Mismatch> {
-        let Seen::Look(Look { found: Found::Note(note), .. }) = seen else { return Vec::new() };
-        let &Note { max_ttl, nodes: noted, .. } = note;
-        let max_ttl = (max_ttl != self.max_ttl).then_some(Mismatch::MaxTtl { noted: max_ttl, own: self.max_ttl });
+        let Seen::Look(Look {
+            found: Found::Note(note),
+            ..
+        }) = seen
+        else {
+            return Vec::new();
+        };
+        let &Note {
+            max_ttl,
+            nodes: noted,
+            ..
+        } = note;
+        let max_ttl = (max_ttl != self.max_ttl).then_some(Mismatch::MaxTtl {
+            noted: max_ttl,
+            own: self.max_ttl,
+        });
         let noted = usize::from(noted);
         let nodes = (noted != nodes).then_some(Mismatch::Nodes { noted, own: nodes });
         max_ttl.into_iter().chain(nodes).collect()
@@ -61,14 +74,23 @@ impl fmt::Display for Mismatch {
                 let longest = Human(noted.max(own));
                 let noted = Human(noted);
                 let own = Human(own);
-                write!(f, "another program has noted a max_ttl of {noted}, this one has {own}: all wait for {longest}")
+                write!(
+                    f,
+                    "another program has noted a max_ttl of {noted}, this one has {own}: all wait for {longest}"
+                )
             }
             Mismatch::Nodes { noted, own } => {
-                write!(f, "another program has noted {noted} nodes, this one has {own}: two may hold a lock at once")
+                write!(
+                    f,
+                    "another program has noted {noted} nodes, this one has {own}: two may hold a lock at once"
+                )
             }
             Mismatch::Rights => {
                 let effect = "losses of keys before this client has connected are not detected";
-                write!(f, "the user may not use the key of the node, quorumlock-node: and the prefix: {effect}")
+                write!(
+                    f,
+                    "the user may not use the key of the node, quorumlock-node: and the prefix: {effect}"
+                )
             }
         }
     }

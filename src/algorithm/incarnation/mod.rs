@@ -122,13 +122,17 @@ impl Look {
     /// Whether the node has kept its data since an earlier look, as far as these two show.
     pub fn continues(&self, earlier: &Look) -> bool {
         let kept = |note: &Note| (note.origin, note.time, note.wall);
-        let is_same_note = earlier.note().is_none_or(|noted| self.note().map(kept) == Some(kept(noted)));
+        let is_same_note = earlier
+            .note()
+            .is_none_or(|noted| self.note().map(kept) == Some(kept(noted)));
         self.present.is_still(&earlier.present) && is_same_note
     }
 
     /// The note, if it is about the present incarnation.
     fn note(&self) -> Option<&Note> {
-        let Found::Note(note) = &self.found else { return None };
+        let Found::Note(note) = &self.found else {
+            return None;
+        };
         self.present.is_still(&note.incarnation).then_some(note)
     }
 
@@ -139,7 +143,10 @@ impl Look {
 
     /// For how long the note has been there, by the node's clock and by the wall clocks of programs.
     fn ages(&self, note: &Note) -> [Duration; 2] {
-        let ages = [self.time.saturating_sub(note.time), self.wall.saturating_sub(note.wall)];
+        let ages = [
+            self.time.saturating_sub(note.time),
+            self.wall.saturating_sub(note.wall),
+        ];
         ages.map(Duration::from_micros)
     }
 
@@ -156,7 +163,8 @@ impl Look {
             Found::Nothing => true,
             Found::Damage => false,
             Found::Note(note) => {
-                let is_young = !self.is_ahead(note) && self.ages(note).iter().all(|&age| age < MOMENT);
+                let is_young =
+                    !self.is_ahead(note) && self.ages(note).iter().all(|&age| age < MOMENT);
                 note.origin == Origin::Founder && is_young
             }
         }
@@ -165,7 +173,10 @@ impl Look {
 
 /// What is known of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::large_enum_variant, reason = "there are few, and most were looked at")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there are few, and most were looked at"
+)]
 pub enum Seen {
     /// It has not replied, or failed.
     Silent,
@@ -178,7 +189,11 @@ pub enum Seen {
 impl Seen {
     /// The look, if there was one.
     pub fn look(&self) -> Option<&Look> {
-        if let Seen::Look(look) = self { Some(look) } else { None }
+        if let Seen::Look(look) = self {
+            Some(look)
+        } else {
+            None
+        }
     }
 }
 
@@ -215,16 +230,22 @@ impl Rules {
     /// The rules of a program whose locks last for so long at most. Nodes remember whole milliseconds.
     pub fn new(policy: RestartPolicy, max_ttl: Duration) -> Rules {
         let millis = u64::try_from(max_ttl.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
-        Rules { policy, max_ttl: Duration::from_millis(millis) }
+        Rules {
+            policy,
+            max_ttl: Duration::from_millis(millis),
+        }
     }
 
     /// The longest that any lock may last that a node may have forgotten, as far as this program and the notes that it
     /// has read know.
     pub fn longest(&self, seen: &[Seen]) -> Duration {
-        let noted = seen.iter().filter_map(Seen::look).filter_map(|look| match look.found {
-            Found::Note(note) => Some(note.max_ttl),
-            Found::Nothing | Found::Damage => None,
-        });
+        let noted = seen
+            .iter()
+            .filter_map(Seen::look)
+            .filter_map(|look| match look.found {
+                Found::Note(note) => Some(note.max_ttl),
+                Found::Nothing | Found::Damage => None,
+            });
         noted.fold(self.max_ttl, Duration::max)
     }
 
@@ -250,29 +271,38 @@ impl Rules {
     /// Whether a node that was looked at counts, and not before the others have replied.
     pub fn awaits_others(&self, seen: &[Seen]) -> bool {
         let longest = self.longest(seen);
-        let is_late =
-            |look: &Look| self.standing(look, longest) == Standing::Counts && !self.counts_early(look, longest);
+        let is_late = |look: &Look| {
+            self.standing(look, longest) == Standing::Counts && !self.counts_early(look, longest)
+        };
         seen.iter().filter_map(Seen::look).any(is_late)
     }
 
     /// Whether a node that was looked at has noted a shorter time to live than this program's: then no vote counts
     /// before that is stored.
     pub fn is_longer(&self, seen: &[Seen]) -> bool {
-        let is_shorter = |look: &Look| self.note(look).is_some_and(|note| note.max_ttl < self.max_ttl);
+        let is_shorter = |look: &Look| {
+            self.note(look)
+                .is_some_and(|note| note.max_ttl < self.max_ttl)
+        };
         seen.iter().filter_map(Seen::look).any(is_shorter)
     }
 
     /// Whether the nodes are to be judged: one that was looked at is to be noted.
     pub fn is_open(&self, seen: &[Seen]) -> bool {
         let longest = self.longest(seen);
-        seen.iter().filter_map(Seen::look).any(|look| self.standing(look, longest) == Standing::Unnoted)
+        seen.iter()
+            .filter_map(Seen::look)
+            .any(|look| self.standing(look, longest) == Standing::Unnoted)
     }
 
     /// What to write at which nodes, where no lock lasts longer than `longest`: once each was looked at, has failed, or
     /// has not replied in time.
     pub fn notes(&self, seen: &[Seen], longest: Duration) -> Vec<(NodeId, NewNote)> {
-        let looks: Vec<(NodeId, &Look)> =
-            seen.iter().enumerate().filter_map(|(index, seen)| Some((NodeId::new(index), seen.look()?))).collect();
+        let looks: Vec<(NodeId, &Look)> = seen
+            .iter()
+            .enumerate()
+            .filter_map(|(index, seen)| Some((NodeId::new(index), seen.look()?)))
+            .collect();
         // A node that does not tell votes as well, by other rules.
         let answered = seen.iter().filter(|seen| **seen != Seen::Silent).count();
         if answered < seen.len() / 2 + 1 {
@@ -280,31 +310,62 @@ impl Rules {
         }
         let is_new = self.may_found() && looks.iter().all(|(_, look)| look.is_fresh());
         let nodes = seen.len() as u8;
-        let origin = if is_new { Origin::Founder } else { Origin::Since };
+        let origin = if is_new {
+            Origin::Founder
+        } else {
+            Origin::Since
+        };
         let new_note = |look: &Look| match self.note(look) {
-            Some(note) => NewNote { note: Note { max_ttl: longest, ..*note }, keeps_times: true },
+            Some(note) => NewNote {
+                note: Note {
+                    max_ttl: longest,
+                    ..*note
+                },
+                keeps_times: true,
+            },
             None => {
                 let incarnation = look.present;
                 let time = look.time;
                 let wall = look.wall;
-                let note = Note { incarnation, origin, time, wall, max_ttl: longest, nodes };
-                NewNote { note, keeps_times: false }
+                let note = Note {
+                    incarnation,
+                    origin,
+                    time,
+                    wall,
+                    max_ttl: longest,
+                    nodes,
+                };
+                NewNote {
+                    note,
+                    keeps_times: false,
+                }
             }
         };
-        let unnoted = looks.iter().filter(|(_, look)| self.standing(look, longest) == Standing::Unnoted);
-        unnoted.map(|&(node, look)| (node, new_note(look))).collect()
+        let unnoted = looks
+            .iter()
+            .filter(|(_, look)| self.standing(look, longest) == Standing::Unnoted);
+        unnoted
+            .map(|&(node, look)| (node, new_note(look)))
+            .collect()
     }
 
     /// For how long a node has counted that was looked at, where no lock lasts longer than `longest`; none if it does
     /// not count.
     pub fn counted_for(&self, look: &Look, longest: Duration) -> Option<Duration> {
-        let note = self.note(look).filter(|_| self.standing(look, longest) == Standing::Counts)?;
-        Some(look.age(note).saturating_sub(if self.is_founder(note) { Duration::ZERO } else { longest }))
+        let note = self
+            .note(look)
+            .filter(|_| self.standing(look, longest) == Standing::Counts)?;
+        Some(look.age(note).saturating_sub(if self.is_founder(note) {
+            Duration::ZERO
+        } else {
+            longest
+        }))
     }
 
     /// The note of a node, if it is of use: one by which the node would have to wait is not ahead.
     fn note<'l>(&self, look: &'l Look) -> Option<&'l Note> {
-        look.note().filter(|note| self.is_founder(note) || !look.is_ahead(note))
+        look.note()
+            .filter(|note| self.is_founder(note) || !look.is_ahead(note))
     }
 
     fn is_founder(&self, note: &Note) -> bool {

@@ -21,8 +21,17 @@ impl RunId {
 /// Shows the beginning, enough to tell one process from another.
 impl fmt::Display for RunId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = |&byte: &u8| if byte.is_ascii_hexdigit() { char::from(byte) } else { '?' };
-        self.0[..8].iter().map(shown).try_for_each(|digit| write!(f, "{digit}"))
+        let shown = |&byte: &u8| {
+            if byte.is_ascii_hexdigit() {
+                char::from(byte)
+            } else {
+                '?'
+            }
+        };
+        self.0[..8]
+            .iter()
+            .map(shown)
+            .try_for_each(|digit| write!(f, "{digit}"))
     }
 }
 
@@ -37,7 +46,10 @@ pub struct ReplicationIds {
 impl ReplicationIds {
     /// The present name and the former one, as a server reports them; none unless both have forty characters.
     pub fn new(current: &[u8], former: &[u8]) -> Option<ReplicationIds> {
-        Some(ReplicationIds { current: current.try_into().ok()?, former: former.try_into().ok()? })
+        Some(ReplicationIds {
+            current: current.try_into().ok()?,
+            former: former.try_into().ok()?,
+        })
     }
 
     /// The present name and the former one, as the server reported them.

@@ -42,7 +42,9 @@ impl Rules {
     }
 
     fn summary_of(&self, look: &Look, passed: Duration) -> NodeNote {
-        let Some(note) = self.note(look) else { return NodeNote::Missing };
+        let Some(note) = self.note(look) else {
+            return NodeNote::Missing;
+        };
         let age = look.age(note) + passed;
         match note.origin {
             Origin::Founder => NodeNote::Founder { age },
@@ -54,13 +56,21 @@ impl Rules {
 impl fmt::Display for NodeNote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            NodeNote::Founder { age } => write!(f, "the deployment began with it {} ago", Human(*age)),
-            NodeNote::Missing => f.write_str("it joined or lost its keys, and fewer than a quorum of nodes reply"),
-            NodeNote::Since { age } => write!(f, "it joined or lost its keys {} ago or earlier", Human(*age)),
-            NodeNote::Unknown => f.write_str("it was not asked"),
-            NodeNote::Withheld => {
-                f.write_str("it tells nothing of losses (no right to its key, no INFO or no scripts)")
+            NodeNote::Founder { age } => {
+                write!(f, "the deployment began with it {} ago", Human(*age))
             }
+            NodeNote::Missing => {
+                f.write_str("it joined or lost its keys, and fewer than a quorum of nodes reply")
+            }
+            NodeNote::Since { age } => write!(
+                f,
+                "it joined or lost its keys {} ago or earlier",
+                Human(*age)
+            ),
+            NodeNote::Unknown => f.write_str("it was not asked"),
+            NodeNote::Withheld => f.write_str(
+                "it tells nothing of losses (no right to its key, no INFO or no scripts)",
+            ),
         }
     }
 }

@@ -32,8 +32,14 @@ fn seen(word: &str) -> Seen {
         "-" => Found::Nothing,
         "!" => Found::Damage,
         word => {
-            let (word, is_other) = word.strip_prefix('o').map_or((word, false), |rest| (rest, true));
-            let origin = if word.starts_with('f') { Origin::Founder } else { Origin::Since };
+            let (word, is_other) = word
+                .strip_prefix('o')
+                .map_or((word, false), |rest| (rest, true));
+            let origin = if word.starts_with('f') {
+                Origin::Founder
+            } else {
+                Origin::Since
+            };
             let tenths: i64 = word[1..].trim_end_matches(['x', 'X']).parse().unwrap();
             let time = NOW.checked_add_signed(-tenths * 100_000).unwrap();
             let max_ttl = match word.chars().last().unwrap() {
@@ -41,11 +47,27 @@ fn seen(word: &str) -> Seen {
                 'X' => Duration::from_secs(100),
                 _ => TTL,
             };
-            let incarnation = if is_other { incarnation('q', 'b', '0') } else { present() };
-            Found::Note(Note { incarnation, origin, time, wall: time, max_ttl, nodes: 3 })
+            let incarnation = if is_other {
+                incarnation('q', 'b', '0')
+            } else {
+                present()
+            };
+            Found::Note(Note {
+                incarnation,
+                origin,
+                time,
+                wall: time,
+                max_ttl,
+                nodes: 3,
+            })
         }
     };
-    Seen::Look(Look { found, present: present(), time: NOW, wall: NOW })
+    Seen::Look(Look {
+        found,
+        present: present(),
+        time: NOW,
+        wall: NOW,
+    })
 }
 
 fn all_seen(words: &str) -> Vec<Seen> {
@@ -56,13 +78,25 @@ fn all_seen(words: &str) -> Vec<Seen> {
 /// nothing.
 fn written(policy: RestartPolicy, words: &str) -> String {
     let seen = all_seen(words);
-    let rules = Rules { policy, max_ttl: TTL };
+    let rules = Rules {
+        policy,
+        max_ttl: TTL,
+    };
     let notes = rules.notes(&seen, rules.longest(&seen));
     let word = |index| {
-        let Some((_, new)) = notes.iter().find(|(node, _)| node.index() == index) else { return ".".to_owned() };
+        let Some((_, new)) = notes.iter().find(|(node, _)| node.index() == index) else {
+            return ".".to_owned();
+        };
         let keeps = if new.keeps_times { "=" } else { "" };
-        let letter = if new.note.origin == Origin::Founder { "f" } else { "s" };
-        format!("{letter}{keeps}{}", if new.note.max_ttl == TTL { "" } else { "X" })
+        let letter = if new.note.origin == Origin::Founder {
+            "f"
+        } else {
+            "s"
+        };
+        format!(
+            "{letter}{keeps}{}",
+            if new.note.max_ttl == TTL { "" } else { "X" }
+        )
     };
     (0..seen.len()).map(word).collect::<Vec<_>>().join(" ")
 }
@@ -126,36 +160,70 @@ fn a_node_counts_as_a_founder_or_at_the_age_of_the_longest_time_to_live() {
     ] {
         let seen = all_seen(found);
         let standing = |policy| {
-            let rules = Rules { policy, max_ttl: TTL };
+            let rules = Rules {
+                policy,
+                max_ttl: TTL,
+            };
             rules.standing(seen[0].look().unwrap(), rules.longest(&seen))
         };
-        assert_eq!((standing(Observed), standing(Strict)), (observed, strict), "{found}");
+        assert_eq!(
+            (standing(Observed), standing(Strict)),
+            (observed, strict),
+            "{found}"
+        );
         assert_eq!(standing(Off), observed, "{found}");
     }
     // A note at another node knows of a longer one.
-    let rules = Rules { policy: Observed, max_ttl: TTL };
+    let rules = Rules {
+        policy: Observed,
+        max_ttl: TTL,
+    };
     let seen = all_seen("s600 f600X _");
-    assert_eq!(rules.standing(seen[0].look().unwrap(), rules.longest(&seen)), waits(400));
+    assert_eq!(
+        rules.standing(seen[0].look().unwrap(), rules.longest(&seen)),
+        waits(400)
+    );
 }
 
 #[test]
 fn the_lesser_age_counts_whichever_clock_was_set() {
-    let Seen::Look(mut look) = seen("s600") else { unreachable!() };
-    let rules = Rules { policy: RestartPolicy::Observed, max_ttl: TTL };
+    let Seen::Look(mut look) = seen("s600") else {
+        unreachable!()
+    };
+    let rules = Rules {
+        policy: RestartPolicy::Observed,
+        max_ttl: TTL,
+    };
     assert_eq!(rules.standing(&look, TTL), Standing::Counts);
     look.time += 3_600_000_000;
     look.wall -= 30_000_000;
-    assert_eq!(rules.standing(&look, TTL), Standing::Waits(Duration::from_secs(30)));
+    assert_eq!(
+        rules.standing(&look, TTL),
+        Standing::Waits(Duration::from_secs(30))
+    );
     look.wall = 0;
-    assert_eq!(rules.standing(&look, TTL), Standing::Unnoted, "the note's time is ahead");
+    assert_eq!(
+        rules.standing(&look, TTL),
+        Standing::Unnoted,
+        "the note's time is ahead"
+    );
 }
 
 #[test]
 fn no_vote_counts_before_a_longer_time_to_live_is_stored() {
-    let is_longer = |words| Rules { policy: RestartPolicy::Observed, max_ttl: TTL }.is_longer(&all_seen(words));
-    for (found, longer) in
-        [("f600 f600X -", false), ("f600 f600x _", true), ("f600 s5x _", true), ("of600x - _", false)]
-    {
+    let is_longer = |words| {
+        Rules {
+            policy: RestartPolicy::Observed,
+            max_ttl: TTL,
+        }
+        .is_longer(&all_seen(words))
+    };
+    for (found, longer) in [
+        ("f600 f600X -", false),
+        ("f600 f600x _", true),
+        ("f600 s5x _", true),
+        ("of600x - _", false),
+    ] {
         assert_eq!(is_longer(found), longer, "{found}");
     }
 }
@@ -163,18 +231,35 @@ fn no_vote_counts_before_a_longer_time_to_live_is_stored() {
 #[test]
 fn a_note_that_either_clock_calls_old_is_not_young() {
     let mut seen = all_seen("f600 - -");
-    let rules = Rules { policy: RestartPolicy::Observed, max_ttl: TTL };
+    let rules = Rules {
+        policy: RestartPolicy::Observed,
+        max_ttl: TTL,
+    };
     for (time, wall) in [(NOW - 60_000_000, NOW), (NOW, NOW - 60_000_000)] {
-        let Seen::Look(look) = &mut seen[0] else { unreachable!() };
+        let Seen::Look(look) = &mut seen[0] else {
+            unreachable!()
+        };
         look.time = time;
         look.wall = wall;
-        assert!(rules.notes(&seen, TTL).iter().all(|(_, new)| new.note.origin == Origin::Since), "{time} {wall}");
+        assert!(
+            rules
+                .notes(&seen, TTL)
+                .iter()
+                .all(|(_, new)| new.note.origin == Origin::Since),
+            "{time} {wall}"
+        );
     }
 }
 
 #[test]
 fn a_node_that_was_noted_within_a_day_counts_when_all_have_replied() {
-    let awaits = |policy, words| Rules { policy, max_ttl: TTL }.awaits_others(&all_seen(words));
+    let awaits = |policy, words| {
+        Rules {
+            policy,
+            max_ttl: TTL,
+        }
+        .awaits_others(&all_seen(words))
+    };
     for (found, observed, strict) in [
         ("f600 f600 f600", false, true),
         ("f600 ? _", false, true),
@@ -185,14 +270,23 @@ fn a_node_that_was_noted_within_a_day_counts_when_all_have_replied() {
         ("f864000 s300 _", false, false),
         ("f864000 - _", false, false),
     ] {
-        let awaited = (awaits(RestartPolicy::Observed, found), awaits(RestartPolicy::Strict, found));
+        let awaited = (
+            awaits(RestartPolicy::Observed, found),
+            awaits(RestartPolicy::Strict, found),
+        );
         assert_eq!(awaited, (observed, strict), "{found}");
     }
 }
 
 #[test]
 fn nodes_are_judged_while_one_does_not_count_that_may() {
-    let is_open = |policy, words| Rules { policy, max_ttl: TTL }.is_open(&all_seen(words));
+    let is_open = |policy, words| {
+        Rules {
+            policy,
+            max_ttl: TTL,
+        }
+        .is_open(&all_seen(words))
+    };
     for (found, observed, strict) in [
         ("f600 f600 f600", false, false),
         ("f600 f600 _", false, false),
@@ -203,7 +297,10 @@ fn nodes_are_judged_while_one_does_not_count_that_may() {
         ("f600 f600x f600", true, true),
         ("f600 of600 f600", true, true),
     ] {
-        let is_opened = (is_open(RestartPolicy::Observed, found), is_open(RestartPolicy::Strict, found));
+        let is_opened = (
+            is_open(RestartPolicy::Observed, found),
+            is_open(RestartPolicy::Strict, found),
+        );
         assert_eq!(is_opened, (observed, strict), "{found}");
     }
 }
@@ -225,16 +322,31 @@ fn an_incarnation_ends_with_its_process_or_a_promotion() {
 
 #[test]
 fn a_time_to_live_with_a_fraction_of_a_millisecond_is_what_nodes_remember() {
-    let rules = Rules::new(RestartPolicy::Observed, Duration::from_nanos(59_999_000_001));
+    let rules = Rules::new(
+        RestartPolicy::Observed,
+        Duration::from_nanos(59_999_000_001),
+    );
     assert_eq!(rules.max_ttl, TTL);
-    assert_eq!(rules.standing(all_seen("f600")[0].look().unwrap(), TTL), Standing::Counts);
+    assert_eq!(
+        rules.standing(all_seen("f600")[0].look().unwrap(), TTL),
+        Standing::Counts
+    );
 }
 
 #[test]
 fn another_number_of_nodes_and_another_time_to_live_are_mismatches() {
-    let rules = Rules { policy: RestartPolicy::Observed, max_ttl: TTL };
-    let longer = Mismatch::MaxTtl { noted: TTL + Duration::from_secs(40), own: TTL };
-    let shorter = Mismatch::MaxTtl { noted: Duration::from_secs(10), own: TTL };
+    let rules = Rules {
+        policy: RestartPolicy::Observed,
+        max_ttl: TTL,
+    };
+    let longer = Mismatch::MaxTtl {
+        noted: TTL + Duration::from_secs(40),
+        own: TTL,
+    };
+    let shorter = Mismatch::MaxTtl {
+        noted: Duration::from_secs(10),
+        own: TTL,
+    };
     let other = Mismatch::Nodes { noted: 3, own: 5 };
     for (found, nodes, expected) in [
         ("f600", 3, &[][..]),
@@ -247,15 +359,24 @@ fn another_number_of_nodes_and_another_time_to_live_are_mismatches() {
         ("?", 5, &[]),
         ("_", 5, &[]),
     ] {
-        assert_eq!(rules.mismatches(&seen(found), nodes), expected, "{found} {nodes}");
+        assert_eq!(
+            rules.mismatches(&seen(found), nodes),
+            expected,
+            "{found} {nodes}"
+        );
     }
 }
 
 #[test]
 fn a_founder_has_counted_since_it_was_noted_and_another_node_since_it_has_waited() {
     let counted = |policy, word| {
-        let rules = Rules { policy, max_ttl: TTL };
-        rules.counted_for(seen(word).look().unwrap(), TTL).map(|time| time.as_secs())
+        let rules = Rules {
+            policy,
+            max_ttl: TTL,
+        };
+        rules
+            .counted_for(seen(word).look().unwrap(), TTL)
+            .map(|time| time.as_secs())
     };
     for (found, observed, strict) in [
         ("f50", Some(5), None),
@@ -265,14 +386,20 @@ fn a_founder_has_counted_since_it_was_noted_and_another_node_since_it_has_waited
         ("of900", None, None),
         ("-", None, None),
     ] {
-        let both = (counted(RestartPolicy::Observed, found), counted(RestartPolicy::Strict, found));
+        let both = (
+            counted(RestartPolicy::Observed, found),
+            counted(RestartPolicy::Strict, found),
+        );
         assert_eq!(both, (observed, strict), "{found}");
     }
 }
 
 #[test]
 fn a_note_gets_older_and_one_of_no_use_is_missing() {
-    let rules = Rules { policy: RestartPolicy::Observed, max_ttl: TTL };
+    let rules = Rules {
+        policy: RestartPolicy::Observed,
+        max_ttl: TTL,
+    };
     let age = Duration::from_secs(7);
     for (found, expected) in [
         ("f50", NodeNote::Founder { age }),
@@ -283,6 +410,10 @@ fn a_note_gets_older_and_one_of_no_use_is_missing() {
         ("?", NodeNote::Withheld),
         ("_", NodeNote::Unknown),
     ] {
-        assert_eq!(rules.summary(&seen(found), Duration::from_secs(2)), expected, "{found}");
+        assert_eq!(
+            rules.summary(&seen(found), Duration::from_secs(2)),
+            expected,
+            "{found}"
+        );
     }
 }

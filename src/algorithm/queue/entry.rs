@@ -20,7 +20,11 @@ pub struct Entry {
 impl Entry {
     /// The member of a queue: the client in 16 digits, a letter, of a permit the number of permits, and the call.
     pub fn member(&self) -> Member {
-        let Entry { client, kind, number } = *self;
+        let Entry {
+            client,
+            kind,
+            number,
+        } = *self;
         let letter = kind.letter();
         let text = match kind {
             EntryKind::Permit(permits) => format!("{client:016x}{letter}{permits}:{number}"),
@@ -32,7 +36,9 @@ impl Entry {
     /// Reads a member of a queue.
     pub fn parse(member: &[u8]) -> Option<Entry> {
         let (digits, call) = member.split_at_checked(CLIENT_DIGITS)?;
-        let is_client = digits.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        let is_client = digits
+            .iter()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
         let digits = std::str::from_utf8(digits).ok().filter(|_| is_client)?;
         Entry::of_client(u64::from_str_radix(digits, 16).ok()?, call)
     }
@@ -43,17 +49,28 @@ impl Entry {
         let (kind, number) = match EntryKind::of_letter(letter.into())? {
             EntryKind::Permit(_) => {
                 let colon = rest.iter().position(|&byte| byte == b':')?;
-                (EntryKind::Permit(number(&rest[..colon])?), &rest[colon + 1..])
+                (
+                    EntryKind::Permit(number(&rest[..colon])?),
+                    &rest[colon + 1..],
+                )
             }
             kind => (kind, rest),
         };
-        Some(Entry { client, kind, number: self::number(number)? })
+        Some(Entry {
+            client,
+            kind,
+            number: self::number(number)?,
+        })
     }
 }
 
 fn number<N: std::str::FromStr>(digits: &[u8]) -> Option<N> {
     let is_digits = digits.iter().all(u8::is_ascii_digit);
-    std::str::from_utf8(digits).ok().filter(|_| is_digits)?.parse().ok()
+    std::str::from_utf8(digits)
+        .ok()
+        .filter(|_| is_digits)?
+        .parse()
+        .ok()
 }
 
 /// The bytes of a member of a queue, of any program.
@@ -67,13 +84,19 @@ impl Member {
     /// Longer ones are of no program of ours: 16 digits, a letter, 5 digits, ":" and 20 digits.
     pub const LONGEST: usize = 47;
     /// No member.
-    pub const NONE: Member = Member { length: 0, bytes: [0; Member::LONGEST] };
+    pub const NONE: Member = Member {
+        length: 0,
+        bytes: [0; Member::LONGEST],
+    };
 
     /// A member with these bytes, unless they are too many.
     pub fn new(text: &[u8]) -> Option<Member> {
         let mut bytes = [0; Member::LONGEST];
         bytes.get_mut(..text.len())?.copy_from_slice(text);
-        Some(Member { length: text.len() as u8, bytes })
+        Some(Member {
+            length: text.len() as u8,
+            bytes,
+        })
     }
 
     /// As it is sent.
@@ -101,22 +124,53 @@ mod tests {
             (EntryKind::Write, "w7"),
             (EntryKind::Permit(256), "s256:7"),
         ] {
-            let entry = Entry { client: 0xab, kind, number: 7 };
-            assert_eq!(entry.member().text(), format!("00000000000000ab{call}").as_bytes());
+            let entry = Entry {
+                client: 0xab,
+                kind,
+                number: 7,
+            };
+            assert_eq!(
+                entry.member().text(),
+                format!("00000000000000ab{call}").as_bytes()
+            );
             assert_eq!(Entry::of_client(0xab, call.as_bytes()), Some(entry));
             assert_eq!(Entry::parse(entry.member().text()), Some(entry));
         }
-        let longest = Entry { client: u64::MAX, kind: EntryKind::Permit(u16::MAX), number: u64::MAX };
+        let longest = Entry {
+            client: u64::MAX,
+            kind: EntryKind::Permit(u16::MAX),
+            number: u64::MAX,
+        };
         assert!(longest.member().text().len() < Member::LONGEST);
     }
 
     #[test]
     fn what_no_client_writes_is_no_entry() {
-        for call in ["", "m", "x7", "m-7", "m 7", "s7", "s:7", "s70000:7", "m18446744073709551616"] {
+        for call in [
+            "",
+            "m",
+            "x7",
+            "m-7",
+            "m 7",
+            "s7",
+            "s:7",
+            "s70000:7",
+            "m18446744073709551616",
+        ] {
             assert_eq!(Entry::of_client(1, call.as_bytes()), None, "{call:?}");
-            assert_eq!(Entry::parse(format!("0000000000000001{call}").as_bytes()), None, "{call:?}");
+            assert_eq!(
+                Entry::parse(format!("0000000000000001{call}").as_bytes()),
+                None,
+                "{call:?}"
+            );
         }
-        for member in ["", "m7", "00000000000000am7", "00000000000000ABm7", "+00000000000000am7"] {
+        for member in [
+            "",
+            "m7",
+            "00000000000000am7",
+            "00000000000000ABm7",
+            "+00000000000000am7",
+        ] {
             assert_eq!(Entry::parse(member.as_bytes()), None, "{member:?}");
         }
         assert_eq!(Member::new(&[b'x'; Member::LONGEST + 1]), None);

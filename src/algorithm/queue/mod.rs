@@ -94,7 +94,11 @@ pub enum Aftermath {
 impl Aftermath {
     /// The nodes that are to store the ticket.
     pub fn store(self) -> NodeSet {
-        if let Aftermath::Waits { store, .. } = self { store } else { NodeSet::EMPTY }
+        if let Aftermath::Waits { store, .. } = self {
+            store
+        } else {
+            NodeSet::EMPTY
+        }
     }
 }
 
@@ -204,11 +208,20 @@ impl QueuedCall {
 
     /// How to ask, by the client's clock in microseconds.
     pub fn request(&self, clock: u64, now: Timestamp) -> TakeRequest {
-        let ticket = self.ticket.map_or(TicketRequest::Proposed(clock), TicketRequest::Fixed);
+        let ticket = self
+            .ticket
+            .map_or(TicketRequest::Proposed(clock), TicketRequest::Fixed);
         let challenged = self.challenged(now);
         let is_first = self.ticket.is_some() && self.found_first.len() >= self.setup.quorum();
-        let by_command = is_first && self.entry.kind.is_acquired_by_command() && challenged.is_none();
-        TakeRequest { entry: Some(self.entry), ticket, challenged, by_command, ..TakeRequest::WITHOUT_ENTRY }
+        let by_command =
+            is_first && self.entry.kind.is_acquired_by_command() && challenged.is_none();
+        TakeRequest {
+            entry: Some(self.entry),
+            ticket,
+            challenged,
+            by_command,
+            ..TakeRequest::WITHOUT_ENTRY
+        }
     }
 
     /// Begins another round at once, for a slot or a key that an earlier one has shown to be free.
@@ -226,7 +239,8 @@ impl QueuedCall {
         } else if !self.turns.is_empty() {
             self.spacing = (self.spacing * 2).min(self.setup.place_lease).max(SPACING);
         }
-        self.is_unasked = self.ticket.is_some() && !is_told && self.retry.is_none() && now < self.free_at;
+        self.is_unasked =
+            self.ticket.is_some() && !is_told && self.retry.is_none() && now < self.free_at;
         if self.challenged(now).is_some() {
             self.because.challenges += 1;
         } else if is_told {
@@ -281,22 +295,40 @@ impl QueuedCall {
     pub fn take_slot(&mut self) -> Option<u16> {
         let slots = std::mem::take(&mut self.slots);
         let count = |slot: u16| slots.values().filter(|&&other| other == slot).count();
-        slots.values().rev().copied().max_by_key(|&slot| count(slot))
+        slots
+            .values()
+            .rev()
+            .copied()
+            .max_by_key(|&slot| count(slot))
     }
 
     /// Whether a round that was refused so is to be waited for longer: it may still bring a ticket.
-    pub fn lacks_ticket(has_ticket: bool, setup: &Setup, answered: usize, undecided: usize) -> bool {
+    pub fn lacks_ticket(
+        has_ticket: bool,
+        setup: &Setup,
+        answered: usize,
+        undecided: usize,
+    ) -> bool {
         !has_ticket && answered < setup.quorum() && answered + undecided >= setup.quorum()
     }
 
     /// A round is lost that these nodes granted. Those that neither granted nor refused are silent. `free_at`: when the
     /// holder's key ends, as far as nodes have replied.
-    pub fn lost(&mut self, granted: NodeSet, round: &QueueRound, free_at: Timestamp, now: Timestamp) -> Aftermath {
+    pub fn lost(
+        &mut self,
+        granted: NodeSet,
+        round: &QueueRound,
+        free_at: Timestamp,
+        now: Timestamp,
+    ) -> Aftermath {
         if round.is_by_command() {
             // Another call was granted meanwhile. By the script, the nodes reply what the call is to wait for.
             self.retry = Some(Duration::ZERO);
             let undo = NodeSet::first(self.setup.nodes).without(round.without_queue());
-            return Aftermath::Waits { undo, store: NodeSet::EMPTY };
+            return Aftermath::Waits {
+                undo,
+                store: NodeSet::EMPTY,
+            };
         }
         let refused = round.nodes();
         let answered = granted.union(refused).union(round.without_queue()).len();
@@ -322,7 +354,9 @@ impl QueuedCall {
         self.rank = round.rank().unwrap_or(0);
         self.first_rank = self.first_rank.or(Some(self.rank));
         let longest = self.setup.place_lease.min(LONGEST);
-        self.fallback = self.asked.after(longest + Duration::from_millis(self.rank.min(MOST_IN_FRONT).into()));
+        self.fallback = self
+            .asked
+            .after(longest + Duration::from_millis(self.rank.min(MOST_IN_FRONT).into()));
         if round.is_next() {
             self.next = self.next.or(Some(now));
         }
@@ -332,21 +366,34 @@ impl QueuedCall {
             return Aftermath::StepsAside;
         }
         Aftermath::Waits {
-            undo: NodeSet::first(self.setup.nodes).without(refused).without(round.without_queue()),
+            undo: NodeSet::first(self.setup.nodes)
+                .without(refused)
+                .without(round.without_queue()),
             store: refused.without(round.exact()),
         }
     }
 
     /// When it asks again, if no message arrives before.
     pub fn due(&self) -> Timestamp {
-        let retry = self.retry.map_or(self.fallback, |pause| self.asked.after(pause));
-        let next = self.next.map_or(Timestamp::NEVER, |since| since.after(NEXT));
+        let retry = self
+            .retry
+            .map_or(self.fallback, |pause| self.asked.after(pause));
+        let next = self
+            .next
+            .map_or(Timestamp::NEVER, |since| since.after(NEXT));
         let turn = match self.turns.len() {
             0 => Timestamp::NEVER,
             turns if turns >= self.setup.quorum() => self.turned.max(self.asked.after(self.pause)),
-            _ => self.turned.after(JITTER).max(self.asked.after(self.spacing.max(self.pause))),
+            _ => self
+                .turned
+                .after(JITTER)
+                .max(self.asked.after(self.spacing.max(self.pause))),
         };
-        let end = if self.may_be_first() && self.free_at > self.asked { self.free_at } else { Timestamp::NEVER };
+        let end = if self.may_be_first() && self.free_at > self.asked {
+            self.free_at
+        } else {
+            Timestamp::NEVER
+        };
         retry.min(next).min(turn).min(end)
     }
 
@@ -384,7 +431,9 @@ impl QueuedCall {
 
     fn challenged(&self, now: Timestamp) -> Option<Member> {
         self.ticket?;
-        self.heads.iter().find_map(|(_, watch)| watch.challenged(self.setup.place_lease, now))
+        self.heads
+            .iter()
+            .find_map(|(_, watch)| watch.challenged(self.setup.place_lease, now))
     }
 
     fn watch_heads(&mut self, round: &QueueRound, now: Timestamp) {
@@ -400,7 +449,11 @@ impl QueuedCall {
             // A release tells the first entry, and the second one that it is that; those behind hear nothing. Of
             // readers and permits, one holder goes and another stays.
             let is_new = |&(other, rank, holder): &(NodeId, u32, Option<HolderTag>)| {
-                other == node && rank <= 1 && has_one_holder && reply.holder.is_some() && holder != reply.holder
+                other == node
+                    && rank <= 1
+                    && has_one_holder
+                    && reply.holder.is_some()
+                    && holder != reply.holder
             };
             let has_changed = self.seen.iter().any(is_new);
             self.is_passed_on |= reply.is_other_library && has_changed;
@@ -408,10 +461,15 @@ impl QueuedCall {
             let is_gone = self.stored.contains(node) && reply.storage == Storage::Now;
             self.suspects |= self.is_unasked && (has_changed || is_gone);
             if let Some(head) = reply.head.filter(|head| *head != own) {
-                self.heads.push((node, HeadWatch::after(earlier, head, reply.holder, now)));
+                self.heads
+                    .push((node, HeadWatch::after(earlier, head, reply.holder, now)));
             }
         }
-        self.seen = round.replies().iter().map(|&(node, reply)| (node, reply.rank, reply.holder)).collect();
+        self.seen = round
+            .replies()
+            .iter()
+            .map(|&(node, reply)| (node, reply.rank, reply.holder))
+            .collect();
     }
 }
 

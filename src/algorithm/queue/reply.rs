@@ -113,7 +113,9 @@ impl Slots {
 
     /// Whether the slot is free.
     pub fn is_free(&self, slot: usize) -> bool {
-        self.free.get(slot / 64).is_some_and(|word| word & 1 << (slot % 64) != 0)
+        self.free
+            .get(slot / 64)
+            .is_some_and(|word| word & 1 << (slot % 64) != 0)
     }
 
     /// How many are free.
@@ -123,7 +125,9 @@ impl Slots {
 
     /// Whether the slot is held without an end.
     pub fn is_endless(&self, slot: usize) -> bool {
-        self.endless.get(slot / 64).is_some_and(|word| word & 1 << (slot % 64) != 0)
+        self.endless
+            .get(slot / 64)
+            .is_some_and(|word| word & 1 << (slot % 64) != 0)
     }
 }
 
@@ -135,8 +139,13 @@ mod tests {
     fn slots_are_read_letter_by_letter() {
         let letters = ["t".repeat(64), "fet".to_owned()].concat();
         let slots = Slots::of(letters.as_bytes());
-        let kinds: Vec<(bool, bool)> = (63..67).map(|slot| (slots.is_free(slot), slots.is_endless(slot))).collect();
-        assert_eq!(kinds, [(false, false), (true, false), (false, true), (false, false)]);
+        let kinds: Vec<(bool, bool)> = (63..67)
+            .map(|slot| (slots.is_free(slot), slots.is_endless(slot)))
+            .collect();
+        assert_eq!(
+            kinds,
+            [(false, false), (true, false), (false, true), (false, false)]
+        );
         assert_eq!(Slots::of(b"-"), Slots::default());
         let all = Slots::of(&[b'f'; 300]);
         assert!(all.is_free(255) && !all.is_free(256));

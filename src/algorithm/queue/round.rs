@@ -23,7 +23,11 @@ pub struct QueueRound {
 impl QueueRound {
     /// A round of a call with this ticket. `latest`: the client's clock explains no greater one.
     pub fn new(own: Option<u64>, latest: u64) -> QueueRound {
-        QueueRound { own, latest, ..QueueRound::default() }
+        QueueRound {
+            own,
+            latest,
+            ..QueueRound::default()
+        }
     }
 
     /// A node replied, and did not grant.
@@ -34,7 +38,10 @@ impl QueueRound {
     /// The same, and whether it asks without the script: no node replies about its queue.
     #[must_use]
     pub fn by_command(self, is_by_command: bool) -> QueueRound {
-        QueueRound { is_by_command, ..self }
+        QueueRound {
+            is_by_command,
+            ..self
+        }
     }
 
     /// Whether it asks without the script.
@@ -63,16 +70,29 @@ impl QueueRound {
         let mut tickets: Vec<u64> = self.replies.iter().map(|(_, reply)| reply.ticket).collect();
         tickets.sort_unstable();
         let is_explained = |pair: &&[u64]| pair[1] <= self.latest.max(latest_ticket(pair[0]));
-        let greatest = tickets.windows(2).rev().find(is_explained).map(|pair| pair[1]);
-        self.own.or(greatest).or(tickets.first().copied()).unwrap_or(0)
+        let greatest = tickets
+            .windows(2)
+            .rev()
+            .find(is_explained)
+            .map(|pair| pair[1]);
+        self.own
+            .or(greatest)
+            .or(tickets.first().copied())
+            .unwrap_or(0)
     }
 
     /// The nodes that have stored exactly that.
     pub fn exact(&self) -> NodeSet {
         let ticket = self.ticket();
-        let is_stored = |reply: &QueueReply| matches!(reply.storage, Storage::Before | Storage::Now);
-        let has_it = |(_, reply): &&(NodeId, QueueReply)| reply.ticket == ticket && is_stored(reply);
-        self.replies.iter().filter(has_it).map(|&(node, _)| node).collect()
+        let is_stored =
+            |reply: &QueueReply| matches!(reply.storage, Storage::Before | Storage::Now);
+        let has_it =
+            |(_, reply): &&(NodeId, QueueReply)| reply.ticket == ticket && is_stored(reply);
+        self.replies
+            .iter()
+            .filter(has_it)
+            .map(|&(node, _)| node)
+            .collect()
     }
 
     /// The replies, and the nodes they came from.
@@ -92,31 +112,45 @@ impl QueueRound {
 
     /// Whether a node has one entry in front of a lock that is free: that one may have ended.
     pub fn is_next(&self) -> bool {
-        self.replies.iter().any(|(_, reply)| reply.is_free() && reply.rank == 1)
+        self.replies
+            .iter()
+            .any(|(_, reply)| reply.is_free() && reply.rank == 1)
     }
 
     /// Whether the call may be the first to get a lock that another library holds, which sends no message when it is
     /// released.
     pub fn waits_for_other_library(&self) -> bool {
-        self.rank().is_some_and(|rank| rank == 0) && self.replies.iter().any(|(_, reply)| reply.is_other_library)
+        self.rank().is_some_and(|rank| rank == 0)
+            && self.replies.iter().any(|(_, reply)| reply.is_other_library)
     }
 
     /// Whether a node would grant another slot than the one that it was asked for.
     pub fn has_other_slots(&self) -> bool {
-        self.replies.iter().any(|(_, reply)| reply.slots.free() > reply.rank)
+        self.replies
+            .iter()
+            .any(|(_, reply)| reply.slots.free() > reply.rank)
     }
 
     /// The nodes that could not store the entry: they send no message.
     pub fn unstored(&self) -> NodeSet {
-        let is_unstored = |reply: &QueueReply| matches!(reply.storage, Storage::Denied | Storage::NoMemory);
-        let unstored: NodeSet =
-            self.replies.iter().filter(|(_, reply)| is_unstored(reply)).map(|&(node, _)| node).collect();
+        let is_unstored =
+            |reply: &QueueReply| matches!(reply.storage, Storage::Denied | Storage::NoMemory);
+        let unstored: NodeSet = self
+            .replies
+            .iter()
+            .filter(|(_, reply)| is_unstored(reply))
+            .map(|&(node, _)| node)
+            .collect();
         unstored.union(self.without_queue)
     }
 
     /// The nodes that hold the lock without an end.
     pub fn endless(&self) -> NodeSet {
-        self.replies.iter().filter(|(_, reply)| reply.held.is_none()).map(|&(node, _)| node).collect()
+        self.replies
+            .iter()
+            .filter(|(_, reply)| reply.held.is_none())
+            .map(|&(node, _)| node)
+            .collect()
     }
 
     /// The open slot of `permits` that most nodes would grant the call, from `start` on: a quorum of them, if those
@@ -132,21 +166,36 @@ impl QueueRound {
         // The other slots that are free are for the entries in front.
         let grants = |reply: &QueueReply| reply.slots.free() > reply.rank;
         let free = |slot: usize| {
-            let has = |(_, reply): &&(NodeId, QueueReply)| grants(reply) && reply.slots.is_free(slot);
+            let has =
+                |(_, reply): &&(NodeId, QueueReply)| grants(reply) && reply.slots.is_free(slot);
             self.replies.iter().filter(has).count()
         };
-        let slots = (0..permits).map(|slot| (start + slot) % permits).filter(|&slot| is_open(slot));
+        let slots = (0..permits)
+            .map(|slot| (start + slot) % permits)
+            .filter(|&slot| is_open(slot));
         let enough = |&(_, free): &(usize, usize)| free > 0 && free + silent >= setup.quorum();
-        slots.map(|slot| (slot, free(slot))).filter(enough).rev().max_by_key(|&(_, free)| free).map(|(slot, _)| slot)
+        slots
+            .map(|slot| (slot, free(slot)))
+            .filter(enough)
+            .rev()
+            .max_by_key(|&(_, free)| free)
+            .map(|(slot, _)| slot)
     }
 
     /// The slots that a quorum of nodes holds without an end, with those nodes.
     pub fn endless_slots(&self, setup: &Setup, permits: usize) -> Vec<(usize, NodeSet)> {
         let nodes = |slot| {
             let has = |&&(_, reply): &&(NodeId, QueueReply)| reply.slots.is_endless(slot);
-            self.replies.iter().filter(has).map(|&(node, _)| node).collect::<NodeSet>()
+            self.replies
+                .iter()
+                .filter(has)
+                .map(|&(node, _)| node)
+                .collect::<NodeSet>()
         };
-        (0..permits).map(|slot| (slot, nodes(slot))).filter(|(_, nodes)| nodes.len() >= setup.quorum()).collect()
+        (0..permits)
+            .map(|slot| (slot, nodes(slot)))
+            .filter(|(_, nodes)| nodes.len() >= setup.quorum())
+            .collect()
     }
 }
 
@@ -167,10 +216,19 @@ impl<M: Copy + Eq, V: Copy + Eq> HeadWatch<M, V> {
     /// What is known after a refusal.
     pub fn after(earlier: Option<Self>, head: M, holder: Option<V>, now: Timestamp) -> Self {
         match earlier.filter(|earlier| earlier.head == head) {
-            None => HeadWatch { head, since: now, holder, is_passed: holder.is_none() },
+            None => HeadWatch {
+                head,
+                since: now,
+                holder,
+                is_passed: holder.is_none(),
+            },
             Some(same) => {
                 let is_passed = same.is_passed || holder.is_none() || holder != same.holder;
-                HeadWatch { holder, is_passed, ..same }
+                HeadWatch {
+                    holder,
+                    is_passed,
+                    ..same
+                }
             }
         }
     }

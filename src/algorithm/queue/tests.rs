@@ -11,7 +11,10 @@ mod slots;
 mod told;
 
 const PLACE_LEASE: Duration = Duration::from_secs(1);
-const SETUP: Setup = Setup { nodes: 3, place_lease: PLACE_LEASE };
+const SETUP: Setup = Setup {
+    nodes: 3,
+    place_lease: PLACE_LEASE,
+};
 /// What the client's clock shows.
 const CLOCK: u64 = 1_700_000_000_000_000;
 
@@ -24,7 +27,11 @@ fn nodes(indices: &[usize]) -> NodeSet {
 }
 
 fn entry(number: u64) -> Entry {
-    Entry { client: 0xab, kind: EntryKind::Mutex, number }
+    Entry {
+        client: 0xab,
+        kind: EntryKind::Mutex,
+        number,
+    }
 }
 
 fn call() -> QueuedCall {
@@ -47,10 +54,17 @@ fn reply(ticket: u64, rank: u32, holder: u8) -> QueueReply {
 }
 
 /// A round that begins then, ends at once, and is lost: these nodes granted, and those replied.
-fn lose(call: &mut QueuedCall, now: u64, granted: &[usize], replies: &[(usize, QueueReply)]) -> Aftermath {
+fn lose(
+    call: &mut QueuedCall,
+    now: u64,
+    granted: &[usize],
+    replies: &[(usize, QueueReply)],
+) -> Aftermath {
     call.ask(at(now));
     let mut round = QueueRound::new(call.ticket, latest_ticket(CLOCK));
-    replies.iter().for_each(|&(node, reply)| round.on_refused(NodeId::new(node), reply));
+    replies
+        .iter()
+        .for_each(|&(node, reply)| round.on_refused(NodeId::new(node), reply));
     call.lost(nodes(granted), &round, Timestamp::NEVER, at(now))
 }
 
@@ -70,12 +84,33 @@ fn turn(call: &mut QueuedCall, node: usize, now: u64) {
 fn the_ticket_is_the_greatest_reply_of_the_first_quorum_for_good() {
     let mut call = call();
     let asked = call.request(CLOCK, at(0));
-    assert_eq!((asked.entry, asked.ticket), (Some(entry(1)), TicketRequest::Proposed(CLOCK)));
+    assert_eq!(
+        (asked.entry, asked.ticket),
+        (Some(entry(1)), TicketRequest::Proposed(CLOCK))
+    );
     assert!(!asked.stores_only && asked.challenged.is_none());
-    lose(&mut call, 0, &[], &[(0, reply(5, 1, 1)), (1, reply(9, 1, 1)), (2, reply(7, 1, 1))]);
+    lose(
+        &mut call,
+        0,
+        &[],
+        &[
+            (0, reply(5, 1, 1)),
+            (1, reply(9, 1, 1)),
+            (2, reply(7, 1, 1)),
+        ],
+    );
     assert_eq!(call.ticket, Some(9));
     assert_eq!(call.request(CLOCK, at(0)).ticket, TicketRequest::Fixed(9));
-    lose(&mut call, 10, &[], &[(0, reply(20, 1, 1)), (1, reply(30, 1, 1)), (2, reply(4, 1, 1))]);
+    lose(
+        &mut call,
+        10,
+        &[],
+        &[
+            (0, reply(20, 1, 1)),
+            (1, reply(30, 1, 1)),
+            (2, reply(4, 1, 1)),
+        ],
+    );
     assert_eq!(call.ticket, Some(9));
 }
 
@@ -89,12 +124,23 @@ fn a_node_that_granted_counts_among_the_quorum() {
 #[test]
 fn with_fewer_replies_than_a_quorum_a_call_leaves_and_begins_again() {
     let mut call = call();
-    assert_eq!(lose(&mut call, 0, &[], &[(0, reply(5, 0, 1))]), Aftermath::BeginsAgain);
+    assert_eq!(
+        lose(&mut call, 0, &[], &[(0, reply(5, 0, 1))]),
+        Aftermath::BeginsAgain
+    );
     assert_eq!((call.ticket, call.due()), (None, at(10)));
     assert_eq!(Aftermath::BeginsAgain.store(), NodeSet::EMPTY);
-    assert_eq!(call.request(CLOCK, at(0)).ticket, TicketRequest::Proposed(CLOCK));
+    assert_eq!(
+        call.request(CLOCK, at(0)).ticket,
+        TicketRequest::Proposed(CLOCK)
+    );
     // The next round may bring it.
-    lose(&mut call, 20, &[], &[(0, reply(5, 0, 1)), (1, reply(8, 0, 1))]);
+    lose(
+        &mut call,
+        20,
+        &[],
+        &[(0, reply(5, 0, 1)), (1, reply(8, 0, 1))],
+    );
     assert_eq!(call.ticket, Some(8));
 }
 
@@ -113,10 +159,17 @@ fn a_quorum_that_granted_in_vain_brings_no_ticket_and_is_asked_again_soon() {
 fn a_call_with_a_ticket_keeps_it_where_too_few_reply_and_asks_again_soon() {
     let mut call = waiting(0, 1);
     let aftermath = lose(&mut call, 100, &[], &[(0, reply(5, 1, 1))]);
-    assert_eq!((aftermath, call.leaves()), (Aftermath::StepsAside, nodes(&[0])), "where it is heard, others may pass");
+    assert_eq!(
+        (aftermath, call.leaves()),
+        (Aftermath::StepsAside, nodes(&[0])),
+        "where it is heard, others may pass"
+    );
     assert_eq!((call.ticket, call.due()), (Some(5), at(110)));
     call.ask(at(110));
-    assert_eq!((call.request(CLOCK, at(110)).ticket, call.leaves()), (TicketRequest::Fixed(5), NodeSet::EMPTY));
+    assert_eq!(
+        (call.request(CLOCK, at(110)).ticket, call.leaves()),
+        (TicketRequest::Fixed(5), NodeSet::EMPTY)
+    );
 }
 
 #[test]
@@ -141,31 +194,77 @@ fn nodes_without_a_queue_count_as_answers_and_are_neither_undone_nor_stored_at()
     let mut round = QueueRound::new(None, latest_ticket(CLOCK));
     round.on_refused(NodeId::new(0), reply(5, 0, 1));
     round.on_refusals(nodes(&[0, 1, 2]));
-    assert_eq!((round.without_queue(), round.unstored()), (nodes(&[1, 2]), nodes(&[1, 2])));
+    assert_eq!(
+        (round.without_queue(), round.unstored()),
+        (nodes(&[1, 2]), nodes(&[1, 2]))
+    );
     let aftermath = call.lost(NodeSet::EMPTY, &round, Timestamp::NEVER, at(0));
-    assert_eq!(aftermath, Aftermath::Waits { undo: NodeSet::EMPTY, store: NodeSet::EMPTY });
-    assert_eq!((call.ticket, call.due()), (Some(5), at(1000)), "it is not repeated soon");
+    assert_eq!(
+        aftermath,
+        Aftermath::Waits {
+            undo: NodeSet::EMPTY,
+            store: NodeSet::EMPTY
+        }
+    );
+    assert_eq!(
+        (call.ticket, call.due()),
+        (Some(5), at(1000)),
+        "it is not repeated soon"
+    );
 }
 
 #[test]
 fn a_lost_round_is_undone_where_a_node_granted_or_was_silent_and_stored_where_the_ticket_differs() {
     let unstored = Storage::NoMemory;
     let denied = Storage::Denied;
-    let with = |storage, ticket| QueueReply { storage, ..reply(ticket, 1, 1) };
+    let with = |storage, ticket| QueueReply {
+        storage,
+        ..reply(ticket, 1, 1)
+    };
     for (granted, replies, undo, store) in [
-        (&[][..], vec![(0, with(Storage::Now, 5)), (1, with(Storage::Before, 5))], &[2][..], &[][..]),
+        (
+            &[][..],
+            vec![(0, with(Storage::Now, 5)), (1, with(Storage::Before, 5))],
+            &[2][..],
+            &[][..],
+        ),
         (
             &[],
-            vec![(0, with(Storage::Now, 5)), (1, with(Storage::Now, 3)), (2, with(Storage::Before, 4))],
+            vec![
+                (0, with(Storage::Now, 5)),
+                (1, with(Storage::Now, 3)),
+                (2, with(Storage::Before, 4)),
+            ],
             &[],
             &[1, 2],
         ),
-        (&[2], vec![(0, with(Storage::Now, 5)), (1, with(Storage::Now, 4))], &[2], &[1]),
+        (
+            &[2],
+            vec![(0, with(Storage::Now, 5)), (1, with(Storage::Now, 4))],
+            &[2],
+            &[1],
+        ),
         (&[1], vec![(0, with(Storage::Now, 5))], &[1, 2], &[]),
-        (&[], vec![(0, with(unstored, 5)), (1, with(denied, 5)), (2, with(Storage::Now, 5))], &[], &[0, 1]),
+        (
+            &[],
+            vec![
+                (0, with(unstored, 5)),
+                (1, with(denied, 5)),
+                (2, with(Storage::Now, 5)),
+            ],
+            &[],
+            &[0, 1],
+        ),
     ] {
         let aftermath = lose(&mut call(), 0, granted, &replies);
-        assert_eq!(aftermath, Aftermath::Waits { undo: nodes(undo), store: nodes(store) }, "{granted:?} {replies:?}");
+        assert_eq!(
+            aftermath,
+            Aftermath::Waits {
+                undo: nodes(undo),
+                store: nodes(store)
+            },
+            "{granted:?} {replies:?}"
+        );
         assert_eq!(aftermath.store(), nodes(store));
     }
 }
@@ -186,14 +285,25 @@ fn a_ticket_that_neither_the_clock_nor_another_node_explains_is_not_believed() {
         (&[], 0),
     ] {
         let mut round = QueueRound::new(None, latest_ticket(CLOCK));
-        let replies = tickets.iter().map(|&ticket| reply(ticket, 1, 1)).enumerate();
+        let replies = tickets
+            .iter()
+            .map(|&ticket| reply(ticket, 1, 1))
+            .enumerate();
         replies.for_each(|(node, reply)| round.on_refused(NodeId::new(node), reply));
         assert_eq!(round.ticket(), believed, "{tickets:?}");
-        let exact = (0..tickets.len()).filter(|&node| tickets[node] == believed).map(NodeId::new).collect();
+        let exact = (0..tickets.len())
+            .filter(|&node| tickets[node] == believed)
+            .map(NodeId::new)
+            .collect();
         assert_eq!(round.exact(), exact, "{tickets:?}");
     }
     let mut call = call();
-    let aftermath = lose(&mut call, 0, &[], &[(0, reply(CLOCK, 1, 1)), (1, reply(u64::MAX, 1, 1))]);
+    let aftermath = lose(
+        &mut call,
+        0,
+        &[],
+        &[(0, reply(CLOCK, 1, 1)), (1, reply(u64::MAX, 1, 1))],
+    );
     assert_eq!((call.ticket, aftermath.store()), (Some(CLOCK), nodes(&[1])));
 }
 
@@ -201,20 +311,68 @@ fn a_ticket_that_neither_the_clock_nor_another_node_explains_is_not_believed() {
 fn rounds_are_counted_by_why_they_began() {
     let mut call = waiting(0, 1);
     turn(&mut call, 0, 100);
-    lose(&mut call, 102, &[], &[(0, reply(5, 1, 1)), (1, reply(5, 1, 1))]);
+    lose(
+        &mut call,
+        102,
+        &[],
+        &[(0, reply(5, 1, 1)), (1, reply(5, 1, 1))],
+    );
     call.on_message(NodeId::new(0), Message::Next, at(110));
-    lose(&mut call, 140, &[], &[(0, reply(5, 1, 1)), (1, reply(5, 1, 1))]);
-    lose(&mut call, 1141, &[], &[(0, reply(5, 1, 1)), (1, reply(5, 1, 1))]);
-    assert_eq!(call.because(), AskedBecause { told: 2, unasked: 1, challenges: 0 });
+    lose(
+        &mut call,
+        140,
+        &[],
+        &[(0, reply(5, 1, 1)), (1, reply(5, 1, 1))],
+    );
+    lose(
+        &mut call,
+        1141,
+        &[],
+        &[(0, reply(5, 1, 1)), (1, reply(5, 1, 1))],
+    );
+    assert_eq!(
+        call.because(),
+        AskedBecause {
+            told: 2,
+            unasked: 1,
+            challenges: 0
+        }
+    );
     call.ask_on(at(1142));
-    assert_eq!(call.because(), AskedBecause { told: 2, unasked: 1, challenges: 0 }, "it is the same round");
+    assert_eq!(
+        call.because(),
+        AskedBecause {
+            told: 2,
+            unasked: 1,
+            challenges: 0
+        },
+        "it is the same round"
+    );
 }
 
 #[test]
 fn a_round_names_the_nodes_that_store_nothing_and_those_without_an_end() {
     let mut round = QueueRound::new(Some(5), latest_ticket(CLOCK));
-    round.on_refused(NodeId::new(0), QueueReply { storage: Storage::Denied, ..reply(5, 0, 1) });
-    round.on_refused(NodeId::new(2), QueueReply { held: None, ..reply(5, 0, 1) });
-    assert_eq!((round.unstored(), round.endless(), round.nodes()), (nodes(&[0]), nodes(&[2]), nodes(&[0, 2])));
-    assert_eq!((round.exact(), round.rank(), round.has_ticket()), (nodes(&[2]), Some(0), true));
+    round.on_refused(
+        NodeId::new(0),
+        QueueReply {
+            storage: Storage::Denied,
+            ..reply(5, 0, 1)
+        },
+    );
+    round.on_refused(
+        NodeId::new(2),
+        QueueReply {
+            held: None,
+            ..reply(5, 0, 1)
+        },
+    );
+    assert_eq!(
+        (round.unstored(), round.endless(), round.nodes()),
+        (nodes(&[0]), nodes(&[2]), nodes(&[0, 2]))
+    );
+    assert_eq!(
+        (round.exact(), round.rank(), round.has_ticket()),
+        (nodes(&[2]), Some(0), true)
+    );
 }

@@ -93,8 +93,12 @@ pub struct RenewalConfig {
 
 impl RenewalConfig {
     /// Never extended: the schedule only reports the end.
-    pub const REPORT_ONLY: RenewalConfig =
-        RenewalConfig { period: Duration::MAX, margin: Duration::ZERO, max_extensions: Some(0), until: None };
+    pub const REPORT_ONLY: RenewalConfig = RenewalConfig {
+        period: Duration::MAX,
+        margin: Duration::ZERO,
+        max_extensions: Some(0),
+        until: None,
+    };
 
     /// The default for leases of this time to live: extended after a third of it, without limit, tried to the very end.
     pub fn of(ttl: Ttl) -> RenewalConfig {
@@ -139,14 +143,28 @@ impl Renewals {
     }
 
     /// Adds a lease that began at `start`, before the first byte of its attempt was written.
-    pub fn insert(&mut self, config: RenewalConfig, start: LeaseTime, lease: Validity, now: LeaseTime) -> LeaseId {
+    pub fn insert(
+        &mut self,
+        config: RenewalConfig,
+        start: LeaseTime,
+        lease: Validity,
+        now: LeaseTime,
+    ) -> LeaseId {
         self.inserted += 1;
         let id = LeaseId(self.inserted);
         let extensions = 0;
         let is_in_flight = false;
         let is_extra = false;
         let try_at = None;
-        let scheduled = ScheduledLease { config, start, validity: lease, extensions, is_in_flight, is_extra, try_at };
+        let scheduled = ScheduledLease {
+            config,
+            start,
+            validity: lease,
+            extensions,
+            is_in_flight,
+            is_extra,
+            try_at,
+        };
         self.leases.insert(id, scheduled);
         self.ends.insert((lease.end(), id));
         self.plan_try(id, scheduled.first_try().max(now));
@@ -155,7 +173,9 @@ impl Renewals {
 
     /// Forgets a lease; false when it is not there, because it was removed before or its end was reported.
     pub fn remove(&mut self, id: LeaseId) -> bool {
-        let Some(lease) = self.leases.remove(&id) else { return false };
+        let Some(lease) = self.leases.remove(&id) else {
+            return false;
+        };
         self.ends.remove(&(lease.validity.end(), id));
         if let Some(at) = lease.try_at {
             self.tries.remove(&(at, id));
@@ -170,7 +190,10 @@ impl Renewals {
 
     /// When there is something to do: the earliest extension, or end of a lease. Without leases, never.
     pub fn next_at(&self) -> LeaseTime {
-        self.tries.first().map_or(LeaseTime::NEVER, |&(at, _)| at).min(self.next_end())
+        self.tries
+            .first()
+            .map_or(LeaseTime::NEVER, |&(at, _)| at)
+            .min(self.next_end())
     }
 
     /// When the first of all leases ends. Without leases, never.
@@ -187,7 +210,9 @@ impl Renewals {
             && taken < limit
         {
             self.tries.pop_first();
-            let Some(lease) = self.leases.get_mut(&id) else { continue };
+            let Some(lease) = self.leases.get_mut(&id) else {
+                continue;
+            };
             lease.try_at = None;
             // A lease that has ended stays, to be reported as ended. One whose limit passed before this call runs out.
             if lease.validity.is_valid(now) && lease.config.until.is_none_or(|until| now < until) {
@@ -200,7 +225,12 @@ impl Renewals {
 
     /// A node has lost its data: what is to be extended later is due now, and that uses up none of the extensions.
     pub fn hurry(&mut self, now: LeaseTime) {
-        let later: Vec<LeaseId> = self.tries.iter().filter(|&&(at, _)| at > now).map(|&(_, id)| id).collect();
+        let later: Vec<LeaseId> = self
+            .tries
+            .iter()
+            .filter(|&&(at, _)| at > now)
+            .map(|&(_, id)| id)
+            .collect();
         for id in later {
             if let Some(lease) = self.leases.get_mut(&id) {
                 lease.is_extra = true;
@@ -212,10 +242,20 @@ impl Renewals {
     /// Lets a lease be extended as often and as long as this allows from now on, where that is more. False when it has
     /// ended.
     pub fn allow(&mut self, id: LeaseId, config: RenewalConfig, now: LeaseTime) -> bool {
-        let Some(lease) = self.valid(id, now) else { return false };
-        let RenewalConfig { max_extensions, until, .. } = &mut lease.config;
-        let extensions = config.max_extensions.map(|more| lease.extensions.saturating_add(more));
-        *max_extensions = max_extensions.zip(extensions).map(|(old, new)| old.max(new));
+        let Some(lease) = self.valid(id, now) else {
+            return false;
+        };
+        let RenewalConfig {
+            max_extensions,
+            until,
+            ..
+        } = &mut lease.config;
+        let extensions = config
+            .max_extensions
+            .map(|more| lease.extensions.saturating_add(more));
+        *max_extensions = max_extensions
+            .zip(extensions)
+            .map(|(old, new)| old.max(new));
         *until = until.zip(config.until).map(|(old, new)| old.max(new));
         if lease.try_at.is_none() {
             let at = lease.first_try().max(now);
@@ -226,21 +266,33 @@ impl Renewals {
 
     /// The extension in flight was won, at the start that is passed, read before its first byte was written. Returns
     /// the lease that counts now; none when the old one had ended or is not there any more.
-    pub fn renewed(&mut self, id: LeaseId, start: LeaseTime, lease: Validity, now: LeaseTime) -> Option<Validity> {
+    pub fn renewed(
+        &mut self,
+        id: LeaseId,
+        start: LeaseTime,
+        lease: Validity,
+        now: LeaseTime,
+    ) -> Option<Validity> {
         let present = self.valid(id, now)?;
         if std::mem::take(&mut present.is_in_flight) && !std::mem::take(&mut present.is_extra) {
             present.extensions += 1;
         }
         // With the same start as an extension by hand, this one was sent before that. While an owner waits for its
         // answers, nothing is sent automatically, and later extensions last as long.
-        let (start, lease) = if start > present.start { (start, lease) } else { (present.start, present.validity) };
+        let (start, lease) = if start > present.start {
+            (start, lease)
+        } else {
+            (present.start, present.validity)
+        };
         self.extended(id, start, lease, now)
     }
 
     /// The extension in flight was not won: it is tried again, as long as that may help. False when the lease is not
     /// there any more.
     pub fn failed(&mut self, id: LeaseId, now: LeaseTime) -> bool {
-        let Some(present) = self.leases.get_mut(&id) else { return false };
+        let Some(present) = self.leases.get_mut(&id) else {
+            return false;
+        };
         present.is_extra = false;
         if std::mem::take(&mut present.is_in_flight) {
             let again = present.next_try(now);
@@ -251,7 +303,13 @@ impl Renewals {
 
     /// The lease was extended by hand. That uses up none of the automatic extensions, and if one is in flight, it stays
     /// so. Returns the lease that counts now; none when the old one had ended or is not there any more.
-    pub fn extended(&mut self, id: LeaseId, start: LeaseTime, lease: Validity, now: LeaseTime) -> Option<Validity> {
+    pub fn extended(
+        &mut self,
+        id: LeaseId,
+        start: LeaseTime,
+        lease: Validity,
+        now: LeaseTime,
+    ) -> Option<Validity> {
         let present = self.valid(id, now)?;
         let old_end = present.validity.end();
         // Nodes go by the extension that was sent last, in whichever order the answers arrive.
@@ -279,7 +337,9 @@ impl Renewals {
 
     /// Plans the next try of a lease in place of the one before, if it is waiting and there may be one.
     fn plan_try(&mut self, id: LeaseId, at: LeaseTime) {
-        let Some(lease) = self.leases.get_mut(&id) else { return };
+        let Some(lease) = self.leases.get_mut(&id) else {
+            return;
+        };
         let planned = Some(at).filter(|&at| lease.may_be_tried(at));
         if let Some(at) = std::mem::replace(&mut lease.try_at, planned) {
             self.tries.remove(&(at, id));
@@ -291,22 +351,29 @@ impl Renewals {
 
     /// The lease, unless it has ended, reported or not: an ended lease never comes back.
     fn valid(&mut self, id: LeaseId, now: LeaseTime) -> Option<&mut ScheduledLease> {
-        self.leases.get_mut(&id).filter(|present| present.validity.is_valid(now))
+        self.leases
+            .get_mut(&id)
+            .filter(|present| present.validity.is_valid(now))
     }
 }
 
 impl ScheduledLease {
     fn may_be_tried(&self, at: LeaseTime) -> bool {
-        let RenewalConfig { max_extensions, until, .. } = self.config;
-        let is_allowed =
-            max_extensions.is_none_or(|most| self.extensions < most) && until.is_none_or(|until| at < until);
+        let RenewalConfig {
+            max_extensions,
+            until,
+            ..
+        } = self.config;
+        let is_allowed = max_extensions.is_none_or(|most| self.extensions < most)
+            && until.is_none_or(|until| at < until);
         is_allowed && !self.is_in_flight && self.validity.is_valid(at)
     }
 
     /// When to extend the lease as it is: after its period, and while there is time to try again if that fails.
     fn first_try(&self) -> LeaseTime {
         let longest = self.validity.remaining(self.start) / 2;
-        self.start.after(self.config.period.max(SHORTEST_DELAY).min(longest))
+        self.start
+            .after(self.config.period.max(SHORTEST_DELAY).min(longest))
     }
 
     /// When to try again after a try has failed. The last of all is as late as it can be of use.
@@ -315,7 +382,12 @@ impl ScheduledLease {
         if left.is_zero() {
             return LeaseTime::NEVER;
         }
-        now.after((left / RETRIES_SPREAD).min(self.config.period).max(SHORTEST_DELAY).min(left))
+        now.after(
+            (left / RETRIES_SPREAD)
+                .min(self.config.period)
+                .max(SHORTEST_DELAY)
+                .min(left),
+        )
     }
 }
 

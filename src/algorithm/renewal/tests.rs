@@ -63,7 +63,13 @@ fn a_lease_is_renewed_at_every_third_until_it_is_removed() {
     assert!(renewals.remove(id));
     assert!(!renewals.remove(id));
     assert_eq!(renewals.next_at(), LeaseTime::NEVER);
-    assert_eq!((due(&mut renewals, 1_000_000), ended(&mut renewals, 1_000_000)), (vec![], vec![]));
+    assert_eq!(
+        (
+            due(&mut renewals, 1_000_000),
+            ended(&mut renewals, 1_000_000)
+        ),
+        (vec![], vec![])
+    );
 }
 
 #[test]
@@ -80,17 +86,28 @@ fn a_failed_try_is_repeated_more_and_more_often_until_the_end() {
 #[test]
 fn a_long_lease_is_tried_about_twenty_times_more() {
     let mut renewals = Renewals::new();
-    let id = renewals.insert(RenewalConfig::of(ttl(30_000)), at(0), ttl(30_000).lease_from(at(0)), at(0));
+    let id = renewals.insert(
+        RenewalConfig::of(ttl(30_000)),
+        at(0),
+        ttl(30_000).lease_from(at(0)),
+        at(0),
+    );
     let tries = failing(&mut renewals, id, at(29_998), Duration::ZERO);
     assert!((20..=30).contains(&tries.len()), "{tries:?}");
     assert_eq!(tries[..4], [10_000, 14_999, 18_749, 21_561]);
-    assert!(tries.windows(2).all(|pair| pair[1] - pair[0] >= 9), "sooner than a node may be asked again: {tries:?}");
+    assert!(
+        tries.windows(2).all(|pair| pair[1] - pair[0] >= 9),
+        "sooner than a node may be asked again: {tries:?}"
+    );
     assert!(tries.last() > Some(&29_980), "{tries:?}");
 }
 
 #[test]
 fn no_try_begins_within_the_margin_but_one_begins_right_before_it() {
-    let config = RenewalConfig { margin: Duration::from_millis(100), ..RenewalConfig::of(ttl(900)) };
+    let config = RenewalConfig {
+        margin: Duration::from_millis(100),
+        ..RenewalConfig::of(ttl(900))
+    };
     let (mut renewals, id) = single(config);
     let tries = failing(&mut renewals, id, at(898), Duration::ZERO);
     assert_eq!((tries[0], tries[1], tries.last()), (300, 424, Some(&798)));
@@ -108,32 +125,59 @@ fn a_success_after_failures_goes_back_to_the_period() {
 
 #[test]
 fn limits_of_number_and_time_end_the_renewals_but_not_the_lease() {
-    let (mut renewals, id) = single(RenewalConfig { max_extensions: Some(2), ..RenewalConfig::of(ttl(900)) });
+    let (mut renewals, id) = single(RenewalConfig {
+        max_extensions: Some(2),
+        ..RenewalConfig::of(ttl(900))
+    });
     assert_eq!(due(&mut renewals, 300), [id]);
     // What failed does not count.
     renewals.failed(id, at(300));
     renew(&mut renewals, id, 500);
     renew(&mut renewals, id, 800);
     assert_eq!(renewals.next_at(), at(800 + 898));
-    assert_eq!((due(&mut renewals, 1697), ended(&mut renewals, 1697)), (vec![], vec![]));
+    assert_eq!(
+        (due(&mut renewals, 1697), ended(&mut renewals, 1697)),
+        (vec![], vec![])
+    );
     assert_eq!(ended(&mut renewals, 1698), [id]);
 
-    let (mut renewals, id) = single(RenewalConfig { max_extensions: Some(0), ..RenewalConfig::of(ttl(900)) });
-    assert_eq!((renewals.next_at(), due(&mut renewals, 800)), (at(898), vec![]));
+    let (mut renewals, id) = single(RenewalConfig {
+        max_extensions: Some(0),
+        ..RenewalConfig::of(ttl(900))
+    });
+    assert_eq!(
+        (renewals.next_at(), due(&mut renewals, 800)),
+        (at(898), vec![])
+    );
     assert_eq!(ended(&mut renewals, 898), [id]);
 
-    let (mut renewals, id) = single(RenewalConfig { until: Some(at(600)), ..RenewalConfig::of(ttl(900)) });
+    let (mut renewals, id) = single(RenewalConfig {
+        until: Some(at(600)),
+        ..RenewalConfig::of(ttl(900))
+    });
     renew(&mut renewals, id, 300);
-    assert_eq!((due(&mut renewals, 1100), renewals.next_at()), (vec![], at(1198)));
+    assert_eq!(
+        (due(&mut renewals, 1100), renewals.next_at()),
+        (vec![], at(1198))
+    );
     // It was due before its limit, and the thread came late.
-    let (mut renewals, id) = single(RenewalConfig { until: Some(at(600)), ..RenewalConfig::of(ttl(900)) });
+    let (mut renewals, id) = single(RenewalConfig {
+        until: Some(at(600)),
+        ..RenewalConfig::of(ttl(900))
+    });
     assert_eq!(due(&mut renewals, 600), []);
-    assert_eq!((due(&mut renewals, 700), ended(&mut renewals, 898)), (vec![], vec![id]));
+    assert_eq!(
+        (due(&mut renewals, 700), ended(&mut renewals, 898)),
+        (vec![], vec![id])
+    );
 }
 
 #[test]
 fn what_is_extended_early_for_a_node_that_lost_its_data_counts_for_nothing() {
-    let (mut renewals, id) = single(RenewalConfig { max_extensions: Some(1), ..RenewalConfig::of(ttl(900)) });
+    let (mut renewals, id) = single(RenewalConfig {
+        max_extensions: Some(1),
+        ..RenewalConfig::of(ttl(900))
+    });
     renewals.hurry(at(100));
     renewals.hurry(at(101));
     assert_eq!(renewals.next_at(), at(100));
@@ -142,12 +186,19 @@ fn what_is_extended_early_for_a_node_that_lost_its_data_counts_for_nothing() {
     assert_eq!(due(&mut renewals, 401), [id]);
     renewals.hurry(at(402));
     assert_eq!(due(&mut renewals, 402), [], "one is in flight");
-    assert!(renewals.renewed(id, at(401), ttl(900).lease_from(at(401)), at(403)).is_some());
+    assert!(
+        renewals
+            .renewed(id, at(401), ttl(900).lease_from(at(401)), at(403))
+            .is_some()
+    );
     // Its only extension is over: it is left to end.
     renewals.hurry(at(410));
     assert_eq!(renewals.next_at(), at(401 + 898));
     // A try that fails is followed by one that counts.
-    let (mut renewals, id) = single(RenewalConfig { max_extensions: Some(1), ..RenewalConfig::of(ttl(900)) });
+    let (mut renewals, id) = single(RenewalConfig {
+        max_extensions: Some(1),
+        ..RenewalConfig::of(ttl(900))
+    });
     renewals.hurry(at(100));
     assert_eq!(due(&mut renewals, 100), [id]);
     renewals.failed(id, at(150));
@@ -159,8 +210,14 @@ fn what_is_extended_early_for_a_node_that_lost_its_data_counts_for_nothing() {
 fn an_answer_after_the_end_renews_nothing_even_if_it_was_not_reported_yet() {
     let (mut renewals, id) = single(RenewalConfig::of(ttl(900)));
     assert_eq!(due(&mut renewals, 300), [id]);
-    assert_eq!(renewals.renewed(id, at(300), ttl(900).lease_from(at(300)), at(898)), None);
-    assert_eq!(renewals.extended(id, at(300), ttl(900).lease_from(at(300)), at(898)), None);
+    assert_eq!(
+        renewals.renewed(id, at(300), ttl(900).lease_from(at(300)), at(898)),
+        None
+    );
+    assert_eq!(
+        renewals.extended(id, at(300), ttl(900).lease_from(at(300)), at(898)),
+        None
+    );
     assert_eq!(renewals.next_at(), at(898));
     assert_eq!(ended(&mut renewals, 898), [id]);
     assert!(!renewals.remove(id), "it was reported");
@@ -179,9 +236,17 @@ fn removal_wins_over_an_answer_and_the_next_lease_has_a_new_name() {
     let (mut renewals, id) = single(RenewalConfig::of(ttl(900)));
     assert_eq!(due(&mut renewals, 300), [id]);
     assert!(renewals.remove(id));
-    let next = renewals.insert(RenewalConfig::of(ttl(900)), at(310), ttl(900).lease_from(at(310)), at(310));
+    let next = renewals.insert(
+        RenewalConfig::of(ttl(900)),
+        at(310),
+        ttl(900).lease_from(at(310)),
+        at(310),
+    );
     assert_ne!(next, id);
-    assert_eq!(renewals.renewed(id, at(300), ttl(900).lease_from(at(300)), at(320)), None);
+    assert_eq!(
+        renewals.renewed(id, at(300), ttl(900).lease_from(at(300)), at(320)),
+        None
+    );
     assert!(!renewals.failed(id, at(320)) && !renewals.remove(id));
     assert_eq!(renewals.next_at(), at(610));
     assert_eq!(due(&mut renewals, 610), [next]);
@@ -189,16 +254,32 @@ fn removal_wins_over_an_answer_and_the_next_lease_has_a_new_name() {
 
 #[test]
 fn an_extension_by_hand_moves_the_schedule_and_counts_for_nothing() {
-    let (mut renewals, id) = single(RenewalConfig { max_extensions: Some(1), ..RenewalConfig::of(ttl(900)) });
+    let (mut renewals, id) = single(RenewalConfig {
+        max_extensions: Some(1),
+        ..RenewalConfig::of(ttl(900))
+    });
     let longer = ttl(9_000).lease_from(at(100));
-    assert_eq!(renewals.extended(id, at(100), longer, at(101)), Some(longer));
+    assert_eq!(
+        renewals.extended(id, at(100), longer, at(101)),
+        Some(longer)
+    );
     assert_eq!(renewals.next_at(), at(400));
     assert_eq!(due(&mut renewals, 400), [id]);
     // By hand once more, sent later than the one in flight, whose answer comes last.
     let latest = ttl(5_000).lease_from(at(410));
-    assert_eq!(renewals.extended(id, at(410), latest, at(420)), Some(latest));
-    assert_eq!(renewals.renewed(id, at(400), ttl(900).lease_from(at(400)), at(430)), Some(latest));
-    assert_eq!(renewals.next_at(), at(410 + 4_998), "the one automatic extension is used up");
+    assert_eq!(
+        renewals.extended(id, at(410), latest, at(420)),
+        Some(latest)
+    );
+    assert_eq!(
+        renewals.renewed(id, at(400), ttl(900).lease_from(at(400)), at(430)),
+        Some(latest)
+    );
+    assert_eq!(
+        renewals.next_at(),
+        at(410 + 4_998),
+        "the one automatic extension is used up"
+    );
 }
 
 /// A clock may show the same time twice. While an owner extends by hand, nothing is sent automatically: so what is in
@@ -212,11 +293,23 @@ fn an_extension_by_hand_at_the_very_time_of_a_renewal_counts_as_the_later() {
             let automatic = ttl(automatic).lease_from(at(300));
             let by_hand = ttl(by_hand).lease_from(at(300));
             if is_answered_last {
-                assert_eq!(renewals.renewed(id, at(300), automatic, at(301)), Some(automatic));
-                assert_eq!(renewals.extended(id, at(300), by_hand, at(301)), Some(by_hand));
+                assert_eq!(
+                    renewals.renewed(id, at(300), automatic, at(301)),
+                    Some(automatic)
+                );
+                assert_eq!(
+                    renewals.extended(id, at(300), by_hand, at(301)),
+                    Some(by_hand)
+                );
             } else {
-                assert_eq!(renewals.extended(id, at(300), by_hand, at(301)), Some(by_hand));
-                assert_eq!(renewals.renewed(id, at(300), automatic, at(301)), Some(by_hand));
+                assert_eq!(
+                    renewals.extended(id, at(300), by_hand, at(301)),
+                    Some(by_hand)
+                );
+                assert_eq!(
+                    renewals.renewed(id, at(300), automatic, at(301)),
+                    Some(by_hand)
+                );
             }
         }
     }
@@ -225,16 +318,33 @@ fn an_extension_by_hand_at_the_very_time_of_a_renewal_counts_as_the_later() {
 #[test]
 fn odd_settings_do_no_harm() {
     for period in [Duration::ZERO, Duration::from_micros(1), Duration::MAX] {
-        let (renewals, _) = single(RenewalConfig { period, margin: Duration::MAX, ..RenewalConfig::of(ttl(900)) });
-        assert!((at(10)..=at(449)).contains(&renewals.next_at()), "{period:?}");
+        let (renewals, _) = single(RenewalConfig {
+            period,
+            margin: Duration::MAX,
+            ..RenewalConfig::of(ttl(900))
+        });
+        assert!(
+            (at(10)..=at(449)).contains(&renewals.next_at()),
+            "{period:?}"
+        );
     }
     let mut renewals = Renewals::new();
-    let id = renewals.insert(RenewalConfig::of(ttl(3)), at(0), ttl(3).lease_from(at(0)), at(0));
+    let id = renewals.insert(
+        RenewalConfig::of(ttl(3)),
+        at(0),
+        ttl(3).lease_from(at(0)),
+        at(0),
+    );
     assert_eq!(renewals.next_at(), LeaseTime::from_nanos(500_000));
     assert_eq!(due(&mut renewals, 0), []);
     assert_eq!(ended(&mut renewals, 1), [id]);
     let never = ttl(900).lease_from(LeaseTime::NEVER);
-    let id = renewals.insert(RenewalConfig::of(ttl(900)), LeaseTime::NEVER, never, LeaseTime::NEVER);
+    let id = renewals.insert(
+        RenewalConfig::of(ttl(900)),
+        LeaseTime::NEVER,
+        never,
+        LeaseTime::NEVER,
+    );
     assert_eq!(renewals.next_at(), LeaseTime::NEVER);
     let mut reported = Vec::new();
     renewals.ended(LeaseTime::NEVER, &mut reported);
@@ -248,7 +358,12 @@ fn ten_thousand_leases_go_out_in_one_batch_and_leave_nothing_behind() {
     let mut ids = Vec::new();
     for number in 0..LEASES as u64 {
         let start = at(number % 7);
-        ids.push(renewals.insert(RenewalConfig::of(ttl(900)), start, ttl(900).lease_from(start), at(7)));
+        ids.push(renewals.insert(
+            RenewalConfig::of(ttl(900)),
+            start,
+            ttl(900).lease_from(start),
+            at(7),
+        ));
     }
     for third in 1..10 {
         let now = third * 307;
@@ -257,7 +372,11 @@ fn ten_thousand_leases_go_out_in_one_batch_and_leave_nothing_behind() {
         assert_eq!(batch, ids);
         assert_eq!(due(&mut renewals, now), []);
         for id in batch {
-            assert!(renewals.renewed(id, at(now), ttl(900).lease_from(at(now)), at(now + 1)).is_some());
+            assert!(
+                renewals
+                    .renewed(id, at(now), ttl(900).lease_from(at(now)), at(now + 1))
+                    .is_some()
+            );
         }
     }
     // In parts, if the driver wants no more at a time.
@@ -273,21 +392,35 @@ fn ten_thousand_leases_go_out_in_one_batch_and_leave_nothing_behind() {
 
 #[test]
 fn limits_give_way_to_later_ones() {
-    let limited = |max_extensions, until| RenewalConfig { max_extensions, until, ..RenewalConfig::of(ttl(900)) };
+    let limited = |max_extensions, until| RenewalConfig {
+        max_extensions,
+        until,
+        ..RenewalConfig::of(ttl(900))
+    };
     let (mut renewals, id) = single(limited(Some(1), Some(at(1000))));
     renew(&mut renewals, id, 300);
     assert_eq!(renewals.next_at(), at(1198), "it runs out");
     assert!(renewals.allow(id, limited(Some(1), Some(at(500))), at(400)));
     renew(&mut renewals, id, 600);
-    assert_eq!(renewals.next_at(), at(1498), "one more, and no less time than before");
+    assert_eq!(
+        renewals.next_at(),
+        at(1498),
+        "one more, and no less time than before"
+    );
     assert!(renewals.allow(id, limited(Some(9), Some(at(1300))), at(700)));
     renew(&mut renewals, id, 900);
     renew(&mut renewals, id, 1200);
     assert_eq!(renewals.next_at(), at(2098), "the time is over");
     assert!(renewals.allow(id, RenewalConfig::of(ttl(900)), at(1300)));
     renew(&mut renewals, id, 1500);
-    assert!(renewals.allow(id, limited(Some(0), Some(at(0))), at(1500)), "it is without limit now");
+    assert!(
+        renewals.allow(id, limited(Some(0), Some(at(0))), at(1500)),
+        "it is without limit now"
+    );
     renew(&mut renewals, id, 1800);
     assert_eq!(ended(&mut renewals, 2698), [id]);
-    assert!(!renewals.allow(id, RenewalConfig::of(ttl(900)), at(2698)), "an ended lease never comes back");
+    assert!(
+        !renewals.allow(id, RenewalConfig::of(ttl(900)), at(2698)),
+        "an ended lease never comes back"
+    );
 }

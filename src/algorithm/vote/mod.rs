@@ -121,7 +121,12 @@ impl Tally {
     /// The node granted on another connection to it. That counts in place of its own vote, which is a refusal when the
     /// request on this connection ran second.
     pub fn granted_at(&mut self, node: NodeId) {
-        for other in [&mut self.refused, &mut self.absent, &mut self.faulted, &mut self.permanent] {
+        for other in [
+            &mut self.refused,
+            &mut self.absent,
+            &mut self.faulted,
+            &mut self.permanent,
+        ] {
             other.set(node, false);
         }
         self.granted.insert(node);
@@ -208,7 +213,9 @@ impl Tally {
             ReleaseVerdict::Released
         } else if may_hold < self.quorum() {
             ReleaseVerdict::Expired
-        } else if self.granted.len() + undecided >= self.quorum() || may_hold - undecided < self.quorum() {
+        } else if self.granted.len() + undecided >= self.quorum()
+            || may_hold - undecided < self.quorum()
+        {
             ReleaseVerdict::Pending
         } else {
             ReleaseVerdict::Unavailable

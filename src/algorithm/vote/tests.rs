@@ -5,8 +5,12 @@ use super::*;
 use crate::fault::{Cause, Phase};
 
 /// In the order of the sets of a tally.
-const KINDS: [Vote; 4] =
-    [Vote::Granted, Vote::Refused, Vote::Absent, Vote::Fault(Fault::new(Phase::Reply, Cause::TimedOut))];
+const KINDS: [Vote; 4] = [
+    Vote::Granted,
+    Vote::Refused,
+    Vote::Absent,
+    Vote::Fault(Fault::new(Phase::Reply, Cause::TimedOut)),
+];
 
 /// `g`ranted, `r`efused, `a`bsent, fault `x`, undecided `_`: one letter a node.
 fn tally(row: &str) -> Tally {
@@ -193,7 +197,10 @@ fn extensions_are_lost_only_where_no_quorum_can_hold_the_token() {
     for (row, outcome) in table {
         assert_eq!(tally(row).extension(), outcome, "{row}");
     }
-    assert_eq!(tally("gar_a").absent(), [1, 4].map(NodeId::new).into_iter().collect());
+    assert_eq!(
+        tally("gar_a").absent(),
+        [1, 4].map(NodeId::new).into_iter().collect()
+    );
 }
 
 /// Every way in which up to nine nodes can have voted, by a reckoning of its own: more than half is twice more than
@@ -204,8 +211,11 @@ fn thresholds_are_those_of_a_majority() {
     for nodes in 1..=9_usize {
         let more_than_half = |count: usize| 2 * count > nodes;
         for code in 0..10_usize.pow(4) {
-            let [granted, refused, absent, failed] = [1, 10, 100, 1000].map(|place| code / place % 10);
-            let Some(undecided) = nodes.checked_sub(granted + refused + absent + failed) else { continue };
+            let [granted, refused, absent, failed] =
+                [1, 10, 100, 1000].map(|place| code / place % 10);
+            let Some(undecided) = nodes.checked_sub(granted + refused + absent + failed) else {
+                continue;
+            };
             let row = [
                 "g".repeat(granted),
                 "r".repeat(refused),
@@ -226,7 +236,9 @@ fn thresholds_are_those_of_a_majority() {
             let released = match () {
                 () if more_than_half(granted) => ReleaseVerdict::Released,
                 () if !more_than_half(nodes - denied) => ReleaseVerdict::Expired,
-                () if more_than_half(granted + undecided) || !more_than_half(nodes - denied - undecided) => {
+                () if more_than_half(granted + undecided)
+                    || !more_than_half(nodes - denied - undecided) =>
+                {
                     ReleaseVerdict::Pending
                 }
                 () => ReleaseVerdict::Unavailable,
@@ -262,10 +274,21 @@ fn an_attempt_is_hopeless_when_permanent_faults_leave_no_quorum() {
         for permanent in 0..=nodes {
             let mut tally = Tally::new(nodes);
             for node in 0..nodes {
-                let cause = if node < permanent { Cause::Auth } else { Cause::TimedOut };
-                tally.record(NodeId::new(node), Vote::Fault(Fault::new(Phase::Handshake, cause)));
+                let cause = if node < permanent {
+                    Cause::Auth
+                } else {
+                    Cause::TimedOut
+                };
+                tally.record(
+                    NodeId::new(node),
+                    Vote::Fault(Fault::new(Phase::Handshake, cause)),
+                );
             }
-            assert_eq!(tally.is_quorum_impossible(), 2 * (nodes - permanent) <= nodes, "{permanent} of {nodes}");
+            assert_eq!(
+                tally.is_quorum_impossible(),
+                2 * (nodes - permanent) <= nodes,
+                "{permanent} of {nodes}"
+            );
         }
     }
 }
@@ -289,7 +312,10 @@ fn rows(letters: &str, nodes: usize) -> Vec<String> {
     let mut all = Vec::new();
     let mut longest = vec![String::new()];
     for _ in 0..nodes {
-        longest = longest.iter().flat_map(|row| letters.chars().map(move |letter| format!("{row}{letter}"))).collect();
+        longest = longest
+            .iter()
+            .flat_map(|row| letters.chars().map(move |letter| format!("{row}{letter}")))
+            .collect();
         all.extend_from_slice(&longest);
     }
     all
@@ -301,15 +327,31 @@ fn verdicts_are_final() {
     for row in rows("grax_", 6) {
         let early = tally(&row);
         let undecided = early.undecided().len();
-        for later in rows("grax", undecided).iter().filter(|later| later.len() == undecided) {
+        for later in rows("grax", undecided)
+            .iter()
+            .filter(|later| later.len() == undecided)
+        {
             let mut later = later.chars();
-            let full: String = row.chars().map(|vote| if vote == '_' { later.next().unwrap() } else { vote }).collect();
+            let full: String = row
+                .chars()
+                .map(|vote| {
+                    if vote == '_' {
+                        later.next().unwrap()
+                    } else {
+                        vote
+                    }
+                })
+                .collect();
             let late = tally(&full);
             assert_ne!(late.acquisition(), Outcome::Pending, "{full}");
             assert_ne!(late.release(), ReleaseVerdict::Pending, "{full}");
             assert_ne!(late.extension(), ExtensionVerdict::Pending, "{full}");
             if early.acquisition() != Outcome::Pending {
-                assert_eq!(early.acquisition() == Outcome::Won, late.acquisition() == Outcome::Won, "{row} {full}");
+                assert_eq!(
+                    early.acquisition() == Outcome::Won,
+                    late.acquisition() == Outcome::Won,
+                    "{row} {full}"
+                );
             }
             if early.release() != ReleaseVerdict::Pending {
                 assert_eq!(early.release(), late.release(), "{row} {full}");
@@ -327,10 +369,18 @@ fn verdicts_are_pending_no_longer_than_they_must() {
     for row in rows("grax_", 6) {
         let ends = ["g", "a", "x"].map(|vote| tally(&row.replace('_', vote)).extension());
         let certain = ends.iter().all(|end| *end == ends[0]);
-        assert_eq!(tally(&row).extension() != ExtensionVerdict::Pending, certain, "{row} {ends:?}");
+        assert_eq!(
+            tally(&row).extension() != ExtensionVerdict::Pending,
+            certain,
+            "{row} {ends:?}"
+        );
         let ends = ["g", "a", "x"].map(|vote| tally(&row.replace('_', vote)).release());
         let certain = ends.iter().all(|end| *end == ends[0]);
-        assert_eq!(tally(&row).release() != ReleaseVerdict::Pending, certain, "{row} {ends:?}");
+        assert_eq!(
+            tally(&row).release() != ReleaseVerdict::Pending,
+            certain,
+            "{row} {ends:?}"
+        );
     }
 }
 
@@ -351,20 +401,34 @@ fn elsewhere_an_absent_key_is_a_refusal() {
 #[test]
 fn only_first_votes_count_in_any_order() {
     const NODES: usize = 3;
-    let orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
+    let orders = [
+        [0, 1, 2],
+        [0, 2, 1],
+        [1, 0, 2],
+        [1, 2, 0],
+        [2, 0, 1],
+        [2, 1, 0],
+    ];
     let ways = NODES * KINDS.len();
     for code in 0..ways.pow(5) {
-        let votes =
-            (0..5).map(|place| code / ways.pow(place) % ways).map(|vote| (vote / KINDS.len(), vote % KINDS.len()));
+        let votes = (0..5)
+            .map(|place| code / ways.pow(place) % ways)
+            .map(|vote| (vote / KINDS.len(), vote % KINDS.len()));
         let mut counted = Tally::new(NODES);
         let mut first = [None; NODES];
         for (node, kind) in votes {
             let before = counted;
-            assert_eq!(counted.record(NodeId::new(node), KINDS[kind]), first[node].is_none());
+            assert_eq!(
+                counted.record(NodeId::new(node), KINDS[kind]),
+                first[node].is_none()
+            );
             assert!(first[node].is_none() || counted == before);
             first[node] = first[node].or(Some(kind));
             assert!(before.acquisition() != Outcome::Won || counted.acquisition() == Outcome::Won);
-            assert!(before.acquisition() == Outcome::Pending || counted.acquisition() != Outcome::Pending);
+            assert!(
+                before.acquisition() == Outcome::Pending
+                    || counted.acquisition() != Outcome::Pending
+            );
             let was_lost = !matches!(before.acquisition(), Outcome::Pending | Outcome::Won);
             assert!(!was_lost || counted.acquisition() != Outcome::Won);
             assert!([ReleaseVerdict::Pending, counted.release()].contains(&before.release()));
@@ -373,14 +437,24 @@ fn only_first_votes_count_in_any_order() {
         for order in orders {
             let mut again = Tally::new(NODES);
             for node in order {
-                assert!(first[node].is_none_or(|kind| again.record(NodeId::new(node), KINDS[kind])));
+                assert!(
+                    first[node].is_none_or(|kind| again.record(NodeId::new(node), KINDS[kind]))
+                );
             }
             assert_eq!(again, counted);
         }
         let of = |wanted: usize| -> NodeSet {
-            (0..NODES).filter(|&node| first[node] == Some(wanted)).map(NodeId::new).collect()
+            (0..NODES)
+                .filter(|&node| first[node] == Some(wanted))
+                .map(NodeId::new)
+                .collect()
         };
-        let sets = [counted.granted(), counted.refused(), counted.absent(), counted.faulted()];
+        let sets = [
+            counted.granted(),
+            counted.refused(),
+            counted.absent(),
+            counted.faulted(),
+        ];
         assert_eq!(sets, [0, 1, 2, 3].map(of));
     }
 }

@@ -38,25 +38,44 @@ impl Builder {
         let label = self.checked_label()?;
         let transports = transports(&self, &endpoints)?;
         let nodes: Vec<String> = endpoints.iter().map(ToString::to_string).collect();
-        let report = Reporter::new(self.observers.clone(), self.counters.clone(), &nodes, &self.prefix);
-        let created_in = ForkEpoch::current().map_err(|error| Error::system("register a fork handler", &error))?;
+        let report = Reporter::new(
+            self.observers.clone(),
+            self.counters.clone(),
+            &nodes,
+            &self.prefix,
+        );
+        let created_in = ForkEpoch::current()
+            .map_err(|error| Error::system("register a fork handler", &error))?;
         let declared = |endpoint: &Endpoint| endpoint.durable().unwrap_or(self.durable);
         let durable: Vec<bool> = endpoints.iter().map(declared).collect();
         let record = |((endpoint, transport), &durable): ((Endpoint, TransportConfig), &bool)| {
             let quarantine = Quarantine::new(self.restart_policy, self.max_ttl);
-            let endpoint =
-                endpoint.look_at(key_space::node(&self.prefix), self.restart_policy == RestartPolicy::Strict);
+            let endpoint = endpoint.look_at(
+                key_space::node(&self.prefix),
+                self.restart_policy == RestartPolicy::Strict,
+            );
             match durable {
-                true => (endpoint.check_durability(), transport, quarantine.declared_durable()),
+                true => (
+                    endpoint.check_durability(),
+                    transport,
+                    quarantine.declared_durable(),
+                ),
                 false => (endpoint, transport, quarantine),
             }
         };
-        let records = endpoints.into_iter().zip(transports).zip(&durable).map(record).collect();
+        let records = endpoints
+            .into_iter()
+            .zip(transports)
+            .zip(&durable)
+            .map(record)
+            .collect();
         let ttl = self.default_ttl();
         let config = EngineConfig {
             spin: self.spin,
             release_notifications: self.release_notifications,
-            retention: self.fence_retention.max(self.max_ttl.saturating_add(FENCE_MARGIN)),
+            retention: self
+                .fence_retention
+                .max(self.max_ttl.saturating_add(FENCE_MARGIN)),
             rules: Rules::new(self.restart_policy, self.max_ttl),
             node_timeout: self.node_timeout,
             events: report.event_queue(),
@@ -113,8 +132,13 @@ impl Builder {
         if !(0.0..1.0).contains(&self.drift_factor) {
             return Err(config("drift_factor must be at least 0 and less than 1"));
         }
-        if self.retry_min.is_zero() || self.retry_min > self.retry_max || self.retry_max > LONGEST_SETTING {
-            return Err(config("retry_delay must be more than zero, and the longest no shorter than the shortest"));
+        if self.retry_min.is_zero()
+            || self.retry_min > self.retry_max
+            || self.retry_max > LONGEST_SETTING
+        {
+            return Err(config(
+                "retry_delay must be more than zero, and the longest no shorter than the shortest",
+            ));
         }
         if !(millisecond..=LONGEST_SETTING).contains(&self.max_ttl) {
             return Err(config("max_ttl must be between 1 ms and 366 days"));
@@ -132,8 +156,11 @@ impl Builder {
     }
 
     pub(super) fn checked_label(&self) -> Result<HolderLabel> {
-        let Some(label) = &self.label else { return Ok(HolderLabel::NONE) };
-        HolderLabel::new(label.as_bytes()).ok_or_else(|| config("label must be 1 to 64 visible ASCII characters"))
+        let Some(label) = &self.label else {
+            return Ok(HolderLabel::NONE);
+        };
+        HolderLabel::new(label.as_bytes())
+            .ok_or_else(|| config("label must be 1 to 64 visible ASCII characters"))
     }
 
     /// Where each node is, and how to log in there.
@@ -142,12 +169,19 @@ impl Builder {
             return Err(config("no node: name at least one with Builder::node"));
         }
         if self.nodes.len() > MAX_NODES {
-            return Err(config(format!("{} nodes; the limit is {MAX_NODES}", self.nodes.len())));
+            return Err(config(format!(
+                "{} nodes; the limit is {MAX_NODES}",
+                self.nodes.len()
+            )));
         }
         let mut endpoints: Vec<Endpoint> = Vec::with_capacity(self.nodes.len());
         for (index, url) in self.nodes.iter().enumerate() {
-            let endpoint = Endpoint::parse(url).map_err(|error| config(format!("node {index}: {error}")))?;
-            if let Some(first) = endpoints.iter().position(|other| other.address() == endpoint.address()) {
+            let endpoint =
+                Endpoint::parse(url).map_err(|error| config(format!("node {index}: {error}")))?;
+            if let Some(first) = endpoints
+                .iter()
+                .position(|other| other.address() == endpoint.address())
+            {
                 return Err(config(format!(
                     "node {index} is node {first} again ({endpoint}): one server has one vote"
                 )));

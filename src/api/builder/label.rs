@@ -18,8 +18,16 @@ pub fn host_label() -> String {
 
 fn label_of(host: &str, process: u32) -> String {
     let process = format!("/{process}");
-    let host = host.bytes().map(|byte| if byte.is_ascii_graphic() { char::from(byte) } else { '-' });
-    host.take(HolderLabel::LONGEST - process.len()).chain(process.chars()).collect()
+    let host = host.bytes().map(|byte| {
+        if byte.is_ascii_graphic() {
+            char::from(byte)
+        } else {
+            '-'
+        }
+    });
+    host.take(HolderLabel::LONGEST - process.len())
+        .chain(process.chars())
+        .collect()
 }
 
 #[cfg(test)]
@@ -29,7 +37,11 @@ mod tests {
     #[test]
     fn the_label_of_this_process_is_always_usable() {
         assert!(HolderLabel::new(host_label().as_bytes()).is_some());
-        for (host, label) in [("host7", "host7/4711"), ("", "/4711"), ("a b\u{e9}", "a-b--/4711")] {
+        for (host, label) in [
+            ("host7", "host7/4711"),
+            ("", "/4711"),
+            ("a b\u{e9}", "a-b--/4711"),
+        ] {
             assert_eq!(label_of(host, 4711), label);
         }
         let long = label_of(&"h".repeat(300), u32::MAX);

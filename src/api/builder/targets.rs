@@ -35,7 +35,10 @@ impl Builder {
     pub fn targets(&self) -> Result<Vec<NodeTarget>> {
         let endpoints = self.endpoints()?;
         let transports = transports(self, &endpoints)?;
-        let target = |(endpoint, transport)| NodeTarget { endpoint, transport };
+        let target = |(endpoint, transport)| NodeTarget {
+            endpoint,
+            transport,
+        };
         Ok(endpoints.into_iter().zip(transports).map(target).collect())
     }
 }
@@ -58,7 +61,9 @@ impl NodeTarget {
         };
         let mut last = Fault::new(Phase::Resolve, Cause::UnknownHost);
         for address in (host, port).to_socket_addrs().map_err(|_| last)? {
-            match self.open(Stream::connect_tcp(address), timeout, || Stream::connect_tcp(address).ok()) {
+            match self.open(Stream::connect_tcp(address), timeout, || {
+                Stream::connect_tcp(address).ok()
+            }) {
                 Ok(stream) => return Ok(stream),
                 Err(fault) => last = fault,
             }
@@ -69,7 +74,9 @@ impl NodeTarget {
     /// Where the host name leads to; nothing for a Unix domain socket, or if it is unknown.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         match self.endpoint.address() {
-            Address::Tcp(host, port) => (host.as_str(), *port).to_socket_addrs().map(Iterator::collect),
+            Address::Tcp(host, port) => (host.as_str(), *port)
+                .to_socket_addrs()
+                .map(Iterator::collect),
             Address::Unix(_) => Ok(Vec::new()),
         }
         .unwrap_or_default()
@@ -90,7 +97,8 @@ impl NodeTarget {
             }
             probe.advance()
         };
-        let opened = stream.and_then(|stream| BlockingStream::open(stream, &self.transport, timeout, is_hopeless));
+        let opened = stream
+            .and_then(|stream| BlockingStream::open(stream, &self.transport, timeout, is_hopeless));
         match opened {
             Ok(Some(stream)) => Ok(NodeStream(stream)),
             Ok(None) => Err(Fault::new(Phase::Handshake, Cause::NotTls)),

@@ -14,10 +14,22 @@ fn unusable_settings_are_refused_by_name() {
     let table = [
         (Builder::new(), "no node"),
         (one().node("nonsense"), "node 1: not a node URL"),
-        (one().node("redis://:hunter2@g?durable=yes"), "node 1: durable takes"),
-        (one().node("redis://:hunter2@g?server_name=hunter3"), "node 1: server_name is for rediss:// nodes only"),
-        (one().node("redis://:hunter2@h:6379/3"), "node 1 is node 0 again (h:6379)"),
-        (Builder::new().nodes((1..=65).map(|port| format!("redis://h:{port}"))), "65 nodes"),
+        (
+            one().node("redis://:hunter2@g?durable=yes"),
+            "node 1: durable takes",
+        ),
+        (
+            one().node("redis://:hunter2@g?server_name=hunter3"),
+            "node 1: server_name is for rediss:// nodes only",
+        ),
+        (
+            one().node("redis://:hunter2@h:6379/3"),
+            "node 1 is node 0 again (h:6379)",
+        ),
+        (
+            Builder::new().nodes((1..=65).map(|port| format!("redis://h:{port}"))),
+            "65 nodes",
+        ),
         (one().node_timeout(Duration::ZERO), "node_timeout"),
         (one().node_timeout(Duration::MAX), "node_timeout"),
         (one().spin(Duration::from_millis(11)), "spin"),
@@ -29,7 +41,10 @@ fn unusable_settings_are_refused_by_name() {
         (one().retry_delay(RETRY_MIN, Duration::MAX), "retry_delay"),
         (one().max_ttl(Duration::ZERO), "max_ttl"),
         (one().max_ttl(Duration::MAX), "max_ttl"),
-        (one().ttl(Duration::from_secs(61)), "ttl (61 s) is longer than max_ttl (60 s)"),
+        (
+            one().ttl(Duration::from_secs(61)),
+            "ttl (61 s) is longer than max_ttl (60 s)",
+        ),
         (one().label(""), "label must be"),
         (one().label("two words"), "label must be"),
         (one().label("l".repeat(65)), "label must be"),
@@ -38,14 +53,19 @@ fn unusable_settings_are_refused_by_name() {
     ];
     for (builder, words) in table {
         let message = refusal(builder);
-        assert!(message.contains(words) && !message.contains("hunter2"), "{message}");
+        assert!(
+            message.contains(words) && !message.contains("hunter2"),
+            "{message}"
+        );
     }
 }
 
 #[test]
 fn the_default_time_to_live_is_no_longer_than_the_longest() {
     for (longest, ttl) in [(4, 4), (60, 10)] {
-        let builder = Builder::new().node("redis://203.0.113.1").max_ttl(Duration::from_secs(longest));
+        let builder = Builder::new()
+            .node("redis://203.0.113.1")
+            .max_ttl(Duration::from_secs(longest));
         assert_eq!(builder.default_ttl(), Duration::from_secs(ttl));
         assert!(builder.build().is_ok());
     }
@@ -66,9 +86,22 @@ fn the_builder_does_not_show_passwords() {
 #[test]
 fn what_is_declared_of_one_node_counts_over_what_is_declared_of_all() {
     let durable = |all: bool| {
-        let nodes = ["redis://a", "redis://b?durable=true", "redis://c?durable=false"];
-        let status = Builder::new().durable(all).nodes(nodes).build().unwrap().nodes().unwrap();
-        status.iter().map(crate::api::node_status::NodeStatus::is_durable).collect::<Vec<_>>()
+        let nodes = [
+            "redis://a",
+            "redis://b?durable=true",
+            "redis://c?durable=false",
+        ];
+        let status = Builder::new()
+            .durable(all)
+            .nodes(nodes)
+            .build()
+            .unwrap()
+            .nodes()
+            .unwrap();
+        status
+            .iter()
+            .map(crate::api::node_status::NodeStatus::is_durable)
+            .collect::<Vec<_>>()
     };
     assert_eq!(durable(false), [false, true, false]);
     assert_eq!(durable(true), [true, true, false]);

@@ -10,7 +10,10 @@ use crate::protocol::endpoint::Endpoint;
 /// # Errors
 /// TLS cannot be set up: there are no roots, for example.
 #[cfg(feature = "tls")]
-pub(super) fn transports(builder: &Builder, endpoints: &[Endpoint]) -> Result<Vec<TransportConfig>> {
+pub(super) fn transports(
+    builder: &Builder,
+    endpoints: &[Endpoint],
+) -> Result<Vec<TransportConfig>> {
     use super::config;
     use crate::protocol::endpoint::Address;
     use std::sync::Arc;

@@ -29,36 +29,78 @@ const VARIABLES: &[(&str, &str, Setter)] = &[
     #[cfg(not(feature = "tls"))]
     ("KEY", NO_TLS, |_, _| None),
     #[cfg(feature = "tls")]
-    ("CACERT", "", |builder, value| Some(builder.change_tls(|tls| tls.roots_file(value)))),
-    #[cfg(feature = "tls")]
-    ("CERT", "", |builder, value| Some(builder.change_tls(|tls| tls.certificate_file(value.into())))),
-    ("DRIFT_FACTOR", "must be a number, such as 0.01", |builder, value| {
-        Some(builder.drift_factor(value.parse().ok()?))
+    ("CACERT", "", |builder, value| {
+        Some(builder.change_tls(|tls| tls.roots_file(value)))
     }),
-    ("DURABLE", TRUTH, |builder, value| Some(builder.durable(truth(value)?))),
-    ("FENCE_RETENTION", DURATION, |builder, value| Some(builder.fence_retention(duration(value)?))),
     #[cfg(feature = "tls")]
-    ("KEY", "", |builder, value| Some(builder.change_tls(|tls| tls.key_file(value.into())))),
-    ("LABEL", "must be 1 to 64 visible ASCII characters", |builder, value| {
-        let builder = builder.label(value);
-        builder.checked_label().is_ok().then_some(builder)
+    ("CERT", "", |builder, value| {
+        Some(builder.change_tls(|tls| tls.certificate_file(value.into())))
     }),
-    ("MAX_TTL", DURATION, |builder, value| Some(builder.max_ttl(duration(value)?))),
-    ("NODE_TIMEOUT", DURATION, |builder, value| Some(builder.node_timeout(duration(value)?))),
-    ("PLACE_LEASE", DURATION, |builder, value| Some(builder.place_lease(duration(value)?))),
+    (
+        "DRIFT_FACTOR",
+        "must be a number, such as 0.01",
+        |builder, value| Some(builder.drift_factor(value.parse().ok()?)),
+    ),
+    ("DURABLE", TRUTH, |builder, value| {
+        Some(builder.durable(truth(value)?))
+    }),
+    ("FENCE_RETENTION", DURATION, |builder, value| {
+        Some(builder.fence_retention(duration(value)?))
+    }),
+    #[cfg(feature = "tls")]
+    ("KEY", "", |builder, value| {
+        Some(builder.change_tls(|tls| tls.key_file(value.into())))
+    }),
+    (
+        "LABEL",
+        "must be 1 to 64 visible ASCII characters",
+        |builder, value| {
+            let builder = builder.label(value);
+            builder.checked_label().is_ok().then_some(builder)
+        },
+    ),
+    ("MAX_TTL", DURATION, |builder, value| {
+        Some(builder.max_ttl(duration(value)?))
+    }),
+    ("NODE_TIMEOUT", DURATION, |builder, value| {
+        Some(builder.node_timeout(duration(value)?))
+    }),
+    ("PLACE_LEASE", DURATION, |builder, value| {
+        Some(builder.place_lease(duration(value)?))
+    }),
     ("PREFIX", "", |builder, value| Some(builder.prefix(value))),
-    ("RELEASE_NOTIFICATIONS", TRUTH, |builder, value| Some(builder.release_notifications(truth(value)?))),
-    ("RESTART_POLICY", "must be observed, strict or off", |builder, value| {
-        Some(builder.restart_policy(restart_policy(value)?))
+    ("RELEASE_NOTIFICATIONS", TRUTH, |builder, value| {
+        Some(builder.release_notifications(truth(value)?))
     }),
-    ("RETRY_DELAY", "must be two durations, such as 2ms,250ms", |builder, value| {
-        let (shortest, longest) = value.split_once(',')?;
-        Some(builder.retry_delay(duration(shortest.trim())?, duration(longest.trim())?))
+    (
+        "RESTART_POLICY",
+        "must be observed, strict or off",
+        |builder, value| Some(builder.restart_policy(restart_policy(value)?)),
+    ),
+    (
+        "RETRY_DELAY",
+        "must be two durations, such as 2ms,250ms",
+        |builder, value| {
+            let (shortest, longest) = value.split_once(',')?;
+            Some(builder.retry_delay(duration(shortest.trim())?, duration(longest.trim())?))
+        },
+    ),
+    (
+        "SNI",
+        "is no setting any more: write ?server_name= in each URL",
+        |_, _| None,
+    ),
+    (
+        "SPIN",
+        "must be a duration, such as 100us",
+        |builder, value| Some(builder.spin(duration(value)?)),
+    ),
+    ("TTL", DURATION, |builder, value| {
+        Some(builder.ttl(duration(value)?))
     }),
-    ("SNI", "is no setting any more: write ?server_name= in each URL", |_, _| None),
-    ("SPIN", "must be a duration, such as 100us", |builder, value| Some(builder.spin(duration(value)?))),
-    ("TTL", DURATION, |builder, value| Some(builder.ttl(duration(value)?))),
-    ("UNAVAILABLE_AFTER", DURATION, |builder, value| Some(builder.unavailable_after(duration(value)?))),
+    ("UNAVAILABLE_AFTER", DURATION, |builder, value| {
+        Some(builder.unavailable_after(duration(value)?))
+    }),
 ];
 
 impl Builder {
@@ -131,17 +173,28 @@ impl Builder {
         let mut has_ttl = false;
         let mut lacks_underscore = false;
         for (name, value) in variables {
-            let Some(name) = name.as_ref().to_str().and_then(|name| name.strip_prefix(prefix)) else { continue };
+            let Some(name) = name
+                .as_ref()
+                .to_str()
+                .and_then(|name| name.strip_prefix(prefix))
+            else {
+                continue;
+            };
             lacks_underscore |= name == "_NODES";
             let setting = VARIABLES.iter().find(|(known, ..)| *known == name);
             if (setting.is_none() && name != "NODES") || value.as_ref().is_empty() {
                 continue;
             }
             let refused = |why: &str| config(format!("{prefix}{name}: {why}"));
-            let value = value.as_ref().to_str().ok_or_else(|| refused("is not UTF-8"))?;
+            let value = value
+                .as_ref()
+                .to_str()
+                .ok_or_else(|| refused("is not UTF-8"))?;
             match setting {
                 Some((_, expected, set)) => {
-                    builder = builder.with(*set, expected, value).map_err(|error| refused(&error.to_string()))?;
+                    builder = builder
+                        .with(*set, expected, value)
+                        .map_err(|error| refused(&error.to_string()))?;
                     has_ttl |= name == "TTL";
                 }
                 None => nodes = Some(value.to_owned()),
@@ -149,15 +202,21 @@ impl Builder {
         }
         #[cfg(feature = "tls")]
         if builder.tls.has_half_an_identity() {
-            return Err(config(format!("{prefix}CERT and {prefix}KEY are set together or not at all")));
+            return Err(config(format!(
+                "{prefix}CERT and {prefix}KEY are set together or not at all"
+            )));
         }
         if has_ttl {
             builder.check_ttl(prefix)?;
         }
         let refused = |error: Error| config(format!("{prefix}NODES: {error}"));
         let nodes = nodes.ok_or_else(|| match lacks_underscore {
-            true => config(format!("{prefix}NODES is not set, and {prefix}_NODES is: the prefix is \"{prefix}_\"")),
-            false => config(format!("{prefix}NODES is not set: it names the nodes by their URLs")),
+            true => config(format!(
+                "{prefix}NODES is not set, and {prefix}_NODES is: the prefix is \"{prefix}_\""
+            )),
+            false => config(format!(
+                "{prefix}NODES is not set: it names the nodes by their URLs"
+            )),
         })?;
         builder = builder.nodes(node_urls(&nodes));
         builder.endpoints().map_err(refused)?;
@@ -170,9 +229,12 @@ impl Builder {
     /// As [`from_env`](Builder::from_env).
     #[cfg(feature = "capi")]
     pub(crate) fn set(self, name: &str, value: &str) -> Result<Builder> {
-        let known = VARIABLES.iter().find(|(known, ..)| known.to_ascii_lowercase() == name);
+        let known = VARIABLES
+            .iter()
+            .find(|(known, ..)| known.to_ascii_lowercase() == name);
         let (_, expected, setter) = known.ok_or_else(|| config("no setting has this name"))?;
-        self.with(*setter, expected, value).map_err(|error| config(format!("{name}: {error}")))
+        self.with(*setter, expected, value)
+            .map_err(|error| config(format!("{name}: {error}")))
     }
 
     /// The builder with the setting that a value makes.
@@ -187,8 +249,12 @@ impl Builder {
         let why = match Ttl::new(self.default_ttl(), self.drift_factor, self.max_ttl) {
             Ok(_) => return Ok(()),
             Err(TtlError::TooShort) => "must be at least 1 ms".to_owned(),
-            Err(TtlError::TooLong) => format!("is longer than {prefix}MAX_TTL ({})", Human(self.max_ttl)),
-            Err(TtlError::EatenByDrift) => "is no longer than the allowance for clock drift".to_owned(),
+            Err(TtlError::TooLong) => {
+                format!("is longer than {prefix}MAX_TTL ({})", Human(self.max_ttl))
+            }
+            Err(TtlError::EatenByDrift) => {
+                "is no longer than the allowance for clock drift".to_owned()
+            }
         };
         Err(config(format!("{prefix}TTL: {why}")))
     }
@@ -196,12 +262,15 @@ impl Builder {
 
 /// The URLs of a list, which commas or blanks separate.
 pub fn node_urls(list: &str) -> impl Iterator<Item = &str> {
-    list.split(|letter: char| letter == ',' || letter.is_whitespace()).filter(|url| !url.is_empty())
+    list.split(|letter: char| letter == ',' || letter.is_whitespace())
+        .filter(|url| !url.is_empty())
 }
 
 /// A number and a unit: `250ms`, `1.5s`, `5m`. Zero needs no unit.
 pub fn duration(text: &str) -> Option<Duration> {
-    let end = text.find(|letter: char| !(letter.is_ascii_digit() || letter == '.')).unwrap_or(text.len());
+    let end = text
+        .find(|letter: char| !(letter.is_ascii_digit() || letter == '.'))
+        .unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
     let seconds = match unit {
         "us" => 1e-6,
@@ -220,7 +289,9 @@ pub fn duration(text: &str) -> Option<Duration> {
     // A number that is too great is a duration that is refused, or as good as none.
     let time = Duration::try_from_secs_f64((nanos / 1e9).min(1e12)).ok()?;
     // To whole microseconds: what a fraction loses in binary is no part of the setting.
-    Some(Duration::from_micros(u64::try_from((time + Duration::from_nanos(500)).as_micros()).ok()?))
+    Some(Duration::from_micros(
+        u64::try_from((time + Duration::from_nanos(500)).as_micros()).ok()?,
+    ))
 }
 
 fn truth(text: &str) -> Option<bool> {
@@ -257,17 +328,32 @@ mod tests {
     #[test]
     fn half_a_client_certificate_makes_no_client() {
         for name in ["cert", "key"] {
-            let error = Builder::new().node("rediss://a").set(name, "hunter2.pem").unwrap().build().unwrap_err();
-            assert_eq!(error.to_string(), "tls: a certificate and its key are set together or not at all");
+            let error = Builder::new()
+                .node("rediss://a")
+                .set(name, "hunter2.pem")
+                .unwrap()
+                .build()
+                .unwrap_err();
+            assert_eq!(
+                error.to_string(),
+                "tls: a certificate and its key are set together or not at all"
+            );
         }
     }
 
     #[cfg(feature = "capi")]
     #[test]
     fn a_setting_has_the_name_of_its_variable_in_lower_case() {
-        let refusal = |name: &str, value: &str| Builder::new().set(name, value).unwrap_err().to_string();
-        assert_eq!(Builder::new().set("ttl", "7s").unwrap().default_ttl(), Duration::from_secs(7));
-        assert_eq!(refusal("ttl", "hunter2"), "ttl: must be a duration, such as 250ms, 30s or 5m");
+        let refusal =
+            |name: &str, value: &str| Builder::new().set(name, value).unwrap_err().to_string();
+        assert_eq!(
+            Builder::new().set("ttl", "7s").unwrap().default_ttl(),
+            Duration::from_secs(7)
+        );
+        assert_eq!(
+            refusal("ttl", "hunter2"),
+            "ttl: must be a duration, such as 250ms, 30s or 5m"
+        );
         for name in ["TTL", "nodes", ""] {
             assert_eq!(refusal(name, "7s"), "no setting has this name");
         }
@@ -276,7 +362,9 @@ mod tests {
     const NODES: (&str, &str) = ("Q_NODES", "redis://a");
 
     fn refusal(variables: &[(&str, &str)]) -> String {
-        Builder::from_variables("Q_", variables.iter().copied()).unwrap_err().to_string()
+        Builder::from_variables("Q_", variables.iter().copied())
+            .unwrap_err()
+            .to_string()
     }
 
     #[test]
@@ -331,9 +419,22 @@ mod tests {
         let builder = Builder::from_variables("Q_", variables).unwrap();
         let urls: Vec<&str> = builder.nodes.iter().map(String::as_str).collect();
         assert_eq!(urls, ["redis://a", "redis://b", "unix:///c"]);
-        assert_eq!((builder.drift_factor, builder.durable, builder.release_notifications), (0.02, true, false));
-        assert_eq!((builder.prefix.as_str(), builder.restart_policy), ("jobs/", RestartPolicy::Strict));
-        assert_eq!(builder.checked_label().unwrap().as_str(), Some("billing@host7"));
+        assert_eq!(
+            (
+                builder.drift_factor,
+                builder.durable,
+                builder.release_notifications
+            ),
+            (0.02, true, false)
+        );
+        assert_eq!(
+            (builder.prefix.as_str(), builder.restart_policy),
+            ("jobs/", RestartPolicy::Strict)
+        );
+        assert_eq!(
+            builder.checked_label().unwrap().as_str(),
+            Some("billing@host7")
+        );
         let millis = [
             (builder.fence_retention, 25 * 3_600_000),
             (builder.max_ttl, 120_000),
@@ -351,32 +452,66 @@ mod tests {
 
     #[test]
     fn an_empty_variable_is_none() {
-        let builder = Builder::from_variables("Q_", [("Q_NODES", "redis://a"), ("Q_TTL", "")]).unwrap();
+        let builder =
+            Builder::from_variables("Q_", [("Q_NODES", "redis://a"), ("Q_TTL", "")]).unwrap();
         assert_eq!(builder.default_ttl(), Builder::new().default_ttl());
     }
 
     #[test]
     fn a_refusal_names_the_variable_and_never_the_value() {
-        for (name, expected, _) in VARIABLES.iter().filter(|(_, expected, _)| !expected.is_empty()) {
-            let message = refusal(&[("Q_NODES", "redis://a"), (&format!("Q_{name}"), "hunter2 or so")]);
+        for (name, expected, _) in VARIABLES
+            .iter()
+            .filter(|(_, expected, _)| !expected.is_empty())
+        {
+            let message = refusal(&[
+                ("Q_NODES", "redis://a"),
+                (&format!("Q_{name}"), "hunter2 or so"),
+            ]);
             assert_eq!(message, format!("Q_{name}: {expected}"));
         }
         let table: [(&[(&str, &str)], &str); 11] = [
             (&[("Q_TTL", "1s")], "Q_NODES is not set"),
             (&[("Q_NODES", " , ")], "Q_NODES: no node"),
-            (&[("Q_NODES", "redis://:hunter2@h,redis://:hunter2@")], "Q_NODES: node 1: no host"),
-            (&[("Q_NODES", "redis://:hunter2@h redis://h")], "Q_NODES: node 1 is node 0 again"),
-            (&[("Q_NODE_TIMEOUT", "0")], "Q_NODE_TIMEOUT: node_timeout must be"),
-            (&[("Q_RETRY_DELAY", "5s,1s")], "Q_RETRY_DELAY: retry_delay must be"),
-            (&[("Q_TTL", "5"), NODES], "Q_TTL: must be a duration, such as 250ms, 30s or 5m"),
-            (&[("Q_TTL", "90s"), NODES], "Q_TTL: is longer than Q_MAX_TTL (60 s)"),
-            (&[("Q_TTL", "5s"), ("Q_MAX_TTL", "4s"), NODES], "Q_TTL: is longer than Q_MAX_TTL (4 s)"),
+            (
+                &[("Q_NODES", "redis://:hunter2@h,redis://:hunter2@")],
+                "Q_NODES: node 1: no host",
+            ),
+            (
+                &[("Q_NODES", "redis://:hunter2@h redis://h")],
+                "Q_NODES: node 1 is node 0 again",
+            ),
+            (
+                &[("Q_NODE_TIMEOUT", "0")],
+                "Q_NODE_TIMEOUT: node_timeout must be",
+            ),
+            (
+                &[("Q_RETRY_DELAY", "5s,1s")],
+                "Q_RETRY_DELAY: retry_delay must be",
+            ),
+            (
+                &[("Q_TTL", "5"), NODES],
+                "Q_TTL: must be a duration, such as 250ms, 30s or 5m",
+            ),
+            (
+                &[("Q_TTL", "90s"), NODES],
+                "Q_TTL: is longer than Q_MAX_TTL (60 s)",
+            ),
+            (
+                &[("Q_TTL", "5s"), ("Q_MAX_TTL", "4s"), NODES],
+                "Q_TTL: is longer than Q_MAX_TTL (4 s)",
+            ),
             (&[("Q_TTL", "5us"), NODES], "Q_TTL: must be at least 1 ms"),
-            (&[("Q_TTL", "2ms"), NODES], "Q_TTL: is no longer than the allowance for clock drift"),
+            (
+                &[("Q_TTL", "2ms"), NODES],
+                "Q_TTL: is no longer than the allowance for clock drift",
+            ),
         ];
         for (variables, words) in table {
             let message = refusal(variables);
-            assert!(message.starts_with(words) && !message.contains("hunter2"), "{message}");
+            assert!(
+                message.starts_with(words) && !message.contains("hunter2"),
+                "{message}"
+            );
         }
     }
 
@@ -384,7 +519,10 @@ mod tests {
     fn a_prefix_without_its_underscore_is_named() {
         let variables = [("Q_NODES", "redis://a"), ("Q_TTL", "5s")];
         let error = Builder::from_variables("Q", variables).unwrap_err();
-        assert_eq!(error.to_string(), "QNODES is not set, and Q_NODES is: the prefix is \"Q_\"");
+        assert_eq!(
+            error.to_string(),
+            "QNODES is not set, and Q_NODES is: the prefix is \"Q_\""
+        );
         assert!(Builder::from_variables("Q_", variables).is_ok());
     }
 
@@ -393,7 +531,10 @@ mod tests {
     fn a_variable_about_tls_is_named_where_there_is_none() {
         for name in ["Q_CACERT", "Q_CERT", "Q_KEY"] {
             let message = refusal(&[NODES, (name, "hunter2")]);
-            assert_eq!(message, format!("{name}: needs TLS, which this program was built without (feature tls)"));
+            assert_eq!(
+                message,
+                format!("{name}: needs TLS, which this program was built without (feature tls)")
+            );
         }
     }
 
@@ -402,7 +543,9 @@ mod tests {
     fn a_value_that_is_no_text_is_refused_and_other_names_are_not_looked_at() {
         use std::os::unix::ffi::OsStrExt;
         let bytes = OsStr::from_bytes(b"\xff");
-        let of = |name: &'static str| Builder::from_variables("Q_", [(OsStr::new(name), bytes)]).unwrap_err();
+        let of = |name: &'static str| {
+            Builder::from_variables("Q_", [(OsStr::new(name), bytes)]).unwrap_err()
+        };
         assert_eq!(of("Q_TTL").to_string(), "Q_TTL: is not UTF-8");
         assert!(of("OTHER").to_string().starts_with("Q_NODES is not set"));
     }

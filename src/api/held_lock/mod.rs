@@ -38,11 +38,24 @@ pub(crate) struct HeldLock {
 }
 
 impl HeldLock {
-    pub(crate) fn new(client: Client, local: LocalLock, claim: AttemptRecord, lease: Validity, ttl: Ttl) -> HeldLock {
+    pub(crate) fn new(
+        client: Client,
+        local: LocalLock,
+        claim: AttemptRecord,
+        lease: Validity,
+        ttl: Ttl,
+    ) -> HeldLock {
         let state = StateCell::new(HeldState::since_taken(lease, ttl, claim.reached));
         let occupancy = Occupancy::new();
         let watched = OnceLock::new();
-        HeldLock { client, local, claim, state, occupancy, watched }
+        HeldLock {
+            client,
+            local,
+            claim,
+            state,
+            occupancy,
+            watched,
+        }
     }
 
     /// The watchdog's thread has its lease, if it is watched.
@@ -53,7 +66,8 @@ impl HeldLock {
 
     /// Keeps the lock until then, however early it is released.
     pub(crate) fn keep_until(&self, end: LeaseTime) {
-        self.state.change(|state| state.kept_until = state.kept_until.max(end));
+        self.state
+            .change(|state| state.kept_until = state.kept_until.max(end));
     }
 
     pub(crate) fn client(&self) -> &Client {
@@ -71,7 +85,10 @@ impl HeldLock {
 
     /// The names of a set, in order; the name of any other lock.
     pub(crate) fn names(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.key().each().iter().map(|key| self.client.resource(key))
+        self.key()
+            .each()
+            .iter()
+            .map(|key| self.client.resource(key))
     }
 
     /// The number of the acquisition, if the lock is fenced.
@@ -130,7 +147,9 @@ impl HeldLock {
         let _in_use = self.enter()?;
         let ttl = self.client.checked_ttl(ttl)?;
         // Whatever else relies on a longer lease: an extension never shortens it.
-        Ok(self.begin_extend(ttl).map_or(ExtendOutcome::Extended, |begun| self.extend_to(ttl, begun)))
+        Ok(self
+            .begin_extend(ttl)
+            .map_or(ExtendOutcome::Extended, |begun| self.extend_to(ttl, begun)))
     }
 
     /// When an extension begins; none if the lock lasts for that long already.
@@ -156,7 +175,11 @@ impl HeldLock {
     /// Asks the nodes to let the lock last for `ttl`, by an extension that has begun, and reports what they replied.
     fn extend_to(&self, ttl: Ttl, begun: LeaseTime) -> ExtendOutcome {
         let found = self.extend_by(ttl, begun);
-        let is_reported_here = if let ExtendResult::Lost(reason) = &found { self.lose(*reason) } else { true };
+        let is_reported_here = if let ExtendResult::Lost(reason) = &found {
+            self.lose(*reason)
+        } else {
+            true
+        };
         // Threads of this client that wait for it may have to wait less, or longer.
         let hold = self.hold_id();
         let now = self.client.engine().readings();
@@ -188,19 +211,29 @@ impl HeldLock {
             return ENDED;
         }
         // A node may do it though its answer never comes, or go by an earlier one because this one never reaches it.
-        self.state.change(|state| state.longest = state.longest.max(ttl.longest()));
+        self.state
+            .change(|state| state.longest = state.longest.max(ttl.longest()));
         let engine = self.client.engine();
         let old = self.lease();
-        let order =
-            LeaseRequest { key: self.key(), token: &self.claim.token, ttl_millis: ttl.millis(), kind: self.claim.kind };
+        let order = LeaseRequest {
+            key: self.key(),
+            token: &self.claim.token,
+            ttl_millis: ttl.millis(),
+            kind: self.claim.kind,
+        };
         // Unless the end is near, there is time to wait for all nodes, and to find those that have lost the key.
         let is_long = old.remaining(begun) > engine.node_timeout() * 2;
         let (start, count) = engine.extend(&order, is_long);
         let now = engine.lease_now();
         if count.is_extended() && old.is_valid(now) {
             let repaired = engine.repair(&order, count.tally.absent());
-            self.state.change(|state| state.reached = state.reached.union(repaired));
-            return if self.rely_on(start, ttl) { ExtendResult::Extended(repaired) } else { ENDED };
+            self.state
+                .change(|state| state.reached = state.reached.union(repaired));
+            return if self.rely_on(start, ttl) {
+                ExtendResult::Extended(repaired)
+            } else {
+                ENDED
+            };
         }
         if count.is_lost() {
             return ExtendResult::Lost(LossReason::KeyGone);
@@ -212,7 +245,11 @@ impl HeldLock {
         if let Some(watched) = self.watched.get() {
             watched.note_unanswered(start, ttl);
         }
-        if self.lease().is_valid(now) { ExtendResult::Failed(self.client.unavailability(&count).causes) } else { ENDED }
+        if self.lease().is_valid(now) {
+            ExtendResult::Failed(self.client.unavailability(&count).causes)
+        } else {
+            ENDED
+        }
     }
 
     /// Asks the nodes for a lock that is held, as for a new one, and returns when that was and when they had answered.
@@ -224,17 +261,32 @@ impl HeldLock {
             return None;
         }
         // A node may grant it though its answer never comes.
-        self.state.change(|state| state.longest = state.longest.max(ttl.longest()));
+        self.state
+            .change(|state| state.longest = state.longest.max(ttl.longest()));
         let timeout = engine.node_timeout();
-        let deadline = |t0: Timestamp, connects: bool| t0.after(timeout * (1 + u32::from(connects))).min(until);
+        let deadline = |t0: Timestamp, connects: bool| {
+            t0.after(timeout * (1 + u32::from(connects))).min(until)
+        };
         let key = self.key().clone();
         let token = self.claim.token.clone();
         let in_turn = Some(InTurn::AS_A_NEWCOMER);
-        let request = AttemptRequest { key, token, ttl_millis: ttl.millis(), kind, in_turn };
+        let request = AttemptRequest {
+            key,
+            token,
+            ttl_millis: ttl.millis(),
+            kind,
+            in_turn,
+        };
         let (record, result) = engine.acquire(request, None, deadline);
-        self.state.change(|state| state.reached = state.reached.union(record.reached));
-        let Readings { steady: answered_at, lease: now } = engine.readings();
-        let is_won = result.is_won() && self.lease().is_valid(now) && ttl.lease_from(record.t0.lease).is_valid(now);
+        self.state
+            .change(|state| state.reached = state.reached.union(record.reached));
+        let Readings {
+            steady: answered_at,
+            lease: now,
+        } = engine.readings();
+        let is_won = result.is_won()
+            && self.lease().is_valid(now)
+            && ttl.lease_from(record.t0.lease).is_valid(now);
         (is_won && self.rely_on(record.t0.lease, ttl)).then_some((record.t0.steady, answered_at))
     }
 
@@ -243,23 +295,37 @@ impl HeldLock {
     pub(crate) fn downgrade(mut self, ttl: Ttl, watchdog: Option<&Watchdog>) -> Result<HeldLock> {
         self.client.check_process()?;
         // No extension of the writer is sent from here on, and a node refuses one that is on its way.
-        let Unregistered { lease, reached, loss_reported } = self.leave_watch();
+        let Unregistered {
+            lease,
+            reached,
+            loss_reported,
+        } = self.leave_watch();
         self.watched = OnceLock::new();
         let lease = if loss_reported { Validity::LOST } else { lease };
-        self.state.change(|state| (state.lease, state.reached) = (lease, reached));
+        self.state
+            .change(|state| (state.lease, state.reached) = (lease, reached));
         if loss_reported {
             return Err(Error::lease_lost(self.name()));
         }
         self.claim.kind = Kind::Read;
         // A lease that was extended for longer is not cut short.
         let longest = Duration::from_millis(self.state.get().longest.get());
-        let duration = if self.remaining() > ttl.validity() { longest } else { ttl.duration() };
-        let outcome = self.extend_to(self.client.checked_ttl(duration)?, self.client.engine().lease_now());
+        let duration = if self.remaining() > ttl.validity() {
+            longest
+        } else {
+            ttl.duration()
+        };
+        let outcome = self.extend_to(
+            self.client.checked_ttl(duration)?,
+            self.client.engine().lease_now(),
+        );
         // Behind the extension, on each connection: the writer's entry goes, if it has one, and readers are told.
         let entry = self.claim.departure.take().map(|departure| departure.entry);
         let reached = self.state.get().reached;
         for entry in entry.map(Some).into_iter().chain([None]) {
-            self.client.engine().leave(&self.key().each()[0], self.claim.kind, entry, reached);
+            self.client
+                .engine()
+                .leave(&self.key().each()[0], self.claim.kind, entry, reached);
         }
         if outcome == ExtendOutcome::Lost {
             return Err(Error::lease_lost(self.name()));
@@ -273,7 +339,9 @@ impl HeldLock {
     }
 
     pub(crate) fn lease(&self) -> Validity {
-        self.watched.get().map_or_else(|| self.state.get().lease, |watched| watched.lease())
+        self.watched
+            .get()
+            .map_or_else(|| self.state.get().lease, |watched| watched.lease())
     }
 
     /// Relies on the lease of an extension that was begun at `start`. False when the loss of the lock has been
@@ -283,7 +351,8 @@ impl HeldLock {
         match self.watched.get() {
             Some(watched) => self.client.watchdog_thread().extended(watched, start, ttl),
             None => {
-                self.state.change(|state| state.lease = ttl.lease_from(start));
+                self.state
+                    .change(|state| state.lease = ttl.lease_from(start));
                 true
             }
         }
@@ -299,7 +368,9 @@ impl HeldLock {
             }
             // The watchdog's thread reports its end.
             Some(_) => false,
-            None => self.state.change(|state| std::mem::replace(&mut state.lease, Validity::LOST) != Validity::LOST),
+            None => self.state.change(|state| {
+                std::mem::replace(&mut state.lease, Validity::LOST) != Validity::LOST
+            }),
         }
     }
 

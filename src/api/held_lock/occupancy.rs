@@ -34,14 +34,21 @@ pub(crate) struct InUse<'o>(&'o Occupancy);
 
 impl Occupancy {
     pub(super) fn new() -> Occupancy {
-        Occupancy { user: Mutex::new(None), left: Condvar::new() }
+        Occupancy {
+            user: Mutex::new(None),
+            left: Condvar::new(),
+        }
     }
 
     /// Waits until no other thread uses the lock, until then at most. Without `until`, the call does not wait.
     ///
     /// # Errors
     /// [`Config`](ErrorKind::Config) when this thread uses it.
-    pub(crate) fn free_until(&self, until: Option<Timestamp>, now: impl Fn() -> Timestamp) -> Result<Option<Free<'_>>> {
+    pub(crate) fn free_until(
+        &self,
+        until: Option<Timestamp>,
+        now: impl Fn() -> Timestamp,
+    ) -> Result<Option<Free<'_>>> {
         let mut user = lock(&self.user);
         while let Some(by) = *user {
             if by == ThreadNumber::current() {
@@ -53,9 +60,16 @@ impl Occupancy {
             }
             // A suspended machine does not count a sleep's time, so a sleep is short and the clock is read again.
             let time = left.min(CLOCK_CHECK_INTERVAL);
-            user = self.left.wait_timeout(user, time).unwrap_or_else(PoisonError::into_inner).0;
+            user = self
+                .left
+                .wait_timeout(user, time)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
         }
-        Ok(Some(Free { occupancy: self, user }))
+        Ok(Some(Free {
+            occupancy: self,
+            user,
+        }))
     }
 
     /// Uses the lock when no other thread does.
@@ -63,7 +77,9 @@ impl Occupancy {
     /// # Errors
     /// As [`free_until`](Occupancy::free_until).
     pub(super) fn enter(&self, now: impl Fn() -> Timestamp) -> Result<InUse<'_>> {
-        self.free_until(Some(Timestamp::NEVER), now)?.map(Free::enter).ok_or_else(in_callback)
+        self.free_until(Some(Timestamp::NEVER), now)?
+            .map(Free::enter)
+            .ok_or_else(in_callback)
     }
 }
 
@@ -83,5 +99,8 @@ impl Drop for InUse<'_> {
 }
 
 fn in_callback() -> Error {
-    Error::new(ErrorKind::Config, "a lock is used by a callback of its own extension".to_owned())
+    Error::new(
+        ErrorKind::Config,
+        "a lock is used by a callback of its own extension".to_owned(),
+    )
 }

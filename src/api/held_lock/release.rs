@@ -20,7 +20,11 @@ impl HeldLock {
     /// Releases the lock, and waits for the outcome. `queued` is called when later requests go behind the release.
     pub(crate) fn unlock(self, queued: impl FnOnce()) -> Result<ReleaseOutcome> {
         self.client.check_process()?;
-        let Unregistered { lease, reached, loss_reported } = self.leave_watch();
+        let Unregistered {
+            lease,
+            reached,
+            loss_reported,
+        } = self.leave_watch();
         let client = &self.client;
         let now = client.engine().readings();
         let was_valid = lease.is_valid(now.lease);
@@ -34,10 +38,23 @@ impl HeldLock {
         let held = self.held_at(now);
         let key = Arc::clone(self.key().title());
         let class = None;
-        let context = ReleaseContext { key, was_valid, loss_reported, held, class, is_observed: true };
-        self.client.report().unlocked(&context, &count.tally, &count.faults);
+        let context = ReleaseContext {
+            key,
+            was_valid,
+            loss_reported,
+            held,
+            class,
+            is_observed: true,
+        };
+        self.client
+            .report()
+            .unlocked(&context, &count.tally, &count.faults);
         ReleaseOutcome::of(count.tally.release(), was_valid).ok_or_else(|| {
-            self.client.unavailable("confirm the release of", self.name(), self.client.unavailability(&count))
+            self.client.unavailable(
+                "confirm the release of",
+                self.name(),
+                self.client.unavailability(&count),
+            )
         })
     }
 
@@ -57,12 +74,23 @@ impl HeldLock {
         client.report().detached(self.key().title());
         let ttl_millis = self.state.get().lasts.map_or(0, NonZeroU64::get);
         self.state.change(|state| state.lasts = None);
-        Ok(DetachedLease::new(self.key().clone(), &self.claim, ttl_millis, lease, wall, now.lease))
+        Ok(DetachedLease::new(
+            self.key().clone(),
+            &self.claim,
+            ttl_millis,
+            lease,
+            wall,
+            now.lease,
+        ))
     }
 
     /// Releases the lock without waiting. The caller delivers queued events.
     pub(crate) fn post_release(&self) {
-        let Unregistered { lease, reached, loss_reported } = self.leave_watch();
+        let Unregistered {
+            lease,
+            reached,
+            loss_reported,
+        } = self.leave_watch();
         let client = &self.client;
         let key = self.key();
         let now = client.engine().readings();
@@ -70,11 +98,18 @@ impl HeldLock {
         let is_loss_found = !was_valid && !loss_reported;
         let loss_reported = loss_reported || is_loss_found;
         let held = self.held_at(now);
-        let context = client.report().dropped(key.title(), was_valid, loss_reported, held);
-        client.engine().post_release(self.release_at(now.lease, reached), now.steady, context);
+        let context = client
+            .report()
+            .dropped(key.title(), was_valid, loss_reported, held);
+        client
+            .engine()
+            .post_release(self.release_at(now.lease, reached), now.steady, context);
         self.local.release(self.hold_id(), now.steady);
         if is_loss_found {
-            client.report().without_queued().lost(key.title(), LossReason::LeaseEnded, held);
+            client
+                .report()
+                .without_queued()
+                .lost(key.title(), LossReason::LeaseEnded, held);
         }
         self.state.change(|state| state.lasts = None);
     }
@@ -85,23 +120,42 @@ impl HeldLock {
         match self.watched.get() {
             Some(watched) => {
                 let left = self.client.watchdog_thread().unregister(watched);
-                Unregistered { reached: reached.union(left.reached), ..left }
+                Unregistered {
+                    reached: reached.union(left.reached),
+                    ..left
+                }
             }
-            None => Unregistered { lease, reached, loss_reported: lease == Validity::LOST },
+            None => Unregistered {
+                lease,
+                reached,
+                loss_reported: lease == Validity::LOST,
+            },
         }
     }
 
     /// The release of the lock at this time, which these nodes may have.
     fn release_at(&self, now: LeaseTime, reached: NodeSet) -> Release {
-        let HeldState { kept_until, longest, .. } = self.state.get();
+        let HeldState {
+            kept_until,
+            longest,
+            ..
+        } = self.state.get();
         let left = kept_until.since(now);
         // A node counts whole milliseconds, from when it runs the command.
         let millis = left.as_nanos().div_ceil(1_000_000);
         let stands_for = u64::try_from(millis).ok().and_then(NonZeroU64::new);
-        let attempt = AttemptRecord { reached, ..self.claim.clone() };
+        let attempt = AttemptRecord {
+            reached,
+            ..self.claim.clone()
+        };
         let scope = ReleaseScope::Everywhere { stands_for };
         let key_lasts = Duration::from_millis(longest.get());
-        Release { key: self.key().clone(), attempt, scope, key_lasts }
+        Release {
+            key: self.key().clone(),
+            attempt,
+            scope,
+            key_lasts,
+        }
     }
 
     /// Removes the call's entry from the queue of the lock, which is held without it.
@@ -109,7 +163,9 @@ impl HeldLock {
         if let Some(departure) = self.claim.departure {
             let key = &self.key().each()[usize::from(departure.key)];
             let reached = self.state.get().reached;
-            self.client.engine().leave(key, self.claim.kind, Some(departure.entry), reached);
+            self.client
+                .engine()
+                .leave(key, self.claim.kind, Some(departure.entry), reached);
         }
     }
 }

@@ -25,7 +25,13 @@ pub(super) struct HeldState {
 impl HeldState {
     /// A lock that was taken, by this time to live.
     pub(super) fn since_taken(lease: Validity, ttl: Ttl, reached: NodeSet) -> HeldState {
-        HeldState { lease, lasts: Some(ttl.longest()), longest: ttl.longest(), reached, kept_until: LeaseTime::ORIGIN }
+        HeldState {
+            lease,
+            lasts: Some(ttl.longest()),
+            longest: ttl.longest(),
+            reached,
+            kept_until: LeaseTime::ORIGIN,
+        }
     }
 }
 

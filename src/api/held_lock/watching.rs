@@ -30,8 +30,15 @@ impl HeldLock {
         self.client.start_watchdog_thread()?;
         // An extension that another thread has begun ends first: it has the lease.
         let _in_use = self.enter()?;
-        let watch =
-            || self.client.watchdog_thread().watch(&self.local, &self.claim, self.state.get().lease, None, true);
+        let watch = || {
+            self.client.watchdog_thread().watch(
+                &self.local,
+                &self.claim,
+                self.state.get().lease,
+                None,
+                true,
+            )
+        };
         Ok(self.watched.get_or_init(watch))
     }
 
@@ -60,7 +67,8 @@ impl HeldLock {
 
     /// Has the lock extended automatically, unless it is already. False when it is watched without being extended.
     fn is_extended_by(&self, watchdog: &Watchdog, ttl: Ttl) -> bool {
-        self.watch_for(watchdog.extension_of(ttl, self.claim.t0.lease, self.hold_id())).is_extended()
+        self.watch_for(watchdog.extension_of(ttl, self.claim.t0.lease, self.hold_id()))
+            .is_extended()
     }
 
     /// Has the lock extended automatically for a thread that shares it from now on: for as long as its watchdog allows,
@@ -74,7 +82,15 @@ impl HeldLock {
 
     fn watch_for(&self, extension: AutomaticExtension) -> &WatchedLock {
         let lease = self.state.get().lease;
-        let watch = || self.client.watchdog_thread().watch(&self.local, &self.claim, lease, Some(extension), true);
+        let watch = || {
+            self.client.watchdog_thread().watch(
+                &self.local,
+                &self.claim,
+                lease,
+                Some(extension),
+                true,
+            )
+        };
         self.watched.get_or_init(watch)
     }
 }

@@ -58,7 +58,8 @@ impl Sealed for Plain {
     type Own = ();
 
     fn kind_of(kind: kind::Kind, key: &LockKey) -> Option<kind::Kind> {
-        let is_plain = matches!(kind, kind::Kind::Plain | kind::Kind::Permit(_)) && matches!(key, LockKey::One(_));
+        let is_plain = matches!(kind, kind::Kind::Plain | kind::Kind::Permit(_))
+            && matches!(key, LockKey::One(_));
         is_plain.then_some(kind::Kind::Plain)
     }
 }

@@ -46,14 +46,28 @@ impl DetachedLease {
         // A wall clock before 1970 is not one to rely on.
         let wall = wall.duration_since(UNIX_EPOCH).unwrap_or_default();
         let end = wall.saturating_add(validity.remaining(now)).as_millis();
-        let end_millis = u64::try_from(end).unwrap_or(u64::MAX).min(LATEST_END_MILLIS);
-        let content = LeaseContent { key, ttl_millis, end_millis, kind: claim.kind, token: claim.token.clone() };
-        DetachedLease { content, end_here: Some(validity.end()) }
+        let end_millis = u64::try_from(end)
+            .unwrap_or(u64::MAX)
+            .min(LATEST_END_MILLIS);
+        let content = LeaseContent {
+            key,
+            ttl_millis,
+            end_millis,
+            kind: claim.kind,
+            token: claim.token.clone(),
+        };
+        DetachedLease {
+            content,
+            end_here: Some(validity.end()),
+        }
     }
 
     /// Reads what [`into_text`](DetachedLease::into_text) has written.
     pub(crate) fn from_text(text: &str) -> Result<DetachedLease> {
-        Ok(DetachedLease { content: LeaseContent::from_text(text)?, end_here: None })
+        Ok(DetachedLease {
+            content: LeaseContent::from_text(text)?,
+            end_here: None,
+        })
     }
 
     pub(crate) fn into_text(self) -> SecretText {
@@ -106,14 +120,18 @@ impl DetachedLease {
     /// Its end by the clock of this process: no later than any of the clocks allows, and `longest` from now at most.
     fn end_from(&self, now: LeaseTime, wall: SystemTime, longest: Duration) -> LeaseTime {
         let left = self.end().duration_since(wall).unwrap_or_default();
-        now.after(left.min(longest)).min(self.end_here.unwrap_or(LeaseTime::NEVER))
+        now.after(left.min(longest))
+            .min(self.end_here.unwrap_or(LeaseTime::NEVER))
     }
 }
 
 /// Shows the key and the end, never the owner token.
 impl fmt::Debug for DetachedLease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lease").field("key", self.content.key.title()).field("end", &self.end()).finish_non_exhaustive()
+        f.debug_struct("Lease")
+            .field("key", self.content.key.title())
+            .field("end", &self.end())
+            .finish_non_exhaustive()
     }
 }
 
@@ -140,11 +158,21 @@ mod tests {
 
     fn claim() -> AttemptRecord {
         let token = OwnerToken::from_entropy([7; OwnerToken::ENTROPY]);
-        let t0 = Readings { steady: Timestamp::ORIGIN, lease: here(5_000) };
+        let t0 = Readings {
+            steady: Timestamp::ORIGIN,
+            lease: here(5_000),
+        };
         let reached = NodeSet::EMPTY;
         let origin = KeyOrigin::Here;
         let kind = Kind::Plain;
-        AttemptRecord { token, t0, reached, origin, departure: None, kind }
+        AttemptRecord {
+            token,
+            t0,
+            reached,
+            origin,
+            departure: None,
+            kind,
+        }
     }
 
     /// A lock that was taken at 5 000 by this clock, and detached 200 ms later, at 60 000 by the wall clock.
@@ -173,21 +201,39 @@ mod tests {
         assert_eq!(lease().end(), wall(60_788));
         for passed in [0, 1, 787, 788, 789, 100_000] {
             let expected = Duration::from_millis(788_u64.saturating_sub(passed));
-            assert_eq!(left(&lease(), here(5_200 + passed), wall(60_000 + passed)), expected);
+            assert_eq!(
+                left(&lease(), here(5_200 + passed), wall(60_000 + passed)),
+                expected
+            );
             // Another clock, with another origin.
-            assert_eq!(left(&elsewhere(lease()), here(9 + passed), wall(60_000 + passed)), expected);
+            assert_eq!(
+                left(&elsewhere(lease()), here(9 + passed), wall(60_000 + passed)),
+                expected
+            );
         }
     }
 
     #[test]
     fn a_wall_clock_set_back_makes_no_lease_longer_than_it_could_ever_have_been() {
         for back in [0, 1, 59_000, 59_800] {
-            assert_eq!(left(&lease(), here(5_300), wall(back)), Duration::from_millis(688), "not at all here");
-            assert_eq!(left(&elsewhere(lease()), here(9), wall(back)), ttl().validity(), "nor by more elsewhere");
+            assert_eq!(
+                left(&lease(), here(5_300), wall(back)),
+                Duration::from_millis(688),
+                "not at all here"
+            );
+            assert_eq!(
+                left(&elsewhere(lease()), here(9), wall(back)),
+                ttl().validity(),
+                "nor by more elsewhere"
+            );
         }
         assert_eq!(left(&lease(), here(5_988), wall(0)), Duration::ZERO);
         assert_eq!(
-            left(&elsewhere(lease()), here(9), SystemTime::UNIX_EPOCH - Duration::from_secs(1)),
+            left(
+                &elsewhere(lease()),
+                here(9),
+                SystemTime::UNIX_EPOCH - Duration::from_secs(1)
+            ),
             ttl().validity()
         );
     }
@@ -195,18 +241,34 @@ mod tests {
     #[test]
     fn a_wall_clock_set_forward_ends_a_lease_early() {
         for lease in [lease(), elsewhere(lease())] {
-            assert_eq!(left(&lease, here(5_200), wall(60_500)), Duration::from_millis(288));
+            assert_eq!(
+                left(&lease, here(5_200), wall(60_500)),
+                Duration::from_millis(288)
+            );
             assert_eq!(left(&lease, here(5_200), wall(60_788)), Duration::ZERO);
-            assert_eq!(left(&lease, here(5_200), wall(LATEST_END_MILLIS)), Duration::ZERO);
+            assert_eq!(
+                left(&lease, here(5_200), wall(LATEST_END_MILLIS)),
+                Duration::ZERO
+            );
         }
     }
 
     #[test]
     fn a_wall_clock_out_of_its_range_neither_overflows_nor_makes_a_lease_longer() {
         let before = UNIX_EPOCH - Duration::from_secs(1);
-        for (wall, millis) in [(before, 788), (wall(LATEST_END_MILLIS + 1), LATEST_END_MILLIS)] {
+        for (wall, millis) in [
+            (before, 788),
+            (wall(LATEST_END_MILLIS + 1), LATEST_END_MILLIS),
+        ] {
             let validity = ttl().lease_from(here(5_000));
-            let lease = DetachedLease::new(LockKey::One("k".into()), &claim(), 1000, validity, wall, here(5_200));
+            let lease = DetachedLease::new(
+                LockKey::One("k".into()),
+                &claim(),
+                1000,
+                validity,
+                wall,
+                here(5_200),
+            );
             assert_eq!(lease.content.end_millis, millis);
             assert!(left(&elsewhere(lease), here(5_200), wall) <= ttl().validity());
         }
@@ -217,21 +279,62 @@ mod tests {
         let lease = lease();
         let token = String::from_utf8(lease.token().digits().to_vec()).unwrap();
         let shown = format!("{lease:?}");
-        assert!(shown.starts_with("Lease { key: \"k\", end: SystemTime") && !shown.contains("0707"), "{shown}");
+        assert!(
+            shown.starts_with("Lease { key: \"k\", end: SystemTime") && !shown.contains("0707"),
+            "{shown}"
+        );
         assert!(lease.into_text().expose().ends_with(&token));
     }
 
     #[test]
     fn no_clock_makes_a_lease_longer_than_its_lock_or_its_time_to_live() {
-        let moments = [0, 1, 987, 988, 989, 60_000, LATEST_END_MILLIS - 1, LATEST_END_MILLIS];
-        let clocks =
-            [0, 1, 987_999_999, 988_000_000, 60_000_000_000, u64::MAX - 1, u64::MAX].map(LeaseTime::from_nanos);
-        let ends_here: Vec<Option<LeaseTime>> = clocks.map(Some).into_iter().chain([None]).collect();
-        for (end_millis, &end_here) in moments.into_iter().flat_map(|end| ends_here.iter().map(move |here| (end, here)))
+        let moments = [
+            0,
+            1,
+            987,
+            988,
+            989,
+            60_000,
+            LATEST_END_MILLIS - 1,
+            LATEST_END_MILLIS,
+        ];
+        let clocks = [
+            0,
+            1,
+            987_999_999,
+            988_000_000,
+            60_000_000_000,
+            u64::MAX - 1,
+            u64::MAX,
+        ]
+        .map(LeaseTime::from_nanos);
+        let ends_here: Vec<Option<LeaseTime>> =
+            clocks.map(Some).into_iter().chain([None]).collect();
+        for (end_millis, &end_here) in moments
+            .into_iter()
+            .flat_map(|end| ends_here.iter().map(move |here| (end, here)))
         {
-            let LeaseContent { key, ttl_millis, kind, token, .. } = lease().content;
-            let lease = DetachedLease { content: LeaseContent { key, ttl_millis, end_millis, kind, token }, end_here };
-            for (wall_millis, now) in moments.into_iter().flat_map(|wall| clocks.map(|now| (wall, now))) {
+            let LeaseContent {
+                key,
+                ttl_millis,
+                kind,
+                token,
+                ..
+            } = lease().content;
+            let lease = DetachedLease {
+                content: LeaseContent {
+                    key,
+                    ttl_millis,
+                    end_millis,
+                    kind,
+                    token,
+                },
+                end_here,
+            };
+            for (wall_millis, now) in moments
+                .into_iter()
+                .flat_map(|wall| clocks.map(|now| (wall, now)))
+            {
                 let left = left(&lease, now, wall(wall_millis));
                 assert!(left <= ttl().validity());
                 assert!(left <= Duration::from_millis(end_millis.saturating_sub(wall_millis)));

@@ -66,8 +66,15 @@ impl<K: Kind> Lease<K> {
     pub(crate) fn of(detached: DetachedLease) -> Result<Lease<K>> {
         let kind = K::kind_of(detached.kind(), detached.key());
         match kind.and_then(|kind| Some((kind, K::Number::of(kind.fence())?))) {
-            Some((kind, number)) => Ok(Lease { detached: detached.of_kind(kind), number, kind: PhantomData }),
-            None => Err(Error::new(ErrorKind::Config, "the lease of another kind of lock")),
+            Some((kind, number)) => Ok(Lease {
+                detached: detached.of_kind(kind),
+                number,
+                kind: PhantomData,
+            }),
+            None => Err(Error::new(
+                ErrorKind::Config,
+                "the lease of another kind of lock",
+            )),
         }
     }
 

@@ -74,9 +74,19 @@ impl LeaseContent {
     pub(super) fn to_text(&self) -> SecretText {
         let label = self.token.label().as_str();
         let is_set = matches!(self.key, LockKey::Set(_));
-        let version = LeaseForm { kind: self.kind, is_set, is_labelled: label.is_some() }.version();
+        let version = LeaseForm {
+            kind: self.kind,
+            is_set,
+            is_labelled: label.is_some(),
+        }
+        .version();
         let keys: Vec<String> = self.key.each().iter().map(|key| encoded(key)).collect();
-        let mut text = format!("{NAME}:{version}:{}:{}:{}:", keys.join(","), self.ttl_millis, self.end_millis);
+        let mut text = format!(
+            "{NAME}:{version}:{}:{}:{}:",
+            keys.join(","),
+            self.ttl_millis,
+            self.end_millis
+        );
         if let Some(fence) = self.kind.fence() {
             text += &format!("{fence}:");
         }
@@ -98,7 +108,11 @@ impl LeaseContent {
             return Err(refusal("not the text of a lease"));
         }
         let version = fields.next().unwrap_or_default();
-        let LeaseForm { kind, is_set, is_labelled } = LeaseForm::of(version).ok_or_else(|| match number(version) {
+        let LeaseForm {
+            kind,
+            is_set,
+            is_labelled,
+        } = LeaseForm::of(version).ok_or_else(|| match number(version) {
             Some(_) => refusal("the text of a lease, but in a version that is not known here"),
             None => refusal("not the text of a lease"),
         })?;
@@ -115,21 +129,23 @@ impl LeaseContent {
         let damaged = |part| move || refusal(part);
         Ok(LeaseContent {
             key: key_of(key, is_set).ok_or_else(damaged("a damaged text of a lease: its key"))?,
-            ttl_millis: number(ttl).ok_or_else(damaged("a damaged text of a lease: its time to live"))?,
+            ttl_millis: number(ttl)
+                .ok_or_else(damaged("a damaged text of a lease: its time to live"))?,
             end_millis: number(end)
                 .filter(|&millis| millis <= LATEST_END_MILLIS)
                 .ok_or_else(damaged("a damaged text of a lease: its end"))?,
             kind: match fence {
                 None => kind,
-                Some(fence) => {
-                    kind.with_fence(token_of(fence).ok_or_else(damaged("a damaged text of a lease: its fence"))?)
-                }
+                Some(fence) => kind.with_fence(
+                    token_of(fence).ok_or_else(damaged("a damaged text of a lease: its fence"))?,
+                ),
             },
             token: OwnerToken::from_digits(token.as_bytes())
                 .ok_or_else(damaged("a damaged text of a lease: its owner token"))?
                 .labelled(match label {
                     None => HolderLabel::NONE,
-                    Some(label) => label_of(label).ok_or_else(damaged("a damaged text of a lease: its label"))?,
+                    Some(label) => label_of(label)
+                        .ok_or_else(damaged("a damaged text of a lease: its label"))?,
                 }),
         })
     }
@@ -141,13 +157,16 @@ fn refusal(message: &'static str) -> Error {
 
 /// A number as it is written here: digits, the first of them no zero that could be left out.
 fn number(field: &str) -> Option<u64> {
-    let is_plain = field.bytes().all(|byte| byte.is_ascii_digit()) && (field == "0" || !field.starts_with('0'));
+    let is_plain = field.bytes().all(|byte| byte.is_ascii_digit())
+        && (field == "0" || !field.starts_with('0'));
     if is_plain { field.parse().ok() } else { None }
 }
 
 /// A fence as servers give them out.
 fn token_of(field: &str) -> Option<FencingToken> {
-    number(field).filter(|number| *number > 0).and_then(|number| FencingToken::try_from(number).ok())
+    number(field)
+        .filter(|number| *number > 0)
+        .and_then(|number| FencingToken::try_from(number).ok())
 }
 
 /// The key, or those of a set: sorted, each once, and more than one.
@@ -175,7 +194,8 @@ fn encoded(key: &str) -> String {
         if is_plain(byte) {
             encoded.push(char::from(byte));
         } else {
-            let digits = [byte >> 4, byte & 15].map(|half| char::from(DECIMAL_DIGITS[usize::from(half)]));
+            let digits =
+                [byte >> 4, byte & 15].map(|half| char::from(DECIMAL_DIGITS[usize::from(half)]));
             encoded.extend(['%', digits[0], digits[1]]);
         }
     }
@@ -191,7 +211,11 @@ fn decoded(field: &str) -> Option<String> {
             key.push(byte);
             continue;
         }
-        let mut half = || char::from(bytes.next()?).to_digit(16).and_then(|value| u8::try_from(value).ok());
+        let mut half = || {
+            char::from(bytes.next()?)
+                .to_digit(16)
+                .and_then(|value| u8::try_from(value).ok())
+        };
         key.push(half()? << 4 | half()?);
     }
     let key = String::from_utf8(key).ok()?;
@@ -203,7 +227,8 @@ fn decoded(field: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    const TEXT: &str = "quorumlock-lease:1:orders/42:10000:1709210096789:a70000000000000000000000000000000000000f";
+    const TEXT: &str =
+        "quorumlock-lease:1:orders/42:10000:1709210096789:a70000000000000000000000000000000000000f";
 
     const FENCED_TEXT: &str = concat!(
         "quorumlock-lease:2:quorumlock-fence%3Aorders/42:10000:1709210096789:1709210086789000:",
@@ -215,8 +240,10 @@ mod tests {
         "a70000000000000000000000000000000000000f"
     );
 
-    const SET_TEXT: &str =
-        concat!("quorumlock-lease:5:a%3A,b:10000:1709210096789:", "a70000000000000000000000000000000000000f");
+    const SET_TEXT: &str = concat!(
+        "quorumlock-lease:5:a%3A,b:10000:1709210096789:",
+        "a70000000000000000000000000000000000000f"
+    );
 
     fn message(text: &str) -> String {
         let error = LeaseContent::from_text(text).unwrap_err();
@@ -229,22 +256,40 @@ mod tests {
     fn a_text_is_what_the_picture_shows() {
         let content = LeaseContent::from_text(TEXT).unwrap();
         assert_eq!(
-            (&**content.key.title(), content.ttl_millis, content.end_millis),
+            (
+                &**content.key.title(),
+                content.ttl_millis,
+                content.end_millis
+            ),
             ("orders/42", 10_000, 1_709_210_096_789)
         );
-        assert_eq!(&content.token.digits(), b"a70000000000000000000000000000000000000f");
+        assert_eq!(
+            &content.token.digits(),
+            b"a70000000000000000000000000000000000000f"
+        );
         assert_eq!(content.to_text().expose(), TEXT);
         assert_eq!(format!("{:?}", content.to_text()), "SecretText(…)");
         assert_eq!(content.kind, Kind::Plain);
         let content = LeaseContent::from_text(FENCED_TEXT).unwrap();
         let fenced = Kind::Fenced(FencingToken::saturating(1_709_210_086_789_000));
-        assert_eq!((&**content.key.title(), content.kind), ("quorumlock-fence:orders/42", fenced));
+        assert_eq!(
+            (&**content.key.title(), content.kind),
+            ("quorumlock-fence:orders/42", fenced)
+        );
         assert_eq!(content.to_text().expose(), FENCED_TEXT);
         let content = LeaseContent::from_text(LABELLED_TEXT).unwrap();
         assert_eq!(content.token.label().as_str(), Some("billing@host7/4711"));
         assert_eq!(content.to_text().expose(), LABELLED_TEXT);
         let content = LeaseContent::from_text(SET_TEXT).unwrap();
-        assert_eq!(content.key.each().iter().map(|key| &**key).collect::<Vec<_>>(), ["a:", "b"]);
+        assert_eq!(
+            content
+                .key
+                .each()
+                .iter()
+                .map(|key| &**key)
+                .collect::<Vec<_>>(),
+            ["a:", "b"]
+        );
         assert_eq!(content.to_text().expose(), SET_TEXT);
     }
 
@@ -264,7 +309,10 @@ mod tests {
             (with(":1:", ":9:"), "its fence"),
             (FENCED_TEXT.replace(":2:", ":8:"), "more than"),
             (with(":1:", ":10:"), "a version that is not known"),
-            ("quorumlock-lease:10".to_owned(), "a version that is not known"),
+            (
+                "quorumlock-lease:10".to_owned(),
+                "a version that is not known",
+            ),
             (with(":1:", ":5:"), "its key"),
             (with("orders/42", "a,b"), "its key"),
             (SET_TEXT.replace("a%3A,b", "b,a%3A"), "its key"),
@@ -275,12 +323,27 @@ mod tests {
             (with(":1:", ":3:"), "its owner token"),
             (LABELLED_TEXT.replace(":3:", ":1:"), "more than"),
             (LABELLED_TEXT.replace("%40", "%20"), "its label"),
-            (LABELLED_TEXT.replace("billing", &"b".repeat(60)), "its label"),
+            (
+                LABELLED_TEXT.replace("billing", &"b".repeat(60)),
+                "its label",
+            ),
             (FENCED_TEXT.replace(":2:", ":1:"), "more than"),
-            (FENCED_TEXT.replace(":1709210086789000:", ":9007199254740992:"), "its fence"),
-            (FENCED_TEXT.replace(":1709210086789000:", ":0:"), "its fence"),
-            (FENCED_TEXT.replace(":1709210086789000:", ":01:"), "its fence"),
-            ("quorumlock-lease:10:anything:at all".to_owned(), "a version that is not known"),
+            (
+                FENCED_TEXT.replace(":1709210086789000:", ":9007199254740992:"),
+                "its fence",
+            ),
+            (
+                FENCED_TEXT.replace(":1709210086789000:", ":0:"),
+                "its fence",
+            ),
+            (
+                FENCED_TEXT.replace(":1709210086789000:", ":01:"),
+                "its fence",
+            ),
+            (
+                "quorumlock-lease:10:anything:at all".to_owned(),
+                "a version that is not known",
+            ),
             (format!("{TEXT}:"), "more than"),
             (with("orders/42", ""), "its key"),
             (with("orders/42", "orders 42"), "its key"),
@@ -302,22 +365,34 @@ mod tests {
         for (text, words) in table {
             let message = message(&text);
             assert!(message.contains(words), "{text}: {message}");
-            assert!(!message.contains("hunter2") && !message.contains("orders") && !message.contains("a70000"));
+            assert!(
+                !message.contains("hunter2")
+                    && !message.contains("orders")
+                    && !message.contains("a70000")
+            );
         }
     }
 
     #[test]
     fn no_beginning_of_a_text_is_a_text() {
         for text in [TEXT, FENCED_TEXT, LABELLED_TEXT, SET_TEXT] {
-            assert!((0..text.len()).all(|length| LeaseContent::from_text(&text[..length]).is_err()));
+            assert!(
+                (0..text.len()).all(|length| LeaseContent::from_text(&text[..length]).is_err())
+            );
         }
     }
 
     /// Every character below U+0300 and some above, alone and together; each number at its ends.
     #[test]
     fn every_lease_comes_back_as_it_was() {
-        let every: String = ('\0'..'\u{300}').chain(['€', '\u{fffd}', '🔒', char::MAX]).collect();
-        let keys: Vec<String> = every.chars().map(String::from).chain([every.clone(), "%41:".repeat(99)]).collect();
+        let every: String = ('\0'..'\u{300}')
+            .chain(['€', '\u{fffd}', '🔒', char::MAX])
+            .collect();
+        let keys: Vec<String> = every
+            .chars()
+            .map(String::from)
+            .chain([every.clone(), "%41:".repeat(99)])
+            .collect();
         let kinds = [
             Kind::Plain,
             Kind::Fenced(FencingToken::saturating(1)),
@@ -327,14 +402,28 @@ mod tests {
             Kind::Write(Some(FencingToken::saturating(1))),
         ];
         for (key, kind) in keys.iter().flat_map(|key| kinds.map(|kind| (key, kind))) {
-            for (ttl_millis, end_millis, entropy) in [(0, 0, 0), (1, 1, 0x5a), (u64::MAX, LATEST_END_MILLIS, u8::MAX)] {
+            for (ttl_millis, end_millis, entropy) in [
+                (0, 0, 0),
+                (1, 1, 0x5a),
+                (u64::MAX, LATEST_END_MILLIS, u8::MAX),
+            ] {
                 let label = HolderLabel::new(&[entropy]).filter(|_| kind.access().is_none());
                 let label = label.unwrap_or(HolderLabel::NONE);
-                let token = OwnerToken::from_entropy([entropy; OwnerToken::ENTROPY]).labelled(label);
-                let content =
-                    LeaseContent { key: LockKey::One(key.as_str().into()), ttl_millis, end_millis, kind, token };
+                let token =
+                    OwnerToken::from_entropy([entropy; OwnerToken::ENTROPY]).labelled(label);
+                let content = LeaseContent {
+                    key: LockKey::One(key.as_str().into()),
+                    ttl_millis,
+                    end_millis,
+                    kind,
+                    token,
+                };
                 let text = content.to_text();
-                assert!(text.expose().bytes().all(|byte| byte.is_ascii_graphic() && !b"\"'\\$`".contains(&byte)));
+                assert!(
+                    text.expose()
+                        .bytes()
+                        .all(|byte| byte.is_ascii_graphic() && !b"\"'\\$`".contains(&byte))
+                );
                 assert_eq!(LeaseContent::from_text(text.expose()).unwrap(), content);
             }
         }
@@ -343,15 +432,23 @@ mod tests {
     /// At every place up to three characters are taken out, and something else is put in.
     #[test]
     fn a_text_that_was_tampered_with_is_refused_or_means_one_thing() {
-        let others =
-            ["", "0", "1", "9", "a", "A", "%", "%4", "%41", "%3A", "%c3%a9", ":", "::", "é", "\n", " ", "-", "~"];
+        let others = [
+            "", "0", "1", "9", "a", "A", "%", "%4", "%41", "%3A", "%c3%a9", ":", "::", "é", "\n",
+            " ", "-", "~",
+        ];
         let mut read = 0;
         for (whole, other) in [TEXT, FENCED_TEXT, LABELLED_TEXT, SET_TEXT]
             .into_iter()
             .flat_map(|whole| others.map(|other| (whole, other)))
         {
-            for (at, length) in (0..whole.len()).flat_map(|at| (0..4).map(move |length| (at, length))) {
-                let text = format!("{}{other}{}", &whole[..at], &whole[(at + length).min(whole.len())..]);
+            for (at, length) in
+                (0..whole.len()).flat_map(|at| (0..4).map(move |length| (at, length)))
+            {
+                let text = format!(
+                    "{}{other}{}",
+                    &whole[..at],
+                    &whole[(at + length).min(whole.len())..]
+                );
                 if let Ok(content) = LeaseContent::from_text(&text) {
                     assert_eq!(content.to_text().expose(), text);
                     read += 1;

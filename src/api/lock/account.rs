@@ -30,7 +30,11 @@ pub(super) struct CallAccount<'m> {
 }
 
 impl<'m> CallAccount<'m> {
-    pub(super) fn open(client: &'m Client, key: &'m Arc<str>, called_at: Readings) -> CallAccount<'m> {
+    pub(super) fn open(
+        client: &'m Client,
+        key: &'m Arc<str>,
+        called_at: Readings,
+    ) -> CallAccount<'m> {
         CallAccount {
             client,
             key,
@@ -68,10 +72,28 @@ impl<'m> CallAccount<'m> {
             Err(error) => Some(error),
         };
         let reason = error.map_or(if_held, |error| self.reason(error));
-        let CallAccount { client, key, called_at, attempts, faults, has_waited, .. } = self;
+        let CallAccount {
+            client,
+            key,
+            called_at,
+            attempts,
+            faults,
+            has_waited,
+            ..
+        } = self;
         let waited = || client.engine().now().since(called_at.steady);
         let causes = error.map_or(&[][..], Error::causes);
-        client.report().gave_up(key, waited, &FailedCall { reason, attempts, has_waited, faults: &faults, causes });
+        client.report().gave_up(
+            key,
+            waited,
+            &FailedCall {
+                reason,
+                attempts,
+                has_waited,
+                faults: &faults,
+                causes,
+            },
+        );
     }
 
     fn reason(&self, error: &Error) -> GaveUpReason {

@@ -22,17 +22,33 @@ use std::time::SystemTime;
 
 impl DetachedLease {
     /// The lock that it is of, with the time to live of the lease and otherwise default settings.
-    pub(in crate::api) fn lock(&self, client: &Client, reads: &Arc<SharedLocks>, is_reentrant: bool) -> Result<Lock> {
+    pub(in crate::api) fn lock(
+        &self,
+        client: &Client,
+        reads: &Arc<SharedLocks>,
+        is_reentrant: bool,
+    ) -> Result<Lock> {
         let key = self.key();
         let prefix = &client.settings().prefix;
         let marker = kinds::keys(self.kind()).marker;
-        let name = |key: &str| key.strip_prefix(marker)?.strip_prefix(&**prefix).map(str::to_owned);
+        let name = |key: &str| {
+            key.strip_prefix(marker)?
+                .strip_prefix(&**prefix)
+                .map(str::to_owned)
+        };
         let of_another = || {
-            let message = format!("the lease of {:?} does not have the prefix of this client", key.title());
+            let message = format!(
+                "the lease of {:?} does not have the prefix of this client",
+                key.title()
+            );
             Error::new(ErrorKind::Config, message)
         };
-        let names: Vec<String> =
-            key.each().iter().map(|key| name(key)).collect::<Option<_>>().ok_or_else(of_another)?;
+        let names: Vec<String> = key
+            .each()
+            .iter()
+            .map(|key| name(key))
+            .collect::<Option<_>>()
+            .ok_or_else(of_another)?;
         let lock = match (self.kind(), key) {
             (Kind::Permit(permits), _) => {
                 let semaphore = key_space::semaphore_of_slot(&names[0]).ok_or_else(of_another)?;
@@ -43,7 +59,12 @@ impl DetachedLease {
             (kind, LockKey::One(_)) => Lock::of(client, key.clone(), kind),
         };
         let reads = self.kind().access().map(|_| Arc::clone(reads));
-        Ok(Lock { is_reentrant, ttl: self.ttl(), reads, ..lock })
+        Ok(Lock {
+            is_reentrant,
+            ttl: self.ttl(),
+            reads,
+            ..lock
+        })
     }
 
     /// Makes what a guard holds of it, with the settings of this lock. Sends nothing.
@@ -64,7 +85,10 @@ impl DetachedLease {
         let own = lock.prepare()?;
         let Some(local) = self.local_of(lock) else {
             let [lease, own] = [self.key(), lock.key()].map(|key| key.title());
-            return Err(Error::new(ErrorKind::Config, format!("the lease of {lease:?} cannot be attached to {own:?}")));
+            return Err(Error::new(
+                ErrorKind::Config,
+                format!("the lease of {lease:?} cannot be attached to {own:?}"),
+            ));
         };
         let ttl = client.checked_ttl(self.ttl())?;
         let now = client.engine().readings();
@@ -73,7 +97,11 @@ impl DetachedLease {
             let message = format!("the lease of {:?} has ended", self.key().title());
             return Err(Error::new(ErrorKind::LeaseLost, message));
         }
-        let kind = if lock.permits.is_some() { lock.kind } else { self.kind() };
+        let kind = if lock.permits.is_some() {
+            lock.kind
+        } else {
+            self.kind()
+        };
         let claim = client.engine().adopt(self.token(), kind);
         let hold = HoldId::of(&claim.token);
         // A thread that waits to read shares the lease of one that reads.
@@ -82,18 +110,28 @@ impl DetachedLease {
         }
         let watch = |dog: &Watchdog| {
             let extension = dog.extension_of(own, claim.t0.lease, hold);
-            client.watchdog_thread().watch(local, &claim, validity, Some(extension), true)
+            client
+                .watchdog_thread()
+                .watch(local, &claim, validity, Some(extension), true)
         };
         let watched = lock.watchdog.as_ref().map(watch);
-        let longest = if watched.is_some() && own.millis() > ttl.millis() { own } else { ttl };
+        let longest = if watched.is_some() && own.millis() > ttl.millis() {
+            own
+        } else {
+            ttl
+        };
         Ok(HeldLock::new(client.clone(), local.clone(), claim, validity, longest).watched(watched))
     }
 
     /// The lock that it is of, if that is this one or a slot of it.
     fn local_of<'l>(&self, lock: &'l Lock) -> Option<&'l LocalLock> {
-        let is_alike = self.kind().is_fenced() == lock.kind.is_fenced() && self.kind().access() == lock.kind.access();
-        let mut locks =
-            lock.permits.as_ref().map_or(std::slice::from_ref(&lock.local), |permits| permits.locks()).iter();
+        let is_alike = self.kind().is_fenced() == lock.kind.is_fenced()
+            && self.kind().access() == lock.kind.access();
+        let mut locks = lock
+            .permits
+            .as_ref()
+            .map_or(std::slice::from_ref(&lock.local), |permits| permits.locks())
+            .iter();
         locks.find(|local| is_alike && local.key() == self.key())
     }
 }

@@ -75,13 +75,23 @@ impl<'a, 'm> Attempts<'a, 'm> {
         wait: &'a Wait,
         account: &'a mut CallAccount<'m>,
     ) -> Attempts<'a, 'm> {
-        let LockCall { lock, ttl, called_at, started, .. } = call;
+        let LockCall {
+            lock,
+            ttl,
+            called_at,
+            started,
+            ..
+        } = call;
         let client = &lock.client;
         let settings = client.settings();
         let (ticket, key_index) = queued.unzip();
-        let waits = ticket.is_some() && !matches!(call.limit, WaitLimit::Until(deadline) if deadline <= started);
+        let waits = ticket.is_some()
+            && !matches!(call.limit, WaitLimit::Until(deadline) if deadline <= started);
         let queues = waits && client.engine().has_messages();
-        let woken = client.engine().woke_another(call.awaited_keys(None)).map(|woken| woken.after(HEAD_START));
+        let woken = client
+            .engine()
+            .woke_another(call.awaited_keys(None))
+            .map(|woken| woken.after(HEAD_START));
         let config = AcquireConfig {
             ttl,
             node_timeout: settings.node_timeout,
@@ -89,7 +99,9 @@ impl<'a, 'm> Attempts<'a, 'm> {
             backoff: settings.backoff,
             permanent_fault_limit: settings.unavailable_after,
             queues,
-            first_in_turn: woken.or(call.is_in_turn().then_some(started)).filter(|_| queues),
+            first_in_turn: woken
+                .or(call.is_in_turn().then_some(started))
+                .filter(|_| queues),
         };
         let mut machine = Acquire::new(config, started);
         let mut failure = None;
@@ -101,7 +113,9 @@ impl<'a, 'm> Attempts<'a, 'm> {
                     machine.was_unavailable();
                     // The queue's head before this call may have found permanent faults: their time goes on to count.
                     if let Some(since) = found.quorum_impossible_since {
-                        machine.early_end().was_quorum_impossible(since.max(called_at.steady));
+                        machine
+                            .early_end()
+                            .was_quorum_impossible(since.max(called_at.steady));
                     }
                     failure = Some(found);
                 }
@@ -127,7 +141,11 @@ impl<'a, 'm> Attempts<'a, 'm> {
 
     /// Until when the call may wait.
     pub(super) fn until(&self) -> Timestamp {
-        if let WaitLimit::Until(deadline) = self.call.limit { deadline } else { Timestamp::NEVER }
+        if let WaitLimit::Until(deadline) = self.call.limit {
+            deadline
+        } else {
+            Timestamp::NEVER
+        }
     }
 
     /// Does what the machine asks for until it is done. `None`: the lock is held by another client.
@@ -192,12 +210,25 @@ impl<'a, 'm> Attempts<'a, 'm> {
     ) -> Result<(AttemptRecord, RoundResult)> {
         let engine = self.call.lock.client.engine();
         let deadline = |t0, connects| self.machine.attempt_deadline(t0, connects);
-        let token = entropy::draw(&mut SysRng).map_err(|_| Error::entropy())?.labelled(self.call.label());
+        let token = entropy::draw(&mut SysRng)
+            .map_err(|_| Error::entropy())?
+            .labelled(self.call.label());
         let ttl_millis = self.call.ttl.millis();
-        let request = AttemptRequest { key: key.clone(), token, ttl_millis, kind, in_turn };
+        let request = AttemptRequest {
+            key: key.clone(),
+            token,
+            ttl_millis,
+            kind,
+            in_turn,
+        };
         let asked = engine.acquire(request, self.waiter.as_deref().map(Waiter::seat), deadline);
-        if let (Some(waiter), Some(InTurn { request: TakeRequest { entry: Some(_), .. }, .. })) =
-            (&mut self.waiter, in_turn)
+        if let (
+            Some(waiter),
+            Some(InTurn {
+                request: TakeRequest { entry: Some(_), .. },
+                ..
+            }),
+        ) = (&mut self.waiter, in_turn)
         {
             waiter.note_stored(asked.0.reached);
         }
@@ -206,14 +237,20 @@ impl<'a, 'm> Attempts<'a, 'm> {
     }
 
     /// Counts an attempt that took so many round trips.
-    pub(super) fn attempted(&mut self, record: AttemptRecord, result: RoundResult, round_trips: u32) {
+    pub(super) fn attempted(
+        &mut self,
+        record: AttemptRecord,
+        result: RoundResult,
+        round_trips: u32,
+    ) {
         let (record, result) = self.last.insert((record, result));
         let random = random_unless_won(result);
         if let Some(round) = &mut result.queue {
             round.on_refusals(result.tally.refused());
         }
         let was_attentive = self.machine.is_attentive();
-        self.machine.set_wait_bounds(wait_bounds(result, self.key_index, self.waiter.as_deref()));
+        self.machine
+            .set_wait_bounds(wait_bounds(result, self.key_index, self.waiter.as_deref()));
         if let Some(round) = result.queue.take() {
             self.machine.answered_in_turn(round, result.tally.granted());
         }
@@ -221,7 +258,9 @@ impl<'a, 'm> Attempts<'a, 'm> {
         let tally = &result.tally;
         let reached = record.reached;
         match result.agreement {
-            Some(agreement) => self.machine.attempted_fenced(t0, tally, agreement, reached, self.now, random),
+            Some(agreement) => self
+                .machine
+                .attempted_fenced(t0, tally, agreement, reached, self.now, random),
             None => self.machine.attempted(t0, tally, reached, self.now, random),
         }
         let has_won = result.is_won();
@@ -237,7 +276,9 @@ impl<'a, 'm> Attempts<'a, 'm> {
     /// Raises the fence on the nodes that are behind, and counts their answers.
     fn raise(&mut self, agreement: &Agreement) {
         // The machine asks for a raise only after an attempt.
-        let Some((record, _)) = self.last.take() else { return self.machine.cancelled() };
+        let Some((record, _)) = self.last.take() else {
+            return self.machine.cancelled();
+        };
         let engine = self.call.lock.client.engine();
         let deadline = |start| self.machine.raise_deadline(start);
         let result = engine.raise(self.call.key(), &record, agreement, deadline);
@@ -250,17 +291,23 @@ impl<'a, 'm> Attempts<'a, 'm> {
 
     /// Keeps what the last round has come to, for the threads behind in the queue as well.
     fn counted(&mut self, round_trips: u32) {
-        let Some((_, result)) = &self.last else { return };
+        let Some((_, result)) = &self.last else {
+            return;
+        };
         if self.machine.is_held() {
             // An attempt that the deadline cut short has no new answer; nor has one about another key of a set.
-            let is_answer = result.tally.acquisition() == Outcome::Held && is_about(result, self.key_index);
+            let is_answer =
+                result.tally.acquisition() == Outcome::Held && is_about(result, self.key_index);
             if let (Some(ticket), true) = (&self.ticket, is_answer) {
                 ticket.record_answer(self.now.steady);
             }
             self.failure = None;
         } else if !(result.is_won() || self.failure.is_some() && self.machine.is_cut_short()) {
             let quorum_impossible_since = self.machine.early_end().quorum_impossible_since();
-            let found = Unavailability { quorum_impossible_since, ..self.call.lock.client.unavailability(result) };
+            let found = Unavailability {
+                quorum_impossible_since,
+                ..self.call.lock.client.unavailability(result)
+            };
             if let Some(ticket) = &self.ticket {
                 ticket.record_unavailability(found.clone());
             }
@@ -275,14 +322,27 @@ impl<'a, 'm> Attempts<'a, 'm> {
     /// it leaves.
     fn undo(&mut self, nodes: NodeSet) {
         let departure = self.departure();
-        let leaves = self.machine.queue().map_or(NodeSet::EMPTY, |queue| queue.leaves());
-        let Some((record, _)) = &self.last else { return };
+        let leaves = self
+            .machine
+            .queue()
+            .map_or(NodeSet::EMPTY, |queue| queue.leaves());
+        let Some((record, _)) = &self.last else {
+            return;
+        };
         let stays = nodes.without(leaves);
         let leaving = departure.map(Departure::without_ticket);
         for (reached, departure) in [(stays, departure), (nodes.without(stays), leaving)] {
             if !reached.is_empty() {
-                let attempt = AttemptRecord { reached, ..record.clone() };
-                self.call.lock.client.engine().undo(self.call.key(), attempt, departure, self.call.ttl.duration());
+                let attempt = AttemptRecord {
+                    reached,
+                    ..record.clone()
+                };
+                self.call.lock.client.engine().undo(
+                    self.call.key(),
+                    attempt,
+                    departure,
+                    self.call.ttl.duration(),
+                );
             }
         }
     }
@@ -290,7 +350,11 @@ impl<'a, 'm> Attempts<'a, 'm> {
     /// What becomes of the call's entry where an attempt is undone.
     pub(super) fn departure(&mut self) -> Option<Departure> {
         let key = self.key_index as u8;
-        self.machine.queue().map(|queue| Departure { entry: queue.entry(), ticket: queue.ticket, key })
+        self.machine.queue().map(|queue| Departure {
+            entry: queue.entry(),
+            ticket: queue.ticket,
+            key,
+        })
     }
 
     fn report_loss(&mut self) {
@@ -310,7 +374,13 @@ impl<'a, 'm> Attempts<'a, 'm> {
     /// Makes what is held of a lock that was won.
     fn acquired(&mut self, validity: Validity) -> Result<Option<Won<'a>>> {
         let call = self.call;
-        let LockCall { lock, local, ttl, called_at, .. } = call;
+        let LockCall {
+            lock,
+            local,
+            ttl,
+            called_at,
+            ..
+        } = call;
         let client = &lock.client;
         let departure = self.departure().map(Departure::without_ticket);
         if let Some(waiter) = self.waiter.take() {
@@ -318,7 +388,10 @@ impl<'a, 'm> Attempts<'a, 'm> {
         }
         let mut ticket = self.ticket.take();
         let held = self.last.take().map(|(record, _)| {
-            let record = AttemptRecord { departure, ..record };
+            let record = AttemptRecord {
+                departure,
+                ..record
+            };
             let hold = HoldId::of(&record.token);
             // A thread that waits to read shares the lease of one that reads.
             if lock.kind.access() != Some(Access::Read) {
@@ -327,10 +400,13 @@ impl<'a, 'm> Attempts<'a, 'm> {
             }
             let watched = lock.watchdog.as_ref().map(|watchdog| {
                 let extension = watchdog.extension_of(ttl, record.t0.lease, hold);
-                client.watchdog_thread().watch(local, &record, validity, Some(extension), false)
+                client
+                    .watchdog_thread()
+                    .watch(local, &record, validity, Some(extension), false)
             });
             let begun = record.t0.lease;
-            let held = HeldLock::new(client.clone(), local.clone(), record, validity, ttl).watched(watched);
+            let held = HeldLock::new(client.clone(), local.clone(), record, validity, ttl)
+                .watched(watched);
             lock.keep(&held, || begun);
             held
         });
@@ -340,7 +416,10 @@ impl<'a, 'm> Attempts<'a, 'm> {
             waited: self.now.steady.since(called_at.steady),
             attempts,
             round_trips: self.round_trips,
-            position: queue.as_ref().and_then(|queue| queue.first_rank()).map(|rank| rank.saturating_add(1)),
+            position: queue
+                .as_ref()
+                .and_then(|queue| queue.first_rank())
+                .map(|rank| rank.saturating_add(1)),
             because: queue.map(|queue| queue.because()).unwrap_or_default(),
             has_waited: self.account.has_waited(),
         };
@@ -351,14 +430,19 @@ impl<'a, 'm> Attempts<'a, 'm> {
         }
         match held {
             // An observer may have run for longer than the lease lasts.
-            Some(held) if held.is_over() => Err(Error::ended_meanwhile(self.call.name(), ttl.duration())),
+            Some(held) if held.is_over() => {
+                Err(Error::ended_meanwhile(self.call.name(), ttl.duration()))
+            }
             held => Ok(held.map(|lock| Won { lock, ticket })),
         }
     }
 
     /// The lock is held by another client.
     fn held(&mut self) -> Option<Won<'a>> {
-        self.account.faults = self.last.take().map_or_else(Vec::new, |(_, result)| result.faults);
+        self.account.faults = self
+            .last
+            .take()
+            .map_or_else(Vec::new, |(_, result)| result.faults);
         None
     }
 
@@ -372,7 +456,11 @@ impl<'a, 'm> Attempts<'a, 'm> {
             Verdict::Cancelled => self.call.cancelled(),
             Verdict::NoExpiry => {
                 let nodes = result.map_or(NodeSet::EMPTY, |result| result.endless);
-                let key = self.call.awaited_keys(Some(self.key_index)).first().unwrap_or(self.call.key().title());
+                let key = self
+                    .call
+                    .awaited_keys(Some(self.key_index))
+                    .first()
+                    .unwrap_or(self.call.key().title());
                 if self.call.lock.permits.is_none() {
                     client.report().key_without_expiry(key, nodes);
                 }
@@ -394,8 +482,14 @@ fn wait_bounds(result: &RoundResult, key_index: usize, waiter: Option<&Waiter<'_
     if !is_about(result, key_index) {
         return WaitBounds::NONE;
     }
-    let unstored = result.queue.as_ref().map_or(NodeSet::EMPTY, |round| round.unstored());
-    let is_told = result.queue.as_ref().is_none_or(|round| !round.waits_for_other_library());
+    let unstored = result
+        .queue
+        .as_ref()
+        .map_or(NodeSet::EMPTY, |round| round.unstored());
+    let is_told = result
+        .queue
+        .as_ref()
+        .is_none_or(|round| !round.waits_for_other_library());
     WaitBounds {
         free_at: result.free_at,
         is_attentive: is_told && waiter.is_some_and(|waiter| waiter.seat().is_attentive(unstored)),

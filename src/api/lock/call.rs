@@ -41,7 +41,11 @@ impl<'m> LockCall<'m> {
     /// The kind of the lock, as an attempt asks for it that begins now.
     pub(super) fn kind(&self) -> Kind {
         let kind = self.lock.kind;
-        if kind.is_fenced() { kind.with_fence(wall_clock()) } else { kind }
+        if kind.is_fenced() {
+            kind.with_fence(wall_clock())
+        } else {
+            kind
+        }
     }
 
     /// Whether it is for several names.
@@ -75,30 +79,45 @@ impl<'m> LockCall<'m> {
     /// Whether an interrupt of the wait is a reason to ask: of a semaphore, that a thread of this client has released a
     /// slot.
     pub(super) fn has_slot_handed_on(&self) -> bool {
-        self.lock.permits.as_ref().is_none_or(|permits| permits.has_first_choice())
+        self.lock
+            .permits
+            .as_ref()
+            .is_none_or(|permits| permits.has_first_choice())
     }
 
     /// The position in the queue, with regard to the slots of a semaphore that are held here.
     pub(super) fn position(&self, ticket: &QueueTicket<'_>, now: LeaseTime) -> QueuePosition {
         let position = ticket.position(now);
-        self.lock.permits.as_ref().map_or(position, |permits| permits.position(position, now))
+        self.lock
+            .permits
+            .as_ref()
+            .map_or(position, |permits| permits.position(position, now))
     }
 
     /// The lock that this thread has, if the call waits for that: one of a set, or all permits of a semaphore, which
     /// have no key of their own. And until when.
-    pub(super) fn held_by_this_thread(&self, now: LeaseTime) -> Option<(Option<&'m Arc<str>>, LeaseTime)> {
+    pub(super) fn held_by_this_thread(
+        &self,
+        now: LeaseTime,
+    ) -> Option<(Option<&'m Arc<str>>, LeaseTime)> {
         match &self.lock.permits {
-            Some(permits) => LocalLock::held_by_this_thread_until(permits.locks(), now).map(|until| (None, until)),
+            Some(permits) => LocalLock::held_by_this_thread_until(permits.locks(), now)
+                .map(|until| (None, until)),
             None => {
                 let mut queues = self.key().each().iter().zip(self.local.queues());
-                queues.find_map(|(key, queue)| Some((Some(key), queue.held_by_this_thread_until(now)?)))
+                queues.find_map(|(key, queue)| {
+                    Some((Some(key), queue.held_by_this_thread_until(now)?))
+                })
             }
         }
     }
 
     /// The error of a wait that was cancelled.
     pub(super) fn cancelled(&self) -> Error {
-        Error::new(ErrorKind::Cancelled, format!("the wait for {:?} was cancelled", self.name()))
+        Error::new(
+            ErrorKind::Cancelled,
+            format!("the wait for {:?} was cancelled", self.name()),
+        )
     }
 }
 

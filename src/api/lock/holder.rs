@@ -24,7 +24,9 @@ impl Holder {
         let client = &lock.client;
         client.check_process()?;
         lock.check_name()?;
-        let result = client.engine().inspect(lock.key().title(), lock.kind.is_fenced());
+        let result = client
+            .engine()
+            .inspect(lock.key().title(), lock.kind.is_fenced());
         client.report().deliver_queued();
         match result.holding() {
             InspectionVerdict::Held(holding) => Ok(Some(Holder::new(client, holding))),
@@ -36,12 +38,28 @@ impl Holder {
         }
     }
 
-    fn new(client: &Client, Holding { label, end, nodes, waiting }: Holding) -> Holder {
+    fn new(
+        client: &Client,
+        Holding {
+            label,
+            end,
+            nodes,
+            waiting,
+        }: Holding,
+    ) -> Holder {
         let now = client.engine().now();
         let remaining = (end != Timestamp::NEVER).then(|| end.since(now));
         let addresses = &client.settings().nodes;
-        let nodes = nodes.iter().map(|node| addresses[node.index()].clone()).collect();
-        Holder { label, remaining, nodes, waiting }
+        let nodes = nodes
+            .iter()
+            .map(|node| addresses[node.index()].clone())
+            .collect();
+        Holder {
+            label,
+            remaining,
+            nodes,
+            waiting,
+        }
     }
 
     /// What the holder's client calls itself: [`Builder::label`](crate::Builder::label). None if it has no label, or

@@ -55,18 +55,34 @@ pub struct Lock {
 impl Lock {
     /// The lock of a name.
     pub(super) fn plain(client: &Client, name: &str) -> Lock {
-        Lock::of(client, LockKey::behind(&client.settings().prefix, name), Kind::Plain)
+        Lock::of(
+            client,
+            LockKey::behind(&client.settings().prefix, name),
+            Kind::Plain,
+        )
     }
 
     /// The lock of a name, of a kind whose keys have a marker. `reads`: of a read-write lock.
-    pub(super) fn marked(client: &Client, name: &str, kind: Kind, reads: Option<&Arc<SharedLocks>>) -> Lock {
+    pub(super) fn marked(
+        client: &Client,
+        name: &str,
+        kind: Kind,
+        reads: Option<&Arc<SharedLocks>>,
+    ) -> Lock {
         let key = kinds::keys(kind).key(&client.settings().prefix, name);
-        Lock { reads: reads.cloned(), ..Lock::of(client, LockKey::One(key.into()), kind) }
+        Lock {
+            reads: reads.cloned(),
+            ..Lock::of(client, LockKey::One(key.into()), kind)
+        }
     }
 
     /// The lock of several names.
     pub(super) fn set(client: &Client, names: impl IntoIterator<Item = impl AsRef<str>>) -> Lock {
-        Lock::of(client, LockKey::of(&client.settings().prefix, names), Kind::Plain)
+        Lock::of(
+            client,
+            LockKey::of(&client.settings().prefix, names),
+            Kind::Plain,
+        )
     }
 
     /// The lock of any of several slots. `permits` is as the program has given it: it may be unusable.
@@ -74,7 +90,11 @@ impl Lock {
         let lock = Lock::plain(client, name);
         let kind = Kind::Permit(u16::try_from(permits.min(MOST_PERMITS)).unwrap_or_default());
         let permits = PermitSlots::new(client, lock.key().title(), permits);
-        Lock { kind, permits: Some(permits), ..lock }
+        Lock {
+            kind,
+            permits: Some(permits),
+            ..lock
+        }
     }
 
     fn of(client: &Client, key: LockKey, kind: Kind) -> Lock {
@@ -99,23 +119,36 @@ impl Lock {
             let key = LockKey::One(fenced::KEYS.key("", self.key().title()).into());
             self.local = self.client.local_lock(&key);
         }
-        self.kind = if let Kind::Plain = self.kind { Kind::Fenced(floor) } else { self.kind.with_fence(floor) };
+        self.kind = if let Kind::Plain = self.kind {
+            Kind::Fenced(floor)
+        } else {
+            self.kind.with_fence(floor)
+        };
         self
     }
 
     /// The same lock, in the order of waiting.
     pub(super) fn fair(self) -> Lock {
-        Lock { is_fair: true, ..self }
+        Lock {
+            is_fair: true,
+            ..self
+        }
     }
 
     /// The same lock, which its owner may take again.
     pub(super) fn reentrant(self) -> Lock {
-        Lock { is_reentrant: true, ..self }
+        Lock {
+            is_reentrant: true,
+            ..self
+        }
     }
 
     /// The lock of the readers beside a writer, with the writer's settings.
     pub(super) fn read_side(&self) -> Lock {
-        Lock { kind: Kind::Read, ..self.clone() }
+        Lock {
+            kind: Kind::Read,
+            ..self.clone()
+        }
     }
 
     pub(super) fn client(&self) -> &Client {
@@ -133,7 +166,10 @@ impl Lock {
 
     /// The names of a set, in order; the name of any other lock.
     pub(super) fn names(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.key().each().iter().map(|key| self.client.resource(key))
+        self.key()
+            .each()
+            .iter()
+            .map(|key| self.client.resource(key))
     }
 
     /// How many permits a semaphore has, as the program has given it.
@@ -144,7 +180,9 @@ impl Lock {
     /// Which slot of the semaphore has this key.
     pub(super) fn slot_of(&self, key: &LockKey) -> usize {
         let keys = self.permits.iter().flat_map(PermitSlots::keys);
-        keys.zip(0..).find(|&(slot, _)| slot == key.title()).map_or(0, |(_, index)| index)
+        keys.zip(0..)
+            .find(|&(slot, _)| slot == key.title())
+            .map_or(0, |(_, index)| index)
     }
 
     /// Whether it is of several names.
@@ -174,17 +212,35 @@ impl Lock {
     fn check_name(&self) -> Result<()> {
         let keys = self.key().each();
         let refusal = if keys.is_empty() || keys.len() > MOST_KEYS {
-            format!("a set of {} resources; it must have 1 to {MOST_KEYS}", keys.len())
-        } else if let Some(name) = self.names().find(|name| name.is_empty() || name.len() > MAX_NAME) {
-            format!("a resource name of {} bytes; it must have 1 to {MAX_NAME}", name.len())
-        } else if let Some(permits) = self.permits.as_ref().filter(|permits| !permits.are_usable()) {
-            format!("a semaphore of {} permits; it must have 1 to {MOST_PERMITS}", permits.count())
+            format!(
+                "a set of {} resources; it must have 1 to {MOST_KEYS}",
+                keys.len()
+            )
+        } else if let Some(name) = self
+            .names()
+            .find(|name| name.is_empty() || name.len() > MAX_NAME)
+        {
+            format!(
+                "a resource name of {} bytes; it must have 1 to {MAX_NAME}",
+                name.len()
+            )
+        } else if let Some(permits) = self
+            .permits
+            .as_ref()
+            .filter(|permits| !permits.are_usable())
+        {
+            format!(
+                "a semaphore of {} permits; it must have 1 to {MOST_PERMITS}",
+                permits.count()
+            )
         } else if self.is_fair && !self.client.engine().has_messages() {
             "a fair lock needs release notifications, which this client does without: remove \
              release_notifications(false)"
                 .to_owned()
         } else if let Some((beginning, what)) = self.reserved_beginning() {
-            format!("a prefix and resource name that begin with {beginning:?}: such keys are those of {what}s")
+            format!(
+                "a prefix and resource name that begin with {beginning:?}: such keys are those of {what}s"
+            )
         } else {
             return Ok(());
         };
@@ -201,12 +257,18 @@ impl Lock {
     /// The beginning of a name whose key would belong to another kind, and what such keys are.
     fn reserved_beginning(&self) -> Option<(&'static str, &'static str)> {
         let marker = kinds::keys(self.kind).marker;
-        self.key().each().iter().find_map(|key| key_space::reserved(&key[marker.len()..]))
+        self.key()
+            .each()
+            .iter()
+            .find_map(|key| key_space::reserved(&key[marker.len()..]))
     }
 }
 
 impl fmt::Debug for Lock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Mutex").field("name", &self.name()).field("ttl", &self.ttl).finish_non_exhaustive()
+        f.debug_struct("Mutex")
+            .field("name", &self.name())
+            .field("ttl", &self.ttl)
+            .finish_non_exhaustive()
     }
 }

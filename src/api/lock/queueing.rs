@@ -29,14 +29,20 @@ pub(super) fn wait_in_queue(
 ) -> Result<Queued> {
     let engine = call.lock.client.engine();
     // Without time to wait, the call still makes its one attempt.
-    let Some(deadline) = deadline_in_queue(call) else { return Ok(Queued::Head) };
+    let Some(deadline) = deadline_in_queue(call) else {
+        return Ok(Queued::Head);
+    };
     let mut notifications = None;
     let mut was_held_here = false;
     loop {
         let until = match position {
             QueuePosition::Head(available_at) if now.steady < deadline => {
                 // While a guard of this client held the lock, no thread asked whether the nodes were there.
-                call.started = if was_held_here { now.steady } else { available_at };
+                call.started = if was_held_here {
+                    now.steady
+                } else {
+                    available_at
+                };
                 return Ok(Queued::Head);
             }
             QueuePosition::Head(_) => deadline,
@@ -48,10 +54,12 @@ pub(super) fn wait_in_queue(
                 }
                 now.steady_at(until)
             }
-            QueuePosition::Behind(available_at) => match wait_behind(call, ticket, available_at, now.steady) {
-                Ok(until) => until,
-                Err(unavailable) => return Ok(Queued::OutOfTime(Some(unavailable))),
-            },
+            QueuePosition::Behind(available_at) => {
+                match wait_behind(call, ticket, available_at, now.steady) {
+                    Ok(until) => until,
+                    Err(unavailable) => return Ok(Queued::OutOfTime(Some(unavailable))),
+                }
+            }
         };
         if now.steady >= deadline {
             return Ok(Queued::OutOfTime(ticket.is_known_held().err()));
@@ -62,7 +70,10 @@ pub(super) fn wait_in_queue(
             Some(notifications) => {
                 account.begin_to_wait(call, now.lease);
                 // A suspended machine does not count a sleep's time, so a sleep is short and the clock is read again.
-                let time = until.min(deadline).since(now.steady).min(CLOCK_CHECK_INTERVAL);
+                let time = until
+                    .min(deadline)
+                    .since(now.steady)
+                    .min(CLOCK_CHECK_INTERVAL);
                 if wait.sleep(notifications, time) {
                     return Err(call.cancelled());
                 }
@@ -110,8 +121,12 @@ fn wait_behind(
         // With a deadline, only permanent faults end the wait before it.
         WaitLimit::Once | WaitLimit::Until(_) => {
             let limit = call.lock.client.settings().unavailable_after;
-            let Some(found) = found else { return Ok(now.after(limit.max(attempt))) };
-            let Some(since) = found.quorum_impossible_since else { return Ok(now.after(limit.max(attempt))) };
+            let Some(found) = found else {
+                return Ok(now.after(limit.max(attempt)));
+            };
+            let Some(since) = found.quorum_impossible_since else {
+                return Ok(now.after(limit.max(attempt)));
+            };
             let until = since.max(call.started).after(limit);
             if now >= until { Err(found) } else { Ok(until) }
         }

@@ -30,7 +30,9 @@ impl Lock {
             {
                 return Ok(Some(share));
             }
-            let Some(Won { lock, ticket }) = attempts.run()? else { return Ok(None) };
+            let Some(Won { lock, ticket }) = attempts.run()? else {
+                return Ok(None);
+            };
             let share = self.share(SharedLock::new(lock));
             // The thread's place in the queue outlasts this: the next one finds the lease.
             drop(ticket);
@@ -41,13 +43,17 @@ impl Lock {
 
     /// Shares a lock to read with the threads of this client from now on.
     pub(super) fn share(&self, shared: Arc<SharedLock>) -> Share {
-        self.reads.iter().for_each(|reads| reads.insert(self.key().title(), &shared));
+        self.reads
+            .iter()
+            .for_each(|reads| reads.insert(self.key().title(), &shared));
         Share::of(shared)
     }
 
     /// Makes what a writer holds a lock to read, with the settings of this lock.
     pub(in crate::api) fn downgrade(&self, held: Held) -> Result<Held> {
-        let Held::Alone(writer) = held else { return Ok(held) };
+        let Held::Alone(writer) = held else {
+            return Ok(held);
+        };
         self.client.check_process()?;
         let ttl = self.prepare()?;
         let asked_at = self.client.engine().now();
@@ -64,7 +70,9 @@ impl Lock {
     fn join(&self, came_at: Timestamp, until: Option<Timestamp>) -> Result<Option<Share>> {
         self.client.check_process()?;
         let ttl = self.prepare()?;
-        let Some(shared) = self.shared() else { return Ok(None) };
+        let Some(shared) = self.shared() else {
+            return Ok(None);
+        };
         let share = Share::of(shared);
         match self.is_joined(share.lock(), ttl, came_at, until) {
             Ok(true) => {
@@ -81,22 +89,36 @@ impl Lock {
 
     /// The lease that a thread of this client has.
     fn shared(&self) -> Option<Arc<SharedLock>> {
-        self.reads.as_ref().and_then(|reads| reads.find(self.key().title()))
+        self.reads
+            .as_ref()
+            .and_then(|reads| reads.find(self.key().title()))
     }
 
-    fn is_joined(&self, lock: &SharedLock, ttl: Ttl, came_at: Timestamp, until: Option<Timestamp>) -> Result<bool> {
+    fn is_joined(
+        &self,
+        lock: &SharedLock,
+        ttl: Ttl,
+        came_at: Timestamp,
+        until: Option<Timestamp>,
+    ) -> Result<bool> {
         if !lock.join(ttl, came_at, until)? {
             return Ok(false);
         }
         // Where another thread watches the lease without a watchdog, one with a watchdog has a lease of its own.
-        self.watchdog.as_ref().map_or(Ok(true), |watchdog| lock.is_extended_for(watchdog, ttl))
+        self.watchdog
+            .as_ref()
+            .map_or(Ok(true), |watchdog| lock.is_extended_for(watchdog, ttl))
     }
 
     /// Joins them as the first of the threads that wait.
     fn join_at_head(&self, attempts: &mut Attempts<'_, '_>) -> Result<Option<Share>> {
         let came_at = attempts.call.called_at.steady;
         let until = attempts.until();
-        let until = if until > came_at { until } else { Timestamp::NEVER };
+        let until = if until > came_at {
+            until
+        } else {
+            Timestamp::NEVER
+        };
         let has_lease = self.shared().is_some();
         match self.join(came_at, Some(until))? {
             Some(share) => self.joined(attempts, share).map(Some),
@@ -112,15 +134,26 @@ impl Lock {
     /// Reports a call that has waited and shares a lease now.
     fn joined(&self, attempts: &mut Attempts<'_, '_>, share: Share) -> Result<Share> {
         if attempts.account.has_waited() {
-            let waited = self.client.engine().now().since(attempts.call.called_at.steady);
-            let won = WonCall { waited, has_waited: true, ..WonCall::default() };
+            let waited = self
+                .client
+                .engine()
+                .now()
+                .since(attempts.call.called_at.steady);
+            let won = WonCall {
+                waited,
+                has_waited: true,
+                ..WonCall::default()
+            };
             self.client.report().acquired(self.key().title(), &won);
             attempts.account.is_reported = true;
         }
         // An observer may have run for longer than the lease lasts.
         if share.lock().held().is_over() {
             share.give_back();
-            return Err(Error::ended_meanwhile(self.name(), attempts.call.ttl.duration()));
+            return Err(Error::ended_meanwhile(
+                self.name(),
+                attempts.call.ttl.duration(),
+            ));
         }
         Ok(share)
     }

@@ -36,18 +36,27 @@ impl<'a> Attempts<'a, '_> {
 
     /// Searches a slot, and makes an attempt at it.
     pub(super) fn search(&mut self) -> Result<()> {
-        let Some(permits) = &self.call.lock.permits else { return Ok(()) };
+        let Some(permits) = &self.call.lock.permits else {
+            return Ok(());
+        };
         let mut next = self.first_slot(permits);
         let mut last = None;
         for tries in 1..=MOST_TRIES {
-            let Some(slot) = next.or_else(|| self.any_slot(permits)) else { break };
+            let Some(slot) = next.or_else(|| self.any_slot(permits)) else {
+                break;
+            };
             if let Some((record, result)) = last.take() {
                 self.undo_refused(&record, &result);
             }
             self.search.is_asked_on = tries > 1;
-            let Some((record, result)) = self.try_slot(permits, slot)? else { break };
+            let Some((record, result)) = self.try_slot(permits, slot)? else {
+                break;
+            };
             let is_refused = result.tally.acquisition() == Outcome::Held;
-            let free = result.queue.as_deref().and_then(|round| self.free_slot(permits, round));
+            let free = result
+                .queue
+                .as_deref()
+                .and_then(|round| self.free_slot(permits, round));
             self.report_endless(permits, &result);
             let was_in_turn = result.queue.is_some();
             let goes_on = is_refused && tries < MOST_TRIES && self.goes_on(free, was_in_turn);
@@ -72,31 +81,55 @@ impl<'a> Attempts<'a, '_> {
         if was_in_turn || self.machine.queue().is_some() {
             return free.is_some();
         }
-        self.search.asks_in_turn = self.call.limit == WaitLimit::Once || !self.call.lock.client.engine().has_messages();
+        self.search.asks_in_turn =
+            self.call.limit == WaitLimit::Once || !self.call.lock.client.engine().has_messages();
         self.search.asks_in_turn
     }
 
     /// The slot to ask for first: one that a message named, or that was released here; of a first attempt, any.
     fn first_slot(&mut self, permits: &PermitSlots) -> Option<usize> {
-        let named = self.machine.queue().and_then(|queue| queue.take_slot()).map(usize::from);
-        let is_open = |&slot: &usize| permits.slots().is_open(permits.locks(), slot, self.now.lease);
-        named.filter(|&slot| slot < permits.keys().len()).filter(is_open).or_else(|| match self.machine.queue() {
-            Some(_) => self.search.free.take(),
-            None => permits.slots().last_released(permits.locks()),
-        })
+        let named = self
+            .machine
+            .queue()
+            .and_then(|queue| queue.take_slot())
+            .map(usize::from);
+        let is_open = |&slot: &usize| {
+            permits
+                .slots()
+                .is_open(permits.locks(), slot, self.now.lease)
+        };
+        named
+            .filter(|&slot| slot < permits.keys().len())
+            .filter(is_open)
+            .or_else(|| match self.machine.queue() {
+                Some(_) => self.search.free.take(),
+                None => permits.slots().last_released(permits.locks()),
+            })
     }
 
     fn any_slot(&self, permits: &PermitSlots) -> Option<usize> {
         let start = random() as usize % permits.keys().len();
-        permits.slots().open_slot(permits.locks(), start, self.now.lease)
+        permits
+            .slots()
+            .open_slot(permits.locks(), start, self.now.lease)
     }
 
     /// The slot that is free on most nodes, by what they replied.
     fn free_slot(&self, permits: &PermitSlots, round: &QueueRound) -> Option<usize> {
         let setup = self.setup();
         let start = random() as usize % permits.keys().len();
-        let is_open = |slot| permits.slots().is_open(permits.locks(), slot, self.now.lease);
-        round.free_slot(&setup, setup.nodes - round.replies().len(), permits.keys().len(), start, is_open)
+        let is_open = |slot| {
+            permits
+                .slots()
+                .is_open(permits.locks(), slot, self.now.lease)
+        };
+        round.free_slot(
+            &setup,
+            setup.nodes - round.replies().len(),
+            permits.keys().len(),
+            start,
+            is_open,
+        )
     }
 
     /// Reports slots whose keys have no expiry: their permits are lost, though a call that gets another one succeeds.
@@ -105,16 +138,29 @@ impl<'a> Attempts<'a, '_> {
         let found: Vec<(usize, NodeSet)> = round.endless_slots(&self.setup(), permits.keys().len());
         let slots = found.iter().map(|&(slot, _)| slot).collect::<Vec<_>>();
         let engine = self.call.lock.client.engine();
-        let reported = permits.slots().record_endless(&slots, self.now.steady, engine.node_timeout());
+        let reported =
+            permits
+                .slots()
+                .record_endless(&slots, self.now.steady, engine.node_timeout());
         for &(slot, nodes) in found.iter().filter(|(slot, _)| reported.contains(slot)) {
-            self.call.lock.client.report().key_without_expiry(&permits.keys()[slot], nodes);
+            self.call
+                .lock
+                .client
+                .report()
+                .key_without_expiry(&permits.keys()[slot], nodes);
         }
     }
 
     /// Asks for a slot. A call that has no entry lets the next thread in the queue try another one meanwhile. None if a
     /// thread of this client has it.
-    fn try_slot(&mut self, permits: &'a PermitSlots, slot: usize) -> Result<Option<(AttemptRecord, RoundResult)>> {
-        let Some(taken) = permits.slots().take(permits.locks(), slot, self.now.lease) else { return Ok(None) };
+    fn try_slot(
+        &mut self,
+        permits: &'a PermitSlots,
+        slot: usize,
+    ) -> Result<Option<(AttemptRecord, RoundResult)>> {
+        let Some(taken) = permits.slots().take(permits.locks(), slot, self.now.lease) else {
+            return Ok(None);
+        };
         self.search.taken = Some(taken);
         if let (Some(ticket), None) = (&self.ticket, self.machine.queue()) {
             ticket.set_away(true);
@@ -128,9 +174,16 @@ impl<'a> Attempts<'a, '_> {
         let reached = record.reached.without(result.tally.refused());
         if !reached.is_empty() {
             let departure = self.departure();
-            let attempt = AttemptRecord { reached, ..record.clone() };
+            let attempt = AttemptRecord {
+                reached,
+                ..record.clone()
+            };
             let key_lasts = self.call.ttl.duration();
-            self.call.lock.client.engine().undo(self.call.key(), attempt, departure, key_lasts);
+            self.call
+                .lock
+                .client
+                .engine()
+                .undo(self.call.key(), attempt, departure, key_lasts);
         }
     }
 
@@ -140,8 +193,9 @@ impl<'a> Attempts<'a, '_> {
             self.give_up_slot();
         }
         let permits = self.call.lock.permits.as_ref();
-        self.search.free =
-            permits.zip(result.queue.as_deref()).and_then(|(permits, round)| self.free_slot(permits, round));
+        self.search.free = permits
+            .zip(result.queue.as_deref())
+            .and_then(|(permits, round)| self.free_slot(permits, round));
         self.attempted(record, result, round_trips);
         // A slot that was granted too late is given up as well.
         if self.machine.is_lost() {

@@ -23,9 +23,19 @@ pub(super) struct PermitSlots {
 impl PermitSlots {
     /// So many slots of a semaphore with this key.
     pub(super) fn new(client: &Client, key: &Arc<str>, count: usize) -> PermitSlots {
-        let keys: Arc<[Arc<str>]> = (0..count.min(MOST_PERMITS)).map(|slot| format!("{key}#{slot}").into()).collect();
-        let locks = keys.iter().map(|key| client.local_lock(&LockKey::One(Arc::clone(key)))).collect();
-        PermitSlots { slots: client.semaphores().slots(key), keys, locks, count }
+        let keys: Arc<[Arc<str>]> = (0..count.min(MOST_PERMITS))
+            .map(|slot| format!("{key}#{slot}").into())
+            .collect();
+        let locks = keys
+            .iter()
+            .map(|key| client.local_lock(&LockKey::One(Arc::clone(key))))
+            .collect();
+        PermitSlots {
+            slots: client.semaphores().slots(key),
+            keys,
+            locks,
+            count,
+        }
     }
 
     pub(super) fn slots(&self) -> &Arc<Slots> {
@@ -63,7 +73,10 @@ impl PermitSlots {
     /// The head waits while threads of this client have all slots.
     pub(super) fn position(&self, position: QueuePosition, now: LeaseTime) -> QueuePosition {
         match position {
-            QueuePosition::Head(_) => self.slots.all_taken_until(&self.locks, now).map(QueuePosition::HeldHere),
+            QueuePosition::Head(_) => self
+                .slots
+                .all_taken_until(&self.locks, now)
+                .map(QueuePosition::HeldHere),
             QueuePosition::Behind(_) | QueuePosition::HeldHere(_) => None,
         }
         .unwrap_or(position)

@@ -32,7 +32,11 @@ impl Lock {
 
     /// Takes the lock for this owner, or takes it again, as [`take_with`](Lock::take_with); without `wait`, by one
     /// attempt.
-    pub(in crate::api) fn take_as(&self, owner: &Owner, wait: Option<&Wait>) -> Result<Option<Held>> {
+    pub(in crate::api) fn take_as(
+        &self,
+        owner: &Owner,
+        wait: Option<&Wait>,
+    ) -> Result<Option<Held>> {
         persist(wait, || owner.take(self, wait))
     }
 
@@ -60,11 +64,13 @@ impl Lock {
         let (result, if_held) = match wait {
             None => {
                 let once = Wait::unlimited();
-                let result = call.and_then(|call| at_head(&mut Attempts::new(call, None, &once, &mut account)));
+                let result = call
+                    .and_then(|call| at_head(&mut Attempts::new(call, None, &once, &mut account)));
                 (result, GaveUpReason::Held)
             }
             Some(wait) => {
-                let result = call.and_then(|call| self.take_in_turn(call, wait, &mut account, at_head));
+                let result =
+                    call.and_then(|call| self.take_in_turn(call, wait, &mut account, at_head));
                 (result, GaveUpReason::TimedOut)
             }
         };
@@ -92,7 +98,9 @@ impl Lock {
             match queueing::wait_in_queue(&mut call, &ticket, position, now, wait, account)? {
                 Queued::Head => {}
                 Queued::OutOfTime(None) => return Ok(None),
-                Queued::OutOfTime(Some(cause)) => return Err(self.client.unavailable("lock", self.name(), cause)),
+                Queued::OutOfTime(Some(cause)) => {
+                    return Err(self.client.unavailable("lock", self.name(), cause));
+                }
             }
             if held.is_some() {
                 now = self.client.engine().readings();
@@ -100,27 +108,45 @@ impl Lock {
             }
             // Without time to wait, the call makes its one attempt, as with a single key.
             if held.is_none() || !queueing::may_wait(&call) {
-                return at_head(&mut Attempts::new(call, Some((ticket, place)), wait, account));
+                return at_head(&mut Attempts::new(
+                    call,
+                    Some((ticket, place)),
+                    wait,
+                    account,
+                ));
             }
         }
     }
 
     /// The first key of a set that a guard of this client holds.
     fn first_held(&self, now: Readings) -> Option<usize> {
-        if self.is_set() { self.local.first_held(now.lease) } else { None }
+        if self.is_set() {
+            self.local.first_held(now.lease)
+        } else {
+            None
+        }
     }
 
     fn call(&self, wait: Option<&Wait>, called_at: Readings) -> Result<LockCall<'_>> {
         let ttl = self.prepare()?;
         let limit = self.wait_limit(wait, called_at);
-        Ok(LockCall { lock: self, local: &self.local, ttl, limit, called_at, started: called_at.steady })
+        Ok(LockCall {
+            lock: self,
+            local: &self.local,
+            ttl,
+            limit,
+            called_at,
+            started: called_at.steady,
+        })
     }
 
     fn wait_limit(&self, wait: Option<&Wait>, called_at: Readings) -> WaitLimit {
         let now = called_at.steady;
         match wait.map(|wait| wait.limit) {
             None => WaitLimit::Once,
-            Some(Limit::Never) => WaitLimit::WhileAvailable(self.client.settings().unavailable_after),
+            Some(Limit::Never) => {
+                WaitLimit::WhileAvailable(self.client.settings().unavailable_after)
+            }
             Some(Limit::Timeout(timeout)) => WaitLimit::Until(now.after(timeout)),
             Some(Limit::Deadline(deadline)) => {
                 WaitLimit::Until(now.after(deadline.saturating_duration_since(Instant::now())))

@@ -22,7 +22,12 @@ pub(super) struct Waiter<'w> {
 impl<'w> Waiter<'w> {
     pub(super) fn new(engine: &'w Engine, wait: &'w Wait, seat: Seat<'w>) -> Waiter<'w> {
         let registration = wait.register(seat.interrupt(), &engine.channel_watch);
-        Waiter { engine, wait, registration, seat }
+        Waiter {
+            engine,
+            wait,
+            registration,
+            seat,
+        }
     }
 
     pub(super) fn seat(&self) -> &Seat<'w> {

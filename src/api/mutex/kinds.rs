@@ -212,8 +212,15 @@ where
     }
 
     /// [`lock_as`](Mutex::lock_as). Without a wait it makes one attempt.
-    pub(crate) fn take_as(&self, owner: &Owner, wait: Option<&Wait>) -> Result<Option<MutexGuard<K>>> {
-        self.lock.take_as(owner, wait)?.map(|held| MutexGuard::of(&self.lock, held)).transpose()
+    pub(crate) fn take_as(
+        &self,
+        owner: &Owner,
+        wait: Option<&Wait>,
+    ) -> Result<Option<MutexGuard<K>>> {
+        self.lock
+            .take_as(owner, wait)?
+            .map(|held| MutexGuard::of(&self.lock, held))
+            .transpose()
     }
 }
 

@@ -33,7 +33,10 @@ pub struct Mutex<K: Kind = Plain> {
 
 impl<K: Kind> Mutex<K> {
     pub(super) fn new(lock: Lock) -> Mutex<K> {
-        Mutex { lock, kind: PhantomData }
+        Mutex {
+            lock,
+            kind: PhantomData,
+        }
     }
 
     /// The name of the lock, without the prefix. For a set, its names in order, separated by a comma and a blank.
@@ -257,7 +260,8 @@ impl<K: Kind> Mutex<K> {
     }
 
     fn guard(&self, held: Option<Held>) -> Result<Option<MutexGuard<K>>> {
-        held.map(|held| MutexGuard::of(&self.lock, held)).transpose()
+        held.map(|held| MutexGuard::of(&self.lock, held))
+            .transpose()
     }
 }
 

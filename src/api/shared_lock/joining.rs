@@ -24,17 +24,30 @@ const WINDOW: Duration = Duration::from_millis(10);
 impl SharedLock {
     /// Whether a thread that has come then, and wants so long a time to live, may share the lease. `until`: the nodes
     /// are asked, if they were not a moment ago, for that long at most; none: the call does not wait.
-    pub(crate) fn join(&self, ttl: Ttl, came_at: Timestamp, until: Option<Timestamp>) -> Result<bool> {
+    pub(crate) fn join(
+        &self,
+        ttl: Ttl,
+        came_at: Timestamp,
+        until: Option<Timestamp>,
+    ) -> Result<bool> {
         let client = self.held.client();
         client.check_process()?;
-        let Some(free) = self.held.occupancy().free_until(until, || client.engine().now())? else { return Ok(false) };
+        let Some(free) = self
+            .held
+            .occupancy()
+            .free_until(until, || client.engine().now())?
+        else {
+            return Ok(false);
+        };
         if self.admits(ttl, came_at) {
             return Ok(true);
         }
         let Some(until) = until else { return Ok(false) };
         let _in_use = free.enter();
         let ttl = self.longer(ttl)?;
-        let Some((at, answered_at)) = self.held.ask_again(ttl, until) else { return Ok(false) };
+        let Some((at, answered_at)) = self.held.ask_again(ttl, until) else {
+            return Ok(false);
+        };
         *lock(&self.asked) = Asked { at, answered_at };
         Ok(true)
     }
@@ -49,10 +62,16 @@ impl SharedLock {
     /// Whether a thread that has come then, and wants so long a time to live, may share the lease unasked.
     fn admits(&self, ttl: Ttl, came_at: Timestamp) -> bool {
         let Asked { at, answered_at } = *lock(&self.asked);
-        let answer = if came_at <= at { answered_at.since(at) } else { Duration::ZERO };
+        let answer = if came_at <= at {
+            answered_at.since(at)
+        } else {
+            Duration::ZERO
+        };
         let window = answer + WINDOW.min(ttl.validity() / 4);
         let now = self.held.client().engine().readings();
         let is_recent = now.steady.since(at) <= window;
-        is_recent && !self.held.is_lost() && self.held.lease().remaining(now.lease) + window >= ttl.validity()
+        is_recent
+            && !self.held.is_lost()
+            && self.held.lease().remaining(now.lease) + window >= ttl.validity()
     }
 }

@@ -33,7 +33,11 @@ impl LossTable {
 
     pub(in crate::api) fn run_all(&self) {
         let waiting = lock(&self.0).take();
-        waiting.into_iter().flatten().filter_map(|callback| callback.upgrade()).for_each(|callback| run(&callback));
+        waiting
+            .into_iter()
+            .flatten()
+            .filter_map(|callback| callback.upgrade())
+            .for_each(|callback| run(&callback));
     }
 }
 

@@ -59,8 +59,15 @@ impl SharedLock {
 
     /// A lock that is held, and that the nodes were asked for at this time.
     pub(crate) fn asked_at(at: Timestamp, held: HeldLock) -> Arc<SharedLock> {
-        let asked = sync::Mutex::new(Asked { at, answered_at: held.client().engine().now() });
-        Arc::new(SharedLock { held, asked, losses: OnceLock::new() })
+        let asked = sync::Mutex::new(Asked {
+            at,
+            answered_at: held.client().engine().now(),
+        });
+        Arc::new(SharedLock {
+            held,
+            asked,
+            losses: OnceLock::new(),
+        })
     }
 
     pub(crate) fn held(&self) -> &HeldLock {
@@ -100,8 +107,14 @@ impl SharedLock {
         match self.held.extend(ttl)? {
             ExtendOutcome::Extended => Ok(()),
             ExtendOutcome::Failed(causes) => {
-                let found = Unavailability { causes, ..Unavailability::default() };
-                Err(self.held.client().unavailable("extend", self.held.name(), found))
+                let found = Unavailability {
+                    causes,
+                    ..Unavailability::default()
+                };
+                Err(self
+                    .held
+                    .client()
+                    .unavailable("extend", self.held.name(), found))
             }
             ExtendOutcome::Lost => Err(Error::lease_lost(self.held.name())),
         }
@@ -110,12 +123,18 @@ impl SharedLock {
     /// This time to live, or the one that other guards rely on, if that is longer.
     fn longer(&self, ttl: Ttl) -> Result<Ttl> {
         let relied_on = self.held.ttl();
-        if relied_on > ttl.duration() { self.held.client().checked_ttl(relied_on) } else { Ok(ttl) }
+        if relied_on > ttl.duration() {
+            self.held.client().checked_ttl(relied_on)
+        } else {
+            Ok(ttl)
+        }
     }
 
     /// Waits until no other thread extends the lock. None begins to while the result exists.
     fn at_rest(&self) -> Result<Option<Free<'_>>> {
-        self.held.occupancy().free_until(Some(Timestamp::NEVER), || self.held.client().engine().now())
+        self.held
+            .occupancy()
+            .free_until(Some(Timestamp::NEVER), || self.held.client().engine().now())
     }
 
     /// Has a guard's callback called when the lock is lost.
@@ -127,7 +146,10 @@ impl SharedLock {
             // If another thread has set a table meanwhile, nothing is called twice.
             self.losses.get_or_init(|| table);
         }
-        self.losses.get().into_iter().for_each(|table| table.add(callback));
+        self.losses
+            .get()
+            .into_iter()
+            .for_each(|table| table.add(callback));
         Ok(())
     }
 }

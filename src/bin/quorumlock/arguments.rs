@@ -72,24 +72,44 @@ pub(crate) fn refusal(error: &clap::Error) -> Failure {
             "needs a COMMAND; quorumlock --help lists them".to_owned()
         }
         ErrorKind::InvalidSubcommand => {
-            format!("{:?} is no command; quorumlock --help lists them", given(ContextKind::InvalidSubcommand))
+            format!(
+                "{:?} is no command; quorumlock --help lists them",
+                given(ContextKind::InvalidSubcommand)
+            )
         }
         ErrorKind::MissingRequiredArgument => format!("needs {argument}; --help shows the usage"),
         ErrorKind::UnknownArgument if option.starts_with('-') => {
             format!("there is no option {option} here; --help lists the options")
         }
         ErrorKind::UnknownArgument => "one word is too many; --help shows the usage".to_owned(),
-        ErrorKind::InvalidValue if given(ContextKind::InvalidValue).is_empty() => format!("{option} needs a value"),
-        ErrorKind::InvalidValue => format!("{option}: must be one of {}", given(ContextKind::ValidValue)),
+        ErrorKind::InvalidValue if given(ContextKind::InvalidValue).is_empty() => {
+            format!("{option} needs a value")
+        }
+        ErrorKind::InvalidValue => format!(
+            "{option}: must be one of {}",
+            given(ContextKind::ValidValue)
+        ),
         kind if option.is_empty() => kind.to_string(),
-        kind => format!("{option}: {}", error.source().map_or_else(|| kind.to_string(), ToString::to_string)),
+        kind => format!(
+            "{option}: {}",
+            error
+                .source()
+                .map_or_else(|| kind.to_string(), ToString::to_string)
+        ),
     };
     let is_of_a_value = match error.kind() {
         ErrorKind::InvalidValue => !given(ContextKind::InvalidValue).is_empty(),
         kind => kind == ErrorKind::ValueValidation,
     };
     let is_setting = is_of_a_value && settings::is_setting(option);
-    Failure::new(if is_setting { Exit::CONFIG } else { Exit::USAGE }, message)
+    Failure::new(
+        if is_setting {
+            Exit::CONFIG
+        } else {
+            Exit::USAGE
+        },
+        message,
+    )
 }
 
 #[cfg(test)]
@@ -102,21 +122,52 @@ mod tests {
         Arguments::command().debug_assert();
         let table: [(&[&str], &str); 12] = [
             (&[], "needs a COMMAND; quorumlock --help lists them"),
-            (&["nonsense"], "\"nonsense\" is no command; quorumlock --help lists them"),
-            (&["run", "a", "--"], "needs COMMAND...; --help shows the usage"),
-            (&["run", "--", "true"], "needs NAME...; --help shows the usage"),
-            (&["run", "--wait", "hunter2", "a", "--", "true"], "--wait: must be a duration, such as 250ms, 30s or 5m"),
+            (
+                &["nonsense"],
+                "\"nonsense\" is no command; quorumlock --help lists them",
+            ),
+            (
+                &["run", "a", "--"],
+                "needs COMMAND...; --help shows the usage",
+            ),
+            (
+                &["run", "--", "true"],
+                "needs NAME...; --help shows the usage",
+            ),
+            (
+                &["run", "--wait", "hunter2", "a", "--", "true"],
+                "--wait: must be a duration, such as 250ms, 30s or 5m",
+            ),
             (&["run", "--ttl"], "--ttl needs a value"),
             (&["nodes", "--nodes"], "--nodes needs a value"),
-            (&["nodes", "--durable=true"], "--durable: unexpected value for an argument found"),
-            (&["run", "--nonsense=hunter2"], "there is no option --nonsense here; --help lists the options"),
-            (&["run", "-E", "256"], "--held-exit-code: 256 is not in 0..=255"),
-            (&["show", "a", "hunter2"], "one word is too many; --help shows the usage"),
-            (&["scan", "--ignore", "x"], "--ignore: must be one of no-expiry, too-long, foreign, fence-at-rest"),
+            (
+                &["nodes", "--durable=true"],
+                "--durable: unexpected value for an argument found",
+            ),
+            (
+                &["run", "--nonsense=hunter2"],
+                "there is no option --nonsense here; --help lists the options",
+            ),
+            (
+                &["run", "-E", "256"],
+                "--held-exit-code: 256 is not in 0..=255",
+            ),
+            (
+                &["show", "a", "hunter2"],
+                "one word is too many; --help shows the usage",
+            ),
+            (
+                &["scan", "--ignore", "x"],
+                "--ignore: must be one of no-expiry, too-long, foreign, fence-at-rest",
+            ),
         ];
         for (words, expected) in table {
-            let failure = refusal(&Arguments::try_parse_from([&["quorumlock"], words].concat()).unwrap_err());
-            assert_eq!((failure.exit, failure.message.as_str()), (Exit::USAGE, expected));
+            let failure =
+                refusal(&Arguments::try_parse_from([&["quorumlock"], words].concat()).unwrap_err());
+            assert_eq!(
+                (failure.exit, failure.message.as_str()),
+                (Exit::USAGE, expected)
+            );
         }
     }
 }

@@ -24,7 +24,11 @@ pub(crate) struct Options {
 }
 
 pub(crate) fn bench(options: Options) -> Result<Exit, Failure> {
-    let Options { duration, threads, common } = options;
+    let Options {
+        duration,
+        threads,
+        common,
+    } = options;
     let redlock = common.settings.read()?.client()?;
     redlock.connect(Duration::from_secs(1))?;
     let run = random_name("")?;
@@ -36,11 +40,19 @@ pub(crate) fn bench(options: Options) -> Result<Exit, Failure> {
     let p999 = times.quantile(0.999);
     let rate = count as f64 / begun.elapsed().as_secs_f64();
     if common.json {
-        let object = Object::new().raw("threads", threads).raw("pairs", count).raw("pairs_per_second", rate as u64);
+        let object = Object::new()
+            .raw("threads", threads)
+            .raw("pairs", count)
+            .raw("pairs_per_second", rate as u64);
         report::line(times.json(object).raw("p999_us", p999.as_micros()));
     } else {
-        report::line(format_args!("{count} pairs by {threads} threads: {rate:.0} a second"));
-        report::line(format_args!("a pair takes {times}, {} (p99.9)", Human(p999)));
+        report::line(format_args!(
+            "{count} pairs by {threads} threads: {rate:.0} a second"
+        ));
+        report::line(format_args!(
+            "a pair takes {times}, {} (p99.9)",
+            Human(p999)
+        ));
     }
     Ok(Exit::OK)
 }
@@ -57,5 +69,8 @@ fn pairs(redlock: &Redlock, name: &str, duration: Duration) -> quorumlock::Resul
 pub(crate) fn random_name(begin: &str) -> Result<String, Failure> {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).map_err(Failure::system("get random bytes"))?;
-    Ok(format!("{begin}quorumlock-trial-{:016x}", u64::from_ne_bytes(bytes)))
+    Ok(format!(
+        "{begin}quorumlock-trial-{:016x}",
+        u64::from_ne_bytes(bytes)
+    ))
 }

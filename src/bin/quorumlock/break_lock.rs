@@ -38,26 +38,44 @@ pub(crate) fn break_lock(options: Options) -> Result<Exit, Failure> {
     let is_json = options.common.json;
     let deployment = Deployment::new(options.common.settings.read()?)?;
     let survey = Progress::during("asking the nodes", || Survey::of_lock(&deployment, &name));
-    let held: Vec<String> = survey.keys().into_iter().filter(|key| is_held(&survey, key)).map(str::to_owned).collect();
+    let held: Vec<String> = survey
+        .keys()
+        .into_iter()
+        .filter(|key| is_held(&survey, key))
+        .map(str::to_owned)
+        .collect();
     let addresses = &survey.addresses;
     survey.complain_of_silent();
     if survey.lacks_quorum() {
-        return Err(Failure::new(Exit::UNAVAILABLE, "too few nodes answer: nothing is deleted"));
+        return Err(Failure::new(
+            Exit::UNAVAILABLE,
+            "too few nodes answer: nothing is deleted",
+        ));
     }
     let verdicts: Vec<Verdict> = held.iter().map(|key| Verdict::of(&survey, key)).collect();
     if !is_json {
-        verdicts.iter().for_each(|verdict| report::line(headline(verdict, addresses.len())));
+        verdicts
+            .iter()
+            .for_each(|verdict| report::line(headline(verdict, addresses.len())));
         if held.is_empty() {
             report::line(format_args!("{name:?} is not held"));
         }
     }
     if let Some(odd) = oddity(&survey, &held).filter(|_| !options.force) {
-        return Err(Failure::usage(format!("{odd}: nothing is deleted; add --force to delete what is no lock")));
+        return Err(Failure::usage(format!(
+            "{odd}: nothing is deleted; add --force to delete what is no lock"
+        )));
     }
     if !options.yes && !held.is_empty() {
-        return Err(Failure::usage("nothing is deleted; add --yes to break the lock"));
+        return Err(Failure::usage(
+            "nothing is deleted; add --yes to break the lock",
+        ));
     }
-    let break_all = || held.iter().map(|key| break_key(&deployment, &survey, key)).collect();
+    let break_all = || {
+        held.iter()
+            .map(|key| break_key(&deployment, &survey, key))
+            .collect()
+    };
     let broken: Vec<Broken> = Progress::during("deleting the lock", break_all);
     if is_json {
         let object = |(broken, verdict): (&Broken, &Verdict)| broken.json(verdict, addresses);
@@ -65,7 +83,12 @@ pub(crate) fn break_lock(options: Options) -> Result<Exit, Failure> {
     } else {
         broken.iter().for_each(|broken| broken.show(addresses));
     }
-    let is_done = broken.iter().all(|broken| broken.nodes.iter().all(|node| !matches!(node, Err(_) | Ok(Some(false)))));
+    let is_done = broken.iter().all(|broken| {
+        broken
+            .nodes
+            .iter()
+            .all(|node| !matches!(node, Err(_) | Ok(Some(false))))
+    });
     Ok(if is_done { Exit::OK } else { Exit::FINDINGS })
 }
 
@@ -82,7 +105,9 @@ impl Broken {
         for (node, address) in self.nodes.iter().zip(addresses) {
             match node {
                 Ok(Some(true)) => report::line(format_args!("  {address}: deleted")),
-                Ok(Some(false)) => report::line(format_args!("  {address}: changed meanwhile, left as it is")),
+                Ok(Some(false)) => report::line(format_args!(
+                    "  {address}: changed meanwhile, left as it is"
+                )),
                 Ok(None) => {}
                 Err(trouble) => report::line(format_args!("  {address}: {trouble}")),
             }
@@ -98,7 +123,8 @@ impl Broken {
                 Human(time),
                 report::utc(until(time))
             ),
-            None => "the key had no expiry: if a program holds the lock, it does not learn of this".to_owned(),
+            None => "the key had no expiry: if a program holds the lock, it does not learn of this"
+                .to_owned(),
         }
     }
 
@@ -112,8 +138,12 @@ impl Broken {
             .to_string()
         };
         let believed = self.believed.map(|time| until(time).as_millis());
-        let object = verdict.json(addresses).list("broken", self.nodes.iter().zip(addresses).map(node));
-        object.maybe_raw("believed_until_unix_ms", believed).to_string()
+        let object = verdict
+            .json(addresses)
+            .list("broken", self.nodes.iter().zip(addresses).map(node));
+        object
+            .maybe_raw("believed_until_unix_ms", believed)
+            .to_string()
     }
 }
 
@@ -122,13 +152,21 @@ fn until(time: Duration) -> Duration {
 }
 
 fn is_held(survey: &Survey, key: &str) -> bool {
-    survey.sightings(key).flatten().flatten().any(|seen| seen.oddity().is_some() || !seen.remaining.is_zero())
+    survey
+        .sightings(key)
+        .flatten()
+        .flatten()
+        .any(|seen| seen.oddity().is_some() || !seen.remaining.is_zero())
 }
 
 /// The first node that has something else than a lock under one of these keys, and what it has.
 fn oddity(survey: &Survey, keys: &[String]) -> Option<String> {
     let odd = |seen: &Sighting, address: &str| {
-        let expiry = if seen.lifetime == Lifetime::Forever { ", without expiry" } else { "" };
+        let expiry = if seen.lifetime == Lifetime::Forever {
+            ", without expiry"
+        } else {
+            ""
+        };
         Some(format!("{address}: {}{expiry}", seen.oddity()?))
     };
     let of_key = |key: &String| {
@@ -140,28 +178,48 @@ fn oddity(survey: &Survey, keys: &[String]) -> Option<String> {
 
 /// Deletes what each node was seen to have; a fence stays.
 fn break_key(deployment: &Deployment, survey: &Survey, key: &str) -> Broken {
-    let retention = deployment.settings.duration("FENCE_RETENTION", FENCE_RETENTION).as_millis().to_string();
-    let seen: Vec<Option<&Sighting>> = survey.sightings(key).map(|seen| seen.ok().flatten()).collect();
+    let retention = deployment
+        .settings
+        .duration("FENCE_RETENTION", FENCE_RETENTION)
+        .as_millis()
+        .to_string();
+    let seen: Vec<Option<&Sighting>> = survey
+        .sightings(key)
+        .map(|seen| seen.ok().flatten())
+        .collect();
     let nodes = at_once(deployment.targets.iter().zip(&seen), |(target, seen)| {
-        let delete = |seen: &Sighting| release(&mut Connection::open(target)?, key, seen, &retention);
+        let delete =
+            |seen: &Sighting| release(&mut Connection::open(target)?, key, seen, &retention);
         seen.map(delete).transpose()
     });
     let times = || seen.iter().flatten();
     let has_expiry = times().all(|seen| seen.lifetime != Lifetime::Forever);
     let longest = times().map(|seen| seen.remaining).max().unwrap_or_default();
-    Broken { nodes, believed: has_expiry.then_some(longest) }
+    Broken {
+        nodes,
+        believed: has_expiry.then_some(longest),
+    }
 }
 
 /// Compares and deletes, as a release does, so that the call that is first in the queue is told. What else the key
 /// holds remains. Whether anything was there still.
-fn release(connection: &mut Connection, name: &str, seen: &Sighting, retention: &str) -> Result<bool, Trouble> {
+fn release(
+    connection: &mut Connection,
+    name: &str,
+    seen: &Sighting,
+    retention: &str,
+) -> Result<bool, Trouble> {
     let key = name.as_bytes();
     let Stored::Text(value) = &seen.stored else {
         // There is no comparing it: it was named, and is to be deleted by force.
         return Ok(connection.ask(&[b"DEL", key])?.integer("DEL")? == 1);
     };
     // What is no lock is compared as a whole.
-    let kind = seen.lock.as_ref().and(key_space::lock(name)).map_or(&plain::KEYS, |(kind, _)| kind);
+    let kind = seen
+        .lock
+        .as_ref()
+        .and(key_space::lock(name))
+        .map_or(&plain::KEYS, |(kind, _)| kind);
     let signatures: Vec<&[u8]> = match &seen.lock {
         None => vec![value],
         Some(_) if seen.remaining.is_zero() => Vec::new(),
@@ -172,7 +230,17 @@ fn release(connection: &mut Connection, name: &str, seen: &Sighting, retention: 
     let script = if is_slot { permit::SCRIPT } else { kind.script };
     let mut is_any_done = signatures.is_empty();
     for signature in signatures {
-        let words = [b"EVAL", script.text.as_bytes(), b"1", key, b"release", signature, b"", b"", retention.as_bytes()];
+        let words = [
+            b"EVAL",
+            script.text.as_bytes(),
+            b"1",
+            key,
+            b"release",
+            signature,
+            b"",
+            b"",
+            retention.as_bytes(),
+        ];
         is_any_done |= connection.ask(&words)?.integer("EVAL")? >= 1;
     }
     Ok(is_any_done)

@@ -96,15 +96,25 @@ pub(crate) struct Connection {
 impl Connection {
     /// Connects and logs in.
     pub(crate) fn open(target: &NodeTarget) -> Result<Connection, Trouble> {
-        let mut connection = Connection { stream: target.connect(TIMEOUT)?, buffer: Vec::new() };
+        let mut connection = Connection {
+            stream: target.connect(TIMEOUT)?,
+            buffer: Vec::new(),
+        };
         let handshake = target.endpoint().handshake();
         if let Some(password) = &handshake.password {
             let user = handshake.user.as_deref().map(str::as_bytes);
-            let words: Vec<&[u8]> = [b"AUTH".as_slice()].into_iter().chain(user).chain([password.as_bytes()]).collect();
+            let words: Vec<&[u8]> = [b"AUTH".as_slice()]
+                .into_iter()
+                .chain(user)
+                .chain([password.as_bytes()])
+                .collect();
             connection.log_in(&words, Cause::Auth)?;
         }
         if handshake.database != 0 {
-            connection.log_in(&[b"SELECT", handshake.database.to_string().as_bytes()], Cause::Database)?;
+            connection.log_in(
+                &[b"SELECT", handshake.database.to_string().as_bytes()],
+                Cause::Database,
+            )?;
         }
         Ok(connection)
     }
@@ -112,8 +122,14 @@ impl Connection {
     fn log_in(&mut self, words: &[&[u8]], cause: Cause) -> Result<(), Trouble> {
         match self.ask(words)? {
             Value::Error(refusal) => {
-                let known = matches!(refusal.cause, Cause::Loading | Cause::NoPermission | Cause::TooManyClients);
-                Err(Trouble::new(Step::LogIn, if known { refusal.cause } else { cause }))
+                let known = matches!(
+                    refusal.cause,
+                    Cause::Loading | Cause::NoPermission | Cause::TooManyClients
+                );
+                Err(Trouble::new(
+                    Step::LogIn,
+                    if known { refusal.cause } else { cause },
+                ))
             }
             _ => Ok(()),
         }
@@ -122,13 +138,17 @@ impl Connection {
     /// Asks one command.
     pub(crate) fn ask(&mut self, words: &[&[u8]]) -> Result<Value, Trouble> {
         let mut values = self.ask_all(&[words])?;
-        values.pop().ok_or_else(|| Trouble::new(Step::Ask, "no reply"))
+        values
+            .pop()
+            .ok_or_else(|| Trouble::new(Step::Ask, "no reply"))
     }
 
     /// Asks several commands in one flight.
     pub(crate) fn ask_all(&mut self, commands: &[&[&[u8]]]) -> Result<Vec<Value>, Trouble> {
         let mut flight = Vec::new();
-        commands.iter().for_each(|words| resp::encode(&mut flight, words));
+        commands
+            .iter()
+            .for_each(|words| resp::encode(&mut flight, words));
         self.stream.write_all(&flight).map_err(Trouble::at_ask)?;
         (0..commands.len()).map(|_| self.receive()).collect()
     }
@@ -137,7 +157,8 @@ impl Connection {
     fn receive(&mut self) -> Result<Value, Trouble> {
         let deadline = Instant::now() + TIMEOUT;
         loop {
-            let parsed = parse(&self.buffer, DEEPEST).map_err(|()| Trouble::new(Step::Ask, "no reply in RESP2"))?;
+            let parsed = parse(&self.buffer, DEEPEST)
+                .map_err(|()| Trouble::new(Step::Ask, "no reply in RESP2"))?;
             if let Some((value, length)) = parsed {
                 self.buffer.drain(..length);
                 return Ok(value);
@@ -148,7 +169,8 @@ impl Connection {
             let begin = self.buffer.len();
             self.buffer.resize(begin + CHUNK, 0);
             let read = self.stream.read(&mut self.buffer[begin..]);
-            self.buffer.truncate(begin + read.as_ref().copied().unwrap_or_default());
+            self.buffer
+                .truncate(begin + read.as_ref().copied().unwrap_or_default());
             if read.map_err(Trouble::at_ask)? == 0 {
                 return Err(Trouble::at_ask(Cause::Closed));
             }
@@ -158,15 +180,22 @@ impl Connection {
 
 impl Trouble {
     pub(crate) fn new(step: Step, what: impl fmt::Display) -> Trouble {
-        Trouble { step, what: what.to_string() }
+        Trouble {
+            step,
+            what: what.to_string(),
+        }
     }
 
     /// What ended a question.
     fn at_ask(cause: Cause) -> Trouble {
         match cause {
-            Cause::TimedOut => {
-                Trouble::new(Step::Ask, format_args!("no reply within {}", quorumlock::algorithm::time::Human(TIMEOUT)))
-            }
+            Cause::TimedOut => Trouble::new(
+                Step::Ask,
+                format_args!(
+                    "no reply within {}",
+                    quorumlock::algorithm::time::Human(TIMEOUT)
+                ),
+            ),
             // After its handshake is over, a server of TLS 1.3 may say that it does not accept the client.
             Cause::Tls(_) => Trouble::new(Step::Tls, cause),
             _ => Trouble::new(Step::Ask, cause),
@@ -214,7 +243,10 @@ fn parse(bytes: &[u8], depth: usize) -> Result<Option<(Value, usize)>, ()> {
     let Some(end) = bytes.windows(2).position(|pair| pair == b"\r\n") else {
         return Ok(None);
     };
-    let count: i64 = std::str::from_utf8(&bytes[1..end]).map_err(drop)?.parse().map_err(drop)?;
+    let count: i64 = std::str::from_utf8(&bytes[1..end])
+        .map_err(drop)?
+        .parse()
+        .map_err(drop)?;
     let mut values = Vec::new();
     let mut at = end + 2;
     if count < 0 {
@@ -253,7 +285,10 @@ mod tests {
         let inner = Value::Array(vec![Value::Bulk(b"a".to_vec()), Value::Integer(7)]);
         let value = Value::Array(vec![Value::Bulk(b"0".to_vec()), inner, Value::Nil]);
         assert_eq!(parse(bytes, DEEPEST), Ok(Some((value, whole))));
-        assert_eq!(parse(b"*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n", DEEPEST), Err(()));
+        assert_eq!(
+            parse(b"*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n", DEEPEST),
+            Err(())
+        );
         assert_eq!(parse(b"?", DEEPEST), Err(()));
     }
 
@@ -261,6 +296,12 @@ mod tests {
     fn the_text_of_an_error_is_not_kept() {
         let (value, _) = parse(b"-NOPERM hunter2\r\n", 0).unwrap().unwrap();
         assert!(!format!("{value:?}").contains("hunter2"));
-        assert!(matches!(value, Value::Error(ErrorReply { cause: Cause::NoPermission, .. })));
+        assert!(matches!(
+            value,
+            Value::Error(ErrorReply {
+                cause: Cause::NoPermission,
+                ..
+            })
+        ));
     }
 }

@@ -14,11 +14,17 @@ pub(crate) struct Deployment {
 
 impl Deployment {
     pub(crate) fn new(settings: Settings) -> Result<Deployment, Failure> {
-        Ok(Deployment { targets: settings.targets()?, settings })
+        Ok(Deployment {
+            targets: settings.targets()?,
+            settings,
+        })
     }
 
     pub(crate) fn addresses(&self) -> Vec<String> {
-        self.targets.iter().map(|target| target.endpoint().to_string()).collect()
+        self.targets
+            .iter()
+            .map(|target| target.endpoint().to_string())
+            .collect()
     }
 
     /// How many nodes are a majority.
@@ -41,11 +47,20 @@ impl Deployment {
 }
 
 /// Does something for each of these, each on a thread of its own. The results are in their order.
-pub(crate) fn at_once<I: Send, T: Send>(items: impl IntoIterator<Item = I>, work: impl Fn(I) -> T + Sync) -> Vec<T> {
+pub(crate) fn at_once<I: Send, T: Send>(
+    items: impl IntoIterator<Item = I>,
+    work: impl Fn(I) -> T + Sync,
+) -> Vec<T> {
     let work = &work;
     thread::scope(|scope| {
-        let threads: Vec<_> = items.into_iter().map(|item| scope.spawn(move || work(item))).collect();
+        let threads: Vec<_> = items
+            .into_iter()
+            .map(|item| scope.spawn(move || work(item)))
+            .collect();
         let join = |panicked| std::panic::resume_unwind(panicked);
-        threads.into_iter().map(|thread| thread.join().unwrap_or_else(join)).collect()
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(join))
+            .collect()
     })
 }

@@ -54,7 +54,10 @@ const OPTIONS: [(&str, &str); 10] = [
     ("(node_timeout)", "(--node-timeout)"),
     ("max_ttl (", "--max-ttl ("),
     ("raise max_ttl", "raise --max-ttl"),
-    ("let a watchdog extend the lock", "name a shorter one: the lock is extended while the command runs"),
+    (
+        "let a watchdog extend the lock",
+        "name a shorter one: the lock is extended while the command runs",
+    ),
 ];
 
 /// Why a command ended early: one line for standard error, and the exit code.
@@ -66,7 +69,10 @@ pub(crate) struct Failure {
 
 impl Failure {
     pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Failure {
-        Failure { exit, message: message.into() }
+        Failure {
+            exit,
+            message: message.into(),
+        }
     }
 
     pub(crate) fn usage(message: impl Into<String>) -> Failure {
@@ -87,7 +93,11 @@ impl From<Error> for Failure {
             ErrorKind::Unavailable => Exit::UNAVAILABLE,
             _ => Exit::SYSTEM,
         };
-        let message = OPTIONS.iter().fold(error.to_string(), |text, (word, option)| text.replace(word, option));
+        let message = OPTIONS
+            .iter()
+            .fold(error.to_string(), |text, (word, option)| {
+                text.replace(word, option)
+            });
         Failure::new(exit, message)
     }
 }

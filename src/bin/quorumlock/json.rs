@@ -73,7 +73,10 @@ pub(crate) fn quoted(text: &str) -> String {
             '\\' => out.push_str("\\\\"),
             '\n' => out.push_str("\\n"),
             _ if is_printable(letter) => out.push(letter),
-            _ => letter.encode_utf16(&mut [0; 2]).iter().for_each(|unit| out.push_str(&format!("\\u{unit:04x}"))),
+            _ => letter
+                .encode_utf16(&mut [0; 2])
+                .iter()
+                .for_each(|unit| out.push_str(&format!("\\u{unit:04x}"))),
         }
     }
     out.push('"');

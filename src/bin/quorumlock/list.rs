@@ -21,23 +21,41 @@ pub(crate) struct Options {
 
 pub(crate) fn list(options: Options) -> Result<Exit, Failure> {
     let deployment = Deployment::new(options.common.settings.read()?)?;
-    let survey = Progress::of_keys(|found| Survey::of_pattern(&deployment, &options.pattern, found));
-    let verdicts: Vec<Verdict> = survey.keys().into_iter().map(|key| Verdict::of(&survey, key)).collect();
+    let survey =
+        Progress::of_keys(|found| Survey::of_pattern(&deployment, &options.pattern, found));
+    let verdicts: Vec<Verdict> = survey
+        .keys()
+        .into_iter()
+        .map(|key| Verdict::of(&survey, key))
+        .collect();
     // What is no lock is for `scan`.
-    let locks: Vec<&Verdict> = verdicts.iter().filter(|verdict| verdict.state != State::Foreign).collect();
+    let locks: Vec<&Verdict> = verdicts
+        .iter()
+        .filter(|verdict| verdict.state != State::Foreign)
+        .collect();
     if options.common.json {
-        let locks = locks.iter().map(|verdict| verdict.json(&survey.addresses).to_string());
+        let locks = locks
+            .iter()
+            .map(|verdict| verdict.json(&survey.addresses).to_string());
         report::line(json::list(locks));
     } else {
         table(&locks, survey.nodes.len());
     }
     survey.complain_of_silent();
-    Ok(if survey.lacks_quorum() { Exit::UNAVAILABLE } else { Exit::OK })
+    Ok(if survey.lacks_quorum() {
+        Exit::UNAVAILABLE
+    } else {
+        Exit::OK
+    })
 }
 
 fn table(locks: &[&Verdict], nodes: usize) {
-    let width =
-        locks.iter().map(|verdict| printable(&verdict.name).chars().count()).max().unwrap_or(0).max("NAME".len());
+    let width = locks
+        .iter()
+        .map(|verdict| printable(&verdict.name).chars().count())
+        .max()
+        .unwrap_or(0)
+        .max("NAME".len());
     report::line(format_args!(
         "{:<width$}  {:<8} {:<14} {:<12} {:<10} HOLDER",
         "NAME", "STATE", "NODES", "LEFT", "KIND"
@@ -55,11 +73,18 @@ fn table(locks: &[&Verdict], nodes: usize) {
             }
             _ => format!("{count}/{nodes}"),
         };
-        report::line(format_args!("{name:<width$}  {state:<8} {on:<14} {left:<12} {kind:<10} {}", verdict.holder()));
+        report::line(format_args!(
+            "{name:<width$}  {state:<8} {on:<14} {left:<12} {kind:<10} {}",
+            verdict.holder()
+        ));
     }
 }
 
 /// The numbers of nodes, counted from 1.
 fn numbers(nodes: &[usize]) -> String {
-    nodes.iter().map(|node| (node + 1).to_string()).collect::<Vec<_>>().join(",")
+    nodes
+        .iter()
+        .map(|node| (node + 1).to_string())
+        .collect::<Vec<_>>()
+        .join(",")
 }

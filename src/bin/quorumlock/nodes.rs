@@ -22,7 +22,12 @@ pub(crate) struct Options {
     #[arg(long, value_name = "D", value_parser = duration, default_value = "1s")]
     timeout: Duration,
     /// what names of locks begin with, where the user has a right to these alone
-    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    #[arg(
+        long,
+        value_name = "TEXT",
+        default_value = "",
+        hide_default_value = true
+    )]
     names: String,
     #[command(flatten)]
     common: CommonOptions,
@@ -37,14 +42,21 @@ pub(crate) fn nodes(options: Options) -> Result<Exit, Failure> {
     // Without a majority there are the states all the same.
     let nodes = redlock.nodes()?;
     if options.common.json {
-        report::line(json::list(nodes.iter().map(|node| described(node).to_string())));
+        report::line(json::list(
+            nodes.iter().map(|node| described(node).to_string()),
+        ));
     } else {
         nodes.iter().for_each(report::line);
     }
-    let voting = nodes.iter().filter(|node| node.state() == NodeState::Voting).count();
+    let voting = nodes
+        .iter()
+        .filter(|node| node.state() == NodeState::Voting)
+        .count();
     let is_denied = |node: &NodeStatus| node.state() == NodeState::Rejected(Cause::NoPermission);
     if nodes.iter().any(is_denied) {
-        report::complain("name what the keys begin with that the user has a right to, by --names or --prefix");
+        report::complain(
+            "name what the keys begin with that the user has a right to, by --names or --prefix",
+        );
     }
     Ok(match voting {
         _ if !is_locked => Exit::NO_QUORUM,

@@ -6,10 +6,16 @@ use quorumlock::{NodeNote, NodeState, NodeStatus, RestartPolicy};
 
 /// Why the votes of a node that answers count, and since when. None if they do not.
 pub(crate) fn reason(status: &NodeStatus, policy: RestartPolicy) -> Option<String> {
-    let NodeState::Voting = status.state() else { return None };
+    let NodeState::Voting = status.state() else {
+        return None;
+    };
     match (status.counted_for(), status.note()) {
-        (_, note) if status.is_durable() => Some(format!("votes count, because it is declared durable; {note}")),
-        (_, note) if policy == RestartPolicy::Off => Some(format!("votes count, by restart policy off; {note}")),
+        (_, note) if status.is_durable() => Some(format!(
+            "votes count, because it is declared durable; {note}"
+        )),
+        (_, note) if policy == RestartPolicy::Off => {
+            Some(format!("votes count, by restart policy off; {note}"))
+        }
         (Some(time), note) => Some(format!("votes counted for {}; {note}", Human(time))),
         (None, note @ NodeNote::Withheld) => Some(format!("votes count; {note}")),
         (None, _) => None,
@@ -31,8 +37,17 @@ pub(crate) fn json(status: &NodeStatus) -> Object {
     };
     Object::new()
         .maybe_raw("quarantine_ms", quarantine)
-        .maybe_raw("votes_counted_ms", status.counted_for().map(|time| time.as_millis()))
+        .maybe_raw(
+            "votes_counted_ms",
+            status.counted_for().map(|time| time.as_millis()),
+        )
         .text("note", note)
         .maybe_raw("note_age_ms", age.map(|age| age.as_millis()))
-        .list("mismatches", status.mismatches().iter().map(|mismatch| quoted(mismatch.kind())))
+        .list(
+            "mismatches",
+            status
+                .mismatches()
+                .iter()
+                .map(|mismatch| quoted(mismatch.kind())),
+        )
 }

@@ -14,7 +14,11 @@ pub(crate) const PROGRESS_AFTER: Duration = Duration::from_secs(1);
 /// Writes a line to standard output.
 pub(crate) fn line(text: impl fmt::Display) {
     // The reader may have seen enough.
-    drop(writeln!(std::io::stdout().lock(), "{}", printable(&text.to_string())));
+    drop(writeln!(
+        std::io::stdout().lock(),
+        "{}",
+        printable(&text.to_string())
+    ));
 }
 
 /// Writes lines of this program's own to standard output: a help text, a script.
@@ -38,7 +42,9 @@ fn to_stderr(text: &str) {
 
 /// The time since 1970, by the wall clock of this machine.
 pub(crate) fn since_1970() -> Duration {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
 }
 
 /// A time since 1970 as UTC, to the second: `2026-11-22T15:04:05Z`.
@@ -53,11 +59,18 @@ pub(crate) fn utc(since_1970: Duration) -> String {
     let of_year = of_era - (365 * year + year / 4 - year / 100);
     let month = (5 * of_year + 2) / 153;
     let day = of_year - (153 * month + 2) / 5 + 1;
-    let (month, later) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    let (month, later) = if month < 10 {
+        (month + 3, 0)
+    } else {
+        (month - 9, 1)
+    };
     let hour = seconds / 3600;
     let minute = seconds / 60 % 60;
     let second = seconds % 60;
-    format!("{:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z", era * 400 + year + later)
+    format!(
+        "{:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z",
+        era * 400 + year + later
+    )
 }
 
 /// A line of progress on standard error, if that is a terminal. It is wiped when this is dropped.
@@ -78,7 +91,12 @@ impl Progress {
     /// Asks the nodes for their keys, and shows meanwhile how many it has found.
     pub(crate) fn of_keys<T: Send>(work: impl FnOnce(&AtomicUsize) -> T + Send) -> T {
         let found = AtomicUsize::new(0);
-        let text = || format!("asking the nodes for their keys: {} found", found.load(Ordering::Relaxed));
+        let text = || {
+            format!(
+                "asking the nodes for their keys: {} found",
+                found.load(Ordering::Relaxed)
+            )
+        };
         Progress::showing(text, || work(&found))
     }
 
@@ -90,7 +108,9 @@ impl Progress {
         let (done, waiting) = std::sync::mpsc::channel::<()>();
         std::thread::scope(|scope| {
             scope.spawn(move || {
-                while waiting.recv_timeout(PROGRESS_AFTER) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+                while waiting.recv_timeout(PROGRESS_AFTER)
+                    == Err(std::sync::mpsc::RecvTimeoutError::Timeout)
+                {
                     progress.at(text());
                 }
             });
@@ -104,7 +124,12 @@ impl Progress {
 impl<W: Fn(&str)> Progress<W> {
     pub(crate) fn new(is_quiet: bool, write: W) -> Progress<W> {
         let is_terminal = !is_quiet && std::io::stderr().is_terminal();
-        Progress { begun: Instant::now(), shown: None, is_terminal, write }
+        Progress {
+            begun: Instant::now(),
+            shown: None,
+            is_terminal,
+            write,
+        }
     }
 
     /// Shows where the work is: not before a second has passed, and once a second from then on.
@@ -112,7 +137,10 @@ impl<W: Fn(&str)> Progress<W> {
         let last = self.shown.unwrap_or(self.begun);
         if self.is_terminal && last.elapsed() >= PROGRESS_AFTER {
             let seconds = self.begun.elapsed().as_secs();
-            (self.write)(&format!("\r\x1b[K{}, {seconds} s", printable(&text.to_string())));
+            (self.write)(&format!(
+                "\r\x1b[K{}, {seconds} s",
+                printable(&text.to_string())
+            ));
             self.shown = Some(Instant::now());
         }
     }

@@ -40,7 +40,13 @@ pub(crate) fn scan(options: Options) -> Result<Exit, Failure> {
     if options.common.json {
         report::line(json::list(findings.iter().map(Finding::json)));
     } else {
-        let line = |Finding { address, key, kind, what, .. }: &Finding<'_>| {
+        let line = |Finding {
+                        address,
+                        key,
+                        kind,
+                        what,
+                        ..
+                    }: &Finding<'_>| {
             report::line(format_args!("{address}: {kind}: {key:?}, {what}"));
         };
         findings.iter().for_each(line);
@@ -55,8 +61,17 @@ pub(crate) fn scan(options: Options) -> Result<Exit, Failure> {
 
 impl Finding<'_> {
     fn json(&self) -> String {
-        let Finding { address, key, name, kind, what } = self;
-        let object = Object::new().text("address", address).text("name", name).text("key", key);
+        let Finding {
+            address,
+            key,
+            name,
+            kind,
+            what,
+        } = self;
+        let object = Object::new()
+            .text("address", address)
+            .text("name", name)
+            .text("key", key);
         object.text("kind", kind).text("message", what).to_string()
     }
 }
@@ -67,7 +82,13 @@ fn findings(survey: &Survey, max_ttl: Duration) -> Vec<Finding<'_>> {
         for (key, sighting) in node.iter().flat_map(|node| &node.locks) {
             let faults = faults(sighting, max_ttl).into_iter();
             let name = survey.name_of(key);
-            findings.extend(faults.map(|(kind, what)| Finding { address, key, name, kind, what }));
+            findings.extend(faults.map(|(kind, what)| Finding {
+                address,
+                key,
+                name,
+                kind,
+                what,
+            }));
         }
     }
     findings
@@ -77,7 +98,10 @@ fn findings(survey: &Survey, max_ttl: Duration) -> Vec<Finding<'_>> {
 fn faults(sighting: &Sighting, max_ttl: Duration) -> Vec<(&'static str, String)> {
     let mut faults = Vec::new();
     if sighting.lifetime == Lifetime::Forever {
-        faults.push(("no-expiry", "it is never freed; delete it unless a program holds the lock".to_owned()));
+        faults.push((
+            "no-expiry",
+            "it is never freed; delete it unless a program holds the lock".to_owned(),
+        ));
     }
     let is_long = sighting.lifetime != Lifetime::Forever && sighting.remaining > max_ttl;
     match sighting.fence {
@@ -85,12 +109,18 @@ fn faults(sighting: &Sighting, max_ttl: Duration) -> Vec<(&'static str, String)>
             faults.push(("foreign", "its value is none of this library".to_owned()));
         }
         Some(fence) if sighting.remaining.is_zero() => {
-            faults.push(("fence-at-rest", format!("fence {fence}, kept for later acquisitions")));
+            faults.push((
+                "fence-at-rest",
+                format!("fence {fence}, kept for later acquisitions"),
+            ));
         }
         _ if is_long => {
             let left = Human(sighting.remaining);
             let limit = Human(max_ttl);
-            faults.push(("too-long", format!("{left} left, more than max_ttl ({limit})")));
+            faults.push((
+                "too-long",
+                format!("{left} left, more than max_ttl ({limit})"),
+            ));
         }
         _ => {}
     }
@@ -106,8 +136,16 @@ mod tests {
     fn each_fault_has_its_kind() {
         let token = "ab".repeat(20);
         let of = |name: &str, value: &str, lifetime| {
-            let sighting = Sighting::of(name, Stored::Text(value.as_bytes().to_vec()), lifetime, 1000);
-            faults(&sighting, MAX_TTL).into_iter().map(|(kind, _)| kind).collect::<Vec<_>>()
+            let sighting = Sighting::of(
+                name,
+                Stored::Text(value.as_bytes().to_vec()),
+                lifetime,
+                1000,
+            );
+            faults(&sighting, MAX_TTL)
+                .into_iter()
+                .map(|(kind, _)| kind)
+                .collect::<Vec<_>>()
         };
         let minute = Lifetime::For(Duration::from_secs(60));
         let day = Lifetime::For(Duration::from_secs(86_400));
@@ -117,13 +155,22 @@ mod tests {
         assert_eq!(of("a", "x", minute), ["foreign"]);
         assert_eq!(of("quorumlock-fence:a", "7 0 ", day), ["fence-at-rest"]);
         assert!(of("quorumlock-fence:a", &format!("7 2000 {token}"), day).is_empty());
-        assert_eq!(of("quorumlock-fence:a", &format!("7 90000 {token}"), day), ["too-long"]);
+        assert_eq!(
+            of("quorumlock-fence:a", &format!("7 90000 {token}"), day),
+            ["too-long"]
+        );
         assert!(of("quorumlock-rw:a", &format!("r 2000:{token}"), minute).is_empty());
         assert!(of("quorumlock-rw:a", "q 2000", minute).is_empty());
         assert_eq!(of("quorumlock-rw:a", "f 7 5000", day), ["fence-at-rest"]);
         assert!(of("quorumlock-rw:a", &format!("f 7 5000 w 2000 {token}"), day).is_empty());
-        assert_eq!(of("quorumlock-rw:a", &format!("f 7 5000 w 90000 {token}"), day), ["too-long"]);
-        assert_eq!(of("quorumlock-rw:a", &format!("w 90000 {token}"), day), ["too-long"]);
+        assert_eq!(
+            of("quorumlock-rw:a", &format!("f 7 5000 w 90000 {token}"), day),
+            ["too-long"]
+        );
+        assert_eq!(
+            of("quorumlock-rw:a", &format!("w 90000 {token}"), day),
+            ["too-long"]
+        );
         assert_eq!(of("quorumlock-rw:a", &token, minute), ["foreign"]);
     }
 }

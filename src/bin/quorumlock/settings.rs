@@ -28,30 +28,92 @@ const LONGEST_FILE: u64 = 1 << 20;
 /// The options of every command that asks nodes: name, value, help. Each but `--config` and `--tls` is the variable of
 /// the same name.
 const OPTIONS: [(&str, &str, &str); 17] = [
-    ("nodes", "URLS", "the nodes, separated by commas; without it, QUORUMLOCK_NODES"),
-    ("config", "FILE", "a file of QUORUMLOCK_ variables, each in a line NAME=value"),
-    ("tls", "", "reach every node by TLS, as a URL with rediss:// says of one"),
-    ("cacert", "FILE", "roots that the certificates of nodes are checked against, in PEM"),
-    ("cert", "FILE", "certificate of this program, for nodes that require one, in PEM"),
+    (
+        "nodes",
+        "URLS",
+        "the nodes, separated by commas; without it, QUORUMLOCK_NODES",
+    ),
+    (
+        "config",
+        "FILE",
+        "a file of QUORUMLOCK_ variables, each in a line NAME=value",
+    ),
+    (
+        "tls",
+        "",
+        "reach every node by TLS, as a URL with rediss:// says of one",
+    ),
+    (
+        "cacert",
+        "FILE",
+        "roots that the certificates of nodes are checked against, in PEM",
+    ),
+    (
+        "cert",
+        "FILE",
+        "certificate of this program, for nodes that require one, in PEM",
+    ),
     ("key", "FILE", "private key of that certificate, in PEM"),
-    ("sni", "NAME", "the name that certificates of nodes must be for (the host in the URL)"),
-    ("label", "TEXT", "what this program calls itself in the keys of its locks"),
-    ("prefix", "TEXT", "is in front of the names of locks in their keys"),
+    (
+        "sni",
+        "NAME",
+        "the name that certificates of nodes must be for (the host in the URL)",
+    ),
+    (
+        "label",
+        "TEXT",
+        "what this program calls itself in the keys of its locks",
+    ),
+    (
+        "prefix",
+        "TEXT",
+        "is in front of the names of locks in their keys",
+    ),
     ("node-timeout", "D", "how long a node has to answer (100ms)"),
-    ("max-ttl", "D", "the longest time to live that is accepted (60s)"),
-    ("unavailable-after", "D", "how long to try while too few nodes answer (3s)"),
-    ("restart-policy", "P", "which restarted nodes do not vote for a while: observed, strict or off (observed)"),
-    ("fence-retention", "D", "how long nodes keep the number of a fenced lock (24h)"),
-    ("place-lease", "D", "how long the place of a program that waits with --fair counts if the program dies (1s)"),
-    ("drift-factor", "F", "by what part the rates of clocks may differ (0.01)"),
-    ("durable", "", "declare that all nodes keep every write that they confirm (appendfsync always)"),
+    (
+        "max-ttl",
+        "D",
+        "the longest time to live that is accepted (60s)",
+    ),
+    (
+        "unavailable-after",
+        "D",
+        "how long to try while too few nodes answer (3s)",
+    ),
+    (
+        "restart-policy",
+        "P",
+        "which restarted nodes do not vote for a while: observed, strict or off (observed)",
+    ),
+    (
+        "fence-retention",
+        "D",
+        "how long nodes keep the number of a fenced lock (24h)",
+    ),
+    (
+        "place-lease",
+        "D",
+        "how long the place of a program that waits with --fair counts if the program dies (1s)",
+    ),
+    (
+        "drift-factor",
+        "F",
+        "by what part the rates of clocks may differ (0.01)",
+    ),
+    (
+        "durable",
+        "",
+        "declare that all nodes keep every write that they confirm (appendfsync always)",
+    ),
 ];
 /// The options about TLS, as redis-cli names them.
 const TLS_OPTIONS: [&str; 5] = ["tls", "cacert", "cert", "key", "sni"];
 
 /// Whether this option, with its dashes, is a setting.
 pub(crate) fn is_setting(option: &str) -> bool {
-    OPTIONS.iter().any(|(name, ..)| option.strip_prefix("--") == Some(name))
+    OPTIONS
+        .iter()
+        .any(|(name, ..)| option.strip_prefix("--") == Some(name))
 }
 
 /// The variable of the option with this name.
@@ -87,13 +149,21 @@ impl Args for Options {
                 (_, "FILE") => argument.value_hint(ValueHint::FilePath),
                 ("restart-policy", _) => {
                     let values = ["observed", "strict", "off"].map(PossibleValue::new);
-                    let values = values.into_iter().chain([PossibleValue::new("").hide(true)]);
-                    argument.value_parser(PossibleValuesParser::new(values)).hide_possible_values(true)
+                    let values = values
+                        .into_iter()
+                        .chain([PossibleValue::new("").hide(true)]);
+                    argument
+                        .value_parser(PossibleValuesParser::new(values))
+                        .hide_possible_values(true)
                 }
-                _ => argument.value_hint(ValueHint::Other).allow_hyphen_values(true),
+                _ => argument
+                    .value_hint(ValueHint::Other)
+                    .allow_hyphen_values(true),
             }
         };
-        command.next_help_heading("Nodes and settings").args(OPTIONS.map(argument))
+        command
+            .next_help_heading("Nodes and settings")
+            .args(OPTIONS.map(argument))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -105,7 +175,8 @@ impl FromArgMatches for Options {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Options, clap::Error> {
         let given = OPTIONS.iter().filter_map(|&(name, value, _)| match value {
             "" => matches.get_flag(name).then(|| (name, "true".to_owned())),
-            _ => Some((name, matches.get_one::<String>(name)?.clone())).filter(|(_, value)| !value.is_empty()),
+            _ => Some((name, matches.get_one::<String>(name)?.clone()))
+                .filter(|(_, value)| !value.is_empty()),
         });
         Ok(Options(given.collect()))
     }
@@ -119,26 +190,49 @@ impl FromArgMatches for Options {
 impl Options {
     /// Puts environment, file and options together.
     pub(crate) fn read(&self) -> Result<Settings, Failure> {
-        if let Some(option) = TLS_OPTIONS.iter().find(|name| self.0.contains_key(*name) && !cfg!(feature = "tls")) {
+        if let Some(option) = TLS_OPTIONS
+            .iter()
+            .find(|name| self.0.contains_key(*name) && !cfg!(feature = "tls"))
+        {
             let why = "needs TLS, which this program was built without: cargo install with --features cli,tls";
             return Err(Failure::usage(format!("--{option} {why}")));
         }
-        let environment = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
-        let mut variables: BTreeMap<_, _> = environment.filter(|(name, _)| name.starts_with(PREFIX)).collect();
+        let environment =
+            std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
+        let mut variables: BTreeMap<_, _> = environment
+            .filter(|(name, _)| name.starts_with(PREFIX))
+            .collect();
         if let Some(path) = self.0.get("config") {
             variables.extend(read_file(Path::new(path))?);
         }
-        let given: BTreeMap<_, _> =
-            self.0.iter().filter(|(name, _)| !["config", "sni", "tls"].contains(*name)).collect();
-        variables.extend(given.iter().map(|(name, value)| (variable(name), value.into())));
-        let mut settings = Settings { variables, given: given.into_keys().copied().collect() };
+        let given: BTreeMap<_, _> = self
+            .0
+            .iter()
+            .filter(|(name, _)| !["config", "sni", "tls"].contains(*name))
+            .collect();
+        variables.extend(
+            given
+                .iter()
+                .map(|(name, value)| (variable(name), value.into())),
+        );
+        let mut settings = Settings {
+            variables,
+            given: given.into_keys().copied().collect(),
+        };
         let has_tls = self.0.contains_key("tls");
         let name = self.0.get("sni");
         if has_tls || name.is_some() {
-            let name = name.map(|name| server_name("--sni", name.clone())).transpose()?;
+            let name = name
+                .map(|name| server_name("--sni", name.clone()))
+                .transpose()?;
             let by_tls = |url: &str| if has_tls { by_tls(url) } else { url.to_owned() };
-            let urls: Vec<String> = settings.urls().map(|url| named(by_tls(url), name.as_deref())).collect();
-            settings.variables.insert(variable("nodes"), urls.join(",").into());
+            let urls: Vec<String> = settings
+                .urls()
+                .map(|url| named(by_tls(url), name.as_deref()))
+                .collect();
+            settings
+                .variables
+                .insert(variable("nodes"), urls.join(",").into());
         }
         Ok(settings)
     }
@@ -147,8 +241,12 @@ impl Options {
 /// The URL of the same node by TLS. A Unix domain socket has none, and needs none.
 fn by_tls(url: &str) -> String {
     let secured = [("redis://", "rediss://"), ("valkey://", "valkeys://")];
-    let rest = |&(plain, tls): &(&str, &str)| url.strip_prefix(plain).map(|rest| format!("{tls}{rest}"));
-    secured.iter().find_map(rest).unwrap_or_else(|| url.to_owned())
+    let rest =
+        |&(plain, tls): &(&str, &str)| url.strip_prefix(plain).map(|rest| format!("{tls}{rest}"));
+    secured
+        .iter()
+        .find_map(rest)
+        .unwrap_or_else(|| url.to_owned())
 }
 
 /// The URL of a node with a name that its certificate must be for, unless it contains one or is not by TLS.
@@ -167,7 +265,9 @@ fn named(url: String, name: Option<&str>) -> String {
 fn server_name(flag: &str, name: String) -> Result<String, Failure> {
     match endpoint::is_host(&name) {
         true => Ok(name),
-        false => Err(Failure::usage(format!("{flag} takes a host name or an IP address"))),
+        false => Err(Failure::usage(format!(
+            "{flag} takes a host name or an IP address"
+        ))),
     }
 }
 
@@ -189,7 +289,9 @@ impl Settings {
 
     /// The nodes, in the order in which they are named.
     pub(crate) fn targets(&self) -> Result<Vec<NodeTarget>, Failure> {
-        self.builder()?.targets().map_err(|error| self.failure(error))
+        self.builder()?
+            .targets()
+            .map_err(|error| self.failure(error))
     }
 
     /// The failure, with the name of the setting as it was given: as an option, or as a variable.
@@ -220,7 +322,9 @@ impl Settings {
 
     /// A duration among the settings, or the default of the library.
     pub(crate) fn duration(&self, variable: &str, otherwise: Duration) -> Duration {
-        self.text(variable).and_then(quorumlock::duration).unwrap_or(otherwise)
+        self.text(variable)
+            .and_then(quorumlock::duration)
+            .unwrap_or(otherwise)
     }
 
     /// This time to live of a trial's lock, or the longest that is allowed if that is shorter.
@@ -239,7 +343,10 @@ impl Settings {
 
     /// A setting as it is written; none if it is empty.
     pub(crate) fn text(&self, variable: &str) -> Option<&str> {
-        let value = self.variables.get(&format!("{PREFIX}{variable}"))?.to_str()?;
+        let value = self
+            .variables
+            .get(&format!("{PREFIX}{variable}"))?
+            .to_str()?;
         (!value.is_empty()).then_some(value)
     }
 }
@@ -247,15 +354,29 @@ impl Settings {
 /// Reads `NAME=value` lines; blank lines and those that begin with `#` are comments. Quotation marks around a value are
 /// taken off, as systemd and compose files write them.
 fn read_file(path: &Path) -> Result<BTreeMap<String, OsString>, Failure> {
-    let failed = |error: std::io::Error| Failure::new(Exit::CONFIG, format!("cannot read {}: {error}", path.display()));
+    let failed = |error: std::io::Error| {
+        Failure::new(
+            Exit::CONFIG,
+            format!("cannot read {}: {error}", path.display()),
+        )
+    };
     let file = File::open(path).map_err(failed)?;
     let mode = file.metadata().map_err(failed)?.mode();
     let mut text = String::new();
-    file.take(LONGEST_FILE).read_to_string(&mut text).map_err(failed)?;
-    let variables = parse(&text)
-        .map_err(|line| Failure::new(Exit::CONFIG, format!("{}: line {line} is no NAME=value", path.display())))?;
+    file.take(LONGEST_FILE)
+        .read_to_string(&mut text)
+        .map_err(failed)?;
+    let variables = parse(&text).map_err(|line| {
+        Failure::new(
+            Exit::CONFIG,
+            format!("{}: line {line} is no NAME=value", path.display()),
+        )
+    })?;
     if mode & OTHERS_READ != 0 && has_password(&variables) {
-        let message = format!("{} holds a password and all users can read it: chmod o-r", path.display());
+        let message = format!(
+            "{} holds a password and all users can read it: chmod o-r",
+            path.display()
+        );
         return Err(Failure::new(Exit::CONFIG, message));
     }
     Ok(variables)
@@ -270,7 +391,10 @@ fn parse(text: &str) -> Result<BTreeMap<String, OsString>, usize> {
         }
         let (name, value) = line.split_once('=').ok_or(index + 1)?;
         let name = name.trim();
-        let is_name = !name.is_empty() && name.chars().all(|letter| letter == '_' || letter.is_ascii_alphanumeric());
+        let is_name = !name.is_empty()
+            && name
+                .chars()
+                .all(|letter| letter == '_' || letter.is_ascii_alphanumeric());
         if !is_name {
             return Err(index + 1);
         }
@@ -289,7 +413,8 @@ fn has_password(variables: &BTreeMap<String, OsString>) -> bool {
     let Some(nodes) = variables.get(&format!("{PREFIX}NODES")) else {
         return false;
     };
-    let is_secret = |url: &str| Endpoint::parse(url).map_or(true, |node| node.handshake().password.is_some());
+    let is_secret =
+        |url: &str| Endpoint::parse(url).map_or(true, |node| node.handshake().password.is_some());
     quorumlock::node_urls(&nodes.to_string_lossy()).any(is_secret)
 }
 
@@ -309,7 +434,12 @@ mod tests {
 
     #[test]
     fn a_password_is_found_and_what_cannot_be_read_may_be_one() {
-        let secret = |nodes: &str| has_password(&BTreeMap::from([("QUORUMLOCK_NODES".to_owned(), nodes.into())]));
+        let secret = |nodes: &str| {
+            has_password(&BTreeMap::from([(
+                "QUORUMLOCK_NODES".to_owned(),
+                nodes.into(),
+            )]))
+        };
         assert!(secret("redis://a,redis://:hunter2@b") && secret("redis://user:hunter2"));
         assert!(!secret("redis://a,unix:///b"));
         assert!(!has_password(&BTreeMap::new()));
@@ -329,7 +459,10 @@ mod tests {
         }
         let table = [
             ("rediss://a:1/2", "rediss://a:1/2?server_name=b"),
-            ("valkeys://a?durable=true", "valkeys://a?durable=true&server_name=b"),
+            (
+                "valkeys://a?durable=true",
+                "valkeys://a?durable=true&server_name=b",
+            ),
             ("rediss://a?server_name=c", "rediss://a?server_name=c"),
             ("redis://a", "redis://a"),
             ("unix:///a", "unix:///a"),

@@ -24,7 +24,9 @@ pub(crate) struct Options {
 
 pub(crate) fn show(options: Options) -> Result<Exit, Failure> {
     let deployment = Deployment::new(options.common.settings.read()?)?;
-    let survey = Progress::during("asking the nodes", || Survey::of_lock(&deployment, &options.name));
+    let survey = Progress::during("asking the nodes", || {
+        Survey::of_lock(&deployment, &options.name)
+    });
     let addresses = &survey.addresses;
     let verdicts = verdicts(&survey, &(survey.prefix.clone() + &options.name));
     if options.common.json {
@@ -37,24 +39,35 @@ pub(crate) fn show(options: Options) -> Result<Exit, Failure> {
     } else {
         for (key, verdict) in &verdicts {
             report::line(headline(verdict, addresses.len()));
-            for ((seen, queue), address) in survey.sightings(key).zip(survey.queues(key)).zip(addresses) {
+            for ((seen, queue), address) in
+                survey.sightings(key).zip(survey.queues(key)).zip(addresses)
+            {
                 report::line(format_args!("  {address}: {}{queue}", node_line(seen)));
             }
         }
     }
-    Ok(if survey.lacks_quorum() { Exit::UNAVAILABLE } else { Exit::OK })
+    Ok(if survey.lacks_quorum() {
+        Exit::UNAVAILABLE
+    } else {
+        Exit::OK
+    })
 }
 
 /// The locks of this full name that any node has something of, or that calls wait for, or the plain one if there is
 /// none; each with its key.
 fn verdicts(survey: &Survey, full_name: &str) -> Vec<(String, Verdict)> {
     let known = survey.keys();
-    let verdicts = kinds::KEYS.into_iter().map(|kind| kind.key("", full_name)).map(|key| {
-        let verdict = Verdict::of(survey, &key);
-        (key, verdict)
-    });
+    let verdicts = kinds::KEYS
+        .into_iter()
+        .map(|kind| kind.key("", full_name))
+        .map(|key| {
+            let verdict = Verdict::of(survey, &key);
+            (key, verdict)
+        });
     let mut verdicts: Vec<(String, Verdict)> = verdicts.collect();
-    let is_known = |(key, verdict): &(String, Verdict)| known.contains(key.as_str()) || verdict.queue.count > 0;
+    let is_known = |(key, verdict): &(String, Verdict)| {
+        known.contains(key.as_str()) || verdict.queue.count > 0
+    };
     if verdicts.iter().any(is_known) {
         verdicts.retain(is_known);
     } else {
@@ -65,12 +78,19 @@ fn verdicts(survey: &Survey, full_name: &str) -> Vec<(String, Verdict)> {
 
 /// One line about a lock.
 pub(crate) fn headline(verdict: &Verdict, nodes: usize) -> String {
-    let mut line = format!("{} {:?}: {}", verdict.kind.title, verdict.name, verdict.state);
+    let mut line = format!(
+        "{} {:?}: {}",
+        verdict.kind.title, verdict.name, verdict.state
+    );
     if verdict.is_read_write() && verdict.token.is_some() {
         line += &format!(", {},", verdict.kind());
     }
     if verdict.token.is_some() {
-        line += &format!(" by {}, on {} of {nodes} nodes", verdict.holder(), verdict.nodes.len());
+        line += &format!(
+            " by {}, on {} of {nodes} nodes",
+            verdict.holder(),
+            verdict.nodes.len()
+        );
         line += &match verdict.state {
             State::Held => format!(", by a majority for another {}", verdict.time_left()),
             _ => format!(", for at most {}", verdict.time_left()),
@@ -99,7 +119,9 @@ fn node_line(seen: Result<Option<&Sighting>, &crate::connection::Trouble>) -> St
             };
             match sighting.lifetime {
                 Lifetime::Forever => format!("{holder}, without expiry"),
-                Lifetime::For(_) if sighting.token().is_none() && sighting.oddity().is_some() => holder,
+                Lifetime::For(_) if sighting.token().is_none() && sighting.oddity().is_some() => {
+                    holder
+                }
                 Lifetime::For(_) if sighting.remaining.is_zero() => format!("{holder}, at rest"),
                 Lifetime::For(_) => format!("{holder}, {} left", Human(sighting.remaining)),
             }
@@ -107,7 +129,11 @@ fn node_line(seen: Result<Option<&Sighting>, &crate::connection::Trouble>) -> St
     }
 }
 
-fn node_json(address: &str, seen: Result<Option<&Sighting>, &crate::connection::Trouble>, queue: &Queue) -> String {
+fn node_json(
+    address: &str,
+    seen: Result<Option<&Sighting>, &crate::connection::Trouble>,
+    queue: &Queue,
+) -> String {
     let node = Object::new().text("address", address);
     match seen {
         Err(trouble) => node.text("error", trouble),
@@ -115,7 +141,11 @@ fn node_json(address: &str, seen: Result<Option<&Sighting>, &crate::connection::
             let label = seen.and_then(Sighting::label);
             let node = token::json(node, seen.and_then(Sighting::token), label);
             let left = seen.map(|seen| {
-                if seen.lifetime == Lifetime::Forever { -1 } else { seen.remaining.as_millis().cast_signed() }
+                if seen.lifetime == Lifetime::Forever {
+                    -1
+                } else {
+                    seen.remaining.as_millis().cast_signed()
+                }
             });
             queue.json(node.maybe_raw("remaining_ms", left))
         }

@@ -46,7 +46,10 @@ impl Times {
     /// The time that this part of all did not exceed.
     pub(crate) fn quantile(&self, part: f64) -> Duration {
         let rank = (self.0.len() as f64 * part).ceil() as usize;
-        self.0.get(rank.saturating_sub(1)).copied().unwrap_or_default()
+        self.0
+            .get(rank.saturating_sub(1))
+            .copied()
+            .unwrap_or_default()
     }
 
     /// The times as part of an object: `p50_us` and `p99_us`.
@@ -58,7 +61,12 @@ impl Times {
 
 impl fmt::Display for Times {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} (median), {} (p99)", Human(self.quantile(0.5)), Human(self.quantile(0.99)))
+        write!(
+            f,
+            "{} (median), {} (p99)",
+            Human(self.quantile(0.5)),
+            Human(self.quantile(0.99))
+        )
     }
 }
 
@@ -70,7 +78,10 @@ mod tests {
     fn quantiles_are_of_the_times_that_were_measured() {
         let times = Times((1..=100).map(Duration::from_millis).collect());
         let millis = |part| times.quantile(part).as_millis();
-        assert_eq!((millis(0.5), millis(0.99), millis(0.999), millis(1.0)), (50, 99, 100, 100));
+        assert_eq!(
+            (millis(0.5), millis(0.99), millis(0.999), millis(1.0)),
+            (50, 99, 100, 100)
+        );
         assert_eq!(Times::default().quantile(0.5), Duration::ZERO);
     }
 }

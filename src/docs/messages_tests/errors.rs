@@ -35,7 +35,10 @@ pub(super) fn url_errors() -> [EndpointError; 16] {
 }
 
 fn client() -> Redlock {
-    Redlock::builder().nodes(["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"]).build().unwrap()
+    Redlock::builder()
+        .nodes(["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"])
+        .build()
+        .unwrap()
 }
 
 /// Errors that no node is asked for.
@@ -46,12 +49,16 @@ pub(super) fn errors() -> Vec<Error> {
     let refused = |mutex: Mutex| mutex.try_lock().unwrap_err();
     let built = |builder: crate::Builder| builder.build().unwrap_err();
     let variable = |name: &str, value: &str| {
-        let variables = [("QUORUMLOCK_NODES", "redis://10.0.0.1"), (&format!("QUORUMLOCK_{name}"), value)];
+        let variables = [
+            ("QUORUMLOCK_NODES", "redis://10.0.0.1"),
+            (&format!("QUORUMLOCK_{name}"), value),
+        ];
         crate::Builder::from_variables("QUORUMLOCK_", variables).unwrap_err()
     };
     let one = || Redlock::builder().node("redis://10.0.0.1");
     let lease = |text: &str| text.parse::<Lease>();
-    let text = |key: &str, end: u64| format!("quorumlock-lease:1:{key}:10000:{end}:{}", "ab".repeat(20));
+    let text =
+        |key: &str, end: u64| format!("quorumlock-lease:1:{key}:10000:{end}:{}", "ab".repeat(20));
     let cancelled = CancelHandle::new();
     cancelled.cancel();
     let far = 253_402_300_799_999;
@@ -93,20 +100,43 @@ pub(super) fn errors() -> Vec<Error> {
     ];
     if let (Ok(ended), Ok(other)) = (lease(&text("orders/42", 1)), lease(&text("other", far))) {
         errors.push(client.attach(ended).unwrap_err());
-        let prefixed = Redlock::builder().node("redis://10.0.0.1").prefix("shop:").build().unwrap();
-        errors.push(prefixed.attach(lease(&text("other", far)).unwrap()).unwrap_err());
+        let prefixed = Redlock::builder()
+            .node("redis://10.0.0.1")
+            .prefix("shop:")
+            .build()
+            .unwrap();
+        errors.push(
+            prefixed
+                .attach(lease(&text("other", far)).unwrap())
+                .unwrap_err(),
+        );
         errors.push(order().attach(other).unwrap_err());
     }
     errors.push(lease(&text("a,b", far).replacen(":1:", ":5:", 1)).unwrap_err());
     errors.push(Error::lease_lost("orders/42"));
-    errors.push(Error::lease_too_short("orders/42", Duration::from_millis(1200), Duration::from_secs(2)));
+    errors.push(Error::lease_too_short(
+        "orders/42",
+        Duration::from_millis(1200),
+        Duration::from_secs(2),
+    ));
     errors.push(Error::too_late("orders/42", Duration::from_millis(20)));
-    errors.push(Error::ended_meanwhile("orders/42", Duration::from_millis(20)));
+    errors.push(Error::ended_meanwhile(
+        "orders/42",
+        Duration::from_millis(20),
+    ));
     errors.push(Error::entropy());
     let full = std::io::Error::from_raw_os_error(24);
-    let actions = ["open a descriptor", "register a fork handler", "start the watchdog's thread"];
+    let actions = [
+        "open a descriptor",
+        "register a fork handler",
+        "start the watchdog's thread",
+    ];
     errors.extend(actions.map(|action| Error::system(action, &full)));
-    errors.push(order().lock_with(&Wait::unlimited().cancelled_by(&cancelled)).unwrap_err());
+    errors.push(
+        order()
+            .lock_with(&Wait::unlimited().cancelled_by(&cancelled))
+            .unwrap_err(),
+    );
     errors.push(crate::api::forked::check(ForkEpoch::of_a_parent()).unwrap_err());
     errors
 }
@@ -115,24 +145,50 @@ pub(super) fn errors() -> Vec<Error> {
 pub(super) fn unavailable() -> Vec<Error> {
     let Redlock { client, .. } = client();
     let node = |last: u8, fault| NodeFault::new(format!("10.0.0.{last}:6379"), fault);
-    let (refused, slow) =
-        (Fault::new(Phase::Connect, Cause::Refused), Fault::new(Phase::Reply, Cause::TimedOut).with(TIMEOUT));
-    let restarted = Fault::new(Phase::Reply, Cause::Quarantined).with(Detail::Left(Duration::from_millis(58_300)));
+    let (refused, slow) = (
+        Fault::new(Phase::Connect, Cause::Refused),
+        Fault::new(Phase::Reply, Cause::TimedOut).with(TIMEOUT),
+    );
+    let restarted = Fault::new(Phase::Reply, Cause::Quarantined)
+        .with(Detail::Left(Duration::from_millis(58_300)));
     let other = |word: &str| vec![format!("10.0.0.3:6379: {word}")];
     let error = |what, causes, others| Error::unavailable(what, 3, MINUTE, causes, others);
     vec![
-        error("connect", vec![node(1, refused), node(2, slow)], other("answered")),
-        error("lock \"orders/42\"", vec![node(1, refused), node(2, slow)], other("healthy, not asked")),
-        error("lock \"orders/42\"", vec![node(1, refused), node(2, slow)], other("not asked")),
-        error("lock \"orders/42\"", vec![node(1, restarted), node(2, restarted)], other("answered")),
+        error(
+            "connect",
+            vec![node(1, refused), node(2, slow)],
+            other("answered"),
+        ),
+        error(
+            "lock \"orders/42\"",
+            vec![node(1, refused), node(2, slow)],
+            other("healthy, not asked"),
+        ),
+        error(
+            "lock \"orders/42\"",
+            vec![node(1, refused), node(2, slow)],
+            other("not asked"),
+        ),
+        error(
+            "lock \"orders/42\"",
+            vec![node(1, restarted), node(2, restarted)],
+            other("answered"),
+        ),
         error(
             "confirm the release of \"orders/42\"",
             vec![node(1, slow), node(2, slow)],
             other("asked, answer not awaited"),
         ),
-        error("find the holder of \"orders/42\"", vec![node(1, refused), node(2, slow)], other("answered")),
+        error(
+            "find the holder of \"orders/42\"",
+            vec![node(1, refused), node(2, slow)],
+            other("answered"),
+        ),
         error("lock \"orders/42\"", Vec::new(), other("answered")),
-        client.no_expiry("orders/42", [NodeId::new(0), NodeId::new(2)].into_iter().collect()),
+        client.no_expiry(
+            "orders/42",
+            [NodeId::new(0), NodeId::new(2)].into_iter().collect(),
+        ),
         client.unsettled(Duration::from_secs(2), vec![(NodeId::new(0), slow)]),
     ]
 }

@@ -13,7 +13,11 @@ pub(super) fn looks() -> Vec<NodeStatus> {
     let status = |state, note, is_durable, said: &str| {
         let mut server_info = ServerInfo::default();
         server_info.learn(said.as_bytes());
-        let counted_for = if let NodeNote::Founder { age } = note { Some(age) } else { None };
+        let counted_for = if let NodeNote::Founder { age } = note {
+            Some(age)
+        } else {
+            None
+        };
         let snapshot = NodeStatusSnapshot {
             state,
             time: Duration::from_millis(3200),
@@ -39,8 +43,18 @@ pub(super) fn looks() -> Vec<NodeStatus> {
         status(Voting, NodeNote::Missing, false, version),
         status(Voting, founder, false, evicts),
         status(Voting, founder, true, &format!("{version}\naof_enabled:0")),
-        status(Quarantined(Duration::from_millis(56_800)), since, false, version),
-        status(Down(Fault::new(Phase::Connect, Cause::Refused)), NodeNote::Unknown, false, ""),
+        status(
+            Quarantined(Duration::from_millis(56_800)),
+            since,
+            false,
+            version,
+        ),
+        status(
+            Down(Fault::new(Phase::Connect, Cause::Refused)),
+            NodeNote::Unknown,
+            false,
+            "",
+        ),
         status(Rejected(auth), NodeNote::Unknown, false, ""),
         status(Unknown, NodeNote::Unknown, false, ""),
     ]

@@ -30,7 +30,9 @@ pub(super) fn run(calls: &mut Calls<'_>) -> Answer {
     let mut stored = stored.unwrap_or_default();
     let verb = calls.text(1);
     let queue = [QUEUE, calls.key].concat();
-    let mut ours = is_valid && verb != b"leave" && stored.owner.token == Signature::of_request(calls.text(2)).token;
+    let mut ours = is_valid
+        && verb != b"leave"
+        && stored.owner.token == Signature::of_request(calls.text(2)).token;
     if verb == b"release" {
         if ours {
             stored.deadline = 0;
@@ -46,13 +48,35 @@ pub(super) fn run(calls: &mut Calls<'_>) -> Answer {
     let left = stored.left(calls.now);
     match verb {
         b"acquire" if left == 0 => return acquire(&mut stored, calls, 4),
-        b"acquire" => return Ok(if ours { ScriptValue::fence(stored.fence) } else { Integer(-3 - signed(left)) }),
+        b"acquire" => {
+            return Ok(if ours {
+                ScriptValue::fence(stored.fence)
+            } else {
+                Integer(-3 - signed(left))
+            });
+        }
         b"raise" | b"extend" => return renew(calls, stored, left, ours),
         _ => {}
     }
     ours = ours && (verb == b"release" || left > 0);
-    let holder = if left > 0 { stored.owner.token.clone() } else { Vec::new() };
-    queue::run(calls, Fenced { stored, is_valid, left }, Lock { queue, ours, holder })
+    let holder = if left > 0 {
+        stored.owner.token.clone()
+    } else {
+        Vec::new()
+    };
+    queue::run(
+        calls,
+        Fenced {
+            stored,
+            is_valid,
+            left,
+        },
+        Lock {
+            queue,
+            ours,
+            holder,
+        },
+    )
 }
 
 /// Grants the key to the caller, with a new fence that is no less than this one, if no clock shows that it is too far
@@ -61,7 +85,10 @@ fn acquire(stored: &mut FencedValue, calls: &mut Calls<'_>, retention: usize) ->
     let ttl = calls.number(3)?;
     let least = calls.number(retention + 1)?;
     let clock = calls.clock();
-    stored.fence = stored.fence.saturating_add(1).max(least.min(latest_floor(clock)));
+    stored.fence = stored
+        .fence
+        .saturating_add(1)
+        .max(least.min(latest_floor(clock)));
     if is_ahead(stored.fence, clock) {
         return Ok(Integer(-3));
     }

@@ -19,7 +19,11 @@ pub(super) fn run(calls: &mut Calls<'_>) -> Answer {
         return Ok(found.map_or(ScriptValue::Null, ScriptValue::Bulk));
     }
     let clock = now.to_string();
-    let time = if calls.text(4).is_empty() { clock.as_bytes() } else { calls.text(4) };
+    let time = if calls.text(4).is_empty() {
+        clock.as_bytes()
+    } else {
+        calls.text(4)
+    };
     let note = [calls.text(3), time, calls.text(5)].concat();
     calls.set_for_good(&note)?;
     Ok(ScriptValue::Bulk(note))

@@ -29,10 +29,17 @@ struct Permit<'a> {
 /// What keeps it from an answer.
 pub(super) fn run(calls: &mut Calls<'_>) -> Answer {
     let name = semaphore(calls.key);
-    let asked = calls.argument(8).filter(|_| calls.argument(1) == Some(b"take"));
+    let asked = calls
+        .argument(8)
+        .filter(|_| calls.argument(1) == Some(b"take"));
     run_owned(calls, [QUEUE, PERMITS, name].concat(), |is_held| {
         let permits = asked.map_or(Some(0), digits).ok_or(NO_ARGUMENT)?;
-        Ok(Permit { name, is_held, permits, free: None })
+        Ok(Permit {
+            name,
+            is_held,
+            permits,
+            free: None,
+        })
     })
 }
 
@@ -43,7 +50,8 @@ impl Permit<'_> {
 
     /// For how long each slot is held, as `PTTL` replies it.
     fn times(&self, calls: &Calls<'_>) -> impl Iterator<Item = i64> {
-        self.slot_keys(self.permits).map(move |key| calls.pttl(&key))
+        self.slot_keys(self.permits)
+            .map(move |key| calls.pttl(&key))
     }
 }
 
@@ -63,8 +71,14 @@ impl LockKind for Permit<'_> {
 
     fn fits(&mut self, calls: &Calls<'_>, count: u64, rank: usize, _: Option<u64>) -> bool {
         let known = self.free.filter(|(known, _)| *known == count);
-        let free =
-            known.map_or_else(|| self.slot_keys(count).filter(|key| !calls.exists(key)).count(), |known| known.1);
+        let free = known.map_or_else(
+            || {
+                self.slot_keys(count)
+                    .filter(|key| !calls.exists(key))
+                    .count()
+            },
+            |known| known.1,
+        );
         self.free = Some((count, free));
         rank < free
     }
@@ -92,7 +106,14 @@ impl LockKind for Permit<'_> {
 
     fn held_for(&self, calls: &Calls<'_>) -> i64 {
         let is_free = self.times(calls).any(|time| time == -2);
-        if is_free { 0 } else { self.times(calls).filter(|time| *time >= 0).min().map_or(-1, |time| time + 1) }
+        if is_free {
+            0
+        } else {
+            self.times(calls)
+                .filter(|time| *time >= 0)
+                .min()
+                .map_or(-1, |time| time + 1)
+        }
     }
 
     fn slots(&self, calls: &Calls<'_>) -> String {
@@ -113,6 +134,10 @@ fn semaphore(key: &[u8]) -> &[u8] {
 /// A number of any length; the greatest that fits represents all that are greater.
 fn digits(text: &[u8]) -> Option<u64> {
     let is_number = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
-    let add = |number: u64, digit: &u8| number.saturating_mul(10).saturating_add(u64::from(digit - b'0'));
+    let add = |number: u64, digit: &u8| {
+        number
+            .saturating_mul(10)
+            .saturating_add(u64::from(digit - b'0'))
+    };
     is_number.then(|| text.iter().fold(0, add))
 }

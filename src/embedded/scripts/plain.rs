@@ -13,7 +13,9 @@ struct Plain {
 /// # Errors
 /// What keeps it from an answer.
 pub(super) fn run(calls: &mut Calls<'_>) -> Answer {
-    run_owned(calls, [QUEUE, calls.key].concat(), |is_held| Ok(Plain { is_held }))
+    run_owned(calls, [QUEUE, calls.key].concat(), |is_held| {
+        Ok(Plain { is_held })
+    })
 }
 
 /// Runs the script of a lock whose key holds the owner's token. The kind of the lock is made when it is known whether
@@ -28,7 +30,9 @@ pub(super) fn run_owned<K: LockKind>(
 ) -> Answer {
     let key = calls.key;
     // Another type has an owner without a name.
-    let mut owner = calls.get(key).map_or_else(|_| Some(Vec::new()), |owner| owner.map(<[u8]>::to_vec));
+    let mut owner = calls
+        .get(key)
+        .map_or_else(|_| Some(Vec::new()), |owner| owner.map(<[u8]>::to_vec));
     let ours = owner.is_some() && owner.as_deref() == calls.argument(2);
     if calls.argument(1) == Some(b"release") {
         if ours {
@@ -40,7 +44,15 @@ pub(super) fn run_owned<K: LockKind>(
         }
     }
     let kind = kind(owner.is_some())?;
-    queue::run(calls, kind, Lock { queue, ours, holder: owner.unwrap_or_default() })
+    queue::run(
+        calls,
+        kind,
+        Lock {
+            queue,
+            ours,
+            holder: owner.unwrap_or_default(),
+        },
+    )
 }
 
 impl LockKind for Plain {

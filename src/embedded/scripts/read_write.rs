@@ -42,7 +42,11 @@ pub(super) fn run(calls: &mut Calls<'_>) -> Answer {
     let is_own = |hold: &Hold| verb != b"leave" && Some(&*hold.signature) == calls.argument(2);
     let own = stored.holds.iter().rposition(is_own);
     let asks_to_write = verb == b"take" && calls.argument(8) == Some(b"w");
-    let mut lock = ReadWrite { stored, own, asks_to_write };
+    let mut lock = ReadWrite {
+        stored,
+        own,
+        asks_to_write,
+    };
     match verb {
         b"acquire" => return lock.acquire(calls),
         b"extend" | b"keep" => return lock.extend(calls),
@@ -61,8 +65,21 @@ pub(super) fn run(calls: &mut Calls<'_>) -> Answer {
             return Ok(Integer(i64::from(ours)));
         }
     }
-    let holder = lock.stored.holds.first().map(|hold| hold.signature.clone()).unwrap_or_default();
-    queue::run(calls, lock, Lock { queue, ours, holder })
+    let holder = lock
+        .stored
+        .holds
+        .first()
+        .map(|hold| hold.signature.clone())
+        .unwrap_or_default();
+    queue::run(
+        calls,
+        lock,
+        Lock {
+            queue,
+            ours,
+            holder,
+        },
+    )
 }
 
 impl ReadWrite {
@@ -78,7 +95,9 @@ impl ReadWrite {
     /// The verb that lets a hold last longer, or that ends it after some time.
     fn extend(&mut self, calls: &mut Calls<'_>) -> Answer {
         let asks_to_write = calls.argument(4) == Some(b"w");
-        let ReadWriteValue { is_write, holds, .. } = &self.stored;
+        let ReadWriteValue {
+            is_write, holds, ..
+        } = &self.stored;
         if self.own.is_none() {
             let may_be_acquired = holds.is_empty() || !is_write && calls.argument(4) == Some(b"r");
             return Ok(Integer(-i64::from(!may_be_acquired)));
@@ -91,11 +110,17 @@ impl ReadWrite {
 
     /// For how long another hold keeps the caller from the lock.
     fn refused_for(&self, asks_to_write: bool, now: Millis) -> Millis {
-        let ReadWriteValue { is_write, holds, .. } = &self.stored;
+        let ReadWriteValue {
+            is_write, holds, ..
+        } = &self.stored;
         let left = |end: Option<Millis>| end.map_or(0, |end| end.saturating_add(1) - now);
         let is_writer = self.own.is_some() && *is_write;
         if asks_to_write {
-            return if is_writer { 0 } else { left(self.stored.ends().max()) };
+            return if is_writer {
+                0
+            } else {
+                left(self.stored.ends().max())
+            };
         }
         match self.own {
             Some(_) => 0,
@@ -110,7 +135,10 @@ impl ReadWrite {
         let now = calls.now;
         let clock = calls.clock();
         let stored = &mut self.stored;
-        let (is_extension, keeps) = (matches!(calls.text(1), b"extend" | b"keep"), calls.text(1) == b"keep");
+        let (is_extension, keeps) = (
+            matches!(calls.text(1), b"extend" | b"keep"),
+            calls.text(1) == b"keep",
+        );
         let mut answer = Integer(1);
         if calls.argument(retention).is_some() {
             let least = calls.argument(retention + 1);
@@ -118,26 +146,40 @@ impl ReadWrite {
             if is_extension {
                 stored.fence = stored.fence.max(floor);
             } else if self.own.is_none() || stored.fence == 0 {
-                stored.fence = stored.fence.saturating_add(1).max(floor.min(latest_floor(clock)));
+                stored.fence = stored
+                    .fence
+                    .saturating_add(1)
+                    .max(floor.min(latest_floor(clock)));
             }
             if least.is_some() && is_ahead(stored.fence, clock) {
                 return Ok(Integer(-3));
             }
             let kept = now.saturating_add(calls.number(retention)?);
-            stored.kept = if stored.fence > 0 { stored.kept.max(kept) } else { 0 };
+            stored.kept = if stored.fence > 0 {
+                stored.kept.max(kept)
+            } else {
+                0
+            };
             if !is_extension {
                 answer = ScriptValue::fence(stored.fence);
             }
         }
         let deadline = now.saturating_add(calls.number(3)?);
         let own = self.own.unwrap_or_else(|| {
-            stored.holds.push(Hold { deadline: 0, signature: calls.text(2).to_vec() });
+            stored.holds.push(Hold {
+                deadline: 0,
+                signature: calls.text(2).to_vec(),
+            });
             stored.holds.len() - 1
         });
         self.own = Some(own);
         stored.is_write = is_write;
         let hold = &mut stored.holds[own];
-        hold.deadline = if keeps { deadline } else { hold.deadline.max(deadline) };
+        hold.deadline = if keeps {
+            deadline
+        } else {
+            hold.deadline.max(deadline)
+        };
         self.store(calls)?;
         Ok(answer)
     }
@@ -163,23 +205,36 @@ impl LockKind for ReadWrite {
     }
 
     fn kind_of(&self, member: &[u8]) -> u64 {
-        if member.get(CLIENT) == Some(&b'w') { WRITER } else { 0 }
+        if member.get(CLIENT) == Some(&b'w') {
+            WRITER
+        } else {
+            0
+        }
     }
 
     fn fits(&mut self, _: &Calls<'_>, kind: u64, rank: usize, first: Option<u64>) -> bool {
-        let ReadWriteValue { is_write, holds, .. } = &self.stored;
+        let ReadWriteValue {
+            is_write, holds, ..
+        } = &self.stored;
         if kind == WRITER {
             return rank == 0 && holds.is_empty();
         }
         let is_written = *is_write && !holds.is_empty();
-        first != Some(WRITER) && !is_written && holds.len() - usize::from(self.own.is_some()) + rank < ROOM
+        first != Some(WRITER)
+            && !is_written
+            && holds.len() - usize::from(self.own.is_some()) + rank < ROOM
     }
 
     fn blocker(&self, calls: &mut Calls<'_>, queue: &[u8], rank: usize) -> Option<u64> {
         if self.asks_to_write || rank == 0 {
             return None;
         }
-        let members: Vec<_> = calls.members(queue).iter().take(rank).map(|member| member.name.clone()).collect();
+        let members: Vec<_> = calls
+            .members(queue)
+            .iter()
+            .take(rank)
+            .map(|member| member.name.clone())
+            .collect();
         let mut in_front = self.stored.holds.len();
         for member in members {
             if self.kind_of(&member) != WRITER {
@@ -188,7 +243,11 @@ impl LockKind for ReadWrite {
             }
             // The first one may have the lock, if no call holds it.
             let is_turn = in_front == 0 && calls.argument(6) != Some(b"n");
-            let message = if is_turn { turn(calls, &member) } else { b".".to_vec() };
+            let message = if is_turn {
+                turn(calls, &member)
+            } else {
+                b".".to_vec()
+            };
             if send(calls, &member, &message) {
                 return Some(WRITER);
             }
@@ -198,7 +257,11 @@ impl LockKind for ReadWrite {
     }
 
     fn has_key(&self, calls: &Calls<'_>) -> ScriptValue {
-        if calls.argument(9).is_some() { ScriptValue::fence(self.stored.fence) } else { Integer(1) }
+        if calls.argument(9).is_some() {
+            ScriptValue::fence(self.stored.fence)
+        } else {
+            Integer(1)
+        }
     }
 
     fn grant(&mut self, calls: &mut Calls<'_>) -> Result<Option<ScriptValue>, Failure> {

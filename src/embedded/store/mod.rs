@@ -94,7 +94,8 @@ impl Store {
     /// Puts the node into a condition, until it is changed. A replica that becomes anything else is promoted to a
     /// master.
     pub fn set_condition(&mut self, condition: Condition) {
-        self.promotions += u32::from(self.condition == Condition::Replica && condition != Condition::Replica);
+        self.promotions +=
+            u32::from(self.condition == Condition::Replica && condition != Condition::Replica);
         self.condition = condition;
     }
 
@@ -148,7 +149,13 @@ impl Store {
     }
 
     /// Runs one command and appends its reply to `out`. A request of no words at all has no reply.
-    pub fn execute(&mut self, session: &mut ClientState, arguments: &[&[u8]], now: Millis, out: &mut Vec<u8>) {
+    pub fn execute(
+        &mut self,
+        session: &mut ClientState,
+        arguments: &[&[u8]],
+        now: Millis,
+        out: &mut Vec<u8>,
+    ) {
         if let Err(error) = self.answer(session, arguments, now, out) {
             reply::error(out, error);
         }
@@ -162,10 +169,13 @@ impl Store {
         now: Millis,
         out: &mut Vec<u8>,
     ) -> Result<(), &'static str> {
-        let Some((name, rest)) = arguments.split_first() else { return Ok(()) };
+        let Some((name, rest)) = arguments.split_first() else {
+            return Ok(());
+        };
         let command = command::named(name).filter(|(name, ..)| self.has(name));
-        let barred =
-            self.password.is_some() && !session.authenticated && command.is_none_or(|(name, ..)| *name != "AUTH");
+        let barred = self.password.is_some()
+            && !session.authenticated
+            && command.is_none_or(|(name, ..)| *name != "AUTH");
         if barred && self.kind == ServerKind::Valkey9 {
             return Err(NOT_AUTHENTICATED);
         }
@@ -184,14 +194,23 @@ impl Store {
         self.check_condition(*needs)?;
         let is_listener = session.subscriptions.are_any();
         if is_listener && !matches!(name, "PING" | "SUBSCRIBE" | "UNSUBSCRIBE") {
-            reply::error(out, &format!("ERR Can't execute '{}': {ONLY_LISTENING}", name.to_lowercase()));
+            reply::error(
+                out,
+                &format!(
+                    "ERR Can't execute '{}': {ONLY_LISTENING}",
+                    name.to_lowercase()
+                ),
+            );
             return Ok(());
         }
         let database = &mut self.databases[session.database];
         match (name, rest) {
             ("AUTH", _) => self.authenticate(session, rest, out)?,
             ("DBSIZE", _) => reply::integer(out, database.keys(now).count()),
-            ("DEL", keys) => reply::integer(out, keys.iter().filter(|key| database.remove(key, now)).count()),
+            ("DEL", keys) => reply::integer(
+                out,
+                keys.iter().filter(|key| database.remove(key, now)).count(),
+            ),
             ("ECHO", [text]) => reply::bulk(out, text),
             ("EVAL", [text, key_count, values @ ..]) => {
                 let script = self.known_scripts.learn(text);
@@ -202,9 +221,14 @@ impl Store {
                 let script = self.known_scripts.find(hash).ok_or(no_script)?;
                 self.evaluate(session, Some(script), key_count, values, now, out)?;
             }
-            ("EXISTS", keys) => reply::integer(out, keys.iter().filter(|key| database.exists(key, now)).count()),
+            ("EXISTS", keys) => reply::integer(
+                out,
+                keys.iter().filter(|key| database.exists(key, now)).count(),
+            ),
             ("FLUSHALL", how) => {
-                let is_known = |how: &&[u8]| how.eq_ignore_ascii_case(b"ASYNC") || how.eq_ignore_ascii_case(b"SYNC");
+                let is_known = |how: &&[u8]| {
+                    how.eq_ignore_ascii_case(b"ASYNC") || how.eq_ignore_ascii_case(b"SYNC")
+                };
                 if how.len() > 1 || !how.iter().all(is_known) {
                     return Err(SYNTAX);
                 }
@@ -228,7 +252,10 @@ impl Store {
                 info::info(out, sections, &facts);
             }
             ("PEXPIRE", [key, milliseconds]) => {
-                reply::integer(out, u8::from(expire::expire(database, key, milliseconds, now)?));
+                reply::integer(
+                    out,
+                    u8::from(expire::expire(database, key, milliseconds, now)?),
+                );
             }
             // The conditions that newer servers take.
             ("PEXPIRE", [_, _, option, ..]) => {
@@ -256,8 +283,14 @@ impl Store {
                     reply::null(out);
                 }
             }
-            ("SUBSCRIBE", channels) => self.exchange.subscribe(&mut session.subscriptions, channels, out),
-            ("UNSUBSCRIBE", channels) => self.exchange.unsubscribe(&mut session.subscriptions, channels, out),
+            ("SUBSCRIBE", channels) => {
+                self.exchange
+                    .subscribe(&mut session.subscriptions, channels, out)
+            }
+            ("UNSUBSCRIBE", channels) => {
+                self.exchange
+                    .unsubscribe(&mut session.subscriptions, channels, out)
+            }
             ("TIME", _) => {
                 reply::array(out, 2);
                 reply::bulk(out, (now / 1000).to_string().as_bytes());
@@ -283,7 +316,8 @@ impl Store {
         out: &mut Vec<u8>,
     ) -> Result<(), &'static str> {
         let key_count = integer(key_count).ok_or(NOT_AN_INTEGER)?;
-        let key_count = usize::try_from(key_count).map_err(|_| "ERR Number of keys can't be negative")?;
+        let key_count =
+            usize::try_from(key_count).map_err(|_| "ERR Number of keys can't be negative")?;
         let too_few = "ERR Number of keys can't be greater than number of args";
         let (keys, values) = values.split_at_checked(key_count).ok_or(too_few)?;
         let (script, _, run) = script.ok_or(UNKNOWN_SCRIPT)?;
@@ -309,19 +343,35 @@ impl Store {
 
     /// The present name of its data's history, and the former one: another pair with each promotion.
     fn replication_ids(&self) -> [String; 2] {
-        let name = |promotions: u32| format!("{promotions:08x}{}", self.run_id.get(8..).unwrap_or_default());
-        let former = self.promotions.checked_sub(1).map_or(NO_REPLICATION_ID.to_owned(), name);
+        let name = |promotions: u32| {
+            format!(
+                "{promotions:08x}{}",
+                self.run_id.get(8..).unwrap_or_default()
+            )
+        };
+        let former = self
+            .promotions
+            .checked_sub(1)
+            .map_or(NO_REPLICATION_ID.to_owned(), name);
         [name(self.promotions), former]
     }
 
-    fn authenticate(&self, session: &mut ClientState, rest: &[&[u8]], out: &mut Vec<u8>) -> Result<(), &'static str> {
+    fn authenticate(
+        &self,
+        session: &mut ClientState,
+        rest: &[&[u8]],
+        out: &mut Vec<u8>,
+    ) -> Result<(), &'static str> {
         let (user, password) = match *rest {
             [_] if self.password.is_none() => return Err(NO_PASSWORD_CONFIGURED),
             [password] => (b"default".as_slice(), password),
             [user, password] => (user, password),
             _ => return Err(SYNTAX),
         };
-        let known = self.password.as_ref().is_none_or(|expected| expected.as_bytes() == password);
+        let known = self
+            .password
+            .as_ref()
+            .is_none_or(|expected| expected.as_bytes() == password);
         if user != b"default" || !known {
             return Err("WRONGPASS invalid username-password pair or user is disabled.");
         }
@@ -350,17 +400,23 @@ impl Store {
 
 const DATABASE_OUT_OF_RANGE: &str = "ERR DB index is out of range";
 /// As Redis puts it, and as Valkey does.
-const NO_SCRIPT: [&str; 2] = ["NOSCRIPT No matching script. Please use EVAL.", "NOSCRIPT No matching script."];
+const NO_SCRIPT: [&str; 2] = [
+    "NOSCRIPT No matching script. Please use EVAL.",
+    "NOSCRIPT No matching script.",
+];
 const NOT_AN_INT: &str = "ERR value is out of range, value must between -2147483648 and 2147483647";
 const NOT_AUTHENTICATED: &str = "NOAUTH Authentication required.";
 const NO_PASSWORD_CONFIGURED: &str = "ERR AUTH <password> called without any password configured for the default \
     user. Are you sure your configuration is correct?";
 const UNKNOWN_SCRIPT: &str = "ERR the embedded node runs only quorumlock's own scripts";
-const ONLY_LISTENING: &str = "only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context";
+const ONLY_LISTENING: &str =
+    "only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context";
 
 fn select(session: &mut ClientState, index: &[u8], out: &mut Vec<u8>) -> Result<(), &'static str> {
     let index = i32::try_from(integer(index).ok_or(NOT_AN_INTEGER)?).map_err(|_| NOT_AN_INT)?;
-    let index = usize::try_from(index).ok().filter(|index| *index < DATABASES);
+    let index = usize::try_from(index)
+        .ok()
+        .filter(|index| *index < DATABASES);
     session.database = index.ok_or(DATABASE_OUT_OF_RANGE)?;
     reply::simple(out, "OK");
     Ok(())

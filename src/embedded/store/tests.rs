@@ -34,7 +34,11 @@ fn ask_at(store: &mut Store, session: &mut ClientState, request: &str, now: Mill
 fn converse(store: &mut Store, rows: &[(&str, &str)]) {
     let mut session = ClientState::default();
     for (row, (request, reply)) in rows.iter().enumerate() {
-        assert_eq!(ask_at(store, &mut session, request, NOW), format!("{reply}\r\n"), "row {row}: {request}");
+        assert_eq!(
+            ask_at(store, &mut session, request, NOW),
+            format!("{reply}\r\n"),
+            "row {row}: {request}"
+        );
     }
 }
 
@@ -52,11 +56,17 @@ fn plain_commands() {
         &[
             ("PING", "+PONG"),
             ("ping hello", "$5\r\nhello"),
-            ("PING a b", "-ERR wrong number of arguments for 'ping' command"),
+            (
+                "PING a b",
+                "-ERR wrong number of arguments for 'ping' command",
+            ),
             ("ECHO hi", "$2\r\nhi"),
             ("Echo", "-ERR wrong number of arguments for 'echo' command"),
             ("TIME", "*2\r\n$10\r\n1700000000\r\n$6\r\n123000"),
-            ("TIME a", "-ERR wrong number of arguments for 'time' command"),
+            (
+                "TIME a",
+                "-ERR wrong number of arguments for 'time' command",
+            ),
             ("ROLE", "*3\r\n$6\r\nmaster\r\n:0\r\n*0"),
             ("SET k v", "+OK"),
             ("GET k", "$1\r\nv"),
@@ -68,14 +78,23 @@ fn plain_commands() {
             ("DEL k '' zz", ":2"),
             ("DEL k", ":0"),
             ("DEL", "-ERR wrong number of arguments for 'del' command"),
-            ("DBSIZE a", "-ERR wrong number of arguments for 'dbsize' command"),
+            (
+                "DBSIZE a",
+                "-ERR wrong number of arguments for 'dbsize' command",
+            ),
             ("SET k v", "+OK"),
             ("FLUSHALL foo", NO_SYNTAX),
             ("FLUSHALL SYNC ASYNC", NO_SYNTAX),
             ("FLUSHALL async", "+OK"),
             ("DBSIZE", ":0"),
-            ("FOO", "-ERR unknown command 'FOO', with args beginning with: "),
-            ("foo a b", "-ERR unknown command 'foo', with args beginning with: 'a' 'b' "),
+            (
+                "FOO",
+                "-ERR unknown command 'FOO', with args beginning with: ",
+            ),
+            (
+                "foo a b",
+                "-ERR unknown command 'foo', with args beginning with: 'a' 'b' ",
+            ),
         ],
     );
     let mut out = Vec::new();
@@ -134,7 +153,10 @@ fn pexpire() {
     converse(
         &mut store(ServerKind::Redis),
         &[
-            ("PEXPIRE k", "-ERR wrong number of arguments for 'pexpire' command"),
+            (
+                "PEXPIRE k",
+                "-ERR wrong number of arguments for 'pexpire' command",
+            ),
             ("PEXPIRE zz 1000", ":0"),
             ("PEXPIRE zz 9223372036854775807", INVALID_PEXPIRE),
             ("SET k v", "+OK"),
@@ -165,8 +187,14 @@ fn databases_are_apart() {
             ("SELECT -1", "-ERR DB index is out of range"),
             ("SELECT x", NO_INTEGER),
             ("SELECT 01", NO_INTEGER),
-            ("SELECT 2147483648", "-ERR value is out of range, value must between -2147483648 and 2147483647"),
-            ("SELECT 1 2", "-ERR wrong number of arguments for 'select' command"),
+            (
+                "SELECT 2147483648",
+                "-ERR value is out of range, value must between -2147483648 and 2147483647",
+            ),
+            (
+                "SELECT 1 2",
+                "-ERR wrong number of arguments for 'select' command",
+            ),
             ("SELECT 0", "+OK"),
             ("GET k", "$1\r\nv"),
         ],
@@ -178,9 +206,18 @@ fn the_known_scripts_and_no_other() {
     converse(
         &mut store(ServerKind::Redis),
         &[
-            ("EVAL PLAIN", "-ERR wrong number of arguments for 'eval' command"),
-            ("EVAL PLAIN 1", "-ERR Number of keys can't be greater than number of args"),
-            ("EVAL PLAIN 2 k", "-ERR Number of keys can't be greater than number of args"),
+            (
+                "EVAL PLAIN",
+                "-ERR wrong number of arguments for 'eval' command",
+            ),
+            (
+                "EVAL PLAIN 1",
+                "-ERR Number of keys can't be greater than number of args",
+            ),
+            (
+                "EVAL PLAIN 2 k",
+                "-ERR Number of keys can't be greater than number of args",
+            ),
             ("EVAL PLAIN -1 k", "-ERR Number of keys can't be negative"),
             ("EVAL PLAIN x k", NO_INTEGER),
             ("EVAL PLAIN 1 k release", ":0"),
@@ -202,12 +239,21 @@ fn the_known_scripts_and_no_other() {
             ("GET k", "$1\r\nv"),
             ("EVAL EXTEND 1 k v 0", ":1"),
             ("EXISTS k", ":0"),
-            ("EVAL return 0", "-ERR the embedded node runs only quorumlock's own scripts"),
+            (
+                "EVAL return 0",
+                "-ERR the embedded node runs only quorumlock's own scripts",
+            ),
         ],
     );
     let mut without = store(ServerKind::Redis);
     without.set_scripts(false);
-    converse(&mut without, &[("EVAL x 0", "-ERR unknown command 'EVAL', with args beginning with: 'x' '0' ")]);
+    converse(
+        &mut without,
+        &[(
+            "EVAL x 0",
+            "-ERR unknown command 'EVAL', with args beginning with: 'x' '0' ",
+        )],
+    );
 }
 
 #[test]
@@ -221,7 +267,10 @@ fn passwords() {
         &[
             ("PING", barred),
             ("INFO server", barred),
-            ("FOO a", "-ERR unknown command 'FOO', with args beginning with: 'a' "),
+            (
+                "FOO a",
+                "-ERR unknown command 'FOO', with args beginning with: 'a' ",
+            ),
             ("GET", "-ERR wrong number of arguments for 'get' command"),
             ("AUTH", "-ERR wrong number of arguments for 'auth' command"),
             ("AUTH a b c", NO_SYNTAX),
@@ -234,10 +283,16 @@ fn passwords() {
             ("GET k", "$-1"),
         ],
     );
-    converse(&mut locked, &[("GET k", barred), ("AUTH secret", "+OK"), ("GET k", "$-1")]);
+    converse(
+        &mut locked,
+        &[("GET k", barred), ("AUTH secret", "+OK"), ("GET k", "$-1")],
+    );
     let mut valkey = store(ServerKind::Valkey9);
     valkey.set_password(Some("secret".to_owned()));
-    converse(&mut valkey, &[("FOO a", barred), ("GET", barred), ("AUTH secret", "+OK")]);
+    converse(
+        &mut valkey,
+        &[("FOO a", barred), ("GET", barred), ("AUTH secret", "+OK")],
+    );
     converse(
         &mut store(ServerKind::Redis),
         &[
@@ -257,12 +312,22 @@ fn each_flavour_has_its_words_for_what_a_script_is_refused() {
     let error = "READONLY You can't write against a read only replica.";
     for (kind, by_release, by_extension) in [
         (ServerKind::Redis, format!("-{error}"), format!("-{error}")),
-        (ServerKind::Redis62, format!("-@user_script: 13: -{error}"), format!("-@user_script: 11: -{error}")),
+        (
+            ServerKind::Redis62,
+            format!("-@user_script: 13: -{error}"),
+            format!("-@user_script: 11: -{error}"),
+        ),
     ] {
         let mut node = store(kind);
         converse(&mut node, &[("SET k v", "+OK")]);
         node.set_condition(Condition::Replica);
-        converse(&mut node, &[("EVAL PLAIN 1 k release v", &by_release), ("EVAL EXTEND 1 k v 5", &by_extension)]);
+        converse(
+            &mut node,
+            &[
+                ("EVAL PLAIN 1 k release v", &by_release),
+                ("EVAL EXTEND 1 k v 5", &by_extension),
+            ],
+        );
     }
 }
 
@@ -285,14 +350,20 @@ fn conditions() {
             ("EVAL EXTEND 1 k w 5", ":-1"),
             ("EVAL EXTEND 1 k v 5", read_only),
             ("GET k", "$1\r\nv"),
-            ("ROLE", "*5\r\n$5\r\nslave\r\n$9\r\n127.0.0.1\r\n:1\r\n$7\r\nconnect\r\n:-1"),
+            (
+                "ROLE",
+                "*5\r\n$5\r\nslave\r\n$9\r\n127.0.0.1\r\n:1\r\n$7\r\nconnect\r\n:-1",
+            ),
         ],
     );
     node.set_condition(Condition::OutOfMemory);
     converse(
         &mut node,
         &[
-            ("SET k v NX PX 0", "-OOM command not allowed when used memory > 'maxmemory'."),
+            (
+                "SET k v NX PX 0",
+                "-OOM command not allowed when used memory > 'maxmemory'.",
+            ),
             ("SET k", "-ERR wrong number of arguments for 'set' command"),
             ("PEXPIRE k 5", ":1"),
             ("EVAL EXTEND 1 k v 500", ":1"),
@@ -305,7 +376,10 @@ fn conditions() {
         &mut node,
         &[
             ("PING", "-LOADING Valkey is loading the dataset in memory"),
-            ("EVAL PLAIN 1 k release v", "-LOADING Valkey is loading the dataset in memory"),
+            (
+                "EVAL PLAIN 1 k release v",
+                "-LOADING Valkey is loading the dataset in memory",
+            ),
             ("ECHO a", "$1\r\na"),
             ("SELECT 0", "+OK"),
         ],
@@ -319,17 +393,42 @@ fn information_by_section() {
     let mut session = ClientState::default();
     let mut redis = store(ServerKind::Redis);
     let server = ask_at(&mut redis, &mut session, "INFO SERVER", NOW + 61_999);
-    assert!(server.contains("\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\n"), "{server}");
-    assert!(server.contains(&format!("\r\nrun_id:{RUN_ID}\r\nuptime_in_seconds:61\r\n")), "{server}");
-    let valkey = ask_at(&mut store(ServerKind::Valkey9), &mut session, "INFO server", NOW);
-    for line in ["redis_version:7.2.4", "server_name:valkey", "valkey_version:9.0.0", "server_mode:standalone"] {
+    assert!(
+        server.contains("\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\n"),
+        "{server}"
+    );
+    assert!(
+        server.contains(&format!("\r\nrun_id:{RUN_ID}\r\nuptime_in_seconds:61\r\n")),
+        "{server}"
+    );
+    let valkey = ask_at(
+        &mut store(ServerKind::Valkey9),
+        &mut session,
+        "INFO server",
+        NOW,
+    );
+    for line in [
+        "redis_version:7.2.4",
+        "server_name:valkey",
+        "valkey_version:9.0.0",
+        "server_mode:standalone",
+    ] {
         assert!(valkey.contains(&format!("\r\n{line}\r\n")), "{valkey}");
     }
     let all = ask_at(&mut redis, &mut session, "INFO", NOW);
-    for line in ["role:master", "connected_slaves:0", "maxmemory:0", "maxmemory_policy:noeviction", "# Server"] {
+    for line in [
+        "role:master",
+        "connected_slaves:0",
+        "maxmemory:0",
+        "maxmemory_policy:noeviction",
+        "# Server",
+    ] {
         assert!(all.contains(&format!("\n{line}\r\n")), "{all}");
     }
-    assert_eq!(ask_at(&mut redis, &mut session, "INFO foo", NOW), "$0\r\n\r\n");
+    assert_eq!(
+        ask_at(&mut redis, &mut session, "INFO foo", NOW),
+        "$0\r\n\r\n"
+    );
     redis.set_condition(Condition::Replica);
     assert!(
         ask_at(&mut redis, &mut session, "INFO memory replication", NOW)
@@ -364,8 +463,19 @@ fn a_restart_keeps_the_keys_until_they_are_cleared() {
     node.restart("f".repeat(40), NOW + 5000);
     assert_eq!(node.value(b"k", NOW), Some(b"v".as_slice()));
     assert_eq!(node.deadline(b"k", NOW), Some(None));
-    let server = ask_at(&mut node, &mut ClientState::default(), "INFO server", NOW + 6000);
-    assert!(server.contains(&format!("run_id:{}\r\nuptime_in_seconds:1\r\n", "f".repeat(40))), "{server}");
+    let server = ask_at(
+        &mut node,
+        &mut ClientState::default(),
+        "INFO server",
+        NOW + 6000,
+    );
+    assert!(
+        server.contains(&format!(
+            "run_id:{}\r\nuptime_in_seconds:1\r\n",
+            "f".repeat(40)
+        )),
+        "{server}"
+    );
     node.clear();
     assert_eq!(node.keys(NOW).count(), 0);
 }
@@ -374,8 +484,14 @@ fn a_restart_keeps_the_keys_until_they_are_cleared() {
 fn the_ends_of_time_do_not_overflow() {
     let mut node = store(ServerKind::Redis);
     let mut session = ClientState::default();
-    assert_eq!(ask_at(&mut node, &mut session, "SET k v PX 1", Millis::MAX), format!("{INVALID_SET}\r\n"));
-    assert_eq!(ask_at(&mut node, &mut session, "SET k v", Millis::MAX), "+OK\r\n");
+    assert_eq!(
+        ask_at(&mut node, &mut session, "SET k v PX 1", Millis::MAX),
+        format!("{INVALID_SET}\r\n")
+    );
+    assert_eq!(
+        ask_at(&mut node, &mut session, "SET k v", Millis::MAX),
+        "+OK\r\n"
+    );
     assert_eq!(ask_at(&mut node, &mut session, "PEXPIRE k -1", 0), ":1\r\n");
 }
 

@@ -31,13 +31,22 @@ pub(super) struct Batch {
 
 impl Batch {
     /// The first one. 0 is the number of none.
-    pub(super) const FIRST: Batch =
-        Batch { number: 1, pending: 0, begun_at: Timestamp::ORIGIN, held_until: Timestamp::NEVER, average: 0 };
+    pub(super) const FIRST: Batch = Batch {
+        number: 1,
+        pending: 0,
+        begun_at: Timestamp::ORIGIN,
+        held_until: Timestamp::NEVER,
+        average: 0,
+    };
 
     /// The next batch begins. The one after it is held where batches are short, and several threads use the client.
     pub(super) fn begin_next(&mut self, now: Timestamp, is_alone: bool) {
         let pays = !is_alone && u128::from(self.average) <= LONGEST_HOLD.as_nanos();
-        self.held_until = if pays { now.after(LONGEST_HOLD) } else { Timestamp::NEVER };
+        self.held_until = if pays {
+            now.after(LONGEST_HOLD)
+        } else {
+            Timestamp::NEVER
+        };
         self.number += 1;
         self.pending = 0;
         self.begun_at = now;
@@ -81,7 +90,11 @@ impl Batch {
     /// Counts how long a batch took, from its begin to its last verdict.
     pub(super) fn record(&mut self, time: Duration) {
         let time = time.as_nanos() as u64;
-        self.average = if self.average == 0 { time } else { self.average - self.average / WEIGHT + time / WEIGHT };
+        self.average = if self.average == 0 {
+            time
+        } else {
+            self.average - self.average / WEIGHT + time / WEIGHT
+        };
     }
 }
 
@@ -102,7 +115,11 @@ mod tests {
             let mut batch = after_batches_of(Duration::from_millis(millis));
             batch.begin_next(now, false);
             assert_eq!(batch.is_held(), is_held, "{millis}");
-            assert_eq!(batch.is_hold_over(0, now.after(LONGEST_HOLD)), is_held, "{millis}");
+            assert_eq!(
+                batch.is_hold_over(0, now.after(LONGEST_HOLD)),
+                is_held,
+                "{millis}"
+            );
         }
         let mut batch = after_batches_of(Duration::from_millis(20));
         (0..100).for_each(|_| batch.record(Duration::from_millis(1)));
@@ -124,7 +141,10 @@ mod tests {
         assert!(batch.is_in_flight(at(1)) && !batch.is_hold_over(0, at(1)) && batch.average == 0);
         batch.remove(number, at(3));
         assert!(!batch.is_in_flight(at(1)) && batch.is_hold_over(0, at(1)));
-        assert!(!batch.is_hold_over(number, at(1)), "the thread's own is undecided");
+        assert!(
+            !batch.is_hold_over(number, at(1)),
+            "the thread's own is undecided"
+        );
         assert_eq!(batch.average, 3_000_000);
         batch.begin_next(at(3), false);
         assert!(!batch.is_held(), "the next one is not held");

@@ -32,7 +32,11 @@ pub(super) struct Driving {
 
 impl Driving {
     pub(super) fn new() -> Driving {
-        Driving { driver: Driver::Absent, polls: 0, deposed: 0 }
+        Driving {
+            driver: Driver::Absent,
+            polls: 0,
+            deposed: 0,
+        }
     }
 
     pub(super) fn is_absent(&self) -> bool {
@@ -41,7 +45,11 @@ impl Driving {
 
     /// The poll in which the driver waits.
     pub(super) fn poll(&self) -> Option<Poll> {
-        if let Driver::Polling(poll) = self.driver { Some(poll) } else { None }
+        if let Driver::Polling(poll) = self.driver {
+            Some(poll)
+        } else {
+            None
+        }
     }
 
     /// Whether the thread that has the mutex ends a hold: there is no driver, or its poll does not end with the hold.
@@ -56,7 +64,10 @@ impl Driving {
     /// The thread that drives begins a poll.
     pub(super) fn begin_poll(&mut self, ends_hold: bool) -> Poll {
         self.polls += 1;
-        let poll = Poll { number: self.polls, ends_hold };
+        let poll = Poll {
+            number: self.polls,
+            ends_hold,
+        };
         self.driver = Driver::Polling(poll);
         poll
     }

@@ -31,10 +31,16 @@ impl<R: Reactor + Send + 'static> Driver<R> {
     /// they leave.
     pub(super) fn needs_helper(&self, state: &mut State<R>) -> bool {
         let is_last = state.driving.is_absent() && state.sleepers.is_empty();
-        if !is_last || state.is_closing || state.helper == Helper::Awake || !state.reactor.has_work_left() {
+        if !is_last
+            || state.is_closing
+            || state.helper == Helper::Awake
+            || !state.reactor.has_work_left()
+        {
             return false;
         }
-        let Some(due) = state.reactor.work_due(state.now) else { return false };
+        let Some(due) = state.reactor.work_due(state.now) else {
+            return false;
+        };
         if state.helper == Helper::Absent {
             state.helper = Helper::Awake;
             return true;
@@ -46,7 +52,9 @@ impl<R: Reactor + Send + 'static> Driver<R> {
     }
 
     pub(super) fn start_helper(&self) {
-        let Some(driver) = self.this.upgrade() else { return };
+        let Some(driver) = self.this.upgrade() else {
+            return;
+        };
         // Held until the new thread is noted: it may end at once, and the one after it must not be noted first, be
         // taken for the previous one here, and be waited for.
         let mut noted = lock(&self.helper_thread);
@@ -68,7 +76,11 @@ impl<R: Reactor + Send + 'static> Driver<R> {
         loop {
             state.flush();
             let now = state.read_clock();
-            let due = if state.is_closing { None } else { state.reactor.work_due(now) };
+            let due = if state.is_closing {
+                None
+            } else {
+                state.reactor.work_due(now)
+            };
             match due {
                 None => {
                     state.helper = Helper::Absent;
@@ -77,7 +89,9 @@ impl<R: Reactor + Send + 'static> Driver<R> {
                 Some(due) if now < due => {
                     state.hand_over(&self.submissions);
                     state.helper = Helper::Asleep;
-                    let slept = self.helper_signal.wait_timeout(state, due.since(now).min(LONGEST_SLEEP));
+                    let slept = self
+                        .helper_signal
+                        .wait_timeout(state, due.since(now).min(LONGEST_SLEEP));
                     (state, _) = slept.unwrap_or_else(PoisonError::into_inner);
                     state.helper = Helper::Awake;
                 }

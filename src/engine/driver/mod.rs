@@ -108,7 +108,9 @@ impl<R: Reactor + Send + 'static> Driver<R> {
         let mut queue = lock(&self.submissions);
         if queue.is_open {
             let cell = WaitCell::new();
-            queue.list.push(Submitted::Awaited(submission, Arc::clone(&cell)));
+            queue
+                .list
+                .push(Submitted::Awaited(submission, Arc::clone(&cell)));
             drop(queue);
             queued();
             return self.await_verdict(&cell, now, deadline);
@@ -196,7 +198,9 @@ impl<R: Reactor + Send + 'static> Driver<R> {
                 state.remove(cell.slot)
             });
             match sleeper {
-                Some(begun) => return self.see_through(state, begun.ticket, deadline(begun.has_to_connect)),
+                Some(begun) => {
+                    return self.see_through(state, begun.ticket, deadline(begun.has_to_connect));
+                }
                 // It has its verdict.
                 None => self.leave(state),
             }
@@ -204,7 +208,12 @@ impl<R: Reactor + Send + 'static> Driver<R> {
     }
 
     /// Waits for a submission that was begun.
-    fn see_through(&self, state: Guard<'_, R>, ticket: R::Ticket, deadline: Timestamp) -> R::Verdict {
+    fn see_through(
+        &self,
+        state: Guard<'_, R>,
+        ticket: R::Ticket,
+        deadline: Timestamp,
+    ) -> R::Verdict {
         match self.wait(state, ticket, deadline, true) {
             Err(verdict) => verdict,
             Ok(mut state) => {
@@ -225,7 +234,11 @@ impl<R: Reactor + Send + 'static> Driver<R> {
         deadline: Timestamp,
         takes_verdict: bool,
     ) -> Result<Guard<'a, R>, R::Verdict> {
-        let mut wait = OwnWait { ticket, takes_verdict, patience: POLL_PATIENCE };
+        let mut wait = OwnWait {
+            ticket,
+            takes_verdict,
+            patience: POLL_PATIENCE,
+        };
         let own_batch = state.batch.number;
         state.reactor.assign(ticket, None);
         state.flush();
@@ -260,7 +273,10 @@ impl<R: Reactor + Send + 'static> Driver<R> {
             if takes_verdict {
                 state.learn(begun_at);
                 // The others of the batch are answered at almost the same time, and no thread has to be woken for that.
-                while state.driving.is_absent() && state.batch.is_in_flight(state.now) && state.now < deadline {
+                while state.driving.is_absent()
+                    && state.batch.is_in_flight(state.now)
+                    && state.now < deadline
+                {
                     state.read_clock();
                     let until = deadline.min(state.batch.held_until);
                     state = self.drive(state, until);
@@ -295,13 +311,27 @@ impl<R: Reactor + Send + 'static> Driver<R> {
         wait: &mut OwnWait<R::Ticket>,
         until: Timestamp,
     ) -> Result<Guard<'a, R>, R::Verdict> {
-        let &mut OwnWait { ticket, takes_verdict, .. } = wait;
+        let &mut OwnWait {
+            ticket,
+            takes_verdict,
+            ..
+        } = wait;
         let cell = WaitCell::new();
         state.sleepers.on_other_thread();
         // Not as a part of a batch.
-        state.insert(Sleeper { cell: Arc::clone(&cell), ticket, takes_verdict, batch: 0, has_to_connect: false });
+        state.insert(Sleeper {
+            cell: Arc::clone(&cell),
+            ticket,
+            takes_verdict,
+            batch: 0,
+            has_to_connect: false,
+        });
         let poll = state.driving.poll();
-        let patience = if poll.is_some() { wait.patience } else { PATIENCE };
+        let patience = if poll.is_some() {
+            wait.patience
+        } else {
+            PATIENCE
+        };
         let asleep_since = state.now;
         drop(state);
         if let Some(verdict) = cell.wait(until.since(asleep_since).min(patience)) {

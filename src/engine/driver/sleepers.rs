@@ -29,7 +29,10 @@ pub(super) struct Sleepers<R: Reactor> {
 
 impl<R: Reactor> Sleepers<R> {
     pub(super) fn new() -> Sleepers<R> {
-        Sleepers { by_slot: BTreeMap::new(), until_alone: 0 }
+        Sleepers {
+            by_slot: BTreeMap::new(),
+            until_alone: 0,
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -47,7 +50,10 @@ impl<R: Reactor> Sleepers<R> {
 
     /// The one that had better drive: one that takes a verdict is done soon, and drives for itself.
     pub(super) fn next_driver(&self) -> Option<Arc<WaitCell<R::Verdict>>> {
-        let next = self.by_slot.values().max_by_key(|sleeper| sleeper.takes_verdict);
+        let next = self
+            .by_slot
+            .values()
+            .max_by_key(|sleeper| sleeper.takes_verdict);
         next.map(|sleeper| Arc::clone(&sleeper.cell))
     }
 

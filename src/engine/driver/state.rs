@@ -67,10 +67,14 @@ impl<R: Reactor> State<R> {
     }
 
     fn deliver(&mut self, slot: WaitSlot) {
-        let Some(sleeper) = self.remove(slot) else { return };
+        let Some(sleeper) = self.remove(slot) else {
+            return;
+        };
         // It does not come to drive.
         self.driving.forget_named(slot);
-        let verdict = sleeper.takes_verdict.then(|| self.reactor.conclude(sleeper.ticket));
+        let verdict = sleeper
+            .takes_verdict
+            .then(|| self.reactor.conclude(sleeper.ticket));
         sleeper.cell.wake(verdict);
     }
 
@@ -130,7 +134,9 @@ impl<R: Reactor> State<R> {
         let mut taken = std::mem::take(&mut self.taken);
         for submitted in taken.drain(..) {
             match submitted {
-                Submitted::Posted(posting) => self.act(|reactor, now| reactor.begin_posted(posting, now)),
+                Submitted::Posted(posting) => {
+                    self.act(|reactor, now| reactor.begin_posted(posting, now))
+                }
                 Submitted::Awaited(submission, cell) => self.begin(&submission, cell),
             }
         }
@@ -142,7 +148,13 @@ impl<R: Reactor> State<R> {
         let slot = cell.slot;
         let batch = self.batch.number;
         self.batch.insert();
-        self.insert(Sleeper { cell, ticket, takes_verdict: true, batch, has_to_connect });
+        self.insert(Sleeper {
+            cell,
+            ticket,
+            takes_verdict: true,
+            batch,
+            has_to_connect,
+        });
         if self.reactor.is_decided(ticket) {
             self.deliver(slot);
         }

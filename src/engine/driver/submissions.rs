@@ -24,7 +24,10 @@ pub(super) enum Submitted<R: Reactor> {
 
 impl<R: Reactor> Submissions<R> {
     /// Empty, and closed.
-    pub(super) const NONE: Submissions<R> = Submissions { list: Vec::new(), is_open: false };
+    pub(super) const NONE: Submissions<R> = Submissions {
+        list: Vec::new(),
+        is_open: false,
+    };
 
     /// The cell of the first thread in the queue.
     pub(super) fn first_awaited(&self) -> Option<Arc<WaitCell<R::Verdict>>> {

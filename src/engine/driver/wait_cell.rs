@@ -22,7 +22,11 @@ impl<V> WaitCell<V> {
     pub(super) fn new() -> Arc<WaitCell<V>> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let slot = WaitSlot(NEXT.fetch_add(1, Ordering::Relaxed));
-        Arc::new(WaitCell { slot, woken: Mutex::new(None), signal: Condvar::new() })
+        Arc::new(WaitCell {
+            slot,
+            woken: Mutex::new(None),
+            signal: Condvar::new(),
+        })
     }
 
     /// Wakes the thread: with its verdict, or to look for itself.
@@ -35,7 +39,10 @@ impl<V> WaitCell<V> {
     pub(super) fn wait(&self, time: Duration) -> Option<V> {
         let mut woken = lock(&self.woken);
         if woken.is_none() && !time.is_zero() {
-            (woken, _) = self.signal.wait_timeout(woken, time).unwrap_or_else(PoisonError::into_inner);
+            (woken, _) = self
+                .signal
+                .wait_timeout(woken, time)
+                .unwrap_or_else(PoisonError::into_inner);
         }
         woken.take().flatten()
     }

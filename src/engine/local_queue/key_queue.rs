@@ -113,8 +113,17 @@ impl KeyQueue {
         let waiters = queue.waiters_since(now);
         waiters.last_id += 1;
         let id = waiters.last_id;
-        waiters.waiting.push_back(QueuedThread { id, is_away: false, notifier: None });
-        let ticket = QueueTicket { queue: self, id, joined_at: now.steady, is_first };
+        waiters.waiting.push_back(QueuedThread {
+            id,
+            is_away: false,
+            notifier: None,
+        });
+        let ticket = QueueTicket {
+            queue: self,
+            id,
+            joined_at: now.steady,
+            is_first,
+        };
         let position = queue.position(&ticket, now.lease);
         (ticket, position)
     }
@@ -133,7 +142,9 @@ impl KeyQueue {
     /// Sets another end of a holder's lease. An earlier one notifies the head, which waits for the old one.
     pub(super) fn hold_until(&self, id: HoldId, end: LeaseTime, now: Readings) {
         let mut queue = lock(&self.state);
-        let Some(holder) = queue.holder.as_mut().filter(|holder| holder.id == id) else { return };
+        let Some(holder) = queue.holder.as_mut().filter(|holder| holder.id == id) else {
+            return;
+        };
         let is_sooner = end < std::mem::replace(&mut holder.until, by_both_clocks(end, now)).lease;
         if is_sooner && let Some(waiters) = &queue.waiters {
             waiters.notify_head();
@@ -154,26 +165,41 @@ impl KeyQueue {
     /// The guard of a holder is meant to go from thread to thread.
     pub(super) fn forget_thread(&self, id: HoldId) {
         let mut queue = lock(&self.state);
-        queue.holder.iter_mut().filter(|holder| holder.id == id).for_each(|holder| holder.thread = 0);
+        queue
+            .holder
+            .iter_mut()
+            .filter(|holder| holder.id == id)
+            .for_each(|holder| holder.thread = 0);
     }
 
     /// Until when a guard of this client holds the key, if its lease has not ended.
     pub(crate) fn held_until(&self, now: LeaseTime) -> Option<LeaseTime> {
-        lock(&self.state).holder.as_ref().map(|holder| holder.until.lease).filter(|&until| now < until)
+        lock(&self.state)
+            .holder
+            .as_ref()
+            .map(|holder| holder.until.lease)
+            .filter(|&until| now < until)
     }
 
     /// Until when a guard that this thread made holds the key, if it does.
     pub(crate) fn held_by_this_thread_until(&self, now: LeaseTime) -> Option<LeaseTime> {
         let queue = lock(&self.state);
-        let holder = queue.holder.as_ref().filter(|holder| holder.thread == ThreadNumber::current().short());
-        holder.map(|holder| holder.until.lease).filter(|&until| now < until)
+        let holder = queue
+            .holder
+            .as_ref()
+            .filter(|holder| holder.thread == ThreadNumber::current().short());
+        holder
+            .map(|holder| holder.until.lease)
+            .filter(|&until| now < until)
     }
 
     /// Notifies the head: something has changed that concerns it. `by_nodes`: also if it waits for messages from the
     /// nodes.
     pub(super) fn notify(&self, by_nodes: bool) {
         let queue = lock(&self.state);
-        let Some(waiters) = &queue.waiters else { return };
+        let Some(waiters) = &queue.waiters else {
+            return;
+        };
         if by_nodes || !waiters.head().is_some_and(QueuedThread::waits_for_nodes) {
             waiters.notify_head();
         }
@@ -203,7 +229,11 @@ impl QueueTicket<'_> {
     /// Leaves the place for a while, or comes back to it. The new head is notified.
     pub(crate) fn set_away(&self, is_away: bool) {
         self.with_waiters(|waiters| {
-            if let Some(thread) = waiters.waiting.iter_mut().find(|thread| thread.id == self.id) {
+            if let Some(thread) = waiters
+                .waiting
+                .iter_mut()
+                .find(|thread| thread.id == self.id)
+            {
                 thread.is_away = is_away;
             }
             if is_away {
@@ -227,7 +257,11 @@ impl QueueTicket<'_> {
 
     fn set_notifier(&self, notifier: Notifier) {
         self.with_waiters(|waiters| {
-            if let Some(thread) = waiters.waiting.iter_mut().find(|thread| thread.id == self.id) {
+            if let Some(thread) = waiters
+                .waiting
+                .iter_mut()
+                .find(|thread| thread.id == self.id)
+            {
                 thread.notifier = Some(notifier);
             }
         });
@@ -258,7 +292,8 @@ impl QueueTicket<'_> {
             true => Ok(()),
             false => Err(waiters.unavailability.clone().unwrap_or_default()),
         };
-        self.with_waiters(is_known_held).unwrap_or_else(|| Err(Unavailability::default()))
+        self.with_waiters(is_known_held)
+            .unwrap_or_else(|| Err(Unavailability::default()))
     }
 
     fn with_waiters<R>(&self, act: impl FnOnce(&mut Waiters) -> R) -> Option<R> {
@@ -275,10 +310,14 @@ impl Drop for QueueTicket<'_> {
 impl Queue {
     fn position(&self, ticket: &QueueTicket<'_>, now: LeaseTime) -> QueuePosition {
         let joined_at = ticket.joined_at;
-        let Some(waiters) = &self.waiters else { return QueuePosition::Head(joined_at) };
+        let Some(waiters) = &self.waiters else {
+            return QueuePosition::Head(joined_at);
+        };
         match &self.holder {
             holder if waiters.head().is_some_and(|head| head.id != ticket.id) => {
-                let held_until = holder.as_ref().map_or(joined_at, |holder| holder.until.steady);
+                let held_until = holder
+                    .as_ref()
+                    .map_or(joined_at, |holder| holder.until.steady);
                 QueuePosition::Behind(waiters.available_at.max(joined_at).max(held_until))
             }
             Some(holder) if now < holder.until.lease => QueuePosition::HeldHere(holder.until.lease),
@@ -290,8 +329,15 @@ impl Queue {
     fn waiters_since(&mut self, now: Readings) -> &mut Waiters {
         self.waiters.get_or_insert_with(|| {
             // A thread that is just ending has none, and keeps none.
-            let mut waiters = SPARE.try_with(Cell::take).ok().flatten().unwrap_or_default();
-            waiters.was_held = self.holder.as_ref().is_some_and(|holder| now.lease < holder.until.lease);
+            let mut waiters = SPARE
+                .try_with(Cell::take)
+                .ok()
+                .flatten()
+                .unwrap_or_default();
+            waiters.was_held = self
+                .holder
+                .as_ref()
+                .is_some_and(|holder| now.lease < holder.until.lease);
             waiters.available_at = now.steady;
             waiters.unavailability = None;
             waiters
@@ -300,7 +346,9 @@ impl Queue {
 
     /// Removes a thread, and notifies the new head if it was the head.
     fn leave(&mut self, id: u64) {
-        let Some(waiters) = &mut self.waiters else { return };
+        let Some(waiters) = &mut self.waiters else {
+            return;
+        };
         let was_head = waiters.head().is_some_and(|head| head.id == id);
         waiters.waiting.retain(|thread| thread.id != id);
         if was_head {
@@ -347,7 +395,10 @@ impl QueuedThread {
 
 /// The end of a lease by both clocks.
 fn by_both_clocks(end: LeaseTime, now: Readings) -> Readings {
-    Readings { steady: now.steady_at(end), lease: end }
+    Readings {
+        steady: now.steady_at(end),
+        lease: end,
+    }
 }
 
 #[cfg(test)]

@@ -53,7 +53,10 @@ impl Queues {
             LockKey::One(one) => LocalLock::One(key.clone(), queue(one)),
             LockKey::Set(_) => {
                 let queues = key.each().iter().map(queue).collect();
-                LocalLock::Set(Arc::new(SetQueues { key: key.clone(), queues }))
+                LocalLock::Set(Arc::new(SetQueues {
+                    key: key.clone(),
+                    queues,
+                }))
             }
         }
     }
@@ -82,22 +85,30 @@ impl LocalLock {
 
     /// Enters a guard of this client, made by this thread, as the holder.
     pub(crate) fn hold(&self, id: HoldId, validity: Validity, now: Readings) {
-        self.queues().iter().for_each(|queue| queue.hold(id, validity, now));
+        self.queues()
+            .iter()
+            .for_each(|queue| queue.hold(id, validity, now));
     }
 
     /// Sets another end of a holder's lease.
     pub(crate) fn hold_until(&self, id: HoldId, end: LeaseTime, now: Readings) {
-        self.queues().iter().for_each(|queue| queue.hold_until(id, end, now));
+        self.queues()
+            .iter()
+            .for_each(|queue| queue.hold_until(id, end, now));
     }
 
     /// Removes a holder, and notifies the heads of the queues.
     pub(crate) fn release(&self, id: HoldId, now: Timestamp) {
-        self.queues().iter().for_each(|queue| queue.release(id, now));
+        self.queues()
+            .iter()
+            .for_each(|queue| queue.release(id, now));
     }
 
     /// The guard of a holder is meant to go from thread to thread.
     pub(crate) fn forget_thread(&self, id: HoldId) {
-        self.queues().iter().for_each(|queue| queue.forget_thread(id));
+        self.queues()
+            .iter()
+            .for_each(|queue| queue.forget_thread(id));
     }
 
     /// Until when a guard of this client holds one of its keys, if its lease has not ended.
@@ -107,11 +118,16 @@ impl LocalLock {
 
     /// The first of its keys that a guard of this client holds.
     pub(crate) fn first_held(&self, now: LeaseTime) -> Option<usize> {
-        self.queues().iter().position(|queue| queue.held_until(now).is_some())
+        self.queues()
+            .iter()
+            .position(|queue| queue.held_until(now).is_some())
     }
 
     /// Until when guards that this thread made hold all of these locks, if they do.
-    pub(crate) fn held_by_this_thread_until(locks: &[LocalLock], now: LeaseTime) -> Option<LeaseTime> {
+    pub(crate) fn held_by_this_thread_until(
+        locks: &[LocalLock],
+        now: LeaseTime,
+    ) -> Option<LeaseTime> {
         let queues = locks.iter().flat_map(LocalLock::queues);
         let mut until = queues.map(|queue| queue.held_by_this_thread_until(now));
         until.try_fold(LeaseTime::NEVER, |first, until| Some(first.min(until?)))

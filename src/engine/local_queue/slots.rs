@@ -33,12 +33,19 @@ pub(crate) struct Semaphores {
 
 impl Semaphores {
     pub(crate) fn new(created_in: ForkEpoch) -> Semaphores {
-        Semaphores { created_in, slots: Mutex::default() }
+        Semaphores {
+            created_in,
+            slots: Mutex::default(),
+        }
     }
 
     /// The slots of a semaphore. They are remembered at least for as long as there is a reference to them.
     pub(crate) fn slots(&self, key: &Arc<str>) -> Arc<Slots> {
-        let new = || Slots { waiting: KeyQueue::default(), created_in: self.created_in, state: Mutex::default() };
+        let new = || Slots {
+            waiting: KeyQueue::default(),
+            created_in: self.created_in,
+            state: Mutex::default(),
+        };
         if self.created_in.is_forked() {
             // A thread of the parent may have locked the table.
             return Arc::new(new());
@@ -90,12 +97,24 @@ impl Slots {
 
     /// The slot of these that this client released last.
     pub(crate) fn last_released(&self, locks: &[LocalLock]) -> Option<usize> {
-        lock(&self.state).released.iter().rev().copied().find(|&slot| slot < locks.len())
+        lock(&self.state)
+            .released
+            .iter()
+            .rev()
+            .copied()
+            .find(|&slot| slot < locks.len())
     }
 
     /// The first open slot of these, from `start` on.
-    pub(crate) fn open_slot(&self, locks: &[LocalLock], start: usize, now: LeaseTime) -> Option<usize> {
-        (0..locks.len()).map(|slot| (start + slot) % locks.len()).find(|&slot| self.is_open(locks, slot, now))
+    pub(crate) fn open_slot(
+        &self,
+        locks: &[LocalLock],
+        start: usize,
+        now: LeaseTime,
+    ) -> Option<usize> {
+        (0..locks.len())
+            .map(|slot| (start + slot) % locks.len())
+            .find(|&slot| self.is_open(locks, slot, now))
     }
 
     /// Whether no thread of this client tries a slot or holds its permit. One whose lease has ended does not count.
@@ -108,7 +127,12 @@ impl Slots {
     }
 
     /// Takes a slot that is open, to try it.
-    pub(crate) fn take(self: &Arc<Slots>, locks: &[LocalLock], slot: usize, now: LeaseTime) -> Option<TakenSlot> {
+    pub(crate) fn take(
+        self: &Arc<Slots>,
+        locks: &[LocalLock],
+        slot: usize,
+        now: LeaseTime,
+    ) -> Option<TakenSlot> {
         if !self.is_open(locks, slot, now) {
             return None;
         }
@@ -123,12 +147,21 @@ impl Slots {
         state.marks.resize(length, Mark::Open);
         state.marks[slot] = Mark::Tried(id);
         state.released.retain(|&released| released != slot);
-        Some(TakenSlot { slots: Arc::clone(self), slot, id })
+        Some(TakenSlot {
+            slots: Arc::clone(self),
+            slot,
+            id,
+        })
     }
 
     /// Takes which slots have keys without expiry, as a quorum has replied at `now`. Returns those that are to be
     /// reported: each once, when two answers in a row, so much `apart`, show it.
-    pub(crate) fn record_endless(&self, endless: &[usize], now: Timestamp, apart: Duration) -> Vec<usize> {
+    pub(crate) fn record_endless(
+        &self,
+        endless: &[usize],
+        now: Timestamp,
+        apart: Duration,
+    ) -> Vec<usize> {
         let mut state = lock(&self.state);
         state.endless.retain(|slot, _| endless.contains(slot));
         let mut is_to_be_reported = |slot: &usize| {
@@ -136,7 +169,11 @@ impl Slots {
             end.note_key(true, now);
             end.is_endless(now, apart) && !std::mem::replace(is_reported, true)
         };
-        endless.iter().copied().filter(|slot| is_to_be_reported(slot)).collect()
+        endless
+            .iter()
+            .copied()
+            .filter(|slot| is_to_be_reported(slot))
+            .collect()
     }
 
     /// Until when threads of this client have all of these slots, as far as is known; none if one is open.
@@ -148,7 +185,11 @@ impl Slots {
             Mark::Tried(_) => Some(now.after(TRIED_CHECK)),
             Mark::Held(_) => local.held_until(now),
         };
-        locks.iter().enumerate().map(until).try_fold(LeaseTime::NEVER, |first, until| Some(first.min(until?)))
+        locks
+            .iter()
+            .enumerate()
+            .map(until)
+            .try_fold(LeaseTime::NEVER, |first, until| Some(first.min(until?)))
     }
 }
 
@@ -180,7 +221,11 @@ impl Drop for TakenSlot {
     /// The thread that waits for a permit is notified: at once of one that was released. That an attempt was refused
     /// concerns it only where all slots were taken here.
     fn drop(&mut self) {
-        let TakenSlot { ref slots, slot, id } = *self;
+        let TakenSlot {
+            ref slots,
+            slot,
+            id,
+        } = *self;
         // In a child, another thread was perhaps at it.
         if slots.created_in.is_forked() {
             return;

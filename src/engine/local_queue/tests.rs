@@ -12,7 +12,10 @@ fn at(millis: u64) -> Timestamp {
 
 /// Both clocks go on alike here.
 fn clocks(millis: u64) -> Readings {
-    Readings { steady: at(millis), lease: lease_at(millis) }
+    Readings {
+        steady: at(millis),
+        lease: lease_at(millis),
+    }
 }
 
 fn lease_at(millis: u64) -> LeaseTime {
@@ -33,7 +36,10 @@ fn what_is_made_of_one_name_has_one_queue() {
     let [one, again, other] = ["k", "k", "l"].map(|key| queues.of(&LockKey::behind("", key)));
     let set = queues.of(&LockKey::of("", ["l", "k"]));
     assert!(Arc::ptr_eq(&one.queues()[0], &again.queues()[0]));
-    assert!(Arc::ptr_eq(&one.queues()[0], &set.queues()[0]) && Arc::ptr_eq(&other.queues()[0], &set.queues()[1]));
+    assert!(
+        Arc::ptr_eq(&one.queues()[0], &set.queues()[0])
+            && Arc::ptr_eq(&other.queues()[0], &set.queues()[1])
+    );
 }
 
 #[test]
@@ -42,13 +48,28 @@ fn the_queue_is_first_in_first_out_and_only_the_head_may_ask() {
     let queue = &local.queues()[0];
     let tickets: Vec<_> = (0..3).map(|millis| queue.join(clocks(millis)).0).collect();
     let channels: Vec<_> = tickets.iter().map(QueueTicket::notifications).collect();
-    let positions = || -> Vec<_> { tickets.iter().map(|ticket| ticket.position(lease_at(9))).collect() };
-    assert!(matches!(positions()[..], [QueuePosition::Head(_), QueuePosition::Behind(_), QueuePosition::Behind(_)]));
+    let positions = || -> Vec<_> {
+        tickets
+            .iter()
+            .map(|ticket| ticket.position(lease_at(9)))
+            .collect()
+    };
+    assert!(matches!(
+        positions()[..],
+        [
+            QueuePosition::Head(_),
+            QueuePosition::Behind(_),
+            QueuePosition::Behind(_)
+        ]
+    ));
     assert!(channels.iter().all(|channel| channel.try_recv().is_err()));
     let mut tickets = tickets.into_iter();
     drop(tickets.next());
     assert!(channels[1].try_recv().is_ok() && channels[2].try_recv().is_err());
-    assert!(matches!(tickets.next().unwrap().position(lease_at(9)), QueuePosition::Head(_)));
+    assert!(matches!(
+        tickets.next().unwrap().position(lease_at(9)),
+        QueuePosition::Head(_)
+    ));
 }
 
 #[test]
@@ -76,7 +97,10 @@ fn the_head_waits_for_a_guard_of_its_own_process_but_not_past_its_lease() {
     local.hold(hold, Validity::until(lease_at(100)), clocks(0));
     let ticket = queue.join(clocks(5)).0;
     let channel = ticket.notifications();
-    assert_eq!(ticket.position(lease_at(99)), QueuePosition::HeldHere(lease_at(100)));
+    assert_eq!(
+        ticket.position(lease_at(99)),
+        QueuePosition::HeldHere(lease_at(100))
+    );
     assert_eq!(ticket.position(lease_at(100)), QueuePosition::Head(at(5)));
     local.release(hold, at(50));
     assert!(channel.try_recv().is_ok());
@@ -93,14 +117,21 @@ fn the_head_waits_for_an_extended_guard_and_is_notified_when_it_ends_sooner() {
     let channel = ticket.notifications();
     local.hold_until(hold, lease_at(300), clocks(0));
     assert!(channel.try_recv().is_err());
-    assert_eq!(ticket.position(lease_at(100)), QueuePosition::HeldHere(lease_at(300)));
+    assert_eq!(
+        ticket.position(lease_at(100)),
+        QueuePosition::HeldHere(lease_at(300))
+    );
     local.hold_until(hold, lease_at(150), clocks(0));
     assert!(channel.try_recv().is_ok());
     assert_eq!(ticket.position(lease_at(150)), QueuePosition::Head(at(5)));
     let next = held_by(3);
     local.hold(next, Validity::until(lease_at(400)), clocks(160));
     local.hold_until(hold, lease_at(900), clocks(0));
-    assert_eq!(ticket.position(lease_at(399)), QueuePosition::HeldHere(lease_at(400)), "it is not the holder any more");
+    assert_eq!(
+        ticket.position(lease_at(399)),
+        QueuePosition::HeldHere(lease_at(400)),
+        "it is not the holder any more"
+    );
     local.hold_until(next, lease_at(161), clocks(0));
     assert_eq!(ticket.position(lease_at(161)), QueuePosition::Head(at(160)));
 }
@@ -115,7 +146,10 @@ fn an_expired_guard_does_not_remove_its_successor() {
     local.hold(fresh, Validity::until(lease_at(300)), clocks(200));
     let ticket = queue.join(clocks(210)).0;
     local.release(stale, at(220));
-    assert_eq!(ticket.position(lease_at(230)), QueuePosition::HeldHere(lease_at(300)));
+    assert_eq!(
+        ticket.position(lease_at(230)),
+        QueuePosition::HeldHere(lease_at(300))
+    );
     local.release(fresh, at(240));
     drop(ticket);
     assert!(local.queues().iter().all(|queue| queue.is_empty()));
@@ -133,7 +167,11 @@ fn before_the_first_answer_no_thread_finds_the_lock_held() {
     drop(head);
     assert!(behind.is_known_held().is_ok());
     let last = queue.join(clocks(6)).0;
-    assert_eq!(last.position(lease_at(7)), QueuePosition::Behind(at(50)), "no thread asks while the lock is held here");
+    assert_eq!(
+        last.position(lease_at(7)),
+        QueuePosition::Behind(at(50)),
+        "no thread asks while the lock is held here"
+    );
     local.release(hold, at(9));
     assert_eq!(last.position(lease_at(9)), QueuePosition::Behind(at(9)));
     drop((behind, last));
@@ -148,7 +186,10 @@ fn unavailability_is_known_to_the_threads_behind_and_forgotten_when_a_quorum_ans
     let queue = &local.queues()[0];
     let head = queue.join(clocks(0)).0;
     let behind = queue.join(clocks(0)).0;
-    head.record_unavailability(Unavailability { answered: NodeSet::first(1), ..Unavailability::default() });
+    head.record_unavailability(Unavailability {
+        answered: NodeSet::first(1),
+        ..Unavailability::default()
+    });
     assert_eq!(behind.is_known_held().unwrap_err().answered.len(), 1);
     head.record_answer(at(7));
     assert!(behind.is_known_held().is_ok());
@@ -169,12 +210,27 @@ fn a_set_is_held_in_the_queue_of_each_of_its_keys() {
     assert_eq!(local.first_held(lease_at(1)), None);
     local.hold(hold, Validity::until(lease_at(100)), clocks(1));
     drop(set);
-    assert_eq!(queues.of(&LockKey::of("", ["b", "d"])).first_held(lease_at(1)), Some(0));
+    assert_eq!(
+        queues
+            .of(&LockKey::of("", ["b", "d"]))
+            .first_held(lease_at(1)),
+        Some(0)
+    );
     assert_eq!(local.first_held(lease_at(100)), None, "its lease has ended");
-    assert!(heads.iter().all(|head| head.position(lease_at(1)) == QueuePosition::HeldHere(lease_at(100))));
+    assert!(
+        heads
+            .iter()
+            .all(|head| head.position(lease_at(1)) == QueuePosition::HeldHere(lease_at(100)))
+    );
     local.hold_until(hold, lease_at(50), clocks(1));
-    queues.of(&LockKey::behind("", "a")).release(held_by(2), at(2));
-    assert_eq!(local.first_held(lease_at(49)), Some(0), "it is not the holder");
+    queues
+        .of(&LockKey::behind("", "a"))
+        .release(held_by(2), at(2));
+    assert_eq!(
+        local.first_held(lease_at(49)),
+        Some(0),
+        "it is not the holder"
+    );
     local.release(hold, at(3));
     assert_eq!(local.first_held(lease_at(3)), None);
     assert!(channels.iter().all(|channel| channel.try_recv().is_ok()));
@@ -189,22 +245,37 @@ fn a_thread_that_is_away_leaves_the_head_to_the_next_and_comes_back_to_its_place
     let tickets: Vec<_> = (0..3).map(|millis| queue.join(clocks(millis)).0).collect();
     let channels: Vec<_> = tickets.iter().map(QueueTicket::notifications).collect();
     let heads = || {
-        let is_head = |ticket: &QueueTicket<'_>| matches!(ticket.position(lease_at(9)), QueuePosition::Head(_));
+        let is_head = |ticket: &QueueTicket<'_>| {
+            matches!(ticket.position(lease_at(9)), QueuePosition::Head(_))
+        };
         tickets.iter().map(is_head).collect::<Vec<_>>()
     };
-    let notified = || channels.iter().map(|channel| channel.try_recv().is_ok()).collect::<Vec<_>>();
+    let notified = || {
+        channels
+            .iter()
+            .map(|channel| channel.try_recv().is_ok())
+            .collect::<Vec<_>>()
+    };
     tickets[0].set_away(true);
-    assert_eq!((&heads()[1..], notified()), (&[true, false][..], vec![false, true, false]));
+    assert_eq!(
+        (&heads()[1..], notified()),
+        (&[true, false][..], vec![false, true, false])
+    );
     tickets[1].set_away(true);
     assert_eq!((heads()[2], notified()), (true, vec![false, false, true]));
     // What concerns the head is notified to the one that is at its place.
     queue.notify(true);
     assert_eq!(notified(), [false, false, true]);
     tickets[0].set_away(false);
-    assert_eq!((heads(), notified()), (vec![true, false, false], vec![false; 3]));
+    assert_eq!(
+        (heads(), notified()),
+        (vec![true, false, false], vec![false; 3])
+    );
     queue.notify(false);
     assert_eq!(notified(), [true, false, false]);
-    tickets[0].notify_by_interrupt(&Arc::new(Interrupt::new(&Arc::new(crate::os::waker::Waker::new().unwrap()))));
+    tickets[0].notify_by_interrupt(&Arc::new(Interrupt::new(&Arc::new(
+        crate::os::waker::Waker::new().unwrap(),
+    ))));
     queue.notify(false);
     assert_eq!(notified(), [false; 3]);
 }

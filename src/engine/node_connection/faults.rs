@@ -33,9 +33,10 @@ impl NodeConnection {
         let (is_late, limit) = match self.link.socket {
             SocketState::Closed => return None,
             SocketState::Open(_) => (backlog.is_overdue(silence_limit, now), silence_limit),
-            SocketState::Resolving | SocketState::Connecting(_) => {
-                (now.since(self.link.opened_at) >= CONNECT_LIMIT, CONNECT_LIMIT)
-            }
+            SocketState::Resolving | SocketState::Connecting(_) => (
+                now.since(self.link.opened_at) >= CONNECT_LIMIT,
+                CONNECT_LIMIT,
+            ),
         };
         let cause = match (is_late, is_long) {
             (true, _) => Cause::TimedOut,
@@ -66,7 +67,11 @@ impl NodeConnection {
 
     /// The node's vote in a round whose deadline has come.
     pub(in crate::engine) fn fault_at_deadline(&self, now: Timestamp) -> Fault {
-        if self.is_closed() || self.session.standing().is_duplicate() { self.fault() } else { self.timed_out(now) }
+        if self.is_closed() || self.session.standing().is_duplicate() {
+            self.fault()
+        } else {
+            self.timed_out(now)
+        }
     }
 
     /// Whether this fault would end a connection that works and has nothing to answer: servers close idle connections.
@@ -82,21 +87,32 @@ impl NodeConnection {
         if fault.phase == Phase::Handshake && may_be_tls && self.speaks_tls() {
             return Fault::new(Phase::Handshake, Cause::Tls(TlsError::Required));
         }
-        let is_vague = fault.phase == Phase::Handshake && matches!(fault.cause, Cause::Closed | Cause::TimedOut);
+        let is_vague = fault.phase == Phase::Handshake
+            && matches!(fault.cause, Cause::Closed | Cause::TimedOut);
         let known = self.health.fault();
         let is_telling = |cause| matches!(cause, Cause::NotTls | Cause::Protocol | Cause::Tls(_));
-        if is_vague && is_telling(known.cause) { known } else { fault }
+        if is_vague && is_telling(known.cause) {
+            known
+        } else {
+            fault
+        }
     }
 
     /// When a silent server is asked whether it speaks TLS.
     pub(super) fn probed_at(&self) -> Timestamp {
-        self.backlog().oldest.unwrap_or(self.link.opened_at).after(self.node_timeout / 2)
+        self.backlog()
+            .oldest
+            .unwrap_or(self.link.opened_at)
+            .after(self.node_timeout / 2)
     }
 
     /// Whether a connection that has ended so stays for a moment: the node is asked first whether it speaks TLS.
     pub(in crate::engine) fn asks_for_tls(&mut self, fault: Fault, now: Timestamp) -> bool {
         let may_be_asked = self.probing.ended.is_some() || self.may_be_tls(fault);
-        may_be_asked && self.probing.holds(&self.link, fault, self.node_timeout / 2, now)
+        may_be_asked
+            && self
+                .probing
+                .holds(&self.link, fault, self.node_timeout / 2, now)
     }
 
     /// Whether a connection without TLS has ended in the handshake, as one does where the port speaks TLS. That may be
@@ -104,12 +120,16 @@ impl NodeConnection {
     pub(super) fn may_be_tls(&self, fault: Fault) -> bool {
         let is_pending = self.is_open() && self.session.standing() == HandshakeState::Pending;
         let is_plain = matches!(self.link.transport, TransportConfig::Plain);
-        cfg!(feature = "tls") && is_plain && is_pending && matches!(fault.cause, Cause::Closed | Cause::Tls(_))
+        cfg!(feature = "tls")
+            && is_plain
+            && is_pending
+            && matches!(fault.cause, Cause::Closed | Cause::Tls(_))
     }
 
     /// Whether a node speaks TLS whose URL is not `rediss://`: a probe was answered so, or the node has sent an alert.
     fn speaks_tls(&self) -> bool {
         let has_alerted = || self.session.incoming.unparsed().starts_with(&[ALERT, 3]);
-        matches!(self.link.transport, TransportConfig::Plain) && (self.probing.has_found_tls() || has_alerted())
+        matches!(self.link.transport, TransportConfig::Plain)
+            && (self.probing.has_found_tls() || has_alerted())
     }
 }

@@ -17,11 +17,19 @@ impl NodeConnection {
     /// What to poll for, if anything. `log`: what the node may follow.
     pub(in crate::engine) fn interest(&self, log: &Log) -> Option<Interest> {
         let has_unsent = !self.session.pipeline.unsent(log).is_empty();
-        if self.probing.ended.is_some() { None } else { self.link.socket.interest(has_unsent) }
+        if self.probing.ended.is_some() {
+            None
+        } else {
+            self.link.socket.interest(has_unsent)
+        }
     }
 
     /// Whether this is what the connection has to poll for now.
-    pub(in crate::engine) fn is_interested_in(&self, interest: Option<&Interest>, log: &Log) -> bool {
+    pub(in crate::engine) fn is_interested_in(
+        &self,
+        interest: Option<&Interest>,
+        log: &Log,
+    ) -> bool {
         let has_unsent = !self.session.pipeline.unsent(log).is_empty();
         match self.probing.ended {
             Some(_) => interest.is_none(),
@@ -51,7 +59,9 @@ impl NodeConnection {
     /// Whether a release is unanswered whose key may be on the node.
     pub(in crate::engine) fn awaits_release(&self, log: &Log) -> bool {
         let is_unanswered = self.session.pipeline.unanswered_releases(log) > 0;
-        is_unanswered && (self.is_open() || self.pending.carried_until > Timestamp::ORIGIN && !self.is_closed())
+        is_unanswered
+            && (self.is_open()
+                || self.pending.carried_until > Timestamp::ORIGIN && !self.is_closed())
     }
 
     /// Whether such a release is unsent.
@@ -62,7 +72,8 @@ impl NodeConnection {
     /// When a thread has to drive for what was queued of releases: now, while something is unsent, or is sent when what
     /// was asked is answered; or when no thread has looked for answers for a while. Never for keys that have ended.
     pub(in crate::engine) fn release_due(&self, log: &Log, now: Timestamp) -> Timestamp {
-        let is_sendable = !self.pending.is_empty() && !self.is_closed() && now >= self.pending.paused_until();
+        let is_sendable =
+            !self.pending.is_empty() && !self.is_closed() && now >= self.pending.paused_until();
         let is_held_up = is_sendable && self.backlog().requests > 0;
         if is_held_up || self.has_unsent_release(log) {
             now
@@ -78,9 +89,13 @@ impl NodeConnection {
     pub(in crate::engine) fn pending_due(&self) -> Timestamp {
         let due = match self.link.socket {
             SocketState::Closed => self.health.not_before(),
-            SocketState::Resolving | SocketState::Connecting(_) => self.link.opened_at.after(CONNECT_LIMIT),
+            SocketState::Resolving | SocketState::Connecting(_) => {
+                self.link.opened_at.after(CONNECT_LIMIT)
+            }
             // What was asked is answered first.
-            SocketState::Open(_) if self.session.pipeline.cursor().is_some() || self.backlog().requests > 0 => {
+            SocketState::Open(_)
+                if self.session.pipeline.cursor().is_some() || self.backlog().requests > 0 =>
+            {
                 Timestamp::NEVER
             }
             SocketState::Open(_) if self.runs_releases() => self.pending.paused_until(),

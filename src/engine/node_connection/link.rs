@@ -30,7 +30,12 @@ pub(in crate::engine) struct Link {
 }
 
 impl Link {
-    pub(super) fn new(endpoint: Endpoint, transport: TransportConfig, time: Duration, waker: Arc<Waker>) -> Link {
+    pub(super) fn new(
+        endpoint: Endpoint,
+        transport: TransportConfig,
+        time: Duration,
+        waker: Arc<Waker>,
+    ) -> Link {
         Link {
             endpoint,
             transport,
@@ -57,7 +62,8 @@ impl Link {
                 None => {
                     if self.resolution.is_none() {
                         let resolution = Resolution::begin(host, *port, Arc::clone(&self.waker));
-                        let failed = |error: io::Error| Fault::new(Phase::Resolve, stream::cause_of(&error));
+                        let failed =
+                            |error: io::Error| Fault::new(Phase::Resolve, stream::cause_of(&error));
                         self.resolution = Some(resolution.map_err(failed)?);
                     }
                     self.socket = SocketState::Resolving;
@@ -70,8 +76,12 @@ impl Link {
 
     /// Goes on to connect when the host name has been looked up.
     pub(in crate::engine) fn resolved(&mut self, now: Timestamp) -> Result<(), Fault> {
-        let (SocketState::Resolving, Some(resolution)) = (&self.socket, &self.resolution) else { return Ok(()) };
-        let Some(addresses) = resolution.answer() else { return Ok(()) };
+        let (SocketState::Resolving, Some(resolution)) = (&self.socket, &self.resolution) else {
+            return Ok(());
+        };
+        let Some(addresses) = resolution.answer() else {
+            return Ok(());
+        };
         self.resolution = None;
         self.race.learn(addresses.into_iter().map(Place::Tcp));
         self.race(now)
@@ -80,11 +90,15 @@ impl Link {
     /// Takes a connection that is being made as far as it goes without waiting. True when it is made with this.
     pub(super) fn advance(&mut self, now: Timestamp) -> Result<bool, Fault> {
         self.resolved(now)?;
-        let SocketState::Connecting(_) = self.socket else { return Ok(false) };
+        let SocketState::Connecting(_) = self.socket else {
+            return Ok(false);
+        };
         self.socket = match self.race.advance(now)? {
-            Progress::Made(stream) => {
-                SocketState::Open(self.transport.begin(stream).map_err(|error| race::failed(&error))?)
-            }
+            Progress::Made(stream) => SocketState::Open(
+                self.transport
+                    .begin(stream)
+                    .map_err(|error| race::failed(&error))?,
+            ),
             Progress::Making(stream) => SocketState::Connecting(stream),
         };
         Ok(self.is_open())
@@ -92,12 +106,19 @@ impl Link {
 
     /// When to [`advance`](Link::advance) it though the stream is not ready: another address may have to be tried.
     pub(super) fn due(&self, now: Timestamp) -> Timestamp {
-        if let SocketState::Connecting(_) = self.socket { self.race.due(now) } else { Timestamp::NEVER }
+        if let SocketState::Connecting(_) = self.socket {
+            self.race.due(now)
+        } else {
+            Timestamp::NEVER
+        }
     }
 
     /// Begins another connection to where this one leads, if it is open.
     pub(in crate::engine) fn connect_beside(&self) -> Option<io::Result<Stream>> {
-        self.race.first().filter(|_| self.is_open()).map(Stream::begin)
+        self.race
+            .first()
+            .filter(|_| self.is_open())
+            .map(Stream::begin)
     }
 
     /// Whether bytes may flow both ways.
@@ -114,7 +135,10 @@ impl Link {
     /// The connection has ended so. If it has not `worked`, another address is tried next time, or the name looked up.
     pub(super) fn close(&mut self, worked: bool, fault: Fault) {
         if fault.cause != Cause::Closed {
-            self.socket.stream().into_iter().for_each(|stream| stream.reset_on_close());
+            self.socket
+                .stream()
+                .into_iter()
+                .for_each(|stream| stream.reset_on_close());
         }
         match (worked, self.is_open()) {
             (true, _) => {}

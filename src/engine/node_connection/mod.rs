@@ -124,7 +124,9 @@ impl NodeConnection {
 
     /// Whether the key of a release may be on the node, as far as this client knows what it has written.
     pub(super) fn may_hold(&self, conditions: &ReleaseConditions) -> bool {
-        conditions.set_since.is_none_or(|since| self.wrote_at.is_some_and(|wrote_at| wrote_at >= since))
+        conditions
+            .set_since
+            .is_none_or(|since| self.wrote_at.is_some_and(|wrote_at| wrote_at >= since))
     }
 
     /// How far the connection has come.
@@ -132,7 +134,9 @@ impl NodeConnection {
         match self.link.socket {
             SocketState::Closed | SocketState::Connecting(_) => Phase::Connect,
             SocketState::Resolving => Phase::Resolve,
-            SocketState::Open(_) if self.session.standing() == HandshakeState::Pending => Phase::Handshake,
+            SocketState::Open(_) if self.session.standing() == HandshakeState::Pending => {
+                Phase::Handshake
+            }
             SocketState::Open(_) => Phase::Reply,
         }
     }
@@ -146,7 +150,8 @@ impl NodeConnection {
 
     /// Whether the connection should be read first: it may have been closed, or an answer that seems overdue have come.
     pub(super) fn needs_read(&self, now: Timestamp) -> bool {
-        self.is_open() && (now.since(self.session.incoming.read_at) > IDLE_CHECK || self.is_overdue(now))
+        self.is_open()
+            && (now.since(self.session.incoming.read_at) > IDLE_CHECK || self.is_overdue(now))
     }
 
     /// Whether a `SET` may be queued now. If it is, [`note_request`](NodeConnection::note_request) is to be called
@@ -169,7 +174,11 @@ impl NodeConnection {
             self.health.failed(overdue, now);
         }
         // A connection that is still being made is not made faster by more requests.
-        if self.is_open() && self.health.may_ask(now).is_ok() { Ok(()) } else { Err(overdue) }
+        if self.is_open() && self.health.may_ask(now).is_ok() {
+            Ok(())
+        } else {
+            Err(overdue)
+        }
     }
 
     /// A request is about to be queued. That uses up an overdue node's chance; a round that finds no quorum to ask does
@@ -193,9 +202,10 @@ impl NodeConnection {
         match self.session.standing() {
             _ if self.is_closed() => false,
             HandshakeState::Pending | HandshakeState::Accepted => true,
-            HandshakeState::Rejected(fault) => {
-                !matches!(fault.cause, Cause::Auth | Cause::Loading | Cause::NotMaster | Cause::ReadOnly)
-            }
+            HandshakeState::Rejected(fault) => !matches!(
+                fault.cause,
+                Cause::Auth | Cause::Loading | Cause::NotMaster | Cause::ReadOnly
+            ),
         }
     }
 
@@ -222,7 +232,8 @@ impl NodeConnection {
 
     /// Writes what the kernel takes. True when bytes are left for which the stream must become writable.
     pub(super) fn flush(&mut self, log: &Log, now: Timestamp) -> Result<bool, Fault> {
-        let (SocketState::Open(transport), None) = (&mut self.link.socket, self.probing.ended) else {
+        let (SocketState::Open(transport), None) = (&mut self.link.socket, self.probing.ended)
+        else {
             return Ok(false);
         };
         while let unsent = self.session.pipeline.unsent(log)
@@ -246,7 +257,8 @@ impl NodeConnection {
     /// Reads once.
     pub(super) fn read(&mut self, now: Timestamp) -> Result<Received, Fault> {
         self.session.incoming.read_at = now;
-        let (SocketState::Open(transport), None) = (&mut self.link.socket, self.probing.ended) else {
+        let (SocketState::Open(transport), None) = (&mut self.link.socket, self.probing.ended)
+        else {
             return Ok(Received::Nothing);
         };
         let space = self.session.incoming.space();
@@ -256,7 +268,11 @@ impl NodeConnection {
             Ok(count) => {
                 self.session.incoming.received(count);
                 let is_much = count == size || transport.has_unread();
-                Ok(if is_much { Received::Much } else { Received::Something })
+                Ok(if is_much {
+                    Received::Much
+                } else {
+                    Received::Something
+                })
             }
             Err(error) if stream::would_block(&error) => Ok(Received::Nothing),
             Err(error) => Err(self.broken(&error)),
@@ -282,7 +298,9 @@ impl NodeConnection {
     pub(super) fn retry_reason(&self, now: Timestamp) -> Option<Fault> {
         match self.session.standing() {
             HandshakeState::Rejected(fault)
-                if self.is_open() && self.backlog().requests == 0 && self.health.may_ask(now).is_ok() =>
+                if self.is_open()
+                    && self.backlog().requests == 0
+                    && self.health.may_ask(now).is_ok() =>
             {
                 Some(fault)
             }
@@ -303,25 +321,36 @@ impl NodeConnection {
 
     /// Whether the node can follow the log: it votes, and has nothing of its own to answer, to be sent, or to run.
     pub(super) fn may_follow(&self, log: &Log) -> bool {
-        self.is_in_use() && self.probing.ended.is_none() && self.pending.is_empty() && self.session.may_follow(log)
+        self.is_in_use()
+            && self.probing.ended.is_none()
+            && self.pending.is_empty()
+            && self.session.may_follow(log)
     }
 
     /// Whether the node has not answered what is in the log in time, or is too far behind to be asked more.
     pub(super) fn is_late(&self, log: &Log, now: Timestamp) -> bool {
-        self.session.pipeline.backlog_in(log).is_late(self.node_timeout, now)
+        self.session
+            .pipeline
+            .backlog_in(log)
+            .is_late(self.node_timeout, now)
     }
 
     /// Whether a grant may come from a connection to another URL of a server, which counts as the other node's.
     pub(super) fn may_grant_for_another(&self, now: Timestamp) -> bool {
         let is_duplicate = self.session.standing().is_duplicate();
-        is_duplicate && self.is_open() && !self.is_overdue(now) && self.backlog().requests <= SOFT_LIMIT
+        is_duplicate
+            && self.is_open()
+            && !self.is_overdue(now)
+            && self.backlog().requests <= SOFT_LIMIT
     }
 
     /// The process at the other end, if it is known and may have voted in a round in flight. A round lasts two node
     /// timeouts at most.
     pub(super) fn run_id(&self, now: Timestamp) -> Option<RunId> {
-        let counts = self.is_open() || now.since(self.session.incoming.read_at) <= self.node_timeout * 2;
-        (counts && self.session.standing() == HandshakeState::Accepted).then(|| self.session.identity().run_id())?
+        let counts =
+            self.is_open() || now.since(self.session.incoming.read_at) <= self.node_timeout * 2;
+        (counts && self.session.standing() == HandshakeState::Accepted)
+            .then(|| self.session.identity().run_id())?
     }
 
     /// Keeps what the node has reported of itself on this connection.
@@ -336,7 +365,10 @@ impl NodeConnection {
         let lasted = now.since(self.link.opened_at);
         self.probing.close(self.may_be_tls(fault));
         self.link.close(worked, fault);
-        match (worked && fault.cause == Cause::Closed, self.session.standing()) {
+        match (
+            worked && fault.cause == Cause::Closed,
+            self.session.standing(),
+        ) {
             (true, _) => self.health.disconnected(fault, lasted, now),
             (false, HandshakeState::Rejected(_)) => {} // counted when it was rejected
             (false, _) => self.health.failed(fault, now),

@@ -58,13 +58,22 @@ impl PendingReleases {
         }
         lane.by_end.insert((end, ticket));
         let count: usize = self.lanes.iter().map(|lane| lane.by_end.len()).sum();
-        if count <= LIMIT { None } else { self.first_lane()?.by_end.pop_first().map(|(_, ticket)| ticket) }
+        if count <= LIMIT {
+            None
+        } else {
+            self.first_lane()?
+                .by_end
+                .pop_first()
+                .map(|(_, ticket)| ticket)
+        }
     }
 
     /// Takes the release that can be sent now and whose key lasts longest.
     pub(in crate::engine) fn take(&mut self, now: Timestamp) -> Option<Ticket> {
         let [others, own] = &mut self.lanes;
-        others.take(now).or_else(|| own.take(now).inspect(|&ticket| self.probe = Some(ticket)))
+        others
+            .take(now)
+            .or_else(|| own.take(now).inspect(|&ticket| self.probe = Some(ticket)))
     }
 
     /// Takes a release whose key has ended by itself.
@@ -83,7 +92,9 @@ impl PendingReleases {
 
     /// There is another connection, perhaps to another process: one release is enough to find out.
     pub(in crate::engine) fn reconnected(&mut self) {
-        self.lanes.iter_mut().for_each(|lane| lane.paused_until = Timestamp::ORIGIN);
+        self.lanes
+            .iter_mut()
+            .for_each(|lane| lane.paused_until = Timestamp::ORIGIN);
         self.carried_until = Timestamp::ORIGIN;
     }
 
@@ -106,7 +117,10 @@ impl PendingReleases {
     }
 
     pub(in crate::engine) fn tickets(&self) -> impl Iterator<Item = Ticket> + '_ {
-        self.lanes.iter().flat_map(|lane| &lane.by_end).map(|&(_, ticket)| ticket)
+        self.lanes
+            .iter()
+            .flat_map(|lane| &lane.by_end)
+            .map(|&(_, ticket)| ticket)
     }
 
     /// Why the node has not run them, if it was asked.
@@ -117,12 +131,19 @@ impl PendingReleases {
     /// The end of the first pause.
     pub(in crate::engine) fn paused_until(&self) -> Timestamp {
         let lanes = self.lanes.iter().filter(|lane| !lane.by_end.is_empty());
-        lanes.map(|lane| lane.paused_until).min().unwrap_or(Timestamp::ORIGIN)
+        lanes
+            .map(|lane| lane.paused_until)
+            .min()
+            .unwrap_or(Timestamp::ORIGIN)
     }
 
     /// When the first of the keys ends by itself.
     pub(in crate::engine) fn first_end(&self) -> Timestamp {
-        self.lanes.iter().map(Lane::first_end).min().unwrap_or(Timestamp::NEVER)
+        self.lanes
+            .iter()
+            .map(Lane::first_end)
+            .min()
+            .unwrap_or(Timestamp::NEVER)
     }
 
     /// The lane with the key that ends first.
@@ -136,7 +157,9 @@ impl Lane {
         if now < self.paused_until {
             return None;
         }
-        let next = self.last.and_then(|last| self.by_end.range(..last).next_back());
+        let next = self
+            .last
+            .and_then(|last| self.by_end.range(..last).next_back());
         let next = *next.or(self.by_end.last())?;
         if self.refusals > 0 {
             // One is enough to find out; its answer, or the end of the pause, allows the next.
@@ -163,11 +186,15 @@ impl Lane {
     }
 
     fn first_end(&self) -> Timestamp {
-        self.by_end.first().map_or(Timestamp::NEVER, |&(end, _)| end)
+        self.by_end
+            .first()
+            .map_or(Timestamp::NEVER, |&(end, _)| end)
     }
 
     fn pause(&self) -> Duration {
-        FIRST_PAUSE.saturating_mul(1 << self.refusals.saturating_sub(1).min(8)).min(LONGEST_PAUSE)
+        FIRST_PAUSE
+            .saturating_mul(1 << self.refusals.saturating_sub(1).min(8))
+            .min(LONGEST_PAUSE)
     }
 }
 
@@ -185,7 +212,10 @@ mod tests {
     }
 
     fn ticket(slot: u32) -> Ticket {
-        Ticket { slot, generation: 0 }
+        Ticket {
+            slot,
+            generation: 0,
+        }
     }
 
     #[test]
@@ -196,8 +226,14 @@ mod tests {
         }
         assert_eq!(pending.take_ended(at(9)), None);
         assert_eq!(pending.take_ended(at(10)), Some(ticket(1)));
-        assert_eq!((pending.take_ended(at(10)), pending.first_end()), (None, at(20)));
-        assert_eq!([pending.take(at(11)), pending.take(at(11))], [Some(ticket(0)), Some(ticket(2))]);
+        assert_eq!(
+            (pending.take_ended(at(10)), pending.first_end()),
+            (None, at(20))
+        );
+        assert_eq!(
+            [pending.take(at(11)), pending.take(at(11))],
+            [Some(ticket(0)), Some(ticket(2))]
+        );
         assert!(pending.is_empty() && pending.take(at(11)).is_none());
     }
 
@@ -205,10 +241,20 @@ mod tests {
     fn where_there_is_no_room_the_release_whose_key_ends_first_is_dropped() {
         let mut pending = PendingReleases::default();
         for slot in 0..LIMIT as u32 {
-            assert_eq!(pending.insert(ticket(slot), at(u64::from(slot) + 10), None), None);
+            assert_eq!(
+                pending.insert(ticket(slot), at(u64::from(slot) + 10), None),
+                None
+            );
         }
-        assert_eq!(pending.insert(ticket(u32::MAX), at(1_000_000), None), Some(ticket(0)));
-        assert_eq!(pending.insert(ticket(0), at(5), Some((DENIED, at(0)))), Some(ticket(0)), "whatever its error");
+        assert_eq!(
+            pending.insert(ticket(u32::MAX), at(1_000_000), None),
+            Some(ticket(0))
+        );
+        assert_eq!(
+            pending.insert(ticket(0), at(5), Some((DENIED, at(0)))),
+            Some(ticket(0)),
+            "whatever its error"
+        );
     }
 
     #[test]
@@ -227,8 +273,18 @@ mod tests {
                 pending.insert(ticket, at(1_000_000), Some((BUSY, at(now))));
             }
         }
-        assert_eq!((taken, &taken_at[..4]), (taken_at.len(), &[100, 300, 700, 1500][..]), "{taken_at:?}");
-        assert!(taken_at.windows(2).skip(3).all(|pair| pair[1] - pair[0] == 1000), "{taken_at:?}");
+        assert_eq!(
+            (taken, &taken_at[..4]),
+            (taken_at.len(), &[100, 300, 700, 1500][..]),
+            "{taken_at:?}"
+        );
+        assert!(
+            taken_at
+                .windows(2)
+                .skip(3)
+                .all(|pair| pair[1] - pair[0] == 1000),
+            "{taken_at:?}"
+        );
         assert_eq!(pending.refusal(), Some(BUSY));
         pending.resume(ticket(2000));
         assert!((0..100).all(|_| pending.take(at(5000)).is_some()));
@@ -238,22 +294,39 @@ mod tests {
     fn errors_that_may_concern_a_single_key_hold_up_no_other_release() {
         let mut pending = PendingReleases::default();
         for slot in 0..3 {
-            pending.insert(ticket(slot), at(1_000_000 + u64::from(slot)), Some((DENIED, at(0))));
+            pending.insert(
+                ticket(slot),
+                at(1_000_000 + u64::from(slot)),
+                Some((DENIED, at(0))),
+            );
         }
         pending.insert(ticket(9), at(10), None);
-        assert_eq!([pending.take(at(1)), pending.take(at(1))], [Some(ticket(9)), None]);
+        assert_eq!(
+            [pending.take(at(1)), pending.take(at(1))],
+            [Some(ticket(9)), None]
+        );
         let mut taken = Vec::new();
         for now in 1..10_000 {
             // Others are run all the time.
             pending.resume(ticket(9));
             while let Some(denied) = pending.take(at(now)) {
                 taken.push(denied.slot);
-                pending.insert(denied, at(1_000_000 + u64::from(denied.slot)), Some((DENIED, at(now))));
+                pending.insert(
+                    denied,
+                    at(1_000_000 + u64::from(denied.slot)),
+                    Some((DENIED, at(now))),
+                );
             }
         }
-        assert!(taken.len() <= 13 && taken.starts_with(&[2, 1, 0, 2, 1, 0]), "{taken:?}");
+        assert!(
+            taken.len() <= 13 && taken.starts_with(&[2, 1, 0, 2, 1, 0]),
+            "{taken:?}"
+        );
         let probe = pending.take(at(20_000)).unwrap();
         pending.resume(probe);
-        assert!(pending.take(at(20_000)).is_some() && pending.take(at(20_000)).is_some(), "they may all be run now");
+        assert!(
+            pending.take(at(20_000)).is_some() && pending.take(at(20_000)).is_some(),
+            "they may all be run now"
+        );
     }
 }

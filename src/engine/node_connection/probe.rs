@@ -24,7 +24,10 @@ pub(crate) struct Question {
 }
 
 /// Nothing that changes a server, nor that needs a log-in to be answered. A reply in RESP2.
-const PING: Question = Question { bytes: b"*1\r\n$4\r\nPING\r\n", decisive: b"+-:$*" };
+const PING: Question = Question {
+    bytes: b"*1\r\n$4\r\nPING\r\n",
+    decisive: b"+-:$*",
+};
 /// A `ClientHello` of TLS 1.2 with one cipher suite. Its random bytes are words for the reader of a dump. An alert or a
 /// `ServerHello`.
 const CLIENT_HELLO: Question = Question {
@@ -55,7 +58,9 @@ impl Probe {
 
     /// Asks a server that should not.
     pub(super) fn by_client_hello(connection: Option<Stream>) -> Probe {
-        connection.map_or(Probe::Ended, |stream| Probe::Connecting(stream, CLIENT_HELLO))
+        connection.map_or(Probe::Ended, |stream| {
+            Probe::Connecting(stream, CLIENT_HELLO)
+        })
     }
 
     /// Whether the answer may still come.
@@ -68,18 +73,22 @@ impl Probe {
         if let Probe::Connecting(stream, question) = self
             && stream.is_settled()
         {
-            let is_asked = stream.finish_connecting().is_ok() && stream.write(question.bytes).is_ok();
+            let is_asked =
+                stream.finish_connecting().is_ok() && stream.write(question.bytes).is_ok();
             *self = match std::mem::replace(self, Probe::Ended) {
                 Probe::Connecting(stream, question) if is_asked => Probe::Asked(stream, question),
                 _ => Probe::Ended,
             };
         }
-        let Probe::Asked(stream, question) = self else { return false };
+        let Probe::Asked(stream, question) = self else {
+            return false;
+        };
         let mut first = [0];
         match stream.read(&mut first) {
             Err(error) if stream::would_block(&error) => false,
             read => {
-                let is_decisive = read.is_ok_and(|count| count > 0) && question.decisive.contains(&first[0]);
+                let is_decisive =
+                    read.is_ok_and(|count| count > 0) && question.decisive.contains(&first[0]);
                 *self = Probe::Ended;
                 is_decisive
             }

@@ -21,7 +21,12 @@ impl Probing {
     ///
     /// # Errors
     /// The port does not speak TLS, and the URL is `rediss://`. Or the node has ended the connection.
-    pub(super) fn advance(&mut self, link: &Link, asked_at: Timestamp, now: Timestamp) -> Result<(), Fault> {
+    pub(super) fn advance(
+        &mut self,
+        link: &Link,
+        asked_at: Timestamp,
+        now: Timestamp,
+    ) -> Result<(), Fault> {
         if matches!(link.transport, TransportConfig::Plain) {
             if self.probe.advance() {
                 self.probe = Probe::SpeaksTls;
@@ -37,7 +42,11 @@ impl Probing {
         if matches!(self.probe, Probe::NotBegun) && now >= asked_at {
             self.probe = Probe::by_ping(link.connect_beside().and_then(Result::ok));
         }
-        if self.probe.advance() { Err(Fault::new(Phase::Handshake, Cause::NotTls)) } else { Ok(()) }
+        if self.probe.advance() {
+            Err(Fault::new(Phase::Handshake, Cause::NotTls))
+        } else {
+            Ok(())
+        }
     }
 
     /// When to [`advance`](Probing::advance) it next, of a silent server or one that has ended the connection.
@@ -52,14 +61,24 @@ impl Probing {
 
     /// Whether a connection that has ended so stays for this time at most: the node is asked first whether it speaks
     /// TLS.
-    pub(super) fn holds(&mut self, link: &Link, fault: Fault, time: Duration, now: Timestamp) -> bool {
+    pub(super) fn holds(
+        &mut self,
+        link: &Link,
+        fault: Fault,
+        time: Duration,
+        now: Timestamp,
+    ) -> bool {
         if let Some((_, until)) = self.ended {
             return now < until && self.probe.is_under_way();
         }
-        let may_be_asked = matches!(link.endpoint.address(), Address::Tcp(..)) && matches!(self.probe, Probe::NotBegun);
+        let may_be_asked = matches!(link.endpoint.address(), Address::Tcp(..))
+            && matches!(self.probe, Probe::NotBegun);
         if may_be_asked && fault.cause == Cause::Closed {
             self.probe = Probe::by_client_hello(link.connect_beside().and_then(Result::ok));
-            self.ended = self.probe.is_under_way().then_some((fault, now.after(time)));
+            self.ended = self
+                .probe
+                .is_under_way()
+                .then_some((fault, now.after(time)));
         }
         self.ended.is_some()
     }

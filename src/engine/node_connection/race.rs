@@ -119,7 +119,10 @@ impl<S: Attempt> Race<S> {
     /// All addresses have failed, the last one so.
     pub(super) fn advance(&mut self, now: Timestamp) -> Result<Progress<S>, Fault> {
         loop {
-            let settled = self.attempts.iter().position(|(_, attempt)| attempt.is_settled());
+            let settled = self
+                .attempts
+                .iter()
+                .position(|(_, attempt)| attempt.is_settled());
             let fault = match settled.map(|index| self.attempts.remove(index)) {
                 Some((place, attempt)) => match attempt.outcome() {
                     Ok(()) => {
@@ -130,10 +133,14 @@ impl<S: Attempt> Race<S> {
                     }
                     Err(error) => failed(&error),
                 },
-                None if now >= self.next_at && !self.untried.is_empty() => Fault::new(Phase::Connect, Cause::TimedOut),
+                None if now >= self.next_at && !self.untried.is_empty() => {
+                    Fault::new(Phase::Connect, Cause::TimedOut)
+                }
                 None => {
                     let newest = self.attempts.last().map(|(_, attempt)| Arc::clone(attempt));
-                    return newest.map(Progress::Making).ok_or(Fault::new(Phase::Connect, Cause::TimedOut));
+                    return newest
+                        .map(Progress::Making)
+                        .ok_or(Fault::new(Phase::Connect, Cause::TimedOut));
                 }
             };
             self.start_next(now, fault)?;
@@ -142,8 +149,16 @@ impl<S: Attempt> Race<S> {
 
     /// When to [`advance`](Race::advance) though nothing is ready.
     pub(super) fn due(&self, now: Timestamp) -> Timestamp {
-        let next_at = if self.untried.is_empty() { Timestamp::NEVER } else { self.next_at };
-        if self.attempts.len() > 1 { next_at.min(now.after(LOOK)) } else { next_at }
+        let next_at = if self.untried.is_empty() {
+            Timestamp::NEVER
+        } else {
+            self.next_at
+        };
+        if self.attempts.len() > 1 {
+            next_at.min(now.after(LOOK))
+        } else {
+            next_at
+        }
     }
 
     /// Drops the connections that are being made.
@@ -180,7 +195,10 @@ impl<S: Attempt> Race<S> {
                 Err(error) => fault = failed(&error),
             }
         }
-        self.attempts.last().map(|(_, attempt)| Arc::clone(attempt)).ok_or(fault)
+        self.attempts
+            .last()
+            .map(|(_, attempt)| Arc::clone(attempt))
+            .ok_or(fault)
     }
 }
 
@@ -206,7 +224,9 @@ mod tests {
 
     impl Attempt for Fake {
         fn begin(place: &Place) -> io::Result<Fake> {
-            let Place::Tcp(address) = place else { panic!("{place:?}") };
+            let Place::Tcp(address) = place else {
+                panic!("{place:?}")
+            };
             TRIED.with_borrow_mut(|tried| tried.push(address.port()));
             if (20..30).contains(&address.port()) {
                 return Err(ErrorKind::NetworkUnreachable.into());
@@ -219,7 +239,11 @@ mod tests {
         }
 
         fn outcome(&self) -> io::Result<()> {
-            if self.0 < 10 { Ok(()) } else { Err(ErrorKind::ConnectionRefused.into()) }
+            if self.0 < 10 {
+                Ok(())
+            } else {
+                Err(ErrorKind::ConnectionRefused.into())
+            }
         }
     }
 
@@ -237,7 +261,9 @@ mod tests {
         let mut race = Race::new();
         race.learn(ports.iter().copied().map(place));
         let begun = race.begin(Duration::from_millis(100), at(0));
-        let result = begun.map_err(|fault| fault.cause).and_then(|_| made(&mut race, 0));
+        let result = begun
+            .map_err(|fault| fault.cause)
+            .and_then(|_| made(&mut race, 0));
         (race, result)
     }
 
@@ -276,7 +302,10 @@ mod tests {
         assert_eq!((made(&mut race, 24), tried()), (Ok(None), vec![30]));
         assert_eq!((made(&mut race, 25), tried()), (Ok(None), vec![30, 31]));
         assert_eq!(race.due(at(26)), at(31), "the older one is not polled");
-        assert_eq!((made(&mut race, 50), tried()), (Ok(Some(1)), vec![30, 31, 10, 1]));
+        assert_eq!(
+            (made(&mut race, 50), tried()),
+            (Ok(Some(1)), vec![30, 31, 10, 1])
+        );
     }
 
     #[test]
@@ -291,7 +320,10 @@ mod tests {
             result = made(&mut race, now);
             most = most.max(race.attempts.len());
         }
-        assert_eq!((result, tried().len(), most), (Ok(Some(1)), 101, MOST_AT_ONCE));
+        assert_eq!(
+            (result, tried().len(), most),
+            (Ok(Some(1)), 101, MOST_AT_ONCE)
+        );
         // Eight at a time, for 100 ms each.
         assert!((1200..=1300).contains(&now), "{now}");
     }
@@ -306,7 +338,10 @@ mod tests {
         assert_eq!(race.due(at(70)), at(75));
         HANGING.with_borrow_mut(Vec::clear);
         assert_eq!(made(&mut race, 75), Ok(Some(5)));
-        assert_eq!((race.first(), race.due(at(76))), (Some(&place(5)), Timestamp::NEVER));
+        assert_eq!(
+            (race.first(), race.due(at(76))),
+            (Some(&place(5)), Timestamp::NEVER)
+        );
         race.begin(Duration::from_millis(100), at(80)).unwrap();
         assert_eq!(tried(), [40, 5, 30, 5]);
         race.skip_first();

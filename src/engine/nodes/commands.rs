@@ -18,11 +18,18 @@ pub(crate) struct InTurn {
 
 impl InTurn {
     /// Without an entry: it is granted if no call is first.
-    pub(crate) const AS_A_NEWCOMER: InTurn = InTurn { request: TakeRequest::WITHOUT_ENTRY, latest: u64::MAX };
+    pub(crate) const AS_A_NEWCOMER: InTurn = InTurn {
+        request: TakeRequest::WITHOUT_ENTRY,
+        latest: u64::MAX,
+    };
 
     /// The round that collects the replies.
     pub(super) fn round(&self) -> QueueRound {
-        let own = if let TicketRequest::Fixed(ticket) = self.request.ticket { Some(ticket) } else { None };
+        let own = if let TicketRequest::Fixed(ticket) = self.request.ticket {
+            Some(ticket)
+        } else {
+            None
+        };
         QueueRound::new(own, self.latest).by_command(self.request.by_command)
     }
 }
@@ -48,7 +55,11 @@ impl Commands {
 
     /// What is asked of a lock of this kind.
     pub(super) fn operation(&self, kind: Kind, verb: Verb) -> Operation {
-        Operation { verb, kind, retention_millis: self.retention_millis }
+        Operation {
+            verb,
+            kind,
+            retention_millis: self.retention_millis,
+        }
     }
 
     /// Something was queued for these nodes.

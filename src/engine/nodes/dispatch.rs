@@ -20,7 +20,12 @@ impl Nodes {
         self.read_while(|received| received == Received::Much, node, now)
     }
 
-    pub(super) fn read_while(&mut self, goes_on: fn(Received) -> bool, node: NodeId, now: Timestamp) -> bool {
+    pub(super) fn read_while(
+        &mut self,
+        goes_on: fn(Received) -> bool,
+        node: NodeId,
+        now: Timestamp,
+    ) -> bool {
         let mut is_answered = false;
         loop {
             let received = self.connections[node.index()].read(now);
@@ -47,7 +52,9 @@ impl Nodes {
         }
         if !self.following.counting.contains(node) {
             let connection = &mut self.connections[node.index()];
-            let follows = self.following.follow_or_leave(node, connection, &mut self.poll);
+            let follows = self
+                .following
+                .follow_or_leave(node, connection, &mut self.poll);
             let counts = follows && self.counts_as_it_is(node);
             self.following.counting.set(node, counts);
         }
@@ -82,7 +89,10 @@ impl Nodes {
         let mut is_answered = false;
         while self.node(node).session.has_event() {
             // By reference: an event is wide, and this runs for each reply.
-            match &mut self.connections[node.index()].session.next_event(&self.following.log) {
+            match &mut self.connections[node.index()]
+                .session
+                .next_event(&self.following.log)
+            {
                 Ok(Some(event)) => is_answered |= self.handle(event, node, now),
                 Ok(None) => break,
                 Err(error) => return Err(Fault::protocol(self.node(node).phase(), *error)),
@@ -95,9 +105,18 @@ impl Nodes {
     fn count_plain_votes(&mut self, node: NodeId) -> Result<(), ProtocolError> {
         let session = &mut self.connections[node.index()].session;
         while !session.incoming.is_empty()
-            && let Some(PlainVote { ticket, is_granted }) = session.next_plain_vote(&self.following.log)?
+            && let Some(PlainVote { ticket, is_granted }) =
+                session.next_plain_vote(&self.following.log)?
         {
-            self.rounds.count(ticket, node, if is_granted { &Vote::Granted } else { &Vote::Refused });
+            self.rounds.count(
+                ticket,
+                node,
+                if is_granted {
+                    &Vote::Granted
+                } else {
+                    &Vote::Refused
+                },
+            );
         }
         Ok(())
     }
@@ -105,10 +124,17 @@ impl Nodes {
     /// Hands out one event. True when it shows whether a lock may be acquired or kept.
     fn handle(&mut self, event: &mut SessionEvent, node: NodeId, now: Timestamp) -> bool {
         match event {
-            SessionEvent::Answered(ticket, answer) => return self.on_answer(*ticket, node, answer, now),
+            SessionEvent::Answered(ticket, answer) => {
+                return self.on_answer(*ticket, node, answer, now);
+            }
             SessionEvent::Inspected(ticket, inspected) => {
                 self.record_inspected(*ticket, node, inspected, now);
-                let mut cast = NodeVote { ticket: *ticket, node, vote: inspected.vote, fence: None };
+                let mut cast = NodeVote {
+                    ticket: *ticket,
+                    node,
+                    vote: inspected.vote,
+                    fence: None,
+                };
                 return self.count_vote(&mut cast, now);
             }
             SessionEvent::NotRun(ticket, fault) => {
@@ -136,23 +162,40 @@ impl Nodes {
 
     /// Takes which holder the node has answered. Apart from what runs for each reply.
     #[inline(never)]
-    fn record_inspected(&mut self, ticket: Ticket, node: NodeId, inspected: &mut Inspected, now: Timestamp) {
+    fn record_inspected(
+        &mut self,
+        ticket: Ticket,
+        node: NodeId,
+        inspected: &mut Inspected,
+        now: Timestamp,
+    ) {
         if let Some(inspection) = self.rounds.inquiry(ticket) {
             inspection.record_waiting(inspected.waiting);
-            inspected.occupant.take().into_iter().for_each(|occupant| inspection.record(node, occupant, now));
+            inspected
+                .occupant
+                .take()
+                .into_iter()
+                .for_each(|occupant| inspection.record(node, occupant, now));
         }
     }
 
     /// Counts the vote in an answer, and records whatever else the answer contains.
     fn on_answer(&mut self, ticket: Ticket, node: NodeId, answer: &Answer, now: Timestamp) -> bool {
         self.take_wakes(node, ticket, now);
-        let mut cast = NodeVote { ticket, node, vote: Vote::Refused, fence: None };
+        let mut cast = NodeVote {
+            ticket,
+            node,
+            vote: Vote::Refused,
+            fence: None,
+        };
         let mut refusal = None;
         match answer {
             Answer::Vote(vote) => cast.vote = *vote,
             Answer::Fence(fence) => (cast.vote, cast.fence) = (Vote::Granted, Some(*fence)),
             Answer::Held(left) => refusal = Some(Refusal::Until(now.after(*left))),
-            Answer::RefusedFor(vote, keys) => (cast.vote, refusal) = (*vote, Some(Refusal::Keys(*keys))),
+            Answer::RefusedFor(vote, keys) => {
+                (cast.vote, refusal) = (*vote, Some(Refusal::Keys(*keys)))
+            }
             Answer::Queued(reply) => {
                 self.rounds.record_queue_reply(ticket, node, reply);
                 refusal = match reply.held {
@@ -179,7 +222,9 @@ impl Nodes {
         self.apart(node);
         match self.rounds.command(ticket) {
             Some(command) if !command.operation.acquires() || !self.rounds.is_decided(ticket) => {
-                self.connections[node.index()].session.ask_again(&command, now);
+                self.connections[node.index()]
+                    .session
+                    .ask_again(&command, now);
             }
             _ => self.rounds.unrefer(ticket),
         }
@@ -197,12 +242,18 @@ impl Nodes {
     #[inline(never)]
     fn on_wakes(&mut self, node: NodeId, ticket: Ticket, wakes: Wakes, now: Timestamp) {
         if wakes.is_denied {
-            let fault = Fault::new(Phase::Reply, Cause::NoPermission).with(Detail::Command("PUBLISH"));
+            let fault =
+                Fault::new(Phase::Reply, Cause::NoPermission).with(Detail::Command("PUBLISH"));
             self.subscribers.note_publish_denied(node, fault);
         }
-        let Some(command) = self.rounds.command(ticket) else { return };
+        let Some(command) = self.rounds.command(ticket) else {
+            return;
+        };
         let keys = command.key.clone();
-        let leave = Operation { verb: Verb::Leave(None), ..*command.operation };
+        let leave = Operation {
+            verb: Verb::Leave(None),
+            ..*command.operation
+        };
         for (key, part) in keys.each().iter().zip(0..) {
             if wakes.told & 1 << part != 0 {
                 self.subscribers.registry.note_woken(key, now);
@@ -215,8 +266,20 @@ impl Nodes {
 
     /// Counts a vote, as far as it counts. True when the node has answered whether a lock may be acquired or kept.
     pub(super) fn count_vote(&mut self, cast: &mut NodeVote, now: Timestamp) -> bool {
-        let Nodes { rounds, connections, states, clock, incarnations, .. } = self;
-        let NodeVote { ticket, node, fence, .. } = *cast;
+        let Nodes {
+            rounds,
+            connections,
+            states,
+            clock,
+            incarnations,
+            ..
+        } = self;
+        let NodeVote {
+            ticket,
+            node,
+            fence,
+            ..
+        } = *cast;
         let purpose = rounds.purpose(ticket);
         if incarnations.is_doubtful(node) {
             let refusal = connections[node.index()].session.identity().look.refusal;
@@ -224,10 +287,22 @@ impl Nodes {
                 return !matches!(purpose, Some(Purpose::Inspect(_)));
             }
         }
-        let voter = connections[node.index()].session.standing().voter().filter(|_| cast.vote == Vote::Granted);
-        let duplicate = |voter: NodeId| Vote::Fault(Fault::new(Phase::Handshake, Cause::Duplicate(voter.index())));
+        let voter = connections[node.index()]
+            .session
+            .standing()
+            .voter()
+            .filter(|_| cast.vote == Vote::Granted);
+        let duplicate = |voter: NodeId| {
+            Vote::Fault(Fault::new(
+                Phase::Handshake,
+                Cause::Duplicate(voter.index()),
+            ))
+        };
         // A grant for the voter waits with it, and counts as little. A key that was deleted is deleted.
-        let is_release = matches!(purpose, Some(Purpose::Entry | Purpose::Release { .. }) | None);
+        let is_release = matches!(
+            purpose,
+            Some(Purpose::Entry | Purpose::Release { .. }) | None
+        );
         if let (Some(voter), false) = (voter, is_release) {
             if incarnations.is_doubtful(voter) && incarnations.judging.is_some() {
                 incarnations.held.push(*cast);
@@ -239,7 +314,12 @@ impl Nodes {
             }
         }
         let connection = &mut connections[node.index()];
-        let mut filter = VoteFilter { node, connection, states, clock: &**clock };
+        let mut filter = VoteFilter {
+            node,
+            connection,
+            states,
+            clock: &**clock,
+        };
         filter.filter_vote(purpose, &mut cast.vote, now);
         // One run id has one vote, however many URLs report it, and a grant by any of them counts as the voter's: of
         // two URLs of one server, either may be the first to set or to delete the key. A server that repeats the run id
@@ -278,8 +358,11 @@ impl Nodes {
     /// One server has one vote, however many URLs lead to it: the one that answered first (rule 7.3). The second one is
     /// rejected, whatever its place in the list, because the first may have voted already.
     fn reject_duplicate(&mut self, node: NodeId, now: Timestamp) {
-        let Some(run_id) = self.node(node).run_id(now) else { return };
-        let is_same = |&other: &NodeId| other != node && self.node(other).run_id(now) == Some(run_id);
+        let Some(run_id) = self.node(node).run_id(now) else {
+            return;
+        };
+        let is_same =
+            |&other: &NodeId| other != node && self.node(other).run_id(now) == Some(run_id);
         if let Some(first) = self.nodes().find(is_same) {
             let fault = Fault::new(Phase::Handshake, Cause::Duplicate(first.index()));
             self.node_mut(node).reject(fault, now);

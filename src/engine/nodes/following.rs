@@ -26,12 +26,23 @@ pub(super) struct Following {
 
 impl Following {
     pub(super) fn new(connections: &[NodeConnection]) -> Following {
-        let node_key = connections.first().and_then(|connection| connection.link.endpoint.handshake().node_key.clone());
-        Following { log: Log::new(node_key), followers: NodeSet::EMPTY, counting: NodeSet::EMPTY }
+        let node_key = connections
+            .first()
+            .and_then(|connection| connection.link.endpoint.handshake().node_key.clone());
+        Following {
+            log: Log::new(node_key),
+            followers: NodeSet::EMPTY,
+            counting: NodeSet::EMPTY,
+        }
     }
 
     /// A node leaves the log, if it follows: it is to be asked something alone.
-    pub(super) fn leave(&mut self, node: NodeId, connection: &mut NodeConnection, poll: &mut PollList) {
+    pub(super) fn leave(
+        &mut self,
+        node: NodeId,
+        connection: &mut NodeConnection,
+        poll: &mut PollList,
+    ) {
         if self.followers.contains(node) {
             self.followers.set(node, false);
             self.counting.set(node, false);
@@ -49,7 +60,9 @@ impl Following {
     ) -> bool {
         if !self.followers.contains(node) {
             if connection.may_follow(&self.log) {
-                connection.session.follow(&mut self.log, self.followers.is_empty());
+                connection
+                    .session
+                    .follow(&mut self.log, self.followers.is_empty());
                 self.followers.insert(node);
             }
         } else if !connection.session.is_alike(&self.log) {
@@ -74,16 +87,25 @@ impl Following {
         for node in self.followers.iter().filter(|&node| nodes.contains(node)) {
             let connection = &mut connections[node.index()];
             let is_asked_alike = !is_look_due || connection.session.has_asked_for_memory();
-            if !(is_for_all && is_asked_alike && connection.session.takes_from_log(command.operation)) {
+            if !(is_for_all
+                && is_asked_alike
+                && connection.session.takes_from_log(command.operation))
+            {
                 self.leave(node, connection, poll);
             }
         }
-        let sharing = if is_for_all { self.followers } else { NodeSet::EMPTY };
+        let sharing = if is_for_all {
+            self.followers
+        } else {
+            NodeSet::EMPTY
+        };
         if !sharing.is_empty() {
             if is_look_due {
                 // Whether the nodes that follow are still what they were.
                 self.log.look(now);
-                sharing.iter().for_each(|node| connections[node.index()].session.looked_at(now));
+                sharing
+                    .iter()
+                    .for_each(|node| connections[node.index()].session.looked_at(now));
             }
             self.log.append(command, now);
         }
@@ -121,6 +143,10 @@ impl Following {
 
     /// Forgets what all nodes that follow have answered.
     pub(super) fn cut_log(&mut self, connections: &[NodeConnection]) {
-        self.log.cut(self.followers.iter().filter_map(|node| connections[node.index()].session.pipeline.cursor()));
+        self.log.cut(
+            self.followers
+                .iter()
+                .filter_map(|node| connections[node.index()].session.pipeline.cursor()),
+        );
     }
 }

@@ -78,7 +78,13 @@ impl Incarnations {
             rules,
             node_timeout,
             seen: vec![Seen::Silent; nodes],
-            times: vec![LookTimes { asked_at: Timestamp::ORIGIN, read_at: Timestamp::ORIGIN }; nodes],
+            times: vec![
+                LookTimes {
+                    asked_at: Timestamp::ORIGIN,
+                    read_at: Timestamp::ORIGIN
+                };
+                nodes
+            ],
             mismatches: vec![Vec::new(); nodes],
             judging: None,
             unheard: NodeSet::first(nodes),
@@ -93,7 +99,12 @@ impl Incarnations {
     /// What is known of a node now. One that does not tell what it remembers may still name its incarnation.
     pub(super) fn note_seen(&mut self, node: NodeId, seen: Seen, names: Option<Incarnation>) {
         self.seen[node.index()] = seen;
-        let untold = names.map(|present| Look { found: Found::Nothing, present, time: 0, wall: 0 });
+        let untold = names.map(|present| Look {
+            found: Found::Nothing,
+            present,
+            time: 0,
+            wall: 0,
+        });
         if let Some(look) = seen.look().copied().or(untold)
             && let Some(last) = self.last[node.index()].replace(look)
             && !look.continues(&last)
@@ -104,15 +115,20 @@ impl Incarnations {
 
     /// When the judging continues without the nodes that are late.
     pub(super) fn due(&self) -> Timestamp {
-        self.judging.as_ref().map_or(Timestamp::NEVER, |judging| judging.deadline)
+        self.judging
+            .as_ref()
+            .map_or(Timestamp::NEVER, |judging| judging.deadline)
     }
 
     /// What is known of the nodes by looks that are not older. A node that hangs has not replied: what it showed long
     /// ago is no information about a new deployment.
     pub(super) fn seen_since(&self, limit: Timestamp) -> Vec<Seen> {
-        let is_old = |(seen, times): &(&Seen, &LookTimes)| matches!(seen, Seen::Look(_)) && times.asked_at < limit;
+        let is_old = |(seen, times): &(&Seen, &LookTimes)| {
+            matches!(seen, Seen::Look(_)) && times.asked_at < limit
+        };
         let seen = self.seen.iter().zip(&self.times);
-        seen.map(|pair| if is_old(&pair) { Seen::Silent } else { *pair.0 }).collect()
+        seen.map(|pair| if is_old(&pair) { Seen::Silent } else { *pair.0 })
+            .collect()
     }
 
     /// Whether the node's votes do not count, or not yet.
@@ -123,7 +139,12 @@ impl Incarnations {
 
     /// Keeps a vote of such a node until the nodes are judged, or leaves what counts of it: all of it where it decides
     /// nothing. `refusal`: why the node was not looked at, or not noted. True where the vote is kept.
-    pub(super) fn holds(&mut self, cast: &mut NodeVote, round: Option<&Round>, refusal: Option<Cause>) -> bool {
+    pub(super) fn holds(
+        &mut self,
+        cast: &mut NodeVote,
+        round: Option<&Round>,
+        refusal: Option<Cause>,
+    ) -> bool {
         let counted = in_quarantine(round.map(|round| &round.purpose), cast.vote);
         if counted == cast.vote {
             return false;
@@ -133,7 +154,9 @@ impl Incarnations {
             return true;
         }
         // A check grants nothing.
-        let decides = round.is_none_or(|round| !matches!(round.purpose, Purpose::Check) && round.tally.can_be_won());
+        let decides = round.is_none_or(|round| {
+            !matches!(round.purpose, Purpose::Check) && round.tally.can_be_won()
+        });
         if let Some(cause) = refusal {
             cast.vote = Vote::Fault(Fault::new(Phase::Reply, cause));
         } else if decides {
@@ -144,13 +167,20 @@ impl Incarnations {
 
     /// What the node remembers of itself.
     pub(super) fn summary(&self, node: NodeId, now: Timestamp) -> NodeNote {
-        self.rules.summary(&self.seen[node.index()], now.since(self.times[node.index()].read_at))
+        self.rules.summary(
+            &self.seen[node.index()],
+            now.since(self.times[node.index()].read_at),
+        )
     }
 
     /// For how long the node has counted, by what it remembers of itself.
     pub(super) fn counted_for(&self, node: NodeId, now: Timestamp) -> Option<Duration> {
-        let Seen::Look(look) = &self.seen[node.index()] else { return None };
-        let counted = self.rules.counted_for(look, self.rules.longest(&self.seen))?;
+        let Seen::Look(look) = &self.seen[node.index()] else {
+            return None;
+        };
+        let counted = self
+            .rules
+            .counted_for(look, self.rules.longest(&self.seen))?;
         Some(counted + now.since(self.times[node.index()].read_at))
     }
 
@@ -173,7 +203,9 @@ impl Incarnations {
 
     /// The standing of a node that was looked at, where no lock lasts longer than `longest`.
     pub(super) fn standing(&self, node: NodeId, longest: Duration) -> Option<Standing> {
-        let Seen::Look(look) = &self.seen[node.index()] else { return None };
+        let Seen::Look(look) = &self.seen[node.index()] else {
+            return None;
+        };
         let is_early = !self.unheard.is_empty() && !self.rules.counts_early(look, longest);
         match self.rules.standing(look, longest) {
             Standing::Counts if is_early => Some(Standing::Unnoted),

@@ -33,13 +33,25 @@ impl Nodes {
     pub(super) fn on_look(&mut self, node: NodeId, now: Timestamp) {
         let wall = u64::try_from(clock::since_epoch().as_micros()).unwrap_or(u64::MAX);
         let identity = self.connections[node.index()].session.identity();
-        let seen = if self.node(node).is_in_use() { identity.seen(wall) } else { Seen::Silent };
-        self.incarnations.note_seen(node, seen, identity.incarnation());
+        let seen = if self.node(node).is_in_use() {
+            identity.seen(wall)
+        } else {
+            Seen::Silent
+        };
+        self.incarnations
+            .note_seen(node, seen, identity.incarnation());
         // The clock is read anew: the thread may have been delayed since its last reading, and the look be later.
         let asked_at = now.before(self.node(node).session.look_took());
-        self.incarnations.times[node.index()] = LookTimes { asked_at, read_at: self.clock.now() };
+        self.incarnations.times[node.index()] = LookTimes {
+            asked_at,
+            read_at: self.clock.now(),
+        };
         self.report_mismatches(node);
-        if self.incarnations.judging.is_none_or(|judging| judging.stage != Stage::Noting) {
+        if self
+            .incarnations
+            .judging
+            .is_none_or(|judging| judging.stage != Stage::Noting)
+        {
             self.incarnations.note_answer(node, asked_at);
         }
         self.judge(now);
@@ -58,10 +70,13 @@ impl Nodes {
         }
         let refusal = identity.look.refusal;
         self.report_mismatches(node);
-        if let Some(cause) = refusal.filter(|_| self.incarnations.seen[node.index()] == Seen::Silent) {
+        if let Some(cause) =
+            refusal.filter(|_| self.incarnations.seen[node.index()] == Seen::Silent)
+        {
             // It would refuse a lock as well.
             self.following.counting.set(node, false);
-            self.states.mark_refusing(node, Fault::new(Phase::Reply, cause), now);
+            self.states
+                .mark_refusing(node, Fault::new(Phase::Reply, cause), now);
         }
         self.incarnations.note_answer(node, Timestamp::NEVER);
         self.judge(now);
@@ -74,14 +89,27 @@ impl Nodes {
         if *seen == Seen::Silent {
             return;
         }
-        let mut mismatches = self.incarnations.rules.mismatches(seen, self.connections.len());
-        let refusal = self.connections[node.index()].session.identity().look.refusal;
+        let mut mismatches = self
+            .incarnations
+            .rules
+            .mismatches(seen, self.connections.len());
+        let refusal = self.connections[node.index()]
+            .session
+            .identity()
+            .look
+            .refusal;
         if *seen == Seen::Untold && refusal == Some(Cause::NoPermission) {
             mismatches.push(Mismatch::Rights);
         }
         let reported = &mut self.incarnations.mismatches[node.index()];
-        for &mismatch in mismatches.iter().filter(|mismatch| !reported.contains(mismatch)) {
-            self.states.push(|names| Event::NodeMismatched { node: names.node(node), mismatch });
+        for &mismatch in mismatches
+            .iter()
+            .filter(|mismatch| !reported.contains(mismatch))
+        {
+            self.states.push(|names| Event::NodeMismatched {
+                node: names.node(node),
+                mismatch,
+            });
         }
         *reported = mismatches;
     }
@@ -94,15 +122,27 @@ impl Nodes {
             self.incarnations.idle.insert(node);
         }
         for held in self.incarnations.take_held(|held| held.node == node) {
-            self.count_held(NodeVote { vote: Vote::Fault(fault), ..held }, now);
+            self.count_held(
+                NodeVote {
+                    vote: Vote::Fault(fault),
+                    ..held
+                },
+                now,
+            );
         }
         self.judge(now);
     }
 
     /// The owner of a round waits no longer: what these nodes have answered does not count, unless it decides nothing.
     pub(super) fn give_up_held(&mut self, ticket: Ticket) {
-        for NodeVote { node, mut vote, .. } in self.incarnations.take_held(|held| held.ticket == ticket) {
-            if let Some(round) = self.rounds.round(ticket).filter(|round| round.tally.can_be_won()) {
+        for NodeVote { node, mut vote, .. } in
+            self.incarnations.take_held(|held| held.ticket == ticket)
+        {
+            if let Some(round) = self
+                .rounds
+                .round(ticket)
+                .filter(|round| round.tally.can_be_won())
+            {
                 vote = in_quarantine(Some(&round.purpose), vote);
             }
             self.rounds.count(ticket, node, &vote);
@@ -112,7 +152,12 @@ impl Nodes {
     /// The nodes whose votes in a round wait.
     pub(super) fn held_nodes(&self, ticket: Ticket) -> NodeSet {
         let of_round = |held: &&NodeVote| held.ticket == ticket;
-        self.incarnations.held.iter().filter(of_round).map(|held| held.node).collect()
+        self.incarnations
+            .held
+            .iter()
+            .filter(of_round)
+            .map(|held| held.node)
+            .collect()
     }
 
     /// Judges the nodes without those that are late, if it is time to. While no call was made, no thread has read what
@@ -139,15 +184,33 @@ impl Nodes {
 
     /// Judges the nodes, as far as that is possible now.
     pub(super) fn judge(&mut self, now: Timestamp) {
-        let Incarnations { rules, seen, unheard, judging, .. } = &self.incarnations;
+        let Incarnations {
+            rules,
+            seen,
+            unheard,
+            judging,
+            ..
+        } = &self.incarnations;
         let is_to_note = rules.is_open(seen);
         // A node may not count before others have replied that were not heard of.
         if judging.is_none() && (is_to_note || !unheard.is_empty() && rules.awaits_others(seen)) {
-            let limit = if is_to_note { now.before(self.incarnations.node_timeout) } else { Timestamp::ORIGIN };
+            let limit = if is_to_note {
+                now.before(self.incarnations.node_timeout)
+            } else {
+                Timestamp::ORIGIN
+            };
             self.look_at(self.looked_at_before(limit, now), Stage::Looking, now);
         }
         self.note_standings();
-        while let Some(Judging { stage, awaited, is_late, is_outrun, repeats, .. }) = self.incarnations.judging {
+        while let Some(Judging {
+            stage,
+            awaited,
+            is_late,
+            is_outrun,
+            repeats,
+            ..
+        }) = self.incarnations.judging
+        {
             let is_expecting = !self.incarnations.unheard.is_empty()
                 || is_to_note && self.connections.iter().any(NodeConnection::is_connecting);
             if (!awaited.is_empty() || stage == Stage::Looking && is_expecting) && !is_late {
@@ -155,9 +218,13 @@ impl Nodes {
             }
             self.incarnations.unheard = NodeSet::EMPTY;
             // Not the late ones: they had their time.
-            let old = self.looked_at_before(now.before(MOMENT / 2), now).without(awaited);
+            let old = self
+                .looked_at_before(now.before(MOMENT / 2), now)
+                .without(awaited);
             match stage {
-                Stage::Looking if is_to_note && !old.is_empty() => self.look_at(old, Stage::LookingAgain, now),
+                Stage::Looking if is_to_note && !old.is_empty() => {
+                    self.look_at(old, Stage::LookingAgain, now)
+                }
                 Stage::Looking | Stage::LookingAgain => self.send_notes(now),
                 Stage::Noting if is_outrun && repeats < MOST_REPEATED => self.send_notes(now),
                 Stage::Noting => self.end_judging(now),
@@ -168,7 +235,10 @@ impl Nodes {
     /// The nodes that can be looked at again, and were not asked after this.
     fn looked_at_before(&self, limit: Timestamp, now: Timestamp) -> NodeSet {
         let is_old = |node: &NodeId| self.incarnations.times[node.index()].asked_at < limit;
-        self.nodes().filter(is_old).filter(|&node| self.node(node).may_be_looked_at(now)).collect()
+        self.nodes()
+            .filter(is_old)
+            .filter(|&node| self.node(node).may_be_looked_at(now))
+            .collect()
     }
 
     fn look_at(&mut self, nodes: NodeSet, stage: Stage, now: Timestamp) {
@@ -180,13 +250,20 @@ impl Nodes {
 
     fn send_notes(&mut self, now: Timestamp) {
         let Incarnations { rules, seen, .. } = &self.incarnations;
-        let notes = rules.notes(&self.incarnations.seen_since(now.before(MOMENT)), rules.longest(seen));
-        let founds = notes.iter().any(|(_, new)| !new.keeps_times && new.note.origin == Origin::Founder);
+        let notes = rules.notes(
+            &self.incarnations.seen_since(now.before(MOMENT)),
+            rules.longest(seen),
+        );
+        let founds = notes
+            .iter()
+            .any(|(_, new)| !new.keeps_times && new.note.origin == Origin::Founder);
         // A node that was not asked, because its connection had ended, may know of an older deployment.
         let is_unsure = founds && !self.incarnations.idle.is_empty();
         let mut noting = NodeSet::EMPTY;
         for (node, new) in notes.into_iter().filter(|_| !is_unsure) {
-            let Seen::Look(judged) = self.incarnations.seen[node.index()] else { continue };
+            let Seen::Look(judged) = self.incarnations.seen[node.index()] else {
+                continue;
+            };
             let session = &mut self.apart(node).session;
             // Half of another look may have arrived: what it finds is judged when the other half has.
             if session.identity().seen(judged.wall) == Seen::Look(judged) {
@@ -199,13 +276,28 @@ impl Nodes {
 
     fn await_answers(&mut self, stage: Stage, awaited: NodeSet, now: Timestamp) {
         let timeout = self.incarnations.node_timeout;
-        let deadline = now.after(if stage == Stage::Noting { timeout } else { timeout / 2 });
+        let deadline = now.after(if stage == Stage::Noting {
+            timeout
+        } else {
+            timeout / 2
+        });
         let repeats = match self.incarnations.judging {
-            Some(Judging { stage: Stage::Noting, repeats, .. }) => repeats + 1,
+            Some(Judging {
+                stage: Stage::Noting,
+                repeats,
+                ..
+            }) => repeats + 1,
             _ => 0,
         };
-        self.incarnations.judging =
-            Some(Judging { stage, awaited, begun: now, deadline, is_late: false, is_outrun: false, repeats });
+        self.incarnations.judging = Some(Judging {
+            stage,
+            awaited,
+            begun: now,
+            deadline,
+            is_late: false,
+            is_outrun: false,
+            repeats,
+        });
         // The thread that polls waits no longer than that.
         self.poll.note_change(true);
         for node in awaited.iter() {
@@ -261,7 +353,12 @@ impl Nodes {
                     // Another node's note is in question, and this one has lost nothing: its grants wait.
                     Some(Standing::Counts) => {
                         let grants = self.rounds.take_back(node).into_iter();
-                        let held = grants.map(|(ticket, fence)| NodeVote { ticket, node, vote: Vote::Granted, fence });
+                        let held = grants.map(|(ticket, fence)| NodeVote {
+                            ticket,
+                            node,
+                            vote: Vote::Granted,
+                            fence,
+                        });
                         self.incarnations.held.extend(held);
                     }
                     _ => self.rounds.withdraw(node, UNTRUSTED),
@@ -276,7 +373,8 @@ impl Nodes {
         let quarantine = &mut self.connections[node.index()].quarantine;
         if quarantine.wait_by_note(left, [asked_at, read_at], self.clock.now()) {
             self.states.quarantine_began(node);
-            self.rounds.withdraw(node, UNTRUSTED.with(Detail::Left(left)));
+            self.rounds
+                .withdraw(node, UNTRUSTED.with(Detail::Left(left)));
         }
     }
 
@@ -284,10 +382,17 @@ impl Nodes {
     /// possible with less than a quorum.
     pub(super) fn note_answer(&mut self, node: NodeId, now: Timestamp) {
         let too_few_vote = || {
-            let voters = self.connections.iter().filter(|connection| connection.is_in_use()).count();
+            let voters = self
+                .connections
+                .iter()
+                .filter(|connection| connection.is_in_use())
+                .count();
             self.incarnations.judging.is_none() && voters <= self.connections.len() / 2
         };
-        if !self.incarnations.is_doubtful(node) || self.node(node).quarantine.is_on() || too_few_vote() {
+        if !self.incarnations.is_doubtful(node)
+            || self.node(node).quarantine.is_on()
+            || too_few_vote()
+        {
             self.filter(node).note_answer(now);
         }
     }

@@ -97,7 +97,14 @@ impl Nodes {
         waker: Arc<Waker>,
         config: EngineConfig,
     ) -> Nodes {
-        let EngineConfig { spin, release_notifications, retention, rules, node_timeout, events } = config;
+        let EngineConfig {
+            spin,
+            release_notifications,
+            retention,
+            rules,
+            node_timeout,
+            events,
+        } = config;
         let size = connections.len();
         Nodes {
             following: Following::new(&connections),
@@ -123,7 +130,9 @@ impl Nodes {
     /// Nothing is used here any more.
     pub(super) fn close_inherited(&mut self) {
         self.poll.watch = None;
-        self.connections.iter_mut().for_each(NodeConnection::close_inherited);
+        self.connections
+            .iter_mut()
+            .for_each(NodeConnection::close_inherited);
         self.subscribers.connections.clear();
     }
 
@@ -145,20 +154,27 @@ impl Nodes {
 
     /// The connection, to ask the node something alone: it leaves the log.
     fn apart(&mut self, node: NodeId) -> &mut NodeConnection {
-        self.following.leave(node, &mut self.connections[node.index()], &mut self.poll);
+        self.following
+            .leave(node, &mut self.connections[node.index()], &mut self.poll);
         self.node_mut(node)
     }
 
     fn filter(&mut self, node: NodeId) -> VoteFilter<'_> {
         self.following.counting.set(node, false);
         let connection = &mut self.connections[node.index()];
-        VoteFilter { node, connection, states: &mut self.states, clock: &*self.clock }
+        VoteFilter {
+            node,
+            connection,
+            states: &mut self.states,
+            clock: &*self.clock,
+        }
     }
 
     /// Lets nodes leave the log that are late.
     fn leave_late(&mut self, now: Timestamp) {
         let timeout = self.incarnations.node_timeout;
-        self.following.leave_late(&mut self.connections, &mut self.poll, timeout, now);
+        self.following
+            .leave_late(&mut self.connections, &mut self.poll, timeout, now);
     }
 
     /// Processes what has happened to a connection since it was last used, and closes it if it exceeded a limit.
@@ -208,7 +224,9 @@ impl Nodes {
         // A server that rejects the client may close next; the rejection is more specific.
         let fault = match self.node(node).session.standing() {
             HandshakeState::Rejected(rejection) => rejection,
-            HandshakeState::Pending | HandshakeState::Accepted => self.node(node).most_specific(fault),
+            HandshakeState::Pending | HandshakeState::Accepted => {
+                self.node(node).most_specific(fault)
+            }
         };
         let is_idle = self.apart(node).is_idle_end(fault);
         if !is_idle {
@@ -218,18 +236,25 @@ impl Nodes {
         let is_closed_in_use = connection.is_in_use() && fault.cause == Cause::Closed;
         let abandoned: Vec<_> = connection.session.abandon().collect();
         connection.close(fault, now);
-        self.poll.forget_closed(node, &self.connections[node.index()]);
-        self.subscribers.note_left(NodeSet::only(node), &mut self.poll, now);
+        self.poll
+            .forget_closed(node, &self.connections[node.index()]);
+        self.subscribers
+            .note_left(NodeSet::only(node), &mut self.poll, now);
         let mut unwritten = Vec::new();
         for (ticket, request) in abandoned {
             match request {
                 Abandoned::Unwritten if is_closed_in_use && self.rounds.resend(ticket, node) => {
                     unwritten.push(ticket);
                 }
-                Abandoned::Unwritten | Abandoned::Acquire | Abandoned::Check | Abandoned::Extend => {
+                Abandoned::Unwritten
+                | Abandoned::Acquire
+                | Abandoned::Check
+                | Abandoned::Extend => {
                     self.rounds.count(ticket, node, &Vote::Fault(fault));
                 }
-                Abandoned::Release => self.defer_abandoned(node, ticket, fault, is_closed_in_use, now),
+                Abandoned::Release => {
+                    self.defer_abandoned(node, ticket, fault, is_closed_in_use, now)
+                }
             }
         }
         if !unwritten.is_empty() {
@@ -251,7 +276,9 @@ impl Nodes {
     fn flush_node(&mut self, node: NodeId, now: Timestamp) -> Result<(), Fault> {
         let connection = &mut self.connections[node.index()];
         let flushed = connection.flush(&self.following.log, now);
-        self.releases.blocked.set(node, connection.has_unsent(&self.following.log));
+        self.releases
+            .blocked
+            .set(node, connection.has_unsent(&self.following.log));
         match &flushed {
             Ok(wants_write) => self.poll.set_wants_write(node, *wants_write),
             // Some errors do not end the connection: it is polled until it takes the bytes.
@@ -279,19 +306,29 @@ impl Nodes {
 
     /// The nodes that have not voted in a round that has no verdict.
     fn undecided(&self, ticket: Ticket) -> NodeSet {
-        self.rounds.round(ticket).map_or(NodeSet::EMPTY, |round| round.tally.undecided())
+        self.rounds
+            .round(ticket)
+            .map_or(NodeSet::EMPTY, |round| round.tally.undecided())
     }
 
     /// Asks every node whether it may vote, and begins to connect to those that there is no connection to.
     pub(in crate::engine) fn check(&mut self, now: Timestamp) -> Ticket {
-        self.ask_alone(Purpose::Check, |session, ticket| session.check(ticket, now), now)
+        self.ask_alone(
+            Purpose::Check,
+            |session, ticket| session.check(ticket, now),
+            now,
+        )
     }
 
     /// The result of a check. The state of each node that failed notes its fault.
     pub(in crate::engine) fn conclude_check(&mut self, ticket: Ticket) -> RoundResult {
         let result = self.rounds.conclude(ticket);
         let now = self.clock.now();
-        for &(node, fault) in result.faults.iter().filter(|(_, fault)| fault.cause != Cause::Quarantined) {
+        for &(node, fault) in result
+            .faults
+            .iter()
+            .filter(|(_, fault)| fault.cause != Cause::Quarantined)
+        {
             self.filter(node).note_failure(fault, now);
         }
         result

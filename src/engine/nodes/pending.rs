@@ -34,8 +34,17 @@ const FLUSH_BYTES: usize = 1024 * 1024;
 
 impl Nodes {
     /// Keeps a release for later. `refusal`: why the node has not run it now. The round must be referred to for it.
-    pub(super) fn defer_release(&mut self, node: NodeId, ticket: Ticket, refusal: Option<Fault>, now: Timestamp) {
-        let end = self.rounds.conditions(ticket).map_or(Timestamp::ORIGIN, |conditions| conditions.key_ends);
+    pub(super) fn defer_release(
+        &mut self,
+        node: NodeId,
+        ticket: Ticket,
+        refusal: Option<Fault>,
+        now: Timestamp,
+    ) {
+        let end = self
+            .rounds
+            .conditions(ticket)
+            .map_or(Timestamp::ORIGIN, |conditions| conditions.key_ends);
         let refusal = refusal.map(|fault| (fault, now));
         if let Some(dropped) = self.apart(node).pending.insert(ticket, end, refusal) {
             self.rounds.unrefer(dropped);
@@ -68,7 +77,13 @@ impl Nodes {
     }
 
     /// The node could not run a release: keeps it for later.
-    pub(super) fn note_not_run(&mut self, node: NodeId, ticket: Ticket, fault: Fault, now: Timestamp) {
+    pub(super) fn note_not_run(
+        &mut self,
+        node: NodeId,
+        ticket: Ticket,
+        fault: Fault,
+        now: Timestamp,
+    ) {
         let mut vote = Vote::Fault(fault);
         self.filter(node).filter_vote(None, &mut vote, now);
         self.rounds.vote(ticket, node, &vote);
@@ -88,7 +103,9 @@ impl Nodes {
             && backlog.unsent < FLUSH_BYTES
             && let Some(ticket) = connection.pending.take(now)
         {
-            if let (Some(conditions), Some(command)) = (self.rounds.conditions(ticket), self.rounds.command(ticket)) {
+            if let (Some(conditions), Some(command)) =
+                (self.rounds.conditions(ticket), self.rounds.command(ticket))
+            {
                 connection.pending.carry(conditions.key_ends);
                 connection.queue(&command, now);
             }
@@ -103,7 +120,9 @@ impl Nodes {
         let mut nodes = self.releases.pending.union(self.releases.blocked);
         if !self.releases.waits.is_empty() {
             // It also finds out which nodes are silent.
-            let silent = self.nodes().filter(|&node| self.node(node).awaits_release(&self.following.log));
+            let silent = self
+                .nodes()
+                .filter(|&node| self.node(node).awaits_release(&self.following.log));
             nodes = nodes.union(silent.collect());
         }
         for node in nodes.iter() {
@@ -127,7 +146,11 @@ impl Nodes {
             {
                 // This is the node's vote in the releases that were to be sent on another connection.
                 for ticket in self.connections[node.index()].pending.tickets() {
-                    if self.rounds.round(ticket).is_some_and(|round| round.resent.contains(node)) {
+                    if self
+                        .rounds
+                        .round(ticket)
+                        .is_some_and(|round| round.resent.contains(node))
+                    {
                         self.rounds.vote(ticket, node, &Vote::Fault(fault));
                     }
                 }
@@ -183,22 +206,41 @@ impl Nodes {
 
     /// Whether a node has not answered a release.
     pub(super) fn awaits_release(&self) -> bool {
-        self.connections.iter().any(|connection| connection.awaits_release(&self.following.log))
+        self.connections
+            .iter()
+            .any(|connection| connection.awaits_release(&self.following.log))
     }
 
     /// When there is something to do for pending releases next.
     pub(super) fn pending_due(&self) -> Timestamp {
         let log = &self.following.log;
-        let blocked = self.releases.blocked.iter().filter(|&node| self.node(node).has_unsent_release(log));
+        let blocked = self
+            .releases
+            .blocked
+            .iter()
+            .filter(|&node| self.node(node).has_unsent_release(log));
         let due = |node: NodeId| self.node(node).pending_due();
-        self.releases.pending.iter().chain(blocked).map(due).min().unwrap_or(Timestamp::NEVER)
+        self.releases
+            .pending
+            .iter()
+            .chain(blocked)
+            .map(due)
+            .min()
+            .unwrap_or(Timestamp::NEVER)
     }
 
     /// When there is something to do for releases next, if any is left: now, while one is on its way; when the answers
     /// were not looked for, after a while.
     pub(super) fn release_due(&self, now: Timestamp) -> Timestamp {
-        let pending = if self.releases.pending.is_empty() { Timestamp::NEVER } else { self.pending_due() };
-        let dues = self.connections.iter().map(|connection| connection.release_due(&self.following.log, now));
+        let pending = if self.releases.pending.is_empty() {
+            Timestamp::NEVER
+        } else {
+            self.pending_due()
+        };
+        let dues = self
+            .connections
+            .iter()
+            .map(|connection| connection.release_due(&self.following.log, now));
         dues.fold(pending, Timestamp::min)
     }
 
@@ -217,10 +259,15 @@ impl Nodes {
     pub(in crate::engine) fn unsettled(&self) -> Vec<(NodeId, Fault)> {
         let fault = |node: NodeId| {
             let connection = self.node(node);
-            let is_left = !connection.pending.is_empty() || connection.awaits_release(&self.following.log);
+            let is_left =
+                !connection.pending.is_empty() || connection.awaits_release(&self.following.log);
             let cannot_run = connection.is_closed() || !connection.runs_releases();
             let late = Fault::new(connection.phase(), Cause::TimedOut);
-            let fault = if cannot_run { connection.fault() } else { connection.pending.refusal().unwrap_or(late) };
+            let fault = if cannot_run {
+                connection.fault()
+            } else {
+                connection.pending.refusal().unwrap_or(late)
+            };
             is_left.then_some((node, fault))
         };
         self.nodes().filter_map(fault).collect()

@@ -33,7 +33,16 @@ impl PollList {
     pub(super) fn new(waker: Arc<Waker>, nodes: usize, spin: Duration) -> PollList {
         let watch = Some(Box::new(Watch::new(&waker, nodes)));
         let [stale, timed, writable] = [NodeSet::first(nodes), NodeSet::EMPTY, NodeSet::EMPTY];
-        PollList { waker, spin: Spin::new(spin), watch, taken: 0, stale, timed, writable, is_changed: false }
+        PollList {
+            waker,
+            spin: Spin::new(spin),
+            watch,
+            taken: 0,
+            stale,
+            timed,
+            writable,
+            is_changed: false,
+        }
     }
 
     /// Returns the list for the driver, with the present stream of each connection, and when something is due though
@@ -62,7 +71,10 @@ impl PollList {
             if !connection.is_interested_in(interest.as_ref(), log) {
                 *interest = connection.interest(log);
             }
-            self.writable.set(node, interest.as_ref().is_some_and(|interest| interest.writable));
+            self.writable.set(
+                node,
+                interest.as_ref().is_some_and(|interest| interest.writable),
+            );
             let due_here = connection.due(now);
             self.timed.set(node, due_here < Timestamp::NEVER);
             due = due.min(due_here);
@@ -111,7 +123,10 @@ impl PollList {
     pub(super) fn forget_closed(&mut self, node: NodeId, connection: &NodeConnection) {
         let Some(watch) = &mut self.watch else { return };
         let interest = &mut watch.streams[node.index()];
-        if interest.as_ref().is_some_and(|interest| !connection.is_on(&interest.stream)) {
+        if interest
+            .as_ref()
+            .is_some_and(|interest| !connection.is_on(&interest.stream))
+        {
             *interest = None;
         }
     }

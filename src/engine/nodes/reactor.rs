@@ -32,7 +32,9 @@ impl Reactor for Nodes {
 
     fn begin_posted(&mut self, posting: Posting, now: Timestamp) {
         let ticket = self.release(&posting.release, now);
-        let Some((context, deadline)) = posting.report else { return self.rounds.unrefer(ticket) };
+        let Some((context, deadline)) = posting.report else {
+            return self.rounds.unrefer(ticket);
+        };
         if !self.rounds.report_verdict(ticket, context) {
             self.background.push_back((ticket, deadline));
         }
@@ -66,7 +68,11 @@ impl Reactor for Nodes {
             }
         }
         self.judge_late(now);
-        for node in self.undecided(ticket).without(self.held_nodes(ticket)).iter() {
+        for node in self
+            .undecided(ticket)
+            .without(self.held_nodes(ticket))
+            .iter()
+        {
             if !self.rounds.is_decided(ticket) {
                 let fault = self.apart(node).fault_at_deadline(now);
                 self.rounds.vote(ticket, node, &Vote::Fault(fault));
@@ -83,7 +89,12 @@ impl Reactor for Nodes {
     }
 
     fn watch(&mut self, alone: bool, now: Timestamp) -> Box<Watch> {
-        let (mut watch, due) = self.poll.take(&self.connections, &self.following.log, self.commands.unsent, now);
+        let (mut watch, due) = self.poll.take(
+            &self.connections,
+            &self.following.log,
+            self.commands.unsent,
+            now,
+        );
         self.subscribers.list(&mut watch, &self.connections, now);
         // An address that does not answer is given up for the next one.
         watch.limit = watch.limit.min(due.min(self.incarnations.due()).since(now));
@@ -120,7 +131,9 @@ impl Reactor for Nodes {
         }
         let connections = &self.connections;
         let rounds = &mut self.rounds;
-        let ended = self.subscribers.absorb(&mut watch, connections, rounds, &mut self.poll, now);
+        let ended = self
+            .subscribers
+            .absorb(&mut watch, connections, rounds, &mut self.poll, now);
         self.poll.put_back(watch, &self.connections);
         for (node, notice) in ended {
             self.leave_ended(node, &notice, now);
@@ -146,12 +159,18 @@ impl Reactor for Nodes {
     }
 
     fn has_work_left(&self) -> bool {
-        self.incarnations.judging.is_some() || !self.releases.pending.is_empty() || self.awaits_release()
+        self.incarnations.judging.is_some()
+            || !self.releases.pending.is_empty()
+            || self.awaits_release()
     }
 
     fn work_due(&self, now: Timestamp) -> Option<Timestamp> {
         let is_judging = self.incarnations.judging.is_some();
-        let due = if is_judging { now } else { self.release_due(now) };
+        let due = if is_judging {
+            now
+        } else {
+            self.release_due(now)
+        };
         Some(due).filter(|&due| due < Timestamp::NEVER)
     }
 
@@ -164,7 +183,10 @@ impl Reactor for Nodes {
     }
 
     fn interrupt_work(&mut self) {
-        self.releases.waits.iter().for_each(|&(ticket, _)| self.rounds.end_wait(ticket));
+        self.releases
+            .waits
+            .iter()
+            .for_each(|&(ticket, _)| self.rounds.end_wait(ticket));
         self.poll.note_change(true);
     }
 }

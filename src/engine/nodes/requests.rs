@@ -6,7 +6,9 @@
 
 use super::Nodes;
 use super::commands::InTurn;
-use super::submission::{AttemptRecord, AttemptRequest, KeyOrigin, LeaseRequest, Release, ReleaseScope};
+use super::submission::{
+    AttemptRecord, AttemptRequest, KeyOrigin, LeaseRequest, Release, ReleaseScope,
+};
 use crate::algorithm::fence::Agreement;
 use crate::algorithm::inspection::Inspection;
 use crate::algorithm::kind::Kind;
@@ -26,15 +28,32 @@ use std::sync::Arc;
 
 impl Nodes {
     /// Queues an acquire for every node that may be asked. `now` was read before any byte of it is written.
-    pub(in crate::engine) fn acquire(&mut self, request: &AttemptRequest, now: Timestamp) -> Ticket {
-        let &AttemptRequest { ref key, ref token, ttl_millis, kind, in_turn } = request;
+    pub(in crate::engine) fn acquire(
+        &mut self,
+        request: &AttemptRequest,
+        now: Timestamp,
+    ) -> Ticket {
+        let &AttemptRequest {
+            ref key,
+            ref token,
+            ttl_millis,
+            kind,
+            in_turn,
+        } = request;
         let verb = match in_turn {
-            Some(InTurn { request, .. }) if !request.by_command => Verb::Take { ttl_millis, request },
+            Some(InTurn { request, .. }) if !request.by_command => Verb::Take {
+                ttl_millis,
+                request,
+            },
             _ => Verb::Acquire { ttl_millis },
         };
         let attempt = Attempt::new(in_turn.map(|in_turn| in_turn.round()));
         let is_place = in_turn.is_some_and(|in_turn| in_turn.request.stores_only);
-        let purpose = if is_place { Purpose::Enqueue(attempt) } else { Purpose::Acquire(attempt) };
+        let purpose = if is_place {
+            Purpose::Enqueue(attempt)
+        } else {
+            Purpose::Acquire(attempt)
+        };
         self.tidy(now);
         let operation = self.commands.operation(kind, verb);
         let ticket = self.rounds.open_command(purpose, key, token, operation);
@@ -47,10 +66,21 @@ impl Nodes {
     }
 
     /// Queues an extension for every node that may be asked.
-    pub(in crate::engine) fn extend(&mut self, request: &LeaseRequest<'_>, now: Timestamp) -> Ticket {
-        let operation = self.commands.operation(request.kind, Verb::Extend { ttl_millis: request.ttl_millis });
+    pub(in crate::engine) fn extend(
+        &mut self,
+        request: &LeaseRequest<'_>,
+        now: Timestamp,
+    ) -> Ticket {
+        let operation = self.commands.operation(
+            request.kind,
+            Verb::Extend {
+                ttl_millis: request.ttl_millis,
+            },
+        );
         self.tidy(now);
-        let ticket = self.rounds.open_command(Purpose::Extend, request.key, request.token, operation);
+        let ticket =
+            self.rounds
+                .open_command(Purpose::Extend, request.key, request.token, operation);
         let ready = self.prepare(ticket, self.nodes().collect(), now);
         self.queue(ticket, ready, now);
         ticket
@@ -66,12 +96,27 @@ impl Nodes {
         now: Timestamp,
     ) -> Ticket {
         self.expire_background(now, now);
-        let operation = self.commands.operation(attempt.kind.with_fence(agreement.fence()), Verb::Raise);
+        let operation = self
+            .commands
+            .operation(attempt.kind.with_fence(agreement.fence()), Verb::Raise);
         let purpose = Purpose::Acquire(Attempt::default());
-        let ticket = self.rounds.open_command(purpose, key, &attempt.token, operation);
-        for node in self.nodes().filter(|&node| !agreement.behind().contains(node)) {
+        let ticket = self
+            .rounds
+            .open_command(purpose, key, &attempt.token, operation);
+        for node in self
+            .nodes()
+            .filter(|&node| !agreement.behind().contains(node))
+        {
             let has_granted = agreement.settled().contains(node);
-            self.rounds.vote(ticket, node, if has_granted { &Vote::Granted } else { &Vote::Absent });
+            self.rounds.vote(
+                ticket,
+                node,
+                if has_granted {
+                    &Vote::Granted
+                } else {
+                    &Vote::Absent
+                },
+            );
         }
         let ready = self.prepare(ticket, agreement.behind(), now);
         self.queue(ticket, ready, now);
@@ -80,20 +125,41 @@ impl Nodes {
 
     /// Queues an acquire with the token of a lock that is held, for nodes that have lost its key. No thread waits for
     /// it. Returns the nodes that it may reach.
-    pub(in crate::engine) fn repair(&mut self, request: &LeaseRequest<'_>, nodes: NodeSet, now: Timestamp) -> NodeSet {
+    pub(in crate::engine) fn repair(
+        &mut self,
+        request: &LeaseRequest<'_>,
+        nodes: NodeSet,
+        now: Timestamp,
+    ) -> NodeSet {
         self.leave_late(now);
         // A node that has some keys of a set gets those that it lacks.
-        request.key.each().iter().fold(NodeSet::EMPTY, |ready, key| {
-            let key = &LockKey::One(Arc::clone(key));
-            ready.union(self.repair_key(&LeaseRequest { key, ..*request }, nodes, now))
-        })
+        request
+            .key
+            .each()
+            .iter()
+            .fold(NodeSet::EMPTY, |ready, key| {
+                let key = &LockKey::One(Arc::clone(key));
+                ready.union(self.repair_key(&LeaseRequest { key, ..*request }, nodes, now))
+            })
     }
 
-    fn repair_key(&mut self, request: &LeaseRequest<'_>, nodes: NodeSet, now: Timestamp) -> NodeSet {
-        let &LeaseRequest { key, token, ttl_millis, kind } = request;
+    fn repair_key(
+        &mut self,
+        request: &LeaseRequest<'_>,
+        nodes: NodeSet,
+        now: Timestamp,
+    ) -> NodeSet {
+        let &LeaseRequest {
+            key,
+            token,
+            ttl_millis,
+            kind,
+        } = request;
         // A fence that does not fall is all that the next holder needs: the lock's own is the floor.
         let operation = self.commands.operation(kind, Verb::Acquire { ttl_millis });
-        let ticket = self.rounds.open_command(Purpose::Acquire(Attempt::default()), key, token, operation);
+        let ticket =
+            self.rounds
+                .open_command(Purpose::Acquire(Attempt::default()), key, token, operation);
         let mut ready = NodeSet::EMPTY;
         for node in nodes.iter() {
             if !self.node(node).is_ready(now) {
@@ -121,20 +187,40 @@ impl Nodes {
             let _ = self.connect(node, now);
         }
         let is_connecting = self.connections.iter().any(NodeConnection::is_connecting);
-        (std::mem::take(&mut self.incarnations.returned), is_connecting)
+        (
+            std::mem::take(&mut self.incarnations.returned),
+            is_connecting,
+        )
     }
 
     /// Queues a compare-and-delete for what an attempt may have set. For a node without a connection it is kept, if the
     /// key can have reached the node at all. A lock with a minimum hold time gets a new expiry, by compare and expire.
     /// Nothing is kept for it, because its key ends by itself.
     pub(super) fn release(&mut self, release: &Release, now: Timestamp) -> Ticket {
-        let Release { key, attempt: AttemptRecord { token, reached, kind, departure, .. }, scope, .. } = release;
+        let Release {
+            key,
+            attempt:
+                AttemptRecord {
+                    token,
+                    reached,
+                    kind,
+                    departure,
+                    ..
+                },
+            scope,
+            ..
+        } = release;
         let kind = *kind;
         let conditions = release.conditions(now);
         let (verb, departure) = match *scope {
-            ReleaseScope::Everywhere { stands_for: Some(millis) } => {
-                (Verb::Keep { ttl_millis: millis.get() }, *departure)
-            }
+            ReleaseScope::Everywhere {
+                stands_for: Some(millis),
+            } => (
+                Verb::Keep {
+                    ttl_millis: millis.get(),
+                },
+                *departure,
+            ),
             ReleaseScope::Everywhere { .. } => (Verb::Release(*departure), *departure),
             ReleaseScope::Reached { departure } => (Verb::Release(departure), departure),
         };
@@ -144,15 +230,21 @@ impl Nodes {
             self.subscribers.registry.leave(departure.entry.number);
         }
         self.tidy(now);
-        let purpose = Purpose::Release { conditions, context: None };
-        let ticket = self.rounds.open_command(purpose, key, token, self.commands.operation(kind, verb));
+        let purpose = Purpose::Release {
+            conditions,
+            context: None,
+        };
+        let ticket =
+            self.rounds
+                .open_command(purpose, key, token, self.commands.operation(kind, verb));
         let mut ready = NodeSet::EMPTY;
         for node in self.nodes() {
             if reached.contains(node) {
                 self.prepare_to_release(node, now);
             }
             let connection = &mut self.connections[node.index()];
-            let is_wanted = reached.contains(node) || is_everywhere && connection.is_responsive(now);
+            let is_wanted =
+                reached.contains(node) || is_everywhere && connection.is_responsive(now);
             let may_hold = is_wanted && !stands && connection.may_hold(&conditions);
             if is_wanted && !connection.is_closed() {
                 if may_hold {
@@ -179,7 +271,11 @@ impl Nodes {
                     now,
                 );
             }
-            Some(Departure { entry, ticket: None, .. }) => self.subscribers.note_removed(entry, ready),
+            Some(Departure {
+                entry,
+                ticket: None,
+                ..
+            }) => self.subscribers.note_removed(entry, ready),
             _ => {}
         }
         ticket
@@ -187,31 +283,59 @@ impl Nodes {
 
     /// Takes over a lock whose key other connections have set: it may be on any node. Begins to connect to the nodes
     /// that there is no connection to, so that the lock's release need not wait for that, and asks nothing.
-    pub(in crate::engine) fn adopt(&mut self, token: OwnerToken, kind: Kind, now: Readings) -> AttemptRecord {
+    pub(in crate::engine) fn adopt(
+        &mut self,
+        token: OwnerToken,
+        kind: Kind,
+        now: Readings,
+    ) -> AttemptRecord {
         self.leave_late(now.steady);
         for node in self.nodes() {
             self.prepare_to_release(node, now.steady);
         }
         let reached = self.nodes().collect();
         let origin = KeyOrigin::Elsewhere;
-        AttemptRecord { token, t0: now, reached, origin, departure: None, kind }
+        AttemptRecord {
+            token,
+            t0: now,
+            reached,
+            origin,
+            departure: None,
+            kind,
+        }
     }
 
     /// Whether an attempt that began now would depend on connections that are still being made: fewer than a quorum can
     /// answer without them.
     pub(in crate::engine) fn has_to_connect(&self, now: Timestamp) -> bool {
-        let ready = self.connections.iter().filter(|connection| connection.is_responsive(now)).count();
-        ready <= self.connections.len() / 2 && self.connections.iter().any(NodeConnection::is_connecting)
+        let ready = self
+            .connections
+            .iter()
+            .filter(|connection| connection.is_responsive(now))
+            .count();
+        ready <= self.connections.len() / 2
+            && self.connections.iter().any(NodeConnection::is_connecting)
     }
 
     /// Asks every node that can be asked which holder has a lock. It changes nothing there.
-    pub(in crate::engine) fn inspect(&mut self, key: &str, is_fenced: bool, now: Timestamp) -> Ticket {
-        let inspect = |session: &mut Session, ticket| session.inspect(ticket, key.as_bytes(), is_fenced, now);
+    pub(in crate::engine) fn inspect(
+        &mut self,
+        key: &str,
+        is_fenced: bool,
+        now: Timestamp,
+    ) -> Ticket {
+        let inspect =
+            |session: &mut Session, ticket| session.inspect(ticket, key.as_bytes(), is_fenced, now);
         self.ask_alone(Purpose::Inspect(Inspection::default()), inspect, now)
     }
 
     /// Asks every node that can be asked something that is no command, and that each node is asked alone.
-    pub(super) fn ask_alone(&mut self, purpose: Purpose, ask: impl Fn(&mut Session, Ticket), now: Timestamp) -> Ticket {
+    pub(super) fn ask_alone(
+        &mut self,
+        purpose: Purpose,
+        ask: impl Fn(&mut Session, Ticket),
+        now: Timestamp,
+    ) -> Ticket {
         self.expire_background(now, now);
         let ticket = self.rounds.open(purpose);
         let ready = self.prepare(ticket, self.nodes().collect(), now);
@@ -226,13 +350,20 @@ impl Nodes {
     }
 
     /// Queues requests on another connection of which no byte was written on the one that has ended with this fault.
-    pub(super) fn queue_unwritten(&mut self, node: NodeId, unwritten: &[Ticket], fault: Fault, now: Timestamp) {
+    pub(super) fn queue_unwritten(
+        &mut self,
+        node: NodeId,
+        unwritten: &[Ticket],
+        fault: Fault,
+        now: Timestamp,
+    ) {
         let opened = self.reopen(node, now);
         for &ticket in unwritten {
             if let (Ok(()), Some(command)) = (opened, self.rounds.command(ticket)) {
                 self.connections[node.index()].queue(&command, now);
             } else {
-                self.rounds.count(ticket, node, &Vote::Fault(opened.err().unwrap_or(fault)));
+                self.rounds
+                    .count(ticket, node, &Vote::Fault(opened.err().unwrap_or(fault)));
             }
         }
         self.commands.on_queued(NodeSet::only(node), now);
@@ -240,7 +371,14 @@ impl Nodes {
 
     /// Queues the command of a round for these nodes, and lets the round wait for their replies.
     pub(super) fn queue(&mut self, ticket: Ticket, nodes: NodeSet, now: Timestamp) {
-        let Nodes { rounds, connections, following, poll, commands, .. } = self;
+        let Nodes {
+            rounds,
+            connections,
+            following,
+            poll,
+            commands,
+            ..
+        } = self;
         rounds.refer(ticket, nodes);
         if let Some(command) = rounds.command(ticket) {
             following.queue(&command, nodes, connections, poll, now);
@@ -257,7 +395,8 @@ impl Nodes {
         now: Timestamp,
     ) -> (u64, u64) {
         let call = self.subscribers.registry.enter(interrupt, random);
-        self.subscribers.open(&self.connections, &mut self.poll, now);
+        self.subscribers
+            .open(&self.connections, &mut self.poll, now);
         call
     }
 
@@ -281,18 +420,39 @@ impl Nodes {
     /// A call that has ended got a message: its entry is removed on that node.
     pub(super) fn leave_ended(&mut self, node: NodeId, notice: &Notice, now: Timestamp) {
         let entry = notice.entry;
-        self.update_queue(&notice.key, Kind::of_entry(entry.kind), Verb::Leave(Some(entry)), NodeSet::only(node), now);
+        self.update_queue(
+            &notice.key,
+            Kind::of_entry(entry.kind),
+            Verb::Leave(Some(entry)),
+            NodeSet::only(node),
+            now,
+        );
     }
 
     /// Queues an operation on a queue for those of these nodes that can run it. No thread waits for it.
-    pub(super) fn queue_entry(&mut self, key: &Arc<str>, operation: Operation, nodes: NodeSet, now: Timestamp) {
-        let ready: NodeSet = nodes.iter().filter(|node| self.node(*node).runs_releases()).collect();
-        self.subscribers.note_left(nodes.without(ready), &mut self.poll, now);
+    pub(super) fn queue_entry(
+        &mut self,
+        key: &Arc<str>,
+        operation: Operation,
+        nodes: NodeSet,
+        now: Timestamp,
+    ) {
+        let ready: NodeSet = nodes
+            .iter()
+            .filter(|node| self.node(*node).runs_releases())
+            .collect();
+        self.subscribers
+            .note_left(nodes.without(ready), &mut self.poll, now);
         if ready.is_empty() {
             return;
         }
         let token = OwnerToken::from_entropy([0; OwnerToken::ENTROPY]);
-        let ticket = self.rounds.open_command(Purpose::Entry, &LockKey::One(Arc::clone(key)), &token, operation);
+        let ticket = self.rounds.open_command(
+            Purpose::Entry,
+            &LockKey::One(Arc::clone(key)),
+            &token,
+            operation,
+        );
         self.queue(ticket, ready, now);
         self.rounds.disown(ticket);
     }
@@ -300,7 +460,13 @@ impl Nodes {
     /// Begins a wait for messages to a call. It ends at once when something has arrived, or the interrupt was set,
     /// before.
     pub(in crate::engine) fn sleep(&mut self, call: u64, now: Timestamp) -> Ticket {
-        self.subscribers.sleep(call, &self.connections, &mut self.rounds, &mut self.poll, now)
+        self.subscribers.sleep(
+            call,
+            &self.connections,
+            &mut self.rounds,
+            &mut self.poll,
+            now,
+        )
     }
 
     /// A call waits no more.
@@ -333,8 +499,10 @@ impl Nodes {
             // A grant by a duplicate counts as the voter's. A grant of a fenced lock does not: the fence would have to
             // be raised on the connection that answered it.
             let is_fenced = |command: Command<'_>| command.operation.kind.fence().is_some();
-            let counts = matches!(self.rounds.purpose(ticket), Some(Purpose::Acquire(_) | Purpose::Extend))
-                && !self.rounds.command(ticket).is_some_and(is_fenced);
+            let counts = matches!(
+                self.rounds.purpose(ticket),
+                Some(Purpose::Acquire(_) | Purpose::Extend)
+            ) && !self.rounds.command(ticket).is_some_and(is_fenced);
             if counts && self.node(node).may_grant_for_another(now) {
                 ready.insert(node);
             } else {

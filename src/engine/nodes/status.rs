@@ -56,7 +56,10 @@ impl NodeStatusSnapshot {
                 nodes.refresh(node, now);
             }
         }
-        nodes.nodes().map(|node| NodeStatusSnapshot::of(nodes, node, now)).collect()
+        nodes
+            .nodes()
+            .map(|node| NodeStatusSnapshot::of(nodes, node, now))
+            .collect()
     }
 
     /// The state of a node now.
@@ -65,7 +68,9 @@ impl NodeStatusSnapshot {
         let seen = nodes.states.of(node);
         let remaining = connection.quarantine.remaining(now);
         let state = match (seen.state, seen.fault) {
-            (NodeMode::Down, Some(fault)) if is_rejection(fault) => NodeStateSnapshot::Rejected(fault),
+            (NodeMode::Down, Some(fault)) if is_rejection(fault) => {
+                NodeStateSnapshot::Rejected(fault)
+            }
             (NodeMode::Down, fault) => NodeStateSnapshot::Down(fault.unwrap_or(connection.fault())),
             _ if !remaining.is_zero() => NodeStateSnapshot::Quarantined(remaining),
             (NodeMode::Unknown, _) => NodeStateSnapshot::Unknown,
@@ -97,7 +102,11 @@ impl NodeStatusSnapshot {
             is_up: votes || !quarantine.is_zero(),
             votes,
             quarantine,
-            mismatches: MISMATCHES.map(|kind| self.mismatches.iter().any(|mismatch| mismatch.kind() == kind)),
+            mismatches: MISMATCHES.map(|kind| {
+                self.mismatches
+                    .iter()
+                    .any(|mismatch| mismatch.kind() == kind)
+            }),
             replies: self.latency.clone(),
             faults: self.fault_counts.clone(),
         }
@@ -110,7 +119,9 @@ fn is_rejection(fault: Fault) -> bool {
     match fault.cause {
         Cause::Closed | Cause::Protocol | Cause::System(_) | Cause::TimedOut => false,
         Cause::Refused | Cause::UnknownHost | Cause::Unreachable => false,
-        Cause::Loading | Cause::Server(ServerError::Busy) | Cause::TooManyClients => fault.phase == Phase::Handshake,
+        Cause::Loading | Cause::Server(ServerError::Busy) | Cause::TooManyClients => {
+            fault.phase == Phase::Handshake
+        }
         _ => matches!(fault.phase, Phase::Handshake | Phase::Reply),
     }
 }

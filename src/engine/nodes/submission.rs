@@ -100,6 +100,9 @@ impl Release {
         // A node's clock may be slower than this one's: by a fiftieth at most, twice the usual allowance.
         let key_ends = now.after(self.key_lasts + self.key_lasts / 50);
         let is_ours = self.attempt.origin == KeyOrigin::Here;
-        ReleaseConditions { set_since: is_ours.then_some(self.attempt.t0.steady), key_ends }
+        ReleaseConditions {
+            set_since: is_ours.then_some(self.attempt.t0.steady),
+            key_ends,
+        }
     }
 }

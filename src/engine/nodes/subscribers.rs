@@ -68,7 +68,8 @@ impl Subscribers {
     /// Makes the connections for a call that is about to wait.
     pub(super) fn open(&mut self, nodes: &[NodeConnection], poll: &mut PollList, now: Timestamp) {
         if self.registry.is_on && self.connections.is_empty() {
-            self.connections.extend((0..nodes.len()).map(|index| Subscriber::new(NodeId::new(index))));
+            self.connections
+                .extend((0..nodes.len()).map(|index| Subscriber::new(NodeId::new(index))));
         }
         self.connect(nodes, poll, now);
     }
@@ -92,7 +93,8 @@ impl Subscribers {
     /// The removal of the entry of a call that has ended was sent to these nodes. Where a request that stores it may
     /// come late, it may be stored again.
     pub(super) fn note_removed(&mut self, entry: Entry, nodes: NodeSet) {
-        self.registry.note_removed(entry.number, nodes.without(self.left));
+        self.registry
+            .note_removed(entry.number, nodes.without(self.left));
     }
 
     /// Whether a script that has not removed all dead entries is run again: not for ever, where a node always reports
@@ -118,7 +120,11 @@ impl Subscribers {
     }
 
     fn close(&mut self, nodes: NodeSet, poll: &mut PollList) {
-        for subscriber in self.connections.iter_mut().filter(|subscriber| nodes.contains(subscriber.node())) {
+        for subscriber in self
+            .connections
+            .iter_mut()
+            .filter(|subscriber| nodes.contains(subscriber.node()))
+        {
             subscriber.close();
             self.registry.on_lost(subscriber.node());
         }
@@ -155,8 +161,16 @@ impl Subscribers {
 
     /// Puts the connections on the list to poll, and bounds the poll by the next connection that is to be made.
     pub(super) fn list(&self, watch: &mut Watch, nodes: &[NodeConnection], now: Timestamp) {
-        let connections = if self.registry.has_sleepers() { &self.connections[..] } else { &[] };
-        let due = connections.iter().zip(nodes).map(|(subscriber, node)| subscriber.due(node)).min();
+        let connections = if self.registry.has_sleepers() {
+            &self.connections[..]
+        } else {
+            &[]
+        };
+        let due = connections
+            .iter()
+            .zip(nodes)
+            .map(|(subscriber, node)| subscriber.due(node))
+            .min();
         watch.limit = match due {
             None | Some(Timestamp::NEVER) => Duration::MAX,
             Some(due) => due.since(now).max(SHORTEST_RETRY),
@@ -181,7 +195,9 @@ impl Subscribers {
     ) -> Vec<(NodeId, Notice)> {
         let mut ended = Vec::new();
         if watch.woken {
-            self.registry.interrupted().for_each(|ticket| rounds.end_wait(ticket));
+            self.registry
+                .interrupted()
+                .for_each(|ticket| rounds.end_wait(ticket));
         }
         if self.connections.is_empty() {
             watch.subscribers.clear();
@@ -189,7 +205,9 @@ impl Subscribers {
         }
         for node in watch.readable_subscribers.iter() {
             let interest = watch.subscribers.get(node.index()).and_then(Option::as_ref);
-            if interest.is_some_and(|interest| self.connections[node.index()].is_on(&interest.stream)) {
+            if interest
+                .is_some_and(|interest| self.connections[node.index()].is_on(&interest.stream))
+            {
                 self.read(node, rounds, &mut ended, now);
             }
         }
@@ -197,7 +215,10 @@ impl Subscribers {
             self.connect(nodes, poll, now);
         }
         for (subscriber, interest) in self.connections.iter().zip(&mut watch.subscribers) {
-            if interest.as_ref().is_some_and(|interest| !subscriber.is_on(&interest.stream)) {
+            if interest
+                .as_ref()
+                .is_some_and(|interest| !subscriber.is_on(&interest.stream))
+            {
                 *interest = None;
             }
         }
@@ -211,21 +232,37 @@ impl Subscribers {
         }
     }
 
-    fn read(&mut self, node: NodeId, rounds: &mut Rounds, ended: &mut Vec<(NodeId, Notice)>, now: Timestamp) {
+    fn read(
+        &mut self,
+        node: NodeId,
+        rounds: &mut Rounds,
+        ended: &mut Vec<(NodeId, Notice)>,
+        now: Timestamp,
+    ) {
         let registry = &mut self.registry;
         let mut refusal = None;
         let mut is_confirmed = false;
         let is_open = self.connections[node.index()].ready(now, |event| match event {
             SubscriptionEvent::Confirmed => {
                 is_confirmed = true;
-                registry.on_confirmed(node, now).into_iter().for_each(|ticket| rounds.end_wait(ticket));
+                registry
+                    .on_confirmed(node, now)
+                    .into_iter()
+                    .for_each(|ticket| rounds.end_wait(ticket));
             }
             SubscriptionEvent::Received(notice) => {
-                let note = Note { node, message: notice.message, at: now };
+                let note = Note {
+                    node,
+                    message: notice.message,
+                    at: now,
+                };
                 match registry.on_message(notice.entry.number, note) {
                     Reaction::None => {}
                     // A call that has ended may have got several.
-                    Reaction::Leave if ended.iter().any(|(at, other)| *at == node && other.entry == notice.entry) => {}
+                    Reaction::Leave
+                        if ended
+                            .iter()
+                            .any(|(at, other)| *at == node && other.entry == notice.entry) => {}
                     Reaction::Leave => ended.push((node, notice)),
                     Reaction::Wake(ticket) => rounds.end_wait(ticket),
                 }
@@ -236,7 +273,10 @@ impl Subscribers {
             self.subscribe_denied.set(node, false);
         }
         if !is_open {
-            self.registry.on_lost(node).into_iter().for_each(|ticket| rounds.end_wait(ticket));
+            self.registry
+                .on_lost(node)
+                .into_iter()
+                .for_each(|ticket| rounds.end_wait(ticket));
         }
         if let Some(fault) = refusal
             && self.subscribe_denied.insert(node)
@@ -247,7 +287,9 @@ impl Subscribers {
 
     /// Makes the connections that are missing, as far as that is possible now.
     fn connect(&mut self, nodes: &[NodeConnection], poll: &mut PollList, now: Timestamp) {
-        let Some(client) = self.registry.client() else { return };
+        let Some(client) = self.registry.client() else {
+            return;
+        };
         for (subscriber, node) in self.connections.iter_mut().zip(nodes) {
             let was_closed = subscriber.is_closed();
             if subscriber.maintain(node, client, now) {

@@ -35,7 +35,9 @@ pub(super) struct NodeVote {
 /// What counts of a vote in a round for this purpose, while the node is in quarantine.
 pub(super) fn in_quarantine(purpose: Option<&Purpose>, vote: Vote) -> Vote {
     match purpose {
-        Some(Purpose::Acquire(_) | Purpose::Enqueue(_) | Purpose::Check) => quarantine::of_attempt(vote),
+        Some(Purpose::Acquire(_) | Purpose::Enqueue(_) | Purpose::Check) => {
+            quarantine::of_attempt(vote)
+        }
         Some(Purpose::Extend) => quarantine::of_extension(vote),
         Some(Purpose::Inspect(_)) => quarantine::of_inspection(vote),
         Some(Purpose::Entry | Purpose::Release { .. } | Purpose::Wait) | None => vote,
@@ -57,11 +59,18 @@ impl VoteFilter<'_> {
         let process = self.connection.server_info.process();
         // The clock is read anew: the thread may have been delayed since its last reading, and the restart be later
         // than that.
-        if self.connection.quarantine.meet(&process, self.clock.now()).is_some() {
+        if self
+            .connection
+            .quarantine
+            .meet(&process, self.clock.now())
+            .is_some()
+        {
             self.states.quarantine_began(self.node);
         }
         if self.connection.quarantine.is_contradicted_by(&process) {
-            self.states.push(|names| Event::NodeNotDurable { node: names.node(self.node) });
+            self.states.push(|names| Event::NodeNotDurable {
+                node: names.node(self.node),
+            });
         }
     }
 
@@ -69,7 +78,10 @@ impl VoteFilter<'_> {
     pub(super) fn on_memory_known(&mut self) {
         self.connection.learn_server_info();
         if let Some(policy) = self.connection.server_info.eviction() {
-            self.states.push(|names| Event::NodeMayEvict { node: names.node(self.node), policy });
+            self.states.push(|names| Event::NodeMayEvict {
+                node: names.node(self.node),
+                policy,
+            });
         }
     }
 
@@ -77,7 +89,12 @@ impl VoteFilter<'_> {
     pub(super) fn on_recheck(&mut self) {
         self.connection.learn_server_info();
         let process = self.connection.server_info.process();
-        if self.connection.quarantine.recheck(&process, self.clock.now()).is_some() {
+        if self
+            .connection
+            .quarantine
+            .recheck(&process, self.clock.now())
+            .is_some()
+        {
             self.states.quarantine_began(self.node);
         }
     }
@@ -103,7 +120,8 @@ impl VoteFilter<'_> {
         }
         if quarantine.is_on() {
             // The quarantine began by a later reading of the clock than `now`.
-            self.states.mark_quarantined(self.node, quarantine.remaining(self.clock.now()), now);
+            self.states
+                .mark_quarantined(self.node, quarantine.remaining(self.clock.now()), now);
         } else {
             self.states.mark_up(self.node, now);
         }
@@ -118,9 +136,17 @@ impl VoteFilter<'_> {
 
     /// Leaves what counts of a vote in a round for this purpose.
     #[inline]
-    pub(super) fn filter_vote(&mut self, purpose: Option<&Purpose>, vote: &mut Vote, now: Timestamp) {
+    pub(super) fn filter_vote(
+        &mut self,
+        purpose: Option<&Purpose>,
+        vote: &mut Vote,
+        now: Timestamp,
+    ) {
         if let &mut Vote::Fault(fault) = vote
-            && matches!(fault.cause, Cause::NotMaster | Cause::ReadOnly | Cause::Server(ServerError::MasterDown))
+            && matches!(
+                fault.cause,
+                Cause::NotMaster | Cause::ReadOnly | Cause::Server(ServerError::MasterDown)
+            )
             && self.connection.session.standing() == HandshakeState::Accepted
         {
             // The node was a master at the handshake, and its data are another node's now: no later vote on this
@@ -150,7 +176,11 @@ impl VoteFilter<'_> {
     /// The node has answered a release, with this vote.
     pub(super) fn note_released(&mut self, ticket: Ticket, vote: &mut Vote, rounds: &Rounds) {
         self.connection.pending.resume(ticket);
-        let was_resent = || rounds.round(ticket).is_some_and(|round| round.resent.contains(self.node));
+        let was_resent = || {
+            rounds
+                .round(ticket)
+                .is_some_and(|round| round.resent.contains(self.node))
+        };
         // The first request may have deleted the key, and its answer be lost: which is not known.
         if *vote == Vote::Refused && was_resent() {
             *vote = Vote::Fault(Fault::new(Phase::Reply, Cause::Closed));
@@ -160,14 +190,39 @@ impl VoteFilter<'_> {
     /// Records in the node's state what its vote shows about the node. False when the node refuses every lock: then
     /// only a better answer to an attempt shows that it votes. A full server still extends locks.
     #[inline]
-    pub(super) fn note_vote(&mut self, purpose: Option<&Purpose>, vote: &Vote, now: Timestamp) -> bool {
+    pub(super) fn note_vote(
+        &mut self,
+        purpose: Option<&Purpose>,
+        vote: &Vote,
+        now: Timestamp,
+    ) -> bool {
         let is_attempt = matches!(purpose, Some(Purpose::Acquire(_)));
         match (is_attempt, vote) {
             // One lock cannot be served. Others can.
-            (_, &Vote::Fault(fault @ Fault { cause: Cause::UnexpectedValue | Cause::FenceAhead, .. })) => {
+            (
+                _,
+                &Vote::Fault(
+                    fault @ Fault {
+                        cause: Cause::UnexpectedValue | Cause::FenceAhead,
+                        ..
+                    },
+                ),
+            ) => {
                 self.states.record_fault(self.node, fault);
             }
-            (_, Vote::Fault(Fault { cause: Cause::Quarantined, .. } | Fault { phase: Phase::Handshake, .. })) => {}
+            (
+                _,
+                Vote::Fault(
+                    Fault {
+                        cause: Cause::Quarantined,
+                        ..
+                    }
+                    | Fault {
+                        phase: Phase::Handshake,
+                        ..
+                    },
+                ),
+            ) => {}
             (true, &Vote::Fault(fault)) => {
                 self.states.mark_refusing(self.node, fault, now);
                 return false;

@@ -20,7 +20,10 @@ pub(crate) struct Attempt {
 impl Attempt {
     /// An attempt that collects what nodes reply about the queue, if it is made in turn.
     pub(crate) fn new(queue: Option<QueueRound>) -> Attempt {
-        Attempt { queue: queue.map(Box::new), ..Attempt::default() }
+        Attempt {
+            queue: queue.map(Box::new),
+            ..Attempt::default()
+        }
     }
 
     pub(super) fn has_verdict(&self, tally: &Tally) -> bool {
@@ -31,9 +34,14 @@ impl Attempt {
     /// still to reply that it may. Where only refusals decide, a call with a ticket waits as well, or it would have to
     /// repeat the round: with an even number of nodes, half of them are enough to refuse.
     fn lacks_ticket(&self, tally: &Tally) -> bool {
-        let Some(queue) = &self.queue else { return false };
+        let Some(queue) = &self.queue else {
+            return false;
+        };
         let answered = tally.granted().len() + tally.refused().len();
-        let setup = Setup { nodes: tally.nodes(), place_lease: Duration::ZERO };
+        let setup = Setup {
+            nodes: tally.nodes(),
+            place_lease: Duration::ZERO,
+        };
         let has_ticket = queue.has_ticket() && !tally.faulted().is_empty();
         QueuedCall::lacks_ticket(has_ticket, &setup, answered, tally.undecided().len())
     }

@@ -72,7 +72,9 @@ pub(crate) struct Round {
 impl Round {
     fn has_verdict(&self) -> bool {
         match (&self.purpose, self.awaited) {
-            (Purpose::Acquire(_) | Purpose::Extend, Awaited::Stragglers) => self.tally.undecided().is_empty(),
+            (Purpose::Acquire(_) | Purpose::Extend, Awaited::Stragglers) => {
+                self.tally.undecided().is_empty()
+            }
             (purpose, _) => purpose.has_verdict(&self.tally),
         }
     }
@@ -100,7 +102,13 @@ pub(crate) struct Rounds {
 impl Rounds {
     pub(crate) fn new(nodes: usize, events: Option<Arc<EventQueue>>) -> Rounds {
         let fault_counts = vec![FaultCounts::default(); nodes].into();
-        Rounds { slots: Vec::new(), unused: Vec::new(), fault_counts, decided: VecDeque::new(), events }
+        Rounds {
+            slots: Vec::new(),
+            unused: Vec::new(),
+            fault_counts,
+            decided: VecDeque::new(),
+            events,
+        }
     }
 
     /// Opens a round that is about no key. The caller has the first reference to it.
@@ -131,7 +139,10 @@ impl Rounds {
         round.is_decided = false;
         round.owner = Owner::Absent;
         round.awaited = Awaited::Verdict;
-        Ticket { slot, generation: round.generation }
+        Ticket {
+            slot,
+            generation: round.generation,
+        }
     }
 
     /// Opens the round of a command about the key of a lock.
@@ -143,7 +154,11 @@ impl Rounds {
         operation: Operation,
     ) -> Ticket {
         let ticket = self.open(purpose);
-        self.slots[ticket.slot as usize].request = Some(Request { key: key.clone(), token: token.clone(), operation });
+        self.slots[ticket.slot as usize].request = Some(Request {
+            key: key.clone(),
+            token: token.clone(),
+            operation,
+        });
         ticket
     }
 
@@ -183,8 +198,15 @@ impl Rounds {
         }
     }
 
-    fn attempt(&mut self, ticket: Ticket, is_counted: impl Fn(&Tally) -> bool) -> Option<&mut Attempt> {
-        self.round_mut(ticket).filter(|round| is_counted(&round.tally))?.purpose.attempt()
+    fn attempt(
+        &mut self,
+        ticket: Ticket,
+        is_counted: impl Fn(&Tally) -> bool,
+    ) -> Option<&mut Attempt> {
+        self.round_mut(ticket)
+            .filter(|round| is_counted(&round.tally))?
+            .purpose
+            .attempt()
     }
 
     /// The answers to a question that changes nothing.
@@ -220,7 +242,9 @@ impl Rounds {
     /// One reference less. The last one frees the slot, and no ticket of the past opens it again.
     #[inline]
     pub(crate) fn unrefer(&mut self, ticket: Ticket) {
-        let Some(round) = self.round_mut(ticket) else { return };
+        let Some(round) = self.round_mut(ticket) else {
+            return;
+        };
         round.references -= 1;
         if round.references == 0 {
             round.generation = round.generation.wrapping_add(1);
@@ -256,7 +280,9 @@ impl Rounds {
 
     /// Counts a vote.
     pub(crate) fn vote(&mut self, ticket: Ticket, node: NodeId, vote: &Vote) {
-        let Some(round) = live(&mut self.slots, ticket) else { return };
+        let Some(round) = live(&mut self.slots, ticket) else {
+            return;
+        };
         if round.tally.record(node, *vote)
             && let Vote::Fault(fault) = vote
         {
@@ -309,10 +335,18 @@ impl Rounds {
 
     /// The attempts that are not decided and had a grant of the node, as if it had not voted; and the fence of its
     /// grant.
-    fn reopened(&mut self, node: NodeId) -> impl Iterator<Item = (Ticket, &mut Round, Option<FencingToken>)> {
+    fn reopened(
+        &mut self,
+        node: NodeId,
+    ) -> impl Iterator<Item = (Ticket, &mut Round, Option<FencingToken>)> {
         (0..).zip(&mut self.slots).filter_map(move |(slot, round)| {
-            let ticket = Ticket { slot, generation: round.generation };
-            let Purpose::Acquire(attempt) = &mut round.purpose else { return None };
+            let ticket = Ticket {
+                slot,
+                generation: round.generation,
+            };
+            let Purpose::Acquire(attempt) = &mut round.purpose else {
+                return None;
+            };
             if round.references == 0 || round.is_decided || !round.tally.take_back(node) {
                 return None;
             }
@@ -341,7 +375,11 @@ impl Rounds {
         let is_decided = self.is_decided(ticket);
         if is_decided {
             self.report(ticket, reported);
-        } else if let Some(Round { purpose: Purpose::Release { context, .. }, .. }) = self.round_mut(ticket) {
+        } else if let Some(Round {
+            purpose: Purpose::Release { context, .. },
+            ..
+        }) = self.round_mut(ticket)
+        {
             *context = Some(reported);
         }
         is_decided
@@ -357,21 +395,30 @@ impl Rounds {
     /// Sets whether the owner's next deadline leaves the nodes without a vote.
     pub(crate) fn set_soft_deadline(&mut self, ticket: Ticket, is_soft: bool) {
         if let Some(round) = self.round_mut(ticket) {
-            round.awaited = if is_soft { Awaited::Glance } else { Awaited::Verdict };
+            round.awaited = if is_soft {
+                Awaited::Glance
+            } else {
+                Awaited::Verdict
+            };
         }
     }
 
     /// Whether the owner's deadline leaves the nodes without a vote.
     pub(crate) fn has_soft_deadline(&self, ticket: Ticket) -> bool {
-        let is_soft = |round: &Round| round.awaited != Awaited::Verdict || matches!(round.purpose, Purpose::Wait);
+        let is_soft = |round: &Round| {
+            round.awaited != Awaited::Verdict || matches!(round.purpose, Purpose::Wait)
+        };
         self.round(ticket).is_some_and(is_soft)
     }
 
     /// Waits for the nodes that have not voted, where their votes are of use though there is a verdict. The owner's
     /// deadline leaves them without a vote. False when there is none to wait for.
     pub(crate) fn await_stragglers(&mut self, ticket: Ticket) -> bool {
-        let Some(round) = self.round_mut(ticket) else { return false };
-        let has_stragglers = !round.tally.undecided().is_empty() && round.purpose.awaits_stragglers(&round.tally);
+        let Some(round) = self.round_mut(ticket) else {
+            return false;
+        };
+        let has_stragglers =
+            !round.tally.undecided().is_empty() && round.purpose.awaits_stragglers(&round.tally);
         if has_stragglers {
             round.is_decided = false;
             round.awaited = Awaited::Stragglers;
@@ -382,14 +429,33 @@ impl Rounds {
     /// Ends the owner's wait: returns the count as it is now, and refers to the round no more.
     pub(crate) fn conclude(&mut self, ticket: Ticket) -> RoundResult {
         let round = &mut self.slots[ticket.slot as usize];
-        debug_assert_eq!(round.generation, ticket.generation, "the owner refers to its round until here");
+        debug_assert_eq!(
+            round.generation, ticket.generation,
+            "the owner refers to its round until here"
+        );
         let tally = round.tally;
         let purpose = &mut round.purpose;
-        let matters = matches!(purpose, Purpose::Check | Purpose::Inspect(_)) || tally.granted().len() < tally.quorum();
-        let faulted = if matters { tally.faulted() } else { NodeSet::EMPTY };
-        let faults = faulted.iter().map(|node| (node, round.faults[node.index()])).collect();
-        let inquiry = if let Purpose::Inspect(answers) = purpose { Some(std::mem::take(answers)) } else { None };
-        let Attempt { refusals, fences, queue } = purpose.attempt().map(std::mem::take).unwrap_or_default();
+        let matters = matches!(purpose, Purpose::Check | Purpose::Inspect(_))
+            || tally.granted().len() < tally.quorum();
+        let faulted = if matters {
+            tally.faulted()
+        } else {
+            NodeSet::EMPTY
+        };
+        let faults = faulted
+            .iter()
+            .map(|node| (node, round.faults[node.index()]))
+            .collect();
+        let inquiry = if let Purpose::Inspect(answers) = purpose {
+            Some(std::mem::take(answers))
+        } else {
+            None
+        };
+        let Attempt {
+            refusals,
+            fences,
+            queue,
+        } = purpose.attempt().map(std::mem::take).unwrap_or_default();
         // The owner goes on to undo the attempt: no node that it has not awaited is asked again.
         round.is_decided = true;
         let result = RoundResult {

@@ -28,7 +28,13 @@ impl Refusals {
     /// A quorum may be acquired when that many nodes have no other client's key. A verdict may be there before so many
     /// have replied: the keys of one lock end together, so that what is known holds for the rest.
     pub(super) fn free_at(&self, tally: &Tally) -> Timestamp {
-        let end = |&(_, refusal): &_| if let Refusal::Until(end) = refusal { Some(end) } else { None };
+        let end = |&(_, refusal): &_| {
+            if let Refusal::Until(end) = refusal {
+                Some(end)
+            } else {
+                None
+            }
+        };
         let mut ends: Vec<Timestamp> = self.0.iter().filter_map(end).collect();
         ends.sort_unstable();
         let missing = tally.quorum().saturating_sub(tally.granted().len());
@@ -38,18 +44,37 @@ impl Refusals {
 
     /// The key of a set to wait for.
     pub(super) fn key(&self, tally: &Tally) -> Option<usize> {
-        let keys = |&(_, refusal): &_| if let Refusal::Keys(keys) = refusal { keys } else { 0 };
+        let keys = |&(_, refusal): &_| {
+            if let Refusal::Keys(keys) = refusal {
+                keys
+            } else {
+                0
+            }
+        };
         let any = self.0.iter().map(keys).fold(0, |any, keys| any | keys);
-        let refused = |key: usize| self.0.iter().map(keys).filter(|keys| keys & 1 << key != 0).count();
+        let refused = |key: usize| {
+            self.0
+                .iter()
+                .map(keys)
+                .filter(|keys| keys & 1 << key != 0)
+                .count()
+        };
         let enough = tally.nodes() - tally.quorum() + 1;
         let end = MOST_KEYS - any.leading_zeros() as usize;
         // Of equals the last one is taken.
-        (0..end).rev().filter(|key| any & 1 << key != 0).max_by_key(|&key| refused(key).min(enough))
+        (0..end)
+            .rev()
+            .filter(|key| any & 1 << key != 0)
+            .max_by_key(|&key| refused(key).min(enough))
     }
 
     /// The nodes that refused for a key without expiry.
     pub(super) fn endless(&self) -> NodeSet {
-        self.0.iter().filter(|(_, refusal)| *refusal == Refusal::Endless).map(|&(node, _)| node).collect()
+        self.0
+            .iter()
+            .filter(|(_, refusal)| *refusal == Refusal::Endless)
+            .map(|&(node, _)| node)
+            .collect()
     }
 }
 
@@ -60,13 +85,23 @@ mod tests {
     #[test]
     fn a_set_waits_for_the_first_key_that_has_no_quorum() {
         let waits_for = |refusals: &[u64]| {
-            let refusals = refusals.iter().map(|&keys| (NodeId::new(0), Refusal::Keys(keys)));
+            let refusals = refusals
+                .iter()
+                .map(|&keys| (NodeId::new(0), Refusal::Keys(keys)));
             Refusals(refusals.collect()).key(&Tally::new(3))
         };
         assert_eq!(waits_for(&[]), None);
-        assert_eq!(waits_for(&[0b110, 0b010]), Some(1), "two of three nodes have refused it");
+        assert_eq!(
+            waits_for(&[0b110, 0b010]),
+            Some(1),
+            "two of three nodes have refused it"
+        );
         assert_eq!(waits_for(&[0b111, 0b111, 0b111]), Some(0));
-        assert_eq!(waits_for(&[0b001, 0b110, 0b110]), Some(1), "a quorum can be had of the first");
+        assert_eq!(
+            waits_for(&[0b001, 0b110, 0b110]),
+            Some(1),
+            "a quorum can be had of the first"
+        );
         assert_eq!(waits_for(&[0b100, 0b010]), Some(1), "it is not known which");
         assert_eq!(waits_for(&[1 << 63]), Some(63));
     }

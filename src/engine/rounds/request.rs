@@ -15,7 +15,16 @@ pub(super) struct Request {
 
 impl Request {
     pub(super) fn command(&self, ticket: Ticket) -> Command<'_> {
-        let Request { key, token, operation } = self;
-        Command { ticket, operation, key, token }
+        let Request {
+            key,
+            token,
+            operation,
+        } = self;
+        Command {
+            ticket,
+            operation,
+            key,
+            token,
+        }
     }
 }

@@ -46,7 +46,9 @@ impl RoundResult {
     /// Which holder has the lock that the nodes were asked about.
     pub(crate) fn holding(&self) -> InspectionVerdict {
         let verdict = |inspection: &Inspection| inspection.verdict(&self.tally);
-        self.inquiry.as_ref().map_or(InspectionVerdict::Unknown, verdict)
+        self.inquiry
+            .as_ref()
+            .map_or(InspectionVerdict::Unknown, verdict)
     }
 
     /// Whether a quorum granted.

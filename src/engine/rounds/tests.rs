@@ -77,8 +77,15 @@ fn a_grant_that_is_taken_back_counts_with_its_fence_when_it_is_counted_again() {
     assert!(!rounds.is_decided(ticket), "one of three");
     grant(&mut rounds, node);
     assert!(rounds.is_decided(ticket));
-    assert_eq!(rounds.conclude(ticket).agreement.unwrap().settled().len(), 2);
-    assert_eq!(rounds.in_flight(), 1, "the vote that was taken back refers to it");
+    assert_eq!(
+        rounds.conclude(ticket).agreement.unwrap().settled().len(),
+        2
+    );
+    assert_eq!(
+        rounds.in_flight(),
+        1,
+        "the vote that was taken back refers to it"
+    );
     rounds.unrefer(ticket);
     assert_eq!((rounds.in_flight(), rounds.take_back(node)), (0, vec![]));
 }
@@ -86,17 +93,34 @@ fn a_grant_that_is_taken_back_counts_with_its_fence_when_it_is_counted_again() {
 /// The owner of an attempt that is lost waits for the other nodes only where that can save an undo.
 #[test]
 fn refusals_are_awaited_where_no_node_has_granted() {
-    for (nodes, votes, is_awaited) in
-        [(3, "rr", true), (3, "rrr", false), (5, "rrr", true), (5, "grrr", false), (3, "r", false), (3, "gg", false)]
-    {
+    for (nodes, votes, is_awaited) in [
+        (3, "rr", true),
+        (3, "rrr", false),
+        (5, "rrr", true),
+        (5, "grrr", false),
+        (3, "r", false),
+        (3, "gg", false),
+    ] {
         let (mut rounds, ticket) = rounds_of(nodes);
         for (index, letter) in votes.chars().enumerate() {
-            let vote = if letter == 'g' { Vote::Granted } else { Vote::Refused };
+            let vote = if letter == 'g' {
+                Vote::Granted
+            } else {
+                Vote::Refused
+            };
             rounds.vote(ticket, NodeId::new(index), &vote);
         }
         let was_decided = rounds.is_decided(ticket);
-        assert_eq!(rounds.await_stragglers(ticket), is_awaited, "{votes} of {nodes}");
-        assert_eq!(rounds.is_decided(ticket), was_decided && !is_awaited, "{votes} of {nodes}");
+        assert_eq!(
+            rounds.await_stragglers(ticket),
+            is_awaited,
+            "{votes} of {nodes}"
+        );
+        assert_eq!(
+            rounds.is_decided(ticket),
+            was_decided && !is_awaited,
+            "{votes} of {nodes}"
+        );
         for index in votes.len()..nodes {
             rounds.vote(ticket, NodeId::new(index), &Vote::Refused);
         }
@@ -122,10 +146,21 @@ fn nothing_is_asked_again_once_the_owner_has_ceased_to_await_stragglers() {
 fn a_stale_ticket_does_not_vote_in_the_next_round_of_its_slot() {
     let (mut rounds, stale) = rounds();
     rounds.unrefer(stale);
-    let release = Purpose::Release { conditions: ReleaseConditions::default(), context: None };
-    let operation = Operation { verb: Verb::Release(None), kind: Kind::Plain, retention_millis: 1 };
-    let fresh =
-        rounds.open_command(release, &LockKey::One("other".into()), &OwnerToken::from_entropy([1; 20]), operation);
+    let release = Purpose::Release {
+        conditions: ReleaseConditions::default(),
+        context: None,
+    };
+    let operation = Operation {
+        verb: Verb::Release(None),
+        kind: Kind::Plain,
+        retention_millis: 1,
+    };
+    let fresh = rounds.open_command(
+        release,
+        &LockKey::One("other".into()),
+        &OwnerToken::from_entropy([1; 20]),
+        operation,
+    );
     assert_eq!(fresh.slot, stale.slot);
     for index in 0..3 {
         rounds.vote(stale, NodeId::new(index), &Vote::Granted);
@@ -133,7 +168,10 @@ fn a_stale_ticket_does_not_vote_in_the_next_round_of_its_slot() {
     rounds.unrefer(stale);
     assert!(rounds.is_decided(stale));
     assert!(!rounds.is_decided(fresh));
-    assert_eq!(rounds.command(fresh).unwrap().key, &LockKey::One("other".into()));
+    assert_eq!(
+        rounds.command(fresh).unwrap().key,
+        &LockKey::One("other".into())
+    );
     assert_eq!(rounds.round(fresh).unwrap().tally.undecided().len(), 3);
 }
 
@@ -157,7 +195,11 @@ fn a_lock_is_free_when_the_keys_of_a_quorum_have_ended_as_far_as_nodes_have_said
             rounds.vote(ticket, node, &Vote::Refused);
             rounds.record_refusal(ticket, node, Refusal::Until(at(end)));
         }
-        assert_eq!(rounds.conclude(ticket).free_at, free_at, "{faults} {ends:?}");
+        assert_eq!(
+            rounds.conclude(ticket).free_at,
+            free_at,
+            "{faults} {ends:?}"
+        );
     }
 }
 
@@ -167,10 +209,20 @@ fn faults_are_kept_by_node() {
     let refused = Fault::new(Phase::Connect, Cause::Refused);
     rounds.vote(ticket, NodeId::new(2), &Vote::Fault(refused));
     assert!(!rounds.is_decided(ticket));
-    rounds.vote(ticket, NodeId::new(0), &Vote::Fault(Fault::new(Phase::Reply, Cause::Closed)));
+    rounds.vote(
+        ticket,
+        NodeId::new(0),
+        &Vote::Fault(Fault::new(Phase::Reply, Cause::Closed)),
+    );
     assert!(rounds.is_decided(ticket));
     let count = rounds.conclude(ticket);
-    assert_eq!(count.faults, [(NodeId::new(0), Fault::new(Phase::Reply, Cause::Closed)), (NodeId::new(2), refused)]);
+    assert_eq!(
+        count.faults,
+        [
+            (NodeId::new(0), Fault::new(Phase::Reply, Cause::Closed)),
+            (NodeId::new(2), refused)
+        ]
+    );
 }
 
 fn queue_reply(ticket: u64) -> QueueReply {
@@ -196,9 +248,11 @@ fn refuse_in_turn(rounds: &mut Rounds, ticket: Ticket, node: usize) {
 #[test]
 fn a_lost_attempt_in_turn_waits_for_a_quorum_of_replies() {
     let fault = Vote::Fault(Fault::new(Phase::Connect, Cause::Refused));
-    for (queue, is_decided) in
-        [(None, true), (Some(QueueRound::new(None, u64::MAX)), false), (Some(QueueRound::new(Some(5), u64::MAX)), true)]
-    {
+    for (queue, is_decided) in [
+        (None, true),
+        (Some(QueueRound::new(None, u64::MAX)), false),
+        (Some(QueueRound::new(Some(5), u64::MAX)), true),
+    ] {
         let mut rounds = Rounds::new(3, None);
         let ticket = rounds.open(attempt(queue));
         rounds.vote(ticket, NodeId::new(0), &fault);
@@ -219,7 +273,9 @@ fn a_lost_attempt_in_turn_waits_for_a_quorum_of_replies() {
     // Where no quorum can reply, it waits for nothing.
     let mut rounds = Rounds::new(3, None);
     let ticket = rounds.open(attempt(Some(QueueRound::new(None, u64::MAX))));
-    [0, 1].into_iter().for_each(|node| rounds.vote(ticket, NodeId::new(node), &fault));
+    [0, 1]
+        .into_iter()
+        .for_each(|node| rounds.vote(ticket, NodeId::new(node), &fault));
     assert!(rounds.is_decided(ticket));
 }
 
@@ -228,13 +284,25 @@ fn what_a_node_replied_about_the_queue_is_taken_once_and_before_its_vote() {
     let (mut rounds, ticket) = rounds();
     rounds.record_queue_reply(ticket, NodeId::new(0), &queue_reply(4));
     rounds.vote(ticket, NodeId::new(0), &Vote::Refused);
-    assert!(rounds.conclude(ticket).queue.is_none(), "it was not asked in turn");
+    assert!(
+        rounds.conclude(ticket).queue.is_none(),
+        "it was not asked in turn"
+    );
     let ticket = rounds.open(attempt(Some(QueueRound::new(None, u64::MAX))));
-    let stale = Ticket { generation: ticket.generation + 1, ..ticket };
+    let stale = Ticket {
+        generation: ticket.generation + 1,
+        ..ticket
+    };
     rounds.record_queue_reply(stale, NodeId::new(2), &queue_reply(9));
     refuse_in_turn(&mut rounds, ticket, 0);
     rounds.record_queue_reply(ticket, NodeId::new(0), &queue_reply(9));
     refuse_in_turn(&mut rounds, ticket, 1);
     let queue = rounds.conclude(ticket).queue.unwrap();
-    assert_eq!(queue.replies(), [(NodeId::new(0), queue_reply(5)), (NodeId::new(1), queue_reply(5))]);
+    assert_eq!(
+        queue.replies(),
+        [
+            (NodeId::new(0), queue_reply(5)),
+            (NodeId::new(1), queue_reply(5))
+        ]
+    );
 }

@@ -31,6 +31,8 @@ pub(super) enum Finding {
 impl Batch {
     /// Whether anything is left whose report had to wait, and need not any more.
     pub(super) fn has_reportable(&self) -> bool {
-        self.unreported.iter().any(|(watched, _)| watched.is_announced())
+        self.unreported
+            .iter()
+            .any(|(watched, _)| watched.is_announced())
     }
 }

@@ -94,8 +94,16 @@ impl Schedule {
 
 impl WatchdogThread {
     pub(crate) fn new(engine: Arc<Engine>, report: Reporter) -> WatchdogThread {
-        let shared = WatchdogShared { schedule: Mutex::default(), changed: Condvar::new(), noted: Condvar::new() };
-        WatchdogThread { engine, report, shared: Arc::new(shared) }
+        let shared = WatchdogShared {
+            schedule: Mutex::default(),
+            changed: Condvar::new(),
+            noted: Condvar::new(),
+        };
+        WatchdogThread {
+            engine,
+            report,
+            shared: Arc::new(shared),
+        }
     }
 
     /// Starts the thread, unless it runs.
@@ -136,8 +144,13 @@ impl WatchdogThread {
         // The margin takes at most half of a lease that was attached late.
         let margin = margin.min(lease.remaining(now) / 2);
         let less_margin = Validity::until(lease.end().before(margin));
-        let id = schedule.renewals.insert(config, record.t0.lease, less_margin, now);
-        let extension = extension.map(|extension| AutomaticExtension { margin, ..extension });
+        let id = schedule
+            .renewals
+            .insert(config, record.t0.lease, less_margin, now);
+        let extension = extension.map(|extension| AutomaticExtension {
+            margin,
+            ..extension
+        });
         let watched = Arc::new(WatchedLock::new(local, record, lease, extension, id));
         if is_announced {
             watched.announce();
@@ -160,8 +173,11 @@ impl WatchdogThread {
 
     /// Lets a lock that is extended be extended as long as this one allows, if that is longer. False when it is lost.
     pub(crate) fn allow(&self, watched: &WatchedLock, extension: AutomaticExtension) -> bool {
-        let is_there =
-            lock(&self.shared.schedule).renewals.allow(watched.id, extension.config, self.engine.lease_now());
+        let is_there = lock(&self.shared.schedule).renewals.allow(
+            watched.id,
+            extension.config,
+            self.engine.lease_now(),
+        );
         self.shared.changed.notify_one();
         is_there
     }
@@ -171,7 +187,11 @@ impl WatchdogThread {
         let was_there = lock(&self.shared.schedule).remove(watched.id);
         let mut held = lock(&watched.held);
         held.is_over = true;
-        Unregistered { lease: held.lease, reached: held.reached, loss_reported: held.loss_reported || !was_there }
+        Unregistered {
+            lease: held.lease,
+            reached: held.reached,
+            loss_reported: held.loss_reported || !was_there,
+        }
     }
 
     /// To be called before the lock is let go without being released. Nothing is sent for it any more, and a quorum has
@@ -185,14 +205,23 @@ impl WatchdogThread {
             && let timeout = deadline.since(self.engine.now())
             && !timeout.is_zero()
         {
-            schedule = self.shared.noted.wait_timeout(schedule, timeout).unwrap_or_else(PoisonError::into_inner).0;
+            schedule = self
+                .shared
+                .noted
+                .wait_timeout(schedule, timeout)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
         }
         schedule.unregistering -= 1;
         let is_held = schedule.remove(watched.id);
         drop(schedule);
         let mut held = lock(&watched.held);
         held.is_over = true;
-        if is_held { held.lease } else { Validity::until(self.engine.lease_now()) }
+        if is_held {
+            held.lease
+        } else {
+            Validity::until(self.engine.lease_now())
+        }
     }
 
     /// Begins an extension by hand, and returns its start. Until its result is known, nothing is sent from here: a node
@@ -217,7 +246,9 @@ impl WatchdogThread {
         let now = self.engine.lease_now();
         let less_margin = watched.lease_less_margin(lease, ttl);
         let mut schedule = lock(&self.shared.schedule);
-        let counted = schedule.renewals.extended(watched.id, start, less_margin, now);
+        let counted = schedule
+            .renewals
+            .extended(watched.id, start, less_margin, now);
         self.shared.changed.notify_one();
         {
             let mut held = lock(&watched.held);
@@ -299,7 +330,11 @@ impl WatchdogLoop {
                     continue;
                 }
                 let sleep = schedule.renewals.next_at().since(now).min(until_look);
-                schedule = shared.changed.wait_timeout(schedule, sleep).unwrap_or_else(PoisonError::into_inner).0;
+                schedule = shared
+                    .changed
+                    .wait_timeout(schedule, sleep)
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .0;
                 continue;
             }
             self.extend(schedule);
@@ -320,7 +355,11 @@ impl WatchdogLoop {
         let now = self.engine.now();
         if now >= self.reconnect_at {
             let (returned, is_connecting) = self.engine.reconnect();
-            let nap = if is_connecting { self.engine.node_timeout() } else { CLOCK_CHECK_INTERVAL };
+            let nap = if is_connecting {
+                self.engine.node_timeout()
+            } else {
+                CLOCK_CHECK_INTERVAL
+            };
             self.reconnect_at = now.after(nap);
             if !returned.is_empty() {
                 schedule.renewals.hurry(self.engine.lease_now());
@@ -336,11 +375,16 @@ impl WatchdogLoop {
         let mut tickets = std::mem::take(&mut self.batch.tickets);
         // Unless the end of a lease is near, there is time to wait for all nodes, and to find those that have lost a
         // key.
-        let is_long = schedule.renewals.next_end().since(self.engine.lease_now()) > self.engine.node_timeout() * 2;
+        let is_long = schedule.renewals.next_end().since(self.engine.lease_now())
+            > self.engine.node_timeout() * 2;
         let requests = extending.iter().map(|(watched, ttl)| watched.request(*ttl));
         let start = self.engine.begin_to_extend(requests, &mut tickets);
         drop(schedule);
-        let mut stragglers = if is_long { Stragglers::AwaitedSince(start.steady) } else { Stragglers::LeftBehind };
+        let mut stragglers = if is_long {
+            Stragglers::AwaitedSince(start.steady)
+        } else {
+            Stragglers::LeftBehind
+        };
         let answered_by = start.steady.after(self.engine.node_timeout());
         for ((watched, ttl), ticket) in extending.iter().zip(tickets.drain(..)) {
             let deadline = || {
@@ -360,7 +404,13 @@ impl WatchdogLoop {
     }
 
     /// Notes the result of an extension.
-    fn note(&self, watched: &WatchedLock, ttl: Ttl, start: LeaseTime, count: RoundResult) -> Option<Finding> {
+    fn note(
+        &self,
+        watched: &WatchedLock,
+        ttl: Ttl,
+        start: LeaseTime,
+        count: RoundResult,
+    ) -> Option<Finding> {
         let lease = ttl.lease_from(start);
         let now = self.engine.lease_now();
         let mut schedule = lock(&self.shared.schedule);
@@ -371,7 +421,9 @@ impl WatchdogLoop {
         if count.is_extended() {
             let lease = watched.allowed(start, lease);
             let less_margin = watched.lease_less_margin(lease, ttl);
-            let counted = schedule.renewals.renewed(watched.id, start, less_margin, now);
+            let counted = schedule
+                .renewals
+                .renewed(watched.id, start, less_margin, now);
             if counted == Some(less_margin) {
                 watched.renew(lease);
             }
@@ -379,7 +431,10 @@ impl WatchdogLoop {
             counted?;
             // Threads of this client that wait for the lock go on to wait for its guard, and ask no node.
             self.hold_until(watched, watched.lease().end());
-            Some(Finding::Extended(ttl, self.repair(watched, ttl, count.tally.absent())))
+            Some(Finding::Extended(
+                ttl,
+                self.repair(watched, ttl, count.tally.absent()),
+            ))
         } else if !count.is_lost() {
             // A node that has not answered may have extended its key all the same. That lasts longer than what is
             // relied on: nothing shorter is ever sent after an extension by hand.
@@ -422,12 +477,18 @@ impl Batch {
     /// Takes the locks that have ended out of the schedule.
     fn take_ended(&mut self, schedule: &mut Schedule, now: LeaseTime) {
         schedule.renewals.ended(now, &mut self.ended);
-        self.lost.extend(self.ended.drain(..).filter_map(|id| schedule.locks.remove(&id)));
+        self.lost.extend(
+            self.ended
+                .drain(..)
+                .filter_map(|id| schedule.locks.remove(&id)),
+        );
     }
 
     /// Collects what is to be extended now.
     fn take_due(&mut self, schedule: &mut Schedule, now: LeaseTime) {
-        let Schedule { renewals, locks, .. } = schedule;
+        let Schedule {
+            renewals, locks, ..
+        } = schedule;
         renewals.due(now, BATCH, &mut self.due);
         self.extending.extend(self.due.drain(..).filter_map(|id| {
             let watched = locks.get(&id)?;

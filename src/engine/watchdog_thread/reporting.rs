@@ -7,13 +7,23 @@ use crate::events::event::LossReason;
 impl WatchdogLoop {
     /// Reports what batches have found, to the observer and to loss callbacks.
     pub(super) fn report_batch(&mut self) {
-        for (watched, found) in self.batch.unreported.extract_if(.., |(watched, _)| watched.is_announced()) {
+        for (watched, found) in self
+            .batch
+            .unreported
+            .extract_if(.., |(watched, _)| watched.is_announced())
+        {
             let report = &self.report;
             let key = watched.local.key().title();
             match found {
-                Finding::Extended(ttl, repaired) => report.extended(key, ttl.duration(), true, repaired),
+                Finding::Extended(ttl, repaired) => {
+                    report.extended(key, ttl.duration(), true, repaired)
+                }
                 Finding::Failed(faults) => {
-                    report.renewal_failed(key, watched.lease().remaining(self.engine.lease_now()), &faults);
+                    report.renewal_failed(
+                        key,
+                        watched.lease().remaining(self.engine.lease_now()),
+                        &faults,
+                    );
                 }
                 Finding::Lost(reason, is_unreported) => {
                     let held = self.engine.now().since(watched.held_since);

@@ -75,7 +75,8 @@ pub(super) struct Held {
 impl Held {
     /// Whether the owner waits for the answers to an extension by hand.
     pub(super) fn awaits_extension_by_hand(&self) -> bool {
-        self.by_hand.is_some_and(|(start, _)| start == LeaseTime::NEVER)
+        self.by_hand
+            .is_some_and(|(start, _)| start == LeaseTime::NEVER)
     }
 }
 
@@ -198,7 +199,12 @@ impl WatchedLock {
     }
 
     pub(super) fn request(&self, ttl: Ttl) -> LeaseRequest<'_> {
-        LeaseRequest { key: self.local.key(), token: &self.token, ttl_millis: ttl.millis(), kind: self.kind }
+        LeaseRequest {
+            key: self.local.key(),
+            token: &self.token,
+            ttl_millis: ttl.millis(),
+            kind: self.kind,
+        }
     }
 
     /// Ends the lease now. True as by [`signal_loss`](WatchedLock::signal_loss).

@@ -23,7 +23,11 @@ use log::Level;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn log(event: &Event) {
-    let target = if event.node().is_some() { "quorumlock::node" } else { "quorumlock::lock" };
+    let target = if event.node().is_some() {
+        "quorumlock::node"
+    } else {
+        "quorumlock::lock"
+    };
     let level = match event.severity() {
         Severity::Debug => Level::Debug,
         Severity::Info => Level::Info,

@@ -16,7 +16,8 @@ pub(crate) fn all() -> Vec<Event> {
     let node = || Arc::clone(&node);
     let fault = |fault| NodeFault::new(node(), fault);
     let refused = Fault::new(Phase::Connect, Cause::Refused);
-    let denied = |command| Fault::new(Phase::Reply, Cause::NoPermission).with(Detail::Command(command));
+    let denied =
+        |command| Fault::new(Phase::Reply, Cause::NoPermission).with(Detail::Command(command));
     let causes = || {
         let limit = Detail::Limit(second / 10, Some("node_timeout"));
         vec![fault(Fault::new(Phase::Reply, Cause::TimedOut).with(limit))]
@@ -32,19 +33,44 @@ pub(crate) fn all() -> Vec<Event> {
         unasked: 0,
         challenges: 0,
     };
-    let extended = |is_automatic| Event::Extended { name: name(), ttl: second * 10, is_automatic };
-    let extension_failed =
-        |is_automatic| Event::ExtensionFailed { name: name(), is_automatic, remaining: second * 4, causes: causes() };
+    let extended = |is_automatic| Event::Extended {
+        name: name(),
+        ttl: second * 10,
+        is_automatic,
+    };
+    let extension_failed = |is_automatic| Event::ExtensionFailed {
+        name: name(),
+        is_automatic,
+        remaining: second * 4,
+        causes: causes(),
+    };
     let held = second * 8;
-    let lost = |reason| Event::Lost { name: name(), reason, held };
+    let lost = |reason| Event::Lost {
+        name: name(),
+        reason,
+        held,
+    };
     let notifications = |is_publishing, command| Event::ReleaseNotificationsRefused {
         node: node(),
         fault: fault(denied(command)),
         is_publishing,
     };
-    let mismatched = |mismatch| Event::NodeMismatched { node: node(), mismatch };
-    let release_failed = |is_dropped| Event::ReleaseFailed { name: name(), held, is_dropped, causes: causes() };
-    let released = |outcome, is_dropped| Event::Released { name: name(), held, is_dropped, outcome };
+    let mismatched = |mismatch| Event::NodeMismatched {
+        node: node(),
+        mismatch,
+    };
+    let release_failed = |is_dropped| Event::ReleaseFailed {
+        name: name(),
+        held,
+        is_dropped,
+        causes: causes(),
+    };
+    let released = |outcome, is_dropped| Event::Released {
+        name: name(),
+        held,
+        is_dropped,
+        outcome,
+    };
     let gave_up = |reason, attempts, causes| Event::GaveUp {
         name: name(),
         reason,
@@ -56,7 +82,13 @@ pub(crate) fn all() -> Vec<Event> {
     vec![
         acquired(3, 1),
         acquired(0, 0),
-        Event::AttemptLost { name: name(), attempt: 2, granted: 1, refused: 1, causes: causes() },
+        Event::AttemptLost {
+            name: name(),
+            attempt: 2,
+            granted: 1,
+            refused: 1,
+            causes: causes(),
+        },
         Event::EventsDropped { count: 7 },
         extended(false),
         extended(true),
@@ -75,13 +107,25 @@ pub(crate) fn all() -> Vec<Event> {
         },
         lost(LossReason::KeyGone),
         lost(LossReason::LeaseEnded),
-        Event::NodeDown { node: node(), fault: fault(refused) },
-        Event::NodeMayEvict { node: node(), policy: "allkeys-lru" },
-        mismatched(Mismatch::MaxTtl { noted: second * 60, own: second * 30 }),
+        Event::NodeDown {
+            node: node(),
+            fault: fault(refused),
+        },
+        Event::NodeMayEvict {
+            node: node(),
+            policy: "allkeys-lru",
+        },
+        mismatched(Mismatch::MaxTtl {
+            noted: second * 60,
+            own: second * 30,
+        }),
         mismatched(Mismatch::Nodes { noted: 3, own: 5 }),
         mismatched(Mismatch::Rights),
         Event::NodeNotDurable { node: node() },
-        Event::NodeQuarantined { node: node(), remaining: second * 60 },
+        Event::NodeQuarantined {
+            node: node(),
+            remaining: second * 60,
+        },
         Event::NodeUp { node: node() },
         Event::QuarantineEnded { node: node() },
         release_failed(false),
@@ -92,16 +136,27 @@ pub(crate) fn all() -> Vec<Event> {
         released(ReleaseOutcome::Expired, true),
         released(ReleaseOutcome::Released, false),
         released(ReleaseOutcome::Released, true),
-        Event::Repaired { name: name(), nodes: vec![node()] },
+        Event::Repaired {
+            name: name(),
+            nodes: vec![node()],
+        },
         Event::Waiting { name: name() },
-        Event::WaitingForItself { name: name(), remaining: second * 9 },
+        Event::WaitingForItself {
+            name: name(),
+            remaining: second * 9,
+        },
     ]
 }
 
 #[test]
 fn every_event_is_one_line_of_a_log() {
     let mut lines: Vec<String> = all().iter().map(Event::to_string).collect();
-    assert!(lines.iter().all(|line| !line.is_empty() && !line.contains('\n')), "{lines:?}");
+    assert!(
+        lines
+            .iter()
+            .all(|line| !line.is_empty() && !line.contains('\n')),
+        "{lines:?}"
+    );
     lines.sort_unstable();
     assert!(lines.windows(2).all(|two| two[0] != two[1]), "{lines:?}");
 }
@@ -110,9 +165,22 @@ fn every_event_is_one_line_of_a_log() {
 fn an_event_is_about_a_lock_or_a_node_and_its_code_is_its_name() {
     for event in all() {
         let is_about_either = event.name().is_some() != event.node().is_some();
-        assert!(is_about_either || matches!(event, Event::EventsDropped { .. }), "{event:?}");
-        let variant: String = format!("{event:?}").chars().take_while(|letter| letter.is_alphabetic()).collect();
+        assert!(
+            is_about_either || matches!(event, Event::EventsDropped { .. }),
+            "{event:?}"
+        );
+        let variant: String = format!("{event:?}")
+            .chars()
+            .take_while(|letter| letter.is_alphabetic())
+            .collect();
         let same = |letter: &char| *letter != '_';
-        assert!(event.code().chars().filter(same).eq(variant.to_lowercase().chars()), "{event:?}");
+        assert!(
+            event
+                .code()
+                .chars()
+                .filter(same)
+                .eq(variant.to_lowercase().chars()),
+            "{event:?}"
+        );
     }
 }

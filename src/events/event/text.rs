@@ -10,27 +10,80 @@ impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let word = |is_said, word| if is_said { word } else { "" };
         match self {
-            Event::Acquired { name, waited, attempts: 0, .. } => {
-                write!(f, "acquired {name:?} in {}, with another thread", Human(*waited))
+            Event::Acquired {
+                name,
+                waited,
+                attempts: 0,
+                ..
+            } => {
+                write!(
+                    f,
+                    "acquired {name:?} in {}, with another thread",
+                    Human(*waited)
+                )
             }
-            Event::Acquired { name, waited, attempts, .. } => {
-                write!(f, "acquired {name:?} in {}, at attempt {attempts}", Human(*waited))
+            Event::Acquired {
+                name,
+                waited,
+                attempts,
+                ..
+            } => {
+                write!(
+                    f,
+                    "acquired {name:?} in {}, at attempt {attempts}",
+                    Human(*waited)
+                )
             }
-            Event::AttemptLost { name, attempt, granted, refused, causes } => {
-                write!(f, "attempt {attempt} for {name:?} lost: {granted} granted, {refused} refused")?;
+            Event::AttemptLost {
+                name,
+                attempt,
+                granted,
+                refused,
+                causes,
+            } => {
+                write!(
+                    f,
+                    "attempt {attempt} for {name:?} lost: {granted} granted, {refused} refused"
+                )?;
                 NodeFault::list(causes, f)
             }
-            Event::EventsDropped { count } => write!(f, "{count} events dropped: the observer is too slow"),
-            Event::Extended { name, ttl, is_automatic } => {
-                write!(f, "{}extended {name:?} to {}", word(*is_automatic, "automatically "), Human(*ttl))
+            Event::EventsDropped { count } => {
+                write!(f, "{count} events dropped: the observer is too slow")
             }
-            Event::ExtensionFailed { name, is_automatic, remaining, causes } => {
+            Event::Extended {
+                name,
+                ttl,
+                is_automatic,
+            } => {
+                write!(
+                    f,
+                    "{}extended {name:?} to {}",
+                    word(*is_automatic, "automatically "),
+                    Human(*ttl)
+                )
+            }
+            Event::ExtensionFailed {
+                name,
+                is_automatic,
+                remaining,
+                causes,
+            } => {
                 let automatic = word(*is_automatic, "automatic ");
                 let remaining = Human(*remaining);
-                write!(f, "{automatic}extension of {name:?} failed, lock held for another {remaining}")?;
+                write!(
+                    f,
+                    "{automatic}extension of {name:?} failed, lock held for another {remaining}"
+                )?;
                 NodeFault::list(causes, f)
             }
-            Event::GaveUp { name, reason, waited, attempts, causes, .. } => {
+            Event::GaveUp {
+                name,
+                reason,
+                waited,
+                attempts,
+                causes,
+                ..
+            } => {
                 write!(f, "gave up {name:?} after {}, ", Human(*waited))?;
                 match attempts {
                     0 => f.write_str("without an attempt")?,
@@ -41,7 +94,11 @@ impl fmt::Display for Event {
                 NodeFault::list(causes, f)
             }
             Event::KeyWithoutExpiry { name, key, nodes } => {
-                write!(f, "lock {name:?} is held by key {key:?}, which has no expiry on {}", nodes.join(", "))
+                write!(
+                    f,
+                    "lock {name:?} is held by key {key:?}, which has no expiry on {}",
+                    nodes.join(", ")
+                )
             }
             Event::Lost { name, reason, .. } => write!(f, "lock {name:?} lost: {reason}"),
             Event::NodeDown { node, fault } => write!(f, "{node} is down: {}", fault.explained()),
@@ -52,27 +109,54 @@ impl fmt::Display for Event {
                 write!(f, "{node} {what}; the declaration is ignored")
             }
             Event::NodeQuarantined { node, remaining } => {
-                write!(f, "{node} may have forgotten locks, does not vote for {}", Human(*remaining))
+                write!(
+                    f,
+                    "{node} may have forgotten locks, does not vote for {}",
+                    Human(*remaining)
+                )
             }
             Event::NodeUp { node } => write!(f, "{node} is up"),
             Event::QuarantineEnded { node } => write!(f, "{node} votes again after its quarantine"),
-            Event::ReleaseFailed { name, is_dropped, causes, .. } => {
-                write!(f, "{}release of {name:?} not confirmed", word(*is_dropped, "background "))?;
+            Event::ReleaseFailed {
+                name,
+                is_dropped,
+                causes,
+                ..
+            } => {
+                write!(
+                    f,
+                    "{}release of {name:?} not confirmed",
+                    word(*is_dropped, "background ")
+                )?;
                 NodeFault::list(causes, f)
             }
-            Event::ReleaseNotificationsRefused { node, fault, is_publishing } => {
+            Event::ReleaseNotificationsRefused {
+                node,
+                fault,
+                is_publishing,
+            } => {
                 let effect = match is_publishing {
                     true => "denies PUBLISH, other clients are not notified of releases",
                     false => "denies SUBSCRIBE, this client is not notified of releases",
                 };
                 write!(f, "{node} {effect}: {}", fault.explained())
             }
-            Event::Released { name, is_dropped, outcome, .. } => {
+            Event::Released {
+                name,
+                is_dropped,
+                outcome,
+                ..
+            } => {
                 let how = word(*is_dropped, " in the background");
-                let late = word(*outcome == ReleaseOutcome::Expired, ", after the lock was lost");
+                let late = word(
+                    *outcome == ReleaseOutcome::Expired,
+                    ", after the lock was lost",
+                );
                 write!(f, "released {name:?}{how}{late}")
             }
-            Event::Repaired { name, nodes } => write!(f, "set the key of {name:?} again on {}", nodes.join(", ")),
+            Event::Repaired { name, nodes } => {
+                write!(f, "set the key of {name:?} again on {}", nodes.join(", "))
+            }
             Event::Waiting { name } => write!(f, "waiting for {name:?}"),
             Event::WaitingForItself { name, remaining } => write!(
                 f,

@@ -362,14 +362,25 @@ impl Event {
             Event::Acquired { .. }
             | Event::AttemptLost { .. }
             | Event::Extended { .. }
-            | Event::GaveUp { reason: GaveUpReason::Cancelled | GaveUpReason::Held, .. }
-            | Event::Released { outcome: ReleaseOutcome::Released, .. }
+            | Event::GaveUp {
+                reason: GaveUpReason::Cancelled | GaveUpReason::Held,
+                ..
+            }
+            | Event::Released {
+                outcome: ReleaseOutcome::Released,
+                ..
+            }
             | Event::Waiting { .. } => Severity::Debug,
-            Event::GaveUp { reason: GaveUpReason::TimedOut, .. }
+            Event::GaveUp {
+                reason: GaveUpReason::TimedOut,
+                ..
+            }
             | Event::NodeUp { .. }
             | Event::QuarantineEnded { .. }
             | Event::Repaired { .. } => Severity::Info,
-            Event::GaveUp { .. } | Event::KeyWithoutExpiry { .. } | Event::Lost { .. } => Severity::Error,
+            Event::GaveUp { .. } | Event::KeyWithoutExpiry { .. } | Event::Lost { .. } => {
+                Severity::Error
+            }
             _ => Severity::Warning,
         }
     }

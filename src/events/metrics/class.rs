@@ -43,7 +43,10 @@ pub(crate) struct Class {
 type Number = fn(&Class) -> &AtomicI64;
 
 /// The gauges of a class. One is negative for no longer than two threads take to count.
-pub(super) const GAUGES: [(Family, Number); 2] = [(WAITING, |class| &class.waiting), (HELD, |class| &class.held)];
+pub(super) const GAUGES: [(Family, Number); 2] = [
+    (WAITING, |class| &class.waiting),
+    (HELD, |class| &class.held),
+];
 
 impl Class {
     pub(super) fn new(name: &str) -> Class {
@@ -53,7 +56,8 @@ impl Class {
             holds: Histogram::default(),
             waiting: AtomicI64::new(0),
             held: AtomicI64::new(0),
-            counters: COUNTERS.map(|family| family.series().iter().map(|_| AtomicU64::new(0)).collect()),
+            counters: COUNTERS
+                .map(|family| family.series().iter().map(|_| AtomicU64::new(0)).collect()),
         }
     }
 
@@ -63,7 +67,9 @@ impl Class {
 
     /// Whether any call has ended, or waits, or holds.
     pub(super) fn is_used(&self) -> bool {
-        let in_use = [&self.waiting, &self.held].iter().any(|gauge| gauge.load(Ordering::Relaxed) != 0);
+        let in_use = [&self.waiting, &self.held]
+            .iter()
+            .any(|gauge| gauge.load(Ordering::Relaxed) != 0);
         in_use || self.waits.iter().any(|waits| waits.values().count() > 0)
     }
 
@@ -82,7 +88,10 @@ impl Class {
     /// An attempt acquired the lock.
     pub(crate) fn acquired(&self, because: AskedBecause) {
         self.add(Counted::Attempts, 0, 1);
-        for (reason, times) in [because.told, because.unasked, because.challenges].into_iter().enumerate() {
+        for (reason, times) in [because.told, because.unasked, because.challenges]
+            .into_iter()
+            .enumerate()
+        {
             // Most calls have not waited.
             if times > 0 {
                 self.add(Counted::Asked, reason, times);
@@ -114,7 +123,11 @@ impl Class {
     }
 
     pub(crate) fn extended(&self, result: ExtensionResult, is_automatic: bool) {
-        self.add(Counted::Extensions, 2 * result as usize + usize::from(is_automatic), 1);
+        self.add(
+            Counted::Extensions,
+            2 * result as usize + usize::from(is_automatic),
+            1,
+        );
     }
 
     pub(crate) fn lost(&self, reason: LossReason) {

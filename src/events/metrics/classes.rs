@@ -30,7 +30,10 @@ pub(super) struct Classes {
 
 impl Classes {
     pub(super) fn new() -> Classes {
-        Classes { known: (0..MOST).map(|_| OnceLock::new()).collect(), other: Class::new(OTHER) }
+        Classes {
+            known: (0..MOST).map(|_| OnceLock::new()).collect(),
+            other: Class::new(OTHER),
+        }
     }
 
     /// The class of this name, which is added if there is room.
@@ -40,19 +43,33 @@ impl Classes {
         }
         let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(name) as usize;
         // Another thread may add a class there first.
-        let is_it = |index: &usize| self.known[*index].get_or_init(|| Box::new(Class::new(name))).name() == name;
-        let found = (0..MOST).map(|step| hash.wrapping_add(step) % MOST).find(is_it);
+        let is_it = |index: &usize| {
+            self.known[*index]
+                .get_or_init(|| Box::new(Class::new(name)))
+                .name()
+                == name
+        };
+        let found = (0..MOST)
+            .map(|step| hash.wrapping_add(step) % MOST)
+            .find(is_it);
         found.map_or(ClassId::OTHER, |index| ClassId(index as u16))
     }
 
     pub(super) fn get(&self, id: ClassId) -> &Class {
-        self.known.get(usize::from(id.0)).and_then(OnceLock::get).map_or(&self.other, Box::as_ref)
+        self.known
+            .get(usize::from(id.0))
+            .and_then(OnceLock::get)
+            .map_or(&self.other, Box::as_ref)
     }
 
     /// All classes in which anything may have been counted, `other` last.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Class> {
         let other = Some(&self.other).filter(|other| other.is_used());
-        self.known.iter().filter_map(OnceLock::get).map(Box::as_ref).chain(other)
+        self.known
+            .iter()
+            .filter_map(OnceLock::get)
+            .map(Box::as_ref)
+            .chain(other)
     }
 }
 
@@ -63,13 +80,21 @@ mod tests {
     #[test]
     fn a_name_is_one_class_and_what_does_not_fit_is_other() {
         let classes = Classes::new();
-        let ids: Vec<ClassId> = (0..MOST).map(|number| classes.find(&number.to_string())).collect();
+        let ids: Vec<ClassId> = (0..MOST)
+            .map(|number| classes.find(&number.to_string()))
+            .collect();
         assert!(ids.iter().all(|&id| id != ClassId::OTHER));
         for (number, &id) in ids.iter().enumerate() {
-            assert_eq!((classes.find(&number.to_string()), classes.get(id).name()), (id, number.to_string().as_str()));
+            assert_eq!(
+                (classes.find(&number.to_string()), classes.get(id).name()),
+                (id, number.to_string().as_str())
+            );
         }
         assert_eq!(classes.find("one more"), ClassId::OTHER);
-        assert_eq!((classes.find(&"x".repeat(LONGEST + 1)), classes.find(OTHER)), (ClassId::OTHER, ClassId::OTHER));
+        assert_eq!(
+            (classes.find(&"x".repeat(LONGEST + 1)), classes.find(OTHER)),
+            (ClassId::OTHER, ClassId::OTHER)
+        );
         assert_eq!(classes.get(ClassId::OTHER).name(), OTHER);
         assert_eq!(classes.iter().count(), MOST, "nothing was counted as other");
     }
@@ -78,9 +103,16 @@ mod tests {
     fn threads_that_add_the_same_names_agree() {
         let classes = Classes::new();
         let found: Vec<Vec<ClassId>> = std::thread::scope(|scope| {
-            let find = || (0..MOST).map(|number| classes.find(&format!("{number}"))).collect();
+            let find = || {
+                (0..MOST)
+                    .map(|number| classes.find(&format!("{number}")))
+                    .collect()
+            };
             let threads: Vec<_> = (0..4).map(|_| scope.spawn(find)).collect();
-            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+            threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap())
+                .collect()
         });
         assert!(found.iter().all(|ids| ids == &found[0]));
         assert_eq!(classes.iter().count(), MOST);

@@ -93,7 +93,9 @@ impl Counters {
     /// let counters = Counters::by_class(|name| if name.starts_with("order") { "orders" } else { "rest" });
     /// # drop(counters);
     /// ```
-    pub fn by_class(class: impl for<'n> Fn(&'n str) -> &'n str + Send + Sync + 'static) -> Counters {
+    pub fn by_class(
+        class: impl for<'n> Fn(&'n str) -> &'n str + Send + Sync + 'static,
+    ) -> Counters {
         Counters(Arc::new(Shared {
             classify: Box::new(class),
             classes: Classes::new(),
@@ -172,7 +174,9 @@ impl Counters {
         match event {
             Event::Acquired { waited, .. } => series.waits[0].record(*waited),
             Event::GaveUp { reason, waited, .. } => series.waits[*reason as usize].record(*waited),
-            Event::Released { held, .. } | Event::ReleaseFailed { held, .. } => series.holds.record(*held),
+            Event::Released { held, .. } | Event::ReleaseFailed { held, .. } => {
+                series.holds.record(*held)
+            }
             _ => {}
         }
     }
@@ -199,7 +203,10 @@ impl Counters {
     }
 
     /// Shows the nodes of a client as well, until `sample` returns none.
-    pub(crate) fn watch_nodes(&self, sample: impl Fn() -> Option<Vec<NodeSample>> + Send + Sync + 'static) {
+    pub(crate) fn watch_nodes(
+        &self,
+        sample: impl Fn() -> Option<Vec<NodeSample>> + Send + Sync + 'static,
+    ) {
         self.0.nodes.add(Arc::new(sample));
     }
 }

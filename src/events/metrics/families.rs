@@ -27,7 +27,9 @@ impl Family {
         for &(label, values) in self.labels {
             let with_each = |labels: &Labels| {
                 let labels = labels.clone();
-                values.iter().map(move |&value| [&labels[..], &[(label, value)]].concat())
+                values
+                    .iter()
+                    .map(move |&value| [&labels[..], &[(label, value)]].concat())
             };
             series = series.iter().flat_map(with_each).collect();
         }
@@ -51,7 +53,12 @@ const fn family(
     help: &'static str,
     labels: &'static [(&'static str, &'static [&'static str])],
 ) -> Family {
-    Family { name, kind, help, labels }
+    Family {
+        name,
+        kind,
+        help,
+        labels,
+    }
 }
 
 const FLAGS: &[&str] = &["false", "true"];
@@ -61,7 +68,18 @@ pub(crate) const WAIT: Family = family(
     "quorumlock_wait_seconds",
     Kind::Histogram,
     "Time from the beginning of a call for a lock to its end.",
-    &[("outcome", &["acquired", "cancelled", "failed", "held", "timed_out", "too_late", "unavailable"])],
+    &[(
+        "outcome",
+        &[
+            "acquired",
+            "cancelled",
+            "failed",
+            "held",
+            "timed_out",
+            "too_late",
+            "unavailable",
+        ],
+    )],
 );
 pub(crate) const HOLD: Family = family(
     "quorumlock_hold_seconds",
@@ -69,8 +87,18 @@ pub(crate) const HOLD: Family = family(
     "Time for which a lock was held, counted when it is released.",
     &[],
 );
-pub(crate) const WAITING: Family = family("quorumlock_waiting", Kind::Gauge, "Calls that wait for a lock now.", &[]);
-pub(crate) const HELD: Family = family("quorumlock_held", Kind::Gauge, "Guards of locks that exist now.", &[]);
+pub(crate) const WAITING: Family = family(
+    "quorumlock_waiting",
+    Kind::Gauge,
+    "Calls that wait for a lock now.",
+    &[],
+);
+pub(crate) const HELD: Family = family(
+    "quorumlock_held",
+    Kind::Gauge,
+    "Guards of locks that exist now.",
+    &[],
+);
 
 /// The counters of a class, in the order of [`Counted`](super::class::Counted).
 pub(crate) const COUNTERS: [Family; 5] = [
@@ -97,21 +125,40 @@ pub(crate) const COUNTERS: [Family; 5] = [
         "quorumlock_extensions_total",
         Kind::Counter,
         "Extensions of held locks.",
-        &[("result", &["extended", "failed", "lost"]), ("automatic", FLAGS)],
+        &[
+            ("result", &["extended", "failed", "lost"]),
+            ("automatic", FLAGS),
+        ],
     ),
     family(
         "quorumlock_releases_total",
         Kind::Counter,
         "Releases of locks.",
-        &[("outcome", &["released", "expired", "unconfirmed"]), ("dropped", FLAGS)],
+        &[
+            ("outcome", &["released", "expired", "unconfirmed"]),
+            ("dropped", FLAGS),
+        ],
     ),
 ];
 
-pub(crate) const NODE_UP: Family = family("quorumlock_node_up", Kind::Gauge, "Whether the node answers.", &[]);
-pub(crate) const NODE_VOTES: Family =
-    family("quorumlock_node_votes", Kind::Gauge, "Whether the votes of the node count.", &[]);
-pub(crate) const NODE_QUARANTINE: Family =
-    family("quorumlock_node_quarantine_seconds", Kind::Gauge, "Time until the votes of the node count again.", &[]);
+pub(crate) const NODE_UP: Family = family(
+    "quorumlock_node_up",
+    Kind::Gauge,
+    "Whether the node answers.",
+    &[],
+);
+pub(crate) const NODE_VOTES: Family = family(
+    "quorumlock_node_votes",
+    Kind::Gauge,
+    "Whether the votes of the node count.",
+    &[],
+);
+pub(crate) const NODE_QUARANTINE: Family = family(
+    "quorumlock_node_quarantine_seconds",
+    Kind::Gauge,
+    "Time until the votes of the node count again.",
+    &[],
+);
 pub(crate) const NODE_MISMATCH: Family = family(
     "quorumlock_node_mismatch",
     Kind::Gauge,
@@ -127,10 +174,19 @@ pub(crate) const NODE_REPLY: Family = family(
     &[],
 );
 /// With the labels `phase` and `cause`, whose values are not listed.
-pub(crate) const NODE_FAULTS: Family =
-    family("quorumlock_node_faults_total", Kind::Counter, "Votes of the node that were lost to a fault.", &[]);
+pub(crate) const NODE_FAULTS: Family = family(
+    "quorumlock_node_faults_total",
+    Kind::Counter,
+    "Votes of the node that were lost to a fault.",
+    &[],
+);
 pub(crate) const NODES: Family = family("quorumlock_nodes", Kind::Gauge, "Number of nodes.", &[]);
-pub(crate) const QUORUM: Family = family("quorumlock_quorum", Kind::Gauge, "Number of nodes that decide.", &[]);
+pub(crate) const QUORUM: Family = family(
+    "quorumlock_quorum",
+    Kind::Gauge,
+    "Number of nodes that decide.",
+    &[],
+);
 pub(crate) const EVENTS_DROPPED: Family = family(
     "quorumlock_events_dropped_total",
     Kind::Counter,

@@ -39,7 +39,10 @@ pub(super) struct HistogramValues {
 impl Histogram {
     pub(super) fn observe(&self, time: Duration) {
         let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        let bucket = BOUNDS.iter().position(|&(bound, _)| nanos <= bound).unwrap_or(BOUNDS.len());
+        let bucket = BOUNDS
+            .iter()
+            .position(|&(bound, _)| nanos <= bound)
+            .unwrap_or(BOUNDS.len());
         self.buckets[bucket].fetch_add(1, Ordering::Relaxed);
         self.nanos.fetch_add(nanos, Ordering::Relaxed);
     }
@@ -50,7 +53,10 @@ impl Histogram {
             sum += self.buckets[bucket].load(Ordering::Relaxed);
             sum
         });
-        HistogramValues { cumulative, nanos: self.nanos.load(Ordering::Relaxed) }
+        HistogramValues {
+            cumulative,
+            nanos: self.nanos.load(Ordering::Relaxed),
+        }
     }
 }
 
@@ -72,8 +78,20 @@ mod tests {
             histogram.observe(Duration::from_nanos(nanos));
         }
         let values = histogram.values();
-        assert_eq!((values.cumulative[0], values.cumulative[1], values.cumulative[12], values.count()), (2, 3, 4, 5));
+        assert_eq!(
+            (
+                values.cumulative[0],
+                values.cumulative[1],
+                values.cumulative[12],
+                values.count()
+            ),
+            (2, 3, 4, 5)
+        );
         assert_eq!(values.nanos, 120_002_000_002);
-        assert!(BOUNDS.iter().all(|&(nanos, name)| name.parse::<f64>().unwrap() * 1e9 == nanos as f64));
+        assert!(
+            BOUNDS
+                .iter()
+                .all(|&(nanos, name)| name.parse::<f64>().unwrap() * 1e9 == nanos as f64)
+        );
     }
 }

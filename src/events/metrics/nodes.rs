@@ -68,7 +68,10 @@ pub(super) struct NodeSources {
 
 impl NodeSources {
     pub(super) fn new() -> NodeSources {
-        NodeSources { created_in: ForkEpoch::current().ok(), sources: Mutex::new(Vec::new()) }
+        NodeSources {
+            created_in: ForkEpoch::current().ok(),
+            sources: Mutex::new(Vec::new()),
+        }
     }
 
     pub(super) fn add(&self, source: NodeSource) {
@@ -102,7 +105,8 @@ impl NodeSources {
             }
         }
         if !ended.is_empty() {
-            lock(&self.sources).retain(|source| !ended.iter().any(|ended| Arc::ptr_eq(ended, source)));
+            lock(&self.sources)
+                .retain(|source| !ended.iter().any(|ended| Arc::ptr_eq(ended, source)));
         }
         nodes.into_values().collect()
     }

@@ -4,7 +4,9 @@
 //! leaves no error behind. Histograms have no such memory: a time is recorded with its event.
 
 use super::class::{self, Class};
-use super::families::{COUNTERS, EVENTS_DROPPED, Family, HOLD, Kind, Labels, NODE_FAULTS, NODE_REPLY, NODES};
+use super::families::{
+    COUNTERS, EVENTS_DROPPED, Family, HOLD, Kind, Labels, NODE_FAULTS, NODE_REPLY, NODES,
+};
 use super::families::{QUORUM, WAIT};
 use super::nodes::{self, NodeSample};
 use super::text::quorum;
@@ -35,7 +37,11 @@ impl Recorded {
     /// Sets counters and gauges to the numbers of a class.
     pub(super) fn update(&self, class: &Class) -> Arc<ClassSeries> {
         let new = || Arc::new(ClassSeries::new(class.name()));
-        let series = Arc::clone(lock(&self.classes).entry(class.name().to_owned()).or_insert_with(new));
+        let series = Arc::clone(
+            lock(&self.classes)
+                .entry(class.name().to_owned())
+                .or_insert_with(new),
+        );
         for (gauge, (_, value)) in series.gauges.iter().zip(class::GAUGES) {
             gauge.set(value(class).load(Ordering::Relaxed) as f64);
         }
@@ -55,12 +61,17 @@ impl Recorded {
         for node in nodes {
             for (family, values) in nodes::GAUGES {
                 for (labels, value) in family.series().iter().zip(values(&node)) {
-                    metrics::gauge!(family.name, of("node", &node.address, labels)).set(value.as_secs_f64());
+                    metrics::gauge!(family.name, of("node", &node.address, labels))
+                        .set(value.as_secs_f64());
                 }
             }
             for (phase, cause, count) in node.faults.iter() {
                 let address = node.address.clone();
-                let labels = [("node", address), ("phase", phase.to_string()), ("cause", cause.to_string())];
+                let labels = [
+                    ("node", address),
+                    ("phase", phase.to_string()),
+                    ("cause", cause.to_string()),
+                ];
                 metrics::counter!(NODE_FAULTS.name, &labels).absolute(count);
             }
             self.record_replies(node);
@@ -74,10 +85,16 @@ impl Recorded {
         let before = nodes.get(&node.address).map(|before| &before.replies);
         // Less than before: a client that counted has ended, and the other replies are not new.
         let is_more = before.is_none_or(|before| before.count() <= node.replies.count());
-        let mut known = before.into_iter().flat_map(|before| before.buckets()).map(|(_, count)| count);
+        let mut known = before
+            .into_iter()
+            .flat_map(|before| before.buckets())
+            .map(|(_, count)| count);
         for (end, count) in node.replies.buckets().filter(|_| is_more) {
             let new = count.saturating_sub(known.next().unwrap_or(0));
-            histogram.record_many(end.as_secs_f64(), usize::try_from(new).unwrap_or(usize::MAX));
+            histogram.record_many(
+                end.as_secs_f64(),
+                usize::try_from(new).unwrap_or(usize::MAX),
+            );
         }
         drop(known);
         nodes.insert(node.address.clone(), node);
@@ -87,13 +104,25 @@ impl Recorded {
 impl ClassSeries {
     fn new(name: &str) -> ClassSeries {
         let labels = |series: &Labels| of("class", name, series);
-        let counters =
-            COUNTERS.iter().flat_map(|family| family.series().into_iter().map(|series| (family.name, series)));
+        let counters = COUNTERS.iter().flat_map(|family| {
+            family
+                .series()
+                .into_iter()
+                .map(|series| (family.name, series))
+        });
         ClassSeries {
-            waits: WAIT.series().iter().map(|series| metrics::histogram!(WAIT.name, labels(series))).collect(),
+            waits: WAIT
+                .series()
+                .iter()
+                .map(|series| metrics::histogram!(WAIT.name, labels(series)))
+                .collect(),
             holds: metrics::histogram!(HOLD.name, "class" => name.to_owned()),
-            gauges: class::GAUGES.map(|(family, _)| metrics::gauge!(family.name, "class" => name.to_owned())).to_vec(),
-            counters: counters.map(|(name, series)| metrics::counter!(name, labels(&series))).collect(),
+            gauges: class::GAUGES
+                .map(|(family, _)| metrics::gauge!(family.name, "class" => name.to_owned()))
+                .to_vec(),
+            counters: counters
+                .map(|(name, series)| metrics::counter!(name, labels(&series)))
+                .collect(),
         }
     }
 }
@@ -101,15 +130,33 @@ impl ClassSeries {
 /// The labels of a series of a class or a node.
 fn of(subject: &'static str, name: &str, series: &Labels) -> Vec<Label> {
     let subject = Label::new(subject, name.to_owned());
-    [subject].into_iter().chain(series.iter().map(|&(label, value)| Label::from_static_parts(label, value))).collect()
+    [subject]
+        .into_iter()
+        .chain(
+            series
+                .iter()
+                .map(|&(label, value)| Label::from_static_parts(label, value)),
+        )
+        .collect()
 }
 
 /// Tells the recorder what the families mean.
 pub(super) fn describe() {
     let gauges = class::GAUGES.into_iter().map(|(family, _)| family);
     let of_nodes = nodes::GAUGES.into_iter().map(|(family, _)| family);
-    let others = [WAIT, HOLD, NODE_REPLY, NODE_FAULTS, NODES, QUORUM, EVENTS_DROPPED];
-    for Family { name, kind, help, .. } in gauges.chain(COUNTERS).chain(of_nodes).chain(others) {
+    let others = [
+        WAIT,
+        HOLD,
+        NODE_REPLY,
+        NODE_FAULTS,
+        NODES,
+        QUORUM,
+        EVENTS_DROPPED,
+    ];
+    for Family {
+        name, kind, help, ..
+    } in gauges.chain(COUNTERS).chain(of_nodes).chain(others)
+    {
         match kind {
             Kind::Counter => metrics::describe_counter!(name, help),
             Kind::Gauge => metrics::describe_gauge!(name, help),

@@ -14,7 +14,10 @@ use std::time::Duration;
 
 fn has(counters: &Counters, line: &str) {
     let text = counters.prometheus_text();
-    assert!(text.lines().any(|shown| shown == line), "{line} is not in\n{text}");
+    assert!(
+        text.lines().any(|shown| shown == line),
+        "{line} is not in\n{text}"
+    );
 }
 
 #[test]
@@ -24,24 +27,60 @@ fn calls_and_guards_are_counted_by_class() {
     class.waits();
     class.call_ended(0, Duration::from_micros(1_500), true);
     class.acquired(Default::default());
-    class.call_ended(GaveUpReason::TimedOut as usize, Duration::from_secs(61), false);
+    class.call_ended(
+        GaveUpReason::TimedOut as usize,
+        Duration::from_secs(61),
+        false,
+    );
     class.released(Some(ReleaseOutcome::Released), true);
     class.extended(ExtensionResult::Lost, true);
     class.lost(LossReason::LeaseEnded);
-    let of = |name: &str, labels: &str| format!("quorumlock_{name}{{class=\"a\\\"b\\\\c\\nd\"{labels}}}");
-    has(&counters, &(of("wait_seconds_bucket", ",outcome=\"acquired\",le=\"0.001\"") + " 0"));
-    has(&counters, &(of("wait_seconds_bucket", ",outcome=\"acquired\",le=\"0.0025\"") + " 1"));
-    has(&counters, &(of("wait_seconds_sum", ",outcome=\"acquired\"") + " 0.001500000"));
-    has(&counters, &(of("wait_seconds_bucket", ",outcome=\"timed_out\",le=\"60\"") + " 0"));
-    has(&counters, &(of("wait_seconds_bucket", ",outcome=\"timed_out\",le=\"+Inf\"") + " 1"));
-    has(&counters, &(of("wait_seconds_sum", ",outcome=\"timed_out\"") + " 61"));
-    has(&counters, &(of("wait_seconds_count", ",outcome=\"cancelled\"") + " 0"));
+    let of = |name: &str, labels: &str| {
+        format!("quorumlock_{name}{{class=\"a\\\"b\\\\c\\nd\"{labels}}}")
+    };
+    has(
+        &counters,
+        &(of("wait_seconds_bucket", ",outcome=\"acquired\",le=\"0.001\"") + " 0"),
+    );
+    has(
+        &counters,
+        &(of("wait_seconds_bucket", ",outcome=\"acquired\",le=\"0.0025\"") + " 1"),
+    );
+    has(
+        &counters,
+        &(of("wait_seconds_sum", ",outcome=\"acquired\"") + " 0.001500000"),
+    );
+    has(
+        &counters,
+        &(of("wait_seconds_bucket", ",outcome=\"timed_out\",le=\"60\"") + " 0"),
+    );
+    has(
+        &counters,
+        &(of("wait_seconds_bucket", ",outcome=\"timed_out\",le=\"+Inf\"") + " 1"),
+    );
+    has(
+        &counters,
+        &(of("wait_seconds_sum", ",outcome=\"timed_out\"") + " 61"),
+    );
+    has(
+        &counters,
+        &(of("wait_seconds_count", ",outcome=\"cancelled\"") + " 0"),
+    );
     has(&counters, &(of("waiting", "") + " 0"));
     has(&counters, &(of("held", "") + " 1"));
     has(&counters, &(of("attempts_total", ",result=\"won\"") + " 1"));
-    has(&counters, &(of("releases_total", ",outcome=\"released\",dropped=\"true\"") + " 1"));
-    has(&counters, &(of("extensions_total", ",result=\"lost\",automatic=\"true\"") + " 1"));
-    has(&counters, &(of("lost_total", ",reason=\"lease_ended\"") + " 1"));
+    has(
+        &counters,
+        &(of("releases_total", ",outcome=\"released\",dropped=\"true\"") + " 1"),
+    );
+    has(
+        &counters,
+        &(of("extensions_total", ",result=\"lost\",automatic=\"true\"") + " 1"),
+    );
+    has(
+        &counters,
+        &(of("lost_total", ",reason=\"lease_ended\"") + " 1"),
+    );
     class.lets_go(Some(Duration::from_nanos(2)));
     has(&counters, &(of("held", "") + " 0"));
     has(&counters, &(of("hold_seconds_sum", "") + " 0.000000002"));
@@ -49,7 +88,13 @@ fn calls_and_guards_are_counted_by_class() {
 
 #[test]
 fn a_class_that_cannot_be_told_is_other() {
-    let counters = Counters::by_class(|name| if name == "bad" { panic!("on purpose") } else { name });
+    let counters = Counters::by_class(|name| {
+        if name == "bad" {
+            panic!("on purpose")
+        } else {
+            name
+        }
+    });
     let long = "x".repeat(129);
     for name in ["bad", &long] {
         counters.class(counters.class_of(name)).holds();
@@ -71,7 +116,9 @@ fn nodes_are_shown_as_the_least_of_their_clients_sees_them() {
     let counters = Counters::new();
     let mut replies = Histogram::default();
     let mut faults = FaultCounts::default();
-    [3, 200, 200_000_000].into_iter().for_each(|micros| replies.record(Duration::from_micros(micros)));
+    [3, 200, 200_000_000]
+        .into_iter()
+        .for_each(|micros| replies.record(Duration::from_micros(micros)));
     faults.record(Fault::new(Phase::Reply, Cause::TimedOut));
     let node = |is_up, votes, seconds: u64| NodeSample {
         address: "10.0.0.1:6379".into(),
@@ -94,17 +141,38 @@ fn nodes_are_shown_as_the_least_of_their_clients_sees_them() {
     counters.watch_nodes(move || watched.load(Ordering::Relaxed).then(|| vec![three.clone()]));
     has(&counters, "quorumlock_node_up{node=\"10.0.0.1:6379\"} 0");
     is_there.store(false, Ordering::Relaxed);
-    has(&counters, "quorumlock_node_reply_seconds_bucket{node=\"10.0.0.1:6379\",le=\"0.000004000\"} 2");
-    has(&counters, "quorumlock_node_reply_seconds_bucket{node=\"10.0.0.1:6379\",le=\"0.000256000\"} 4");
-    has(&counters, "quorumlock_node_reply_seconds_bucket{node=\"10.0.0.1:6379\",le=\"+Inf\"} 6");
-    has(&counters, "quorumlock_node_reply_seconds_sum{node=\"10.0.0.1:6379\"} 400.000406000");
+    has(
+        &counters,
+        "quorumlock_node_reply_seconds_bucket{node=\"10.0.0.1:6379\",le=\"0.000004000\"} 2",
+    );
+    has(
+        &counters,
+        "quorumlock_node_reply_seconds_bucket{node=\"10.0.0.1:6379\",le=\"0.000256000\"} 4",
+    );
+    has(
+        &counters,
+        "quorumlock_node_reply_seconds_bucket{node=\"10.0.0.1:6379\",le=\"+Inf\"} 6",
+    );
+    has(
+        &counters,
+        "quorumlock_node_reply_seconds_sum{node=\"10.0.0.1:6379\"} 400.000406000",
+    );
     let fault = "{node=\"10.0.0.1:6379\",phase=\"reply\",cause=\"timed out\"} 2";
     has(&counters, &format!("quorumlock_node_faults_total{fault}"));
     has(&counters, "quorumlock_node_up{node=\"10.0.0.1:6379\"} 1");
     has(&counters, "quorumlock_node_votes{node=\"10.0.0.1:6379\"} 0");
-    has(&counters, "quorumlock_node_quarantine_seconds{node=\"10.0.0.1:6379\"} 5");
-    has(&counters, "quorumlock_node_mismatch{node=\"10.0.0.1:6379\",of=\"max_ttl\"} 1");
-    has(&counters, "quorumlock_node_mismatch{node=\"10.0.0.1:6379\",of=\"nodes\"} 0");
+    has(
+        &counters,
+        "quorumlock_node_quarantine_seconds{node=\"10.0.0.1:6379\"} 5",
+    );
+    has(
+        &counters,
+        "quorumlock_node_mismatch{node=\"10.0.0.1:6379\",of=\"max_ttl\"} 1",
+    );
+    has(
+        &counters,
+        "quorumlock_node_mismatch{node=\"10.0.0.1:6379\",of=\"nodes\"} 0",
+    );
     has(&counters, "quorumlock_nodes 1");
 }
 

@@ -3,7 +3,9 @@
 //! A line is put together of parts, without a format: with 256 classes there are tens of thousands of lines.
 
 use super::class::{self, Class};
-use super::families::{COUNTERS, EVENTS_DROPPED, Family, HOLD, Labels, NODE_FAULTS, NODE_REPLY, NODES, QUORUM, WAIT};
+use super::families::{
+    COUNTERS, EVENTS_DROPPED, Family, HOLD, Labels, NODE_FAULTS, NODE_REPLY, NODES, QUORUM, WAIT,
+};
 use super::histogram::{BOUNDS, HistogramValues};
 use super::nodes::{self, NodeSample};
 use std::fmt::{self, Display, Write};
@@ -20,12 +22,18 @@ impl Text {
     }
 
     pub(super) fn classes<'c>(&mut self, classes: impl Iterator<Item = &'c Class>) {
-        let classes: Vec<(&Class, String)> = classes.map(|class| (class, label("class", class.name()))).collect();
+        let classes: Vec<(&Class, String)> = classes
+            .map(|class| (class, label("class", class.name())))
+            .collect();
         self.family(&WAIT);
         let outcomes = suffixes(&WAIT);
         for (class, of_class) in &classes {
             for (outcome, waits) in outcomes.iter().zip(&class.waits) {
-                self.class_times(&WAIT, &[of_class.as_str(), outcome].concat(), &waits.values());
+                self.class_times(
+                    &WAIT,
+                    &[of_class.as_str(), outcome].concat(),
+                    &waits.values(),
+                );
             }
         }
         self.family(&HOLD);
@@ -35,7 +43,11 @@ impl Text {
         for (family, value) in class::GAUGES {
             self.family(&family);
             for (class, of_class) in &classes {
-                self.sample(&family, [of_class, ""], value(class).load(Ordering::Relaxed).max(0));
+                self.sample(
+                    &family,
+                    [of_class, ""],
+                    value(class).load(Ordering::Relaxed).max(0),
+                );
             }
         }
         for (index, family) in COUNTERS.iter().enumerate() {
@@ -50,7 +62,10 @@ impl Text {
     }
 
     pub(super) fn nodes(&mut self, nodes: &[NodeSample]) {
-        let nodes: Vec<(&NodeSample, String)> = nodes.iter().map(|node| (node, label("node", &node.address))).collect();
+        let nodes: Vec<(&NodeSample, String)> = nodes
+            .iter()
+            .map(|node| (node, label("node", &node.address)))
+            .collect();
         for (family, values) in nodes::GAUGES {
             self.family(&family);
             let series = suffixes(&family);
@@ -62,14 +77,25 @@ impl Text {
         }
         self.family(&NODE_REPLY);
         for (node, of_node) in &nodes {
-            let buckets = node.replies.doublings().map(|(end, count)| (Seconds(end).to_string(), count));
-            self.times(&NODE_REPLY, of_node, buckets, node.replies.sum(), node.replies.count());
+            let buckets = node
+                .replies
+                .doublings()
+                .map(|(end, count)| (Seconds(end).to_string(), count));
+            self.times(
+                &NODE_REPLY,
+                of_node,
+                buckets,
+                node.replies.sum(),
+                node.replies.count(),
+            );
         }
         self.family(&NODE_FAULTS);
         for (node, of_node) in &nodes {
             for (phase, cause, count) in node.faults.iter() {
                 let [phase, cause] = [("phase", phase.to_string()), ("cause", cause.to_string())];
-                let labels = [phase, cause].map(|(name, value)| suffix(name, &value)).concat();
+                let labels = [phase, cause]
+                    .map(|(name, value)| suffix(name, &value))
+                    .concat();
                 self.sample(&NODE_FAULTS, [of_node, &labels], count);
             }
         }
@@ -82,8 +108,16 @@ impl Text {
     }
 
     /// Begins a family.
-    fn family(&mut self, &Family { name, kind, help, .. }: &Family) {
-        self.add(&["# HELP ", name, " ", help, "\n# TYPE ", name], kind.name());
+    fn family(
+        &mut self,
+        &Family {
+            name, kind, help, ..
+        }: &Family,
+    ) {
+        self.add(
+            &["# HELP ", name, " ", help, "\n# TYPE ", name],
+            kind.name(),
+        );
     }
 
     /// A family of one sample without labels.
@@ -100,8 +134,17 @@ impl Text {
     /// A histogram of a class. An empty one has all of its buckets: `rate` misses the first increase of a bucket that
     /// is added later, and a quantile would then be in the bucket without a bound.
     fn class_times(&mut self, family: &Family, labels: &str, values: &HistogramValues) {
-        let buckets = BOUNDS.iter().map(|&(_, bound)| bound).zip(values.cumulative);
-        self.times(family, labels, buckets, Duration::from_nanos(values.nanos), values.count());
+        let buckets = BOUNDS
+            .iter()
+            .map(|&(_, bound)| bound)
+            .zip(values.cumulative);
+        self.times(
+            family,
+            labels,
+            buckets,
+            Duration::from_nanos(values.nanos),
+            values.count(),
+        );
     }
 
     /// A histogram, by the bounds of its buckets.
@@ -115,7 +158,10 @@ impl Text {
     ) {
         let name = family.name;
         for (bound, count) in buckets {
-            self.add(&[name, "_bucket{", labels, ",le=\"", bound.as_ref(), "\"}"], count);
+            self.add(
+                &[name, "_bucket{", labels, ",le=\"", bound.as_ref(), "\"}"],
+                count,
+            );
         }
         self.add(&[name, "_bucket{", labels, ",le=\"+Inf\"}"], count);
         self.add(&[name, "_sum{", labels, "}"], Seconds(sum));
@@ -149,7 +195,12 @@ pub(super) fn quorum(nodes: usize) -> u64 {
 
 /// The labels of each series of a family, as they follow the label of the class or the node.
 fn suffixes(family: &Family) -> Vec<String> {
-    let labels = |labels: &Labels| labels.iter().map(|(name, value)| suffix(name, value)).collect();
+    let labels = |labels: &Labels| {
+        labels
+            .iter()
+            .map(|(name, value)| suffix(name, value))
+            .collect()
+    };
     family.series().iter().map(labels).collect()
 }
 
@@ -159,6 +210,9 @@ fn suffix(name: &str, value: &str) -> String {
 
 /// A label and its value, escaped.
 fn label(name: &str, value: &str) -> String {
-    let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+    let value = value
+        .replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('\n', "\\n");
     format!("{name}=\"{value}\"")
 }

@@ -13,12 +13,16 @@ use crate::fault::Cause;
 use crate::fault::tls_error::TlsError;
 use crate::os::stream::{NodeCause, Stream, would_block};
 use rustls::client::danger::ServerCertVerifier;
-use rustls::client::{ClientConnection, ClientSessionMemoryCache, ClientSessionStore, ResolvesClientCert, Resumption};
+use rustls::client::{
+    ClientConnection, ClientSessionMemoryCache, ClientSessionStore, ResolvesClientCert, Resumption,
+};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::sign::CertifiedKey;
-use rustls::{AlertDescription, ClientConfig, HandshakeKind, InvalidMessage, RootCertStore, SignatureScheme};
+use rustls::{
+    AlertDescription, ClientConfig, HandshakeKind, InvalidMessage, RootCertStore, SignatureScheme,
+};
 use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
@@ -49,7 +53,9 @@ impl Roots {
     /// There are none, or one is malformed.
     pub(crate) fn add_pem(&mut self, pem: &[u8]) -> Result<(), Unusable> {
         for certificate in certificates(pem)? {
-            self.0.add(certificate).map_err(|_| "a certificate is malformed")?;
+            self.0
+                .add(certificate)
+                .map_err(|_| "a certificate is malformed")?;
         }
         Ok(())
     }
@@ -62,7 +68,8 @@ impl Roots {
     pub(crate) fn native() -> Result<Roots, Unusable> {
         let mut roots = RootCertStore::empty();
         // Among a system's certificates there may be some that nothing supports any more.
-        let (usable, _) = roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        let (usable, _) =
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         match usable {
             0 => {
                 Err("the system has no root certificates (package ca-certificates); name others by Builder::tls".into())
@@ -84,33 +91,47 @@ impl TlsSettings {
     ///
     /// # Errors
     /// The certificate and the key cannot be used.
-    pub(crate) fn new(roots: Roots, identity: Option<(&[u8], &[u8])>) -> Result<TlsSettings, Unusable> {
+    pub(crate) fn new(
+        roots: Roots,
+        identity: Option<(&[u8], &[u8])>,
+    ) -> Result<TlsSettings, Unusable> {
         // The provider that the program has installed, if any. None is installed here: that is the program's to decide.
-        let provider = CryptoProvider::get_default().cloned().unwrap_or_else(|| Arc::new(ring::default_provider()));
+        let provider = CryptoProvider::get_default()
+            .cloned()
+            .unwrap_or_else(|| Arc::new(ring::default_provider()));
         let identity = match identity {
             None => None,
             Some((certificate, key)) => {
-                let key = PrivateKeyDer::from_pem_slice(key)
-                    .map_err(|_| "no private key in PEM; decrypt an encrypted one first, by openssl pkey")?;
-                let identity =
-                    CertifiedKey::from_der(certificates(certificate)?, key, &provider).map_err(
-                        |error| match error {
-                            rustls::Error::InconsistentKeys(_) => "the private key is not that of the certificate",
-                            rustls::Error::InvalidCertificate(_) => "the certificate is malformed",
-                            _ => "the private key is malformed, or of a kind that is not supported",
-                        },
-                    )?;
+                let key = PrivateKeyDer::from_pem_slice(key).map_err(
+                    |_| "no private key in PEM; decrypt an encrypted one first, by openssl pkey",
+                )?;
+                let identity = CertifiedKey::from_der(certificates(certificate)?, key, &provider)
+                    .map_err(|error| match error {
+                    rustls::Error::InconsistentKeys(_) => {
+                        "the private key is not that of the certificate"
+                    }
+                    rustls::Error::InvalidCertificate(_) => "the certificate is malformed",
+                    _ => "the private key is malformed, or of a kind that is not supported",
+                })?;
                 Some(Arc::new(identity))
             }
         };
-        let verifier = Verifier::new(roots.0, Arc::clone(&provider)).map(Arc::new).ok_or("no root certificate")?;
+        let verifier = Verifier::new(roots.0, Arc::clone(&provider))
+            .map(Arc::new)
+            .ok_or("no root certificate")?;
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
-            .map_err(|_| "the installed CryptoProvider of rustls has no cipher suite for TLS 1.2 or 1.3")?
+            .map_err(
+                |_| "the installed CryptoProvider of rustls has no cipher suite for TLS 1.2 or 1.3",
+            )?
             .dangerous()
             .with_custom_certificate_verifier(Arc::clone(&verifier) as Arc<dyn ServerCertVerifier>)
             .with_no_client_auth();
-        Ok(TlsSettings { config, verifier, identity })
+        Ok(TlsSettings {
+            config,
+            verifier,
+            identity,
+        })
     }
 
     /// The settings for one node, whose certificate must be for this name or address.
@@ -118,16 +139,25 @@ impl TlsSettings {
     /// # Errors
     /// It is neither.
     pub(crate) fn target(&self, name: &str) -> Result<TlsTarget, Unusable> {
-        let name =
-            ServerName::try_from(name.to_owned()).map_err(|_| "a server name must be a host name or an IP address")?;
-        let identity = Arc::new(Identity { key: self.identity.clone(), is_missed: AtomicBool::new(false) });
+        let name = ServerName::try_from(name.to_owned())
+            .map_err(|_| "a server name must be a host name or an IP address")?;
+        let identity = Arc::new(Identity {
+            key: self.identity.clone(),
+            is_missed: AtomicBool::new(false),
+        });
         let mut config = self.config.clone();
         config.client_auth_cert_resolver = Arc::clone(&identity) as Arc<dyn ResolvesClientCert>;
         // Of its own: nodes that differ by their ports alone have the same name, and no use for each other's tickets.
         let sessions = Arc::new(ClientSessionMemoryCache::new(SESSIONS));
         config.resumption = Resumption::store(Arc::clone(&sessions) as Arc<dyn ClientSessionStore>);
         let verifier = Arc::clone(&self.verifier);
-        Ok(TlsTarget { config: Arc::new(config), verifier, sessions, identity, name })
+        Ok(TlsTarget {
+            config: Arc::new(config),
+            verifier,
+            sessions,
+            identity,
+            name,
+        })
     }
 }
 
@@ -156,8 +186,8 @@ impl TlsTarget {
     /// There are no random bytes.
     pub(crate) fn begin(self: &Arc<TlsTarget>) -> io::Result<TlsSession> {
         self.identity.is_missed.store(false, Ordering::Relaxed);
-        let connection =
-            ClientConnection::new(Arc::clone(&self.config), self.name.clone()).map_err(io::Error::other)?;
+        let connection = ClientConnection::new(Arc::clone(&self.config), self.name.clone())
+            .map_err(io::Error::other)?;
         let target = Arc::clone(self);
         Ok(TlsSession {
             connection,
@@ -172,12 +202,21 @@ impl TlsTarget {
 
     /// Verifies the certificate that a resumed session began with. If it is not valid any more, no session is resumed:
     /// the node may have another one.
-    fn verify_again(&self, certificates: Option<&[CertificateDer<'_>]>) -> Result<(), rustls::Error> {
+    fn verify_again(
+        &self,
+        certificates: Option<&[CertificateDer<'_>]>,
+    ) -> Result<(), rustls::Error> {
         let [certificate, intermediates @ ..] = certificates.unwrap_or_default() else {
             return Err(rustls::Error::NoCertificatesPresented);
         };
-        let now = self.config.time_provider.current_time().ok_or(rustls::Error::FailedToGetCurrentTime)?;
-        let verified = self.verifier.verify_server_cert(certificate, intermediates, &self.name, &[], now);
+        let now = self
+            .config
+            .time_provider
+            .current_time()
+            .ok_or(rustls::Error::FailedToGetCurrentTime)?;
+        let verified =
+            self.verifier
+                .verify_server_cert(certificate, intermediates, &self.name, &[], now);
         if verified.is_err() {
             while self.sessions.take_tls13_ticket(&self.name).is_some() {}
             self.sessions.remove_tls12_session(&self.name);
@@ -199,7 +238,11 @@ struct Identity {
 }
 
 impl ResolvesClientCert for Identity {
-    fn resolve(&self, _issuers: &[&[u8]], _schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+    fn resolve(
+        &self,
+        _issuers: &[&[u8]],
+        _schemes: &[SignatureScheme],
+    ) -> Option<Arc<CertifiedKey>> {
         self.is_missed.store(self.key.is_none(), Ordering::Relaxed);
         self.key.clone()
     }
@@ -236,7 +279,9 @@ impl TlsSession {
     pub(crate) fn read(&mut self, stream: &Stream, buffer: &mut [u8]) -> io::Result<usize> {
         for _ in 0..MAX_READS {
             match (self.connection.reader().read(buffer), self.failure) {
-                (Err(error), Some(cause)) if would_block(&error) => return Err(NodeCause(cause).into()),
+                (Err(error), Some(cause)) if would_block(&error) => {
+                    return Err(NodeCause(cause).into());
+                }
                 (Err(error), None) if would_block(&error) => {}
                 (read, _) => {
                     self.unread = self.unread.saturating_sub(*read.as_ref().unwrap_or(&0));
@@ -248,7 +293,10 @@ impl TlsSession {
                 Ok(state) => {
                     self.unread = state.plaintext_bytes_to_read();
                     self.has_ended = state.peer_has_closed();
-                    self.failure = self.verify_resumed().err().map(|error| self.cause_of(&error));
+                    self.failure = self
+                        .verify_resumed()
+                        .err()
+                        .map(|error| self.cause_of(&error));
                 }
                 Err(error) => self.failure = Some(self.cause_of(&error)),
             }
@@ -309,7 +357,9 @@ impl TlsSession {
         }
         self.is_verified = true;
         match self.connection.handshake_kind() {
-            Some(HandshakeKind::Resumed) => self.target.verify_again(self.connection.peer_certificates()),
+            Some(HandshakeKind::Resumed) => self
+                .target
+                .verify_again(self.connection.peer_certificates()),
             _ => Ok(()),
         }
     }
@@ -318,7 +368,9 @@ impl TlsSession {
         let is_missed = self.target.identity.is_missed.load(Ordering::Relaxed);
         match error {
             rustls::Error::InvalidCertificate(error) => Cause::Tls(certificate_error(error)),
-            rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType) if self.connection.is_handshaking() => {
+            rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType)
+                if self.connection.is_handshaking() =>
+            {
                 Cause::NotTls
             }
             rustls::Error::AlertReceived(AlertDescription::CertificateRequired) => {
@@ -344,7 +396,9 @@ fn certificate_error(error: &rustls::CertificateError) -> TlsError {
         Error::BadSignature | Error::UnknownIssuer => TlsError::UnknownIssuer,
         Error::NotValidForName | Error::NotValidForNameContext { .. } => TlsError::WrongName,
         // It has no variant of its own, and its type belongs to another crate.
-        Error::Other(other) if format!("{other:?}").contains("UnsupportedCertVersion") => TlsError::CertificateVersion1,
+        Error::Other(other) if format!("{other:?}").contains("UnsupportedCertVersion") => {
+            TlsError::CertificateVersion1
+        }
         _ => TlsError::BadCertificate,
     }
 }

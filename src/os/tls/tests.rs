@@ -21,7 +21,9 @@ struct Ahead(AtomicU64);
 impl TimeProvider for Ahead {
     fn current_time(&self) -> Option<UnixTime> {
         let ahead = Duration::from_secs(self.0.load(Ordering::Relaxed));
-        Some(UnixTime::since_unix_epoch(Duration::from_secs(UnixTime::now().as_secs()) + ahead))
+        Some(UnixTime::since_unix_epoch(
+            Duration::from_secs(UnixTime::now().as_secs()) + ahead,
+        ))
     }
 }
 
@@ -47,18 +49,32 @@ impl Node {
         let root_key = KeyPair::generate().unwrap();
         let key = KeyPair::generate().unwrap();
         let mut roots = Roots::new();
-        roots.add_pem(root.self_signed(&root_key).unwrap().pem().as_bytes()).unwrap();
+        roots
+            .add_pem(root.self_signed(&root_key).unwrap().pem().as_bytes())
+            .unwrap();
         let mut params = CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
-        params.not_after = date_time_ymd(1970, 1, 1) + Duration::from_secs(UnixTime::now().as_secs()) + HOUR;
-        let certificate = params.signed_by(&key, &Issuer::new(root, root_key)).unwrap();
+        params.not_after =
+            date_time_ymd(1970, 1, 1) + Duration::from_secs(UnixTime::now().as_secs()) + HOUR;
+        let certificate = params
+            .signed_by(&key, &Issuer::new(root, root_key))
+            .unwrap();
         let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
-        let config = config.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
+        let config = config
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth();
         let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
-        let config = config.with_single_cert(vec![certificate.der().clone()], key).unwrap();
+        let config = config
+            .with_single_cert(vec![certificate.der().clone()], key)
+            .unwrap();
         let clock = Arc::new(Ahead::default());
         let mut settings = TlsSettings::new(roots, None).unwrap();
         settings.config.time_provider = Arc::clone(&clock) as Arc<dyn TimeProvider>;
-        Node { target: Arc::new(settings.target("127.0.0.1").unwrap()), config: Arc::new(config), clock }
+        Node {
+            target: Arc::new(settings.target("127.0.0.1").unwrap()),
+            config: Arc::new(config),
+            clock,
+        }
     }
 
     /// A connection.
@@ -68,7 +84,12 @@ impl Node {
         let (socket, _) = listener.accept().unwrap();
         socket.set_nonblocking(true).unwrap();
         let server = ServerConnection::new(Arc::clone(&self.config)).unwrap();
-        Ends { session: self.target.begin().unwrap(), stream, server, socket }
+        Ends {
+            session: self.target.begin().unwrap(),
+            stream,
+            server,
+            socket,
+        }
     }
 }
 
@@ -83,7 +104,11 @@ impl Ends {
         for _ in 0..100 {
             let _ = self.session.read(&self.stream, &mut [0; 100]);
             let _ = self.session.flush(&self.stream);
-            while self.server.read_tls(&mut self.socket).is_ok_and(|count| count > 0) {
+            while self
+                .server
+                .read_tls(&mut self.socket)
+                .is_ok_and(|count| count > 0)
+            {
                 // An alert is an error as well.
                 let _ = self.server.process_new_packets();
                 let _ = self.server.reader().read_to_end(&mut received);
@@ -100,7 +125,9 @@ impl Ends {
 #[test]
 fn nothing_is_taken_before_the_handshake_is_over() {
     let mut ends = Ends::new();
-    assert!(would_block(&ends.session.write(&ends.stream, b"SET").unwrap_err()));
+    assert!(would_block(
+        &ends.session.write(&ends.stream, b"SET").unwrap_err()
+    ));
     assert!(ends.session.awaits_first_byte() && !ends.session.takes_bytes());
     assert!(ends.exchange().is_empty());
     assert!(ends.session.takes_bytes() && !ends.session.has_unsent());

@@ -21,7 +21,9 @@ impl Verifier {
     /// None without roots.
     pub(super) fn new(roots: RootCertStore, provider: Arc<CryptoProvider>) -> Option<Verifier> {
         let roots = Arc::new(roots);
-        let webpki = WebPkiServerVerifier::builder_with_provider(Arc::clone(&roots), provider).build().ok()?;
+        let webpki = WebPkiServerVerifier::builder_with_provider(Arc::clone(&roots), provider)
+            .build()
+            .ok()?;
         Some(Verifier { webpki, roots })
     }
 
@@ -36,8 +38,12 @@ impl Verifier {
             let subject = itself.subject.as_ref();
             let der = certificate.as_ref();
             // The names of the subject and the issuer are the same: it is there twice.
-            let is_its_own =
-                !subject.is_empty() && der.windows(subject.len()).filter(|&part| part == subject).count() > 1;
+            let is_its_own = !subject.is_empty()
+                && der
+                    .windows(subject.len())
+                    .filter(|&part| part == subject)
+                    .count()
+                    > 1;
             is_its_own && !self.roots.roots.contains(itself)
         })
     }
@@ -52,11 +58,14 @@ impl ServerCertVerifier for Verifier {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let verified = self.webpki.verify_server_cert(certificate, intermediates, name, ocsp, now);
+        let verified = self
+            .webpki
+            .verify_server_cert(certificate, intermediates, name, ocsp, now);
         verified.map_err(|error| match &error {
             // It has no variant of its own, and its type belongs to another crate.
             Error::InvalidCertificate(CertificateError::Other(other))
-                if format!("{other:?}").contains("CaUsedAsEndEntity") && self.is_unknown_root(certificate) =>
+                if format!("{other:?}").contains("CaUsedAsEndEntity")
+                    && self.is_unknown_root(certificate) =>
             {
                 CertificateError::UnknownIssuer.into()
             }
@@ -70,7 +79,8 @@ impl ServerCertVerifier for Verifier {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.webpki.verify_tls12_signature(message, certificate, signed)
+        self.webpki
+            .verify_tls12_signature(message, certificate, signed)
     }
 
     fn verify_tls13_signature(
@@ -79,7 +89,8 @@ impl ServerCertVerifier for Verifier {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.webpki.verify_tls13_signature(message, certificate, signed)
+        self.webpki
+            .verify_tls13_signature(message, certificate, signed)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

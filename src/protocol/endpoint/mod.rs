@@ -153,9 +153,11 @@ impl fmt::Display for Endpoint {
             Address::Tcp(host, port) => write!(f, "{host}:{port}"),
             Address::Unix(path) => {
                 f.write_str("unix:")?; // A line break in a path must not become one in a log.
-                path.to_string_lossy().chars().try_for_each(|character| match character.is_control() {
-                    true => write!(f, "{}", character.escape_default()),
-                    false => f.write_char(character),
+                path.to_string_lossy().chars().try_for_each(|character| {
+                    match character.is_control() {
+                        true => write!(f, "{}", character.escape_default()),
+                        false => f.write_char(character),
+                    }
                 })
             }
         }
@@ -214,7 +216,11 @@ fn parse_tcp(rest: &str, is_tls: bool) -> Result<Endpoint, EndpointError> {
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
     let (mut handshake, location) = parse_login(authority)?;
     let (host, port) = parse_location(location)?;
-    let Parameters { database, durable, server_name } = Parameters::parse(query)?;
+    let Parameters {
+        database,
+        durable,
+        server_name,
+    } = Parameters::parse(query)?;
     if database.is_some() && !path.is_empty() {
         return Err(EndpointError::RepeatedParameter);
     }
@@ -222,13 +228,23 @@ fn parse_tcp(rest: &str, is_tls: bool) -> Result<Endpoint, EndpointError> {
         return Err(EndpointError::ServerNameWithoutTls);
     }
     handshake.database = database.map_or_else(|| parse_database(path), Ok)?;
-    Ok(Endpoint { address: Address::Tcp(host, port), is_tls, handshake, durable, server_name })
+    Ok(Endpoint {
+        address: Address::Tcp(host, port),
+        is_tls,
+        handshake,
+        durable,
+        server_name,
+    })
 }
 
 fn parse_unix(rest: &str) -> Result<Endpoint, EndpointError> {
     let (location, query) = split_query(rest);
     let (mut handshake, path) = parse_login(location)?;
-    let Parameters { database, durable, server_name } = Parameters::parse(query)?;
+    let Parameters {
+        database,
+        durable,
+        server_name,
+    } = Parameters::parse(query)?;
     if server_name.is_some() {
         return Err(EndpointError::ServerNameWithoutTls);
     }
@@ -237,7 +253,13 @@ fn parse_unix(rest: &str) -> Result<Endpoint, EndpointError> {
     if path.is_empty() || path.contains('\0') {
         return Err(EndpointError::NoPath);
     }
-    Ok(Endpoint { address: Address::Unix(PathBuf::from(path)), is_tls: false, handshake, durable, server_name: None })
+    Ok(Endpoint {
+        address: Address::Unix(PathBuf::from(path)),
+        is_tls: false,
+        handshake,
+        durable,
+        server_name: None,
+    })
 }
 
 /// A character that ends the location although it is before the last `@`, and so in a user or password. A path may
@@ -246,12 +268,15 @@ fn unencoded(rest: &str, is_slash_special: bool) -> Option<char> {
     let login = rest.rsplit_once('@').map_or("", |(login, _)| login);
     let is_special = |&character: &char| character == '?' || character == '/' && is_slash_special;
     let is_hash = |&character: &char| character == '#';
-    rest.chars().find(is_hash).or_else(|| login.chars().find(is_special))
+    rest.chars()
+        .find(is_hash)
+        .or_else(|| login.chars().find(is_special))
 }
 
 /// Splits what follows the first `?` off.
 fn split_query(rest: &str) -> (&str, Option<&str>) {
-    rest.split_once('?').map_or((rest, None), |(rest, query)| (rest, Some(query)))
+    rest.split_once('?')
+        .map_or((rest, None), |(rest, query)| (rest, Some(query)))
 }
 
 /// What follows the `?`.
@@ -268,7 +293,10 @@ impl Parameters {
         let mut parameters = Parameters::default();
         for parameter in query.into_iter().flat_map(|query| query.split('&')) {
             let is_repeated = match parameter.split_once('=') {
-                Some(("db", digits)) => parameters.database.replace(parse_database(digits)?).is_some(),
+                Some(("db", digits)) => parameters
+                    .database
+                    .replace(parse_database(digits)?)
+                    .is_some(),
                 Some(("durable", "true")) => parameters.durable.replace(true).is_some(),
                 Some(("durable", "false")) => parameters.durable.replace(false).is_some(),
                 Some(("durable", _)) => return Err(EndpointError::BadDurable),
@@ -298,7 +326,14 @@ fn parse_login(authority: &str) -> Result<(Handshake, &str), EndpointError> {
         return Err(EndpointError::NoPassword);
     }
     let some = |text: String| (!text.is_empty()).then_some(text);
-    Ok((Handshake { user: some(user), password: some(password), ..Handshake::default() }, location))
+    Ok((
+        Handshake {
+            user: some(user),
+            password: some(password),
+            ..Handshake::default()
+        },
+        location,
+    ))
 }
 
 fn parse_location(location: &str) -> Result<(String, u16), EndpointError> {
@@ -306,7 +341,8 @@ fn parse_location(location: &str) -> Result<(String, u16), EndpointError> {
         Some(rest) => {
             let (host, port) = rest.split_once(']').ok_or(EndpointError::BadHost)?;
             // A zone index (%eth0) belongs to the machine, not to the address.
-            host.parse::<core::net::Ipv6Addr>().map_err(|_| EndpointError::BadHost)?;
+            host.parse::<core::net::Ipv6Addr>()
+                .map_err(|_| EndpointError::BadHost)?;
             match port.strip_prefix(':') {
                 Some(port) => (host, Some(port)),
                 None if port.is_empty() => (host, None),
@@ -323,9 +359,11 @@ fn parse_location(location: &str) -> Result<(String, u16), EndpointError> {
     }
     let port = match port {
         None => DEFAULT_PORT,
-        Some(port) if port.bytes().all(|byte| byte.is_ascii_digit()) => {
-            port.parse().ok().filter(|&port| port != 0).ok_or(EndpointError::BadPort)?
-        }
+        Some(port) if port.bytes().all(|byte| byte.is_ascii_digit()) => port
+            .parse()
+            .ok()
+            .filter(|&port| port != 0)
+            .ok_or(EndpointError::BadPort)?,
         Some(_) => return Err(EndpointError::BadPort),
     };
     if !is_host(host) {
@@ -336,7 +374,8 @@ fn parse_location(location: &str) -> Result<(String, u16), EndpointError> {
 
 /// Whether all characters are allowed in a host name or an IP address.
 pub fn is_host(name: &str) -> bool {
-    name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_:".contains(&byte))
+    name.bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || b".-_:".contains(&byte))
 }
 
 /// Digits, or nothing for database 0.
@@ -356,8 +395,12 @@ fn percent_decoded(text: &str) -> Result<String, EndpointError> {
     while let Some(byte) = bytes.next() {
         decoded.push(match byte {
             b'%' => {
-                let mut digit =
-                    || bytes.next().and_then(|byte| char::from(byte).to_digit(16)).ok_or(EndpointError::BadEncoding);
+                let mut digit = || {
+                    bytes
+                        .next()
+                        .and_then(|byte| char::from(byte).to_digit(16))
+                        .ok_or(EndpointError::BadEncoding)
+                };
                 (digit()? * 16 + digit()?) as u8
             }
             byte => byte,

@@ -3,17 +3,43 @@
 use super::*;
 
 fn shown(url: &str) -> String {
-    let Endpoint { address, is_tls, handshake, durable, server_name } = Endpoint::parse(url).unwrap();
-    let Handshake { user, password, database, checks_durability, node_key, looks_behind_votes } = handshake;
-    assert!(!checks_durability && node_key.is_none() && !looks_behind_votes, "the builder says so");
+    let Endpoint {
+        address,
+        is_tls,
+        handshake,
+        durable,
+        server_name,
+    } = Endpoint::parse(url).unwrap();
+    let Handshake {
+        user,
+        password,
+        database,
+        checks_durability,
+        node_key,
+        looks_behind_votes,
+    } = handshake;
+    assert!(
+        !checks_durability && node_key.is_none() && !looks_behind_votes,
+        "the builder says so"
+    );
     let login = match (user, password) {
         (None, None) => String::new(),
-        (user, password) => format!("{}:{}@", user.unwrap_or_default(), password.unwrap_or_default()),
+        (user, password) => format!(
+            "{}:{}@",
+            user.unwrap_or_default(),
+            password.unwrap_or_default()
+        ),
     };
     let scheme = if is_tls { "tls " } else { "" };
     let durable = durable.map_or(String::new(), |durable| format!(" {durable}"));
     let name = server_name.map_or(String::new(), |name| format!(" {name}"));
-    let address = Endpoint { address, is_tls, handshake: Handshake::default(), durable: None, server_name: None };
+    let address = Endpoint {
+        address,
+        is_tls,
+        handshake: Handshake::default(),
+        durable: None,
+        server_name: None,
+    };
     format!("{scheme}{login}{address}/{database}{durable}{name}")
 }
 
@@ -28,7 +54,10 @@ fn urls_name_nodes() {
         ("redis://[2001:db8::1]", "[2001:db8::1]:6379/0"),
         ("redis://:secret@host", ":secret@host:6379/0"),
         ("redis://alice:secret@host:1/3", "alice:secret@host:1/3"),
-        ("redis://al%40ice:p%3Aw%2F%25%C3%A4@host", "al@ice:p:w/%ä@host:6379/0"),
+        (
+            "redis://al%40ice:p%3Aw%2F%25%C3%A4@host",
+            "al@ice:p:w/%ä@host:6379/0",
+        ),
         ("redis://:p@ss:w@host", ":p@ss:w@host:6379/0"),
         ("redis://:@host", "host:6379/0"),
         ("redis://:%23%2F%3F%20@host", ":#/? @host:6379/0"),
@@ -56,14 +85,24 @@ fn urls_by_tls_are_those_without_it_in_all_else() {
             shown("rediss://10.0.0.1?server_name=redis-1.example.com"),
             "tls 10.0.0.1:6379/0 redis-1.example.com"
         );
-        assert_eq!(shown("rediss://h?db=1&server_name=2001:db8::1&durable=true"), "tls h:6379/1 true 2001:db8::1");
+        assert_eq!(
+            shown("rediss://h?db=1&server_name=2001:db8::1&durable=true"),
+            "tls h:6379/1 true 2001:db8::1"
+        );
         for (query, error) in [
             ("server_name=", EndpointError::BadServerName),
             ("server_name=a b", EndpointError::Blank),
             ("server_name=a%20b", EndpointError::BadServerName),
-            ("server_name=a&server_name=b", EndpointError::RepeatedParameter),
+            (
+                "server_name=a&server_name=b",
+                EndpointError::RepeatedParameter,
+            ),
         ] {
-            assert_eq!(Endpoint::parse(&format!("rediss://:hunter2@host?{query}")), Err(error), "{query}");
+            assert_eq!(
+                Endpoint::parse(&format!("rediss://:hunter2@host?{query}")),
+                Err(error),
+                "{query}"
+            );
             assert!(!error.to_string().contains("hunter2"));
         }
     }
@@ -76,13 +115,25 @@ fn urls_name_unix_sockets() {
     let table = [
         ("unix:///run/redis.sock", "unix:/run/redis.sock/0"),
         ("unix:///run/redis.sock?db=4", "unix:/run/redis.sock/4"),
-        ("unix:///run/redis.sock?durable=true", "unix:/run/redis.sock/0 true"),
-        ("unix:///run/redis.sock?durable=true&db=4", "unix:/run/redis.sock/4 true"),
-        ("unix:///run/redis.sock?db=4&durable=false", "unix:/run/redis.sock/4 false"),
+        (
+            "unix:///run/redis.sock?durable=true",
+            "unix:/run/redis.sock/0 true",
+        ),
+        (
+            "unix:///run/redis.sock?durable=true&db=4",
+            "unix:/run/redis.sock/4 true",
+        ),
+        (
+            "unix:///run/redis.sock?db=4&durable=false",
+            "unix:/run/redis.sock/4 false",
+        ),
         ("unix://redis.sock", "unix:redis.sock/0"),
         ("unix:///with%20space%3F", "unix:/with space?/0"),
         ("unix:///a%0Ab", r"unix:/a\nb/0"),
-        ("unix://alice:pw@/run/redis.sock?db=1", "alice:pw@unix:/run/redis.sock/1"),
+        (
+            "unix://alice:pw@/run/redis.sock?db=1",
+            "alice:pw@unix:/run/redis.sock/1",
+        ),
     ];
     for (url, meaning) in table {
         assert_eq!(shown(url), meaning, "{url}");
@@ -129,7 +180,10 @@ fn everything_else_gets_a_helpful_error_that_keeps_the_secret() {
         ("redis://host/99999999999", BadDatabase),
         ("redis://host?db=x", BadDatabase),
         ("redis://:hunter2@host/1?db=1", RepeatedParameter),
-        ("redis://:hunter2@host?server_name=name", ServerNameWithoutTls),
+        (
+            "redis://:hunter2@host?server_name=name",
+            ServerNameWithoutTls,
+        ),
         ("redis://host/1#hunter2", Unencoded('#')),
         ("redis://host?", UnknownParameter),
         ("redis://host?durable", UnknownParameter),
@@ -168,5 +222,8 @@ fn malformed_unix_urls_are_refused() {
 #[test]
 fn the_password_does_not_show() {
     let endpoint = Endpoint::parse("redis://alice:hunter2@host:1/3").unwrap();
-    assert_eq!(format!("{endpoint} {endpoint:?}"), "host:1 Endpoint(host:1)");
+    assert_eq!(
+        format!("{endpoint} {endpoint:?}"),
+        "host:1 Endpoint(host:1)"
+    );
 }

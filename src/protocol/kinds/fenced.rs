@@ -37,7 +37,12 @@ use std::time::Duration;
 
 /// `EVAL SCRIPT 1 key verb token …`.
 pub const SCRIPT: Script = Script {
-    text: script!("../lua/fence_key.lua", "../lua/fenced.lua", "../lua/mutex.lua", "../lua/queue.lua"),
+    text: script!(
+        "../lua/fence_key.lua",
+        "../lua/fenced.lua",
+        "../lua/mutex.lua",
+        "../lua/queue.lua"
+    ),
     sha1: "e1230fb79be8c87eed3f8d1083ccb515e55a98f7",
     index: 0,
 };
@@ -49,7 +54,11 @@ pub static KEYS: KeyKind = KeyKind {
     word: "fenced",
     script: SCRIPT,
     parse,
-    trial: &["TIME", "EVAL SCRIPT 1 KEY acquire TOKEN TTL TTL 1", "EVAL SCRIPT 1 KEY release TOKEN NONE NONE TTL"],
+    trial: &[
+        "TIME",
+        "EVAL SCRIPT 1 KEY acquire TOKEN TTL TTL 1",
+        "EVAL SCRIPT 1 KEY release TOKEN NONE NONE TTL",
+    ],
 };
 
 pub(super) static WIRE: Wire = Wire {
@@ -76,16 +85,24 @@ fn write_tail(words: &mut Words<'_>, operation: &Operation) {
 }
 
 /// The meaning of a reply about a lock with numbers: also of the writer of a read-write lock.
-pub(super) fn meaning(verb: AskedVerb, least: Option<FencingToken>, reply: Reply<'_>) -> Result<Answer, ProtocolError> {
+pub(super) fn meaning(
+    verb: AskedVerb,
+    least: Option<FencingToken>,
+    reply: Reply<'_>,
+) -> Result<Answer, ProtocolError> {
     use AskedVerb::{Acquire, Extend, Raise, Take};
     Ok(match (verb, least, reply) {
         (Acquire | Take { .. }, Some(least), Reply::Bulk(Some(digits))) => answer(least, digits),
         (Acquire | Take { .. } | Raise, _, Reply::Integer(-3)) => Answer::fault(Cause::FenceAhead),
         // It is refused through the last millisecond.
-        (Acquire, _, Reply::Integer(left @ ..=-4)) => Answer::Held(Duration::from_millis(left.unsigned_abs() - 3)),
+        (Acquire, _, Reply::Integer(left @ ..=-4)) => {
+            Answer::Held(Duration::from_millis(left.unsigned_abs() - 3))
+        }
         (Extend | Raise, _, Reply::Integer(1)) => Answer::Vote(Vote::Granted),
         (Extend, _, Reply::Integer(0)) => Answer::Vote(Vote::Absent),
-        (Extend, _, Reply::Integer(-1)) | (Raise, _, Reply::Integer(0 | -1)) => Answer::Vote(Vote::Refused),
+        (Extend, _, Reply::Integer(-1)) | (Raise, _, Reply::Integer(0 | -1)) => {
+            Answer::Vote(Vote::Refused)
+        }
         _ => return Err(ProtocolError::UnexpectedReply),
     })
 }
@@ -103,10 +120,23 @@ fn answer(least: FencingToken, digits: &[u8]) -> Answer {
 }
 
 fn parse(value: &[u8]) -> Option<StoredLock> {
-    let FencedValue { fence, deadline, owner } = FencedValue::parse(value)?;
-    let hold = owner.is_held().then(|| Hold { deadline, signature: owner.text() });
+    let FencedValue {
+        fence,
+        deadline,
+        owner,
+    } = FencedValue::parse(value)?;
+    let hold = owner.is_held().then(|| Hold {
+        deadline,
+        signature: owner.text(),
+    });
     let holds = hold.into_iter().collect();
-    Some(StoredLock { holds, label: owner.label(), is_read: false, fence, kept: u64::MAX })
+    Some(StoredLock {
+        holds,
+        label: owner.label(),
+        is_read: false,
+        fence,
+        kept: u64::MAX,
+    })
 }
 
 /// What is stored under the key of a fenced lock.
@@ -126,17 +156,29 @@ impl FencedValue {
         let mut fields = value.splitn(3, |&byte| byte == b' ');
         let fence = positive(fields.next()?)?;
         let deadline = number(fields.next()?)?;
-        Some(FencedValue { fence, deadline, owner: Signature::parse_any(fields.next()?)? })
+        Some(FencedValue {
+            fence,
+            deadline,
+            owner: Signature::parse_any(fields.next()?)?,
+        })
     }
 
     /// The text, as it is stored.
     pub fn text(&self) -> Vec<u8> {
-        [format!("{} {} ", self.fence, self.deadline).into_bytes(), self.owner.text()].concat()
+        [
+            format!("{} {} ", self.fence, self.deadline).into_bytes(),
+            self.owner.text(),
+        ]
+        .concat()
     }
 
     /// For how many milliseconds it is held after this time of the node's clock: through the last one of its time.
     pub fn left(&self, now: u64) -> u64 {
-        if self.owner.is_held() { self.deadline.saturating_add(1).saturating_sub(now) } else { 0 }
+        if self.owner.is_held() {
+            self.deadline.saturating_add(1).saturating_sub(now)
+        } else {
+            0
+        }
     }
 }
 

@@ -18,7 +18,12 @@ use wire::Wire;
 /// All kinds of keys.
 pub const KEYS: [&KeyKind; 3] = [&plain::KEYS, &fenced::KEYS, &read_write::KEYS];
 /// The scripts, each at its index.
-pub(super) const SCRIPTS: [Script; 4] = [fenced::SCRIPT, permit::SCRIPT, plain::SCRIPT, read_write::SCRIPT];
+pub(super) const SCRIPTS: [Script; 4] = [
+    fenced::SCRIPT,
+    permit::SCRIPT,
+    plain::SCRIPT,
+    read_write::SCRIPT,
+];
 
 /// What the version of a lease's text tells.
 #[derive(Clone, Copy)]
@@ -50,11 +55,21 @@ impl LeaseForm {
     /// The form with this version, if there is one.
     pub fn of(version: &str) -> Option<LeaseForm> {
         let fence = FencingToken::MAX;
-        let kinds = [Kind::Plain, Kind::Fenced(fence), Kind::Read, Kind::Write(None), Kind::Write(Some(fence))];
+        let kinds = [
+            Kind::Plain,
+            Kind::Fenced(fence),
+            Kind::Read,
+            Kind::Write(None),
+            Kind::Write(Some(fence)),
+        ];
         let forms = [(false, false), (false, true), (true, false), (true, true)];
-        let mut forms = kinds
-            .into_iter()
-            .flat_map(|kind| forms.map(|(is_set, is_labelled)| LeaseForm { kind, is_set, is_labelled }));
+        let mut forms = kinds.into_iter().flat_map(|kind| {
+            forms.map(|(is_set, is_labelled)| LeaseForm {
+                kind,
+                is_set,
+                is_labelled,
+            })
+        });
         forms.find(|form| form.version() == version)
     }
 }

@@ -4,9 +4,13 @@ use crate::algorithm::fence::FencingToken;
 
 /// The number with these digits: written without leading zeros, and no greater than what a server counts exactly.
 pub fn number(digits: &[u8]) -> Option<u64> {
-    let is_canonical =
-        digits == b"0" || matches!(digits, [b'1'..=b'9', rest @ ..] if rest.iter().all(u8::is_ascii_digit));
-    let number = std::str::from_utf8(digits).ok().filter(|_| is_canonical)?.parse().ok()?;
+    let is_canonical = digits == b"0"
+        || matches!(digits, [b'1'..=b'9', rest @ ..] if rest.iter().all(u8::is_ascii_digit));
+    let number = std::str::from_utf8(digits)
+        .ok()
+        .filter(|_| is_canonical)?
+        .parse()
+        .ok()?;
     (number <= FencingToken::MAX.get()).then_some(number)
 }
 
@@ -24,7 +28,18 @@ mod tests {
         for exact in [0, 1, 42, FencingToken::MAX.get()] {
             assert_eq!(number(exact.to_string().as_bytes()), Some(exact));
         }
-        for other in ["", "00", "01", "+1", "-1", "1.5", "1e3", " 1", "9007199254740992", "18446744073709551616"] {
+        for other in [
+            "",
+            "00",
+            "01",
+            "+1",
+            "-1",
+            "1.5",
+            "1e3",
+            " 1",
+            "9007199254740992",
+            "18446744073709551616",
+        ] {
             assert_eq!(number(other.as_bytes()), None, "{other:?}");
         }
         assert_eq!((positive(b"0"), positive(b"7")), (None, Some(7)));

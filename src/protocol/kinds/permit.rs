@@ -12,12 +12,21 @@ pub const MARKER: &str = "quorumlock-permits:";
 
 /// All but `SET NX PX` and [`EXTEND`](plain::EXTEND): `EVAL SCRIPT 1 key verb token …`.
 pub const SCRIPT: Script = Script {
-    text: script!("../lua/permit_names.lua", "../lua/token_key.lua", "../lua/permit.lua", "../lua/queue.lua"),
+    text: script!(
+        "../lua/permit_names.lua",
+        "../lua/token_key.lua",
+        "../lua/permit.lua",
+        "../lua/queue.lua"
+    ),
     sha1: "e87231d428d4ed86d03bedc521595db8b7167fa0",
     index: 1,
 };
 
-pub(super) static WIRE: Wire = Wire { script: SCRIPT, write_tail, ..plain::WIRE };
+pub(super) static WIRE: Wire = Wire {
+    script: SCRIPT,
+    write_tail,
+    ..plain::WIRE
+};
 
 /// A take names the number of permits.
 fn write_tail(words: &mut Words<'_>, operation: &Operation) {

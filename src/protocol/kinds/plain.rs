@@ -47,7 +47,14 @@ pub const SCRIPT: Script = Script {
 };
 
 /// Its key is its full name: also that of a slot of a semaphore, of one of a set, and of a fair lock.
-pub static KEYS: KeyKind = KeyKind { marker: "", title: "lock", word: "plain", script: SCRIPT, parse, trial: &[] };
+pub static KEYS: KeyKind = KeyKind {
+    marker: "",
+    title: "lock",
+    word: "plain",
+    script: SCRIPT,
+    parse,
+    trial: &[],
+};
 
 pub(super) static WIRE: Wire = Wire {
     keys: &KEYS,
@@ -89,10 +96,17 @@ pub fn acquire_vote(reply: Reply<'_>) -> Result<Vote, ProtocolError> {
 pub fn extend(out: &mut Vec<u8>, key: &[u8], token: &OwnerToken, ttl_millis: u64) {
     let mut digits = [0; 20];
     let ttl = resp::decimal(ttl_millis, &mut digits);
-    resp::encode(out, &[b"EVAL", EXTEND.as_bytes(), b"1", key, &token.value(), ttl]);
+    resp::encode(
+        out,
+        &[b"EVAL", EXTEND.as_bytes(), b"1", key, &token.value(), ttl],
+    );
 }
 
-fn meaning(verb: AskedVerb, _: Option<FencingToken>, reply: Reply<'_>) -> Result<Answer, ProtocolError> {
+fn meaning(
+    verb: AskedVerb,
+    _: Option<FencingToken>,
+    reply: Reply<'_>,
+) -> Result<Answer, ProtocolError> {
     Ok(Answer::Vote(match (verb, reply) {
         (AskedVerb::Take { .. } | AskedVerb::Extend, Reply::Integer(1)) => Vote::Granted,
         (AskedVerb::Extend, Reply::Integer(0)) => Vote::Absent,
@@ -103,8 +117,17 @@ fn meaning(verb: AskedVerb, _: Option<FencingToken>, reply: Reply<'_>) -> Result
 
 fn parse(value: &[u8]) -> Option<StoredLock> {
     let signature = Signature::parse(value)?;
-    let holds = vec![Hold { deadline: Hold::KEY_END, signature: value.to_vec() }];
-    Some(StoredLock { holds, label: signature.label(), is_read: false, fence: 0, kept: 0 })
+    let holds = vec![Hold {
+        deadline: Hold::KEY_END,
+        signature: value.to_vec(),
+    }];
+    Some(StoredLock {
+        holds,
+        label: signature.label(),
+        is_read: false,
+        fence: 0,
+        kept: 0,
+    })
 }
 
 /// What names the holder in the value of a key: an owner token, and the label of its client.
@@ -124,7 +147,12 @@ impl Signature {
 
     /// The same for a key that also exists while no client holds the lock.
     pub(super) fn parse_any(text: &[u8]) -> Option<Signature> {
-        let signature = Signature::split(text, text.iter().position(|&byte| byte == b' ').unwrap_or(text.len()));
+        let signature = Signature::split(
+            text,
+            text.iter()
+                .position(|&byte| byte == b' ')
+                .unwrap_or(text.len()),
+        );
         let is_token = !signature.is_held() || OwnerToken::from_digits(&signature.token).is_some();
         let is_label = match signature.label.split_first() {
             Some((_, label)) => HolderLabel::is_label(label),
@@ -140,7 +168,10 @@ impl Signature {
 
     fn split(text: &[u8], length: usize) -> Signature {
         let (token, label) = text.split_at(length);
-        Signature { token: token.to_vec(), label: label.to_vec() }
+        Signature {
+            token: token.to_vec(),
+            label: label.to_vec(),
+        }
     }
 
     /// Whether a client holds the lock.
@@ -150,7 +181,10 @@ impl Signature {
 
     /// The label of the holder.
     pub fn label(&self) -> HolderLabel {
-        self.label.get(1..).and_then(HolderLabel::new).unwrap_or(HolderLabel::NONE)
+        self.label
+            .get(1..)
+            .and_then(HolderLabel::new)
+            .unwrap_or(HolderLabel::NONE)
     }
 
     /// The text, as it is stored.

@@ -89,7 +89,13 @@ pub static KEYS: KeyKind = KeyKind {
     word: "rw",
     script: SCRIPT,
     parse,
-    trial: &["TIME", "GET KEY", "DEL KEY", "PEXPIRE KEY TTL", "EVAL NOTHING 1 KEY"],
+    trial: &[
+        "TIME",
+        "GET KEY",
+        "DEL KEY",
+        "PEXPIRE KEY TTL",
+        "EVAL NOTHING 1 KEY",
+    ],
 };
 
 pub(super) static WIRE: Wire = Wire {
@@ -113,25 +119,52 @@ fn write_tail(words: &mut Words<'_>, operation: &Operation) {
         // It adds no time.
         words.extend(&[Word::Number(0)]);
     }
-    words.extend(&[Word::Text(if operation.kind.access() == Some(Access::Read) { b"r" } else { b"w" })]);
-    let Some(least) = operation.kind.fence() else { return };
+    words.extend(&[Word::Text(
+        if operation.kind.access() == Some(Access::Read) {
+            b"r"
+        } else {
+            b"w"
+        },
+    )]);
+    let Some(least) = operation.kind.fence() else {
+        return;
+    };
     words.extend(&[Word::Number(operation.retention_millis)]);
     if !matches!(operation.verb, Verb::Extend { .. } | Verb::Keep { .. }) {
         words.extend(&[Word::Number(least.get())]);
     }
 }
 
-fn meaning(verb: AskedVerb, least: Option<FencingToken>, reply: Reply<'_>) -> Result<Answer, ProtocolError> {
+fn meaning(
+    verb: AskedVerb,
+    least: Option<FencingToken>,
+    reply: Reply<'_>,
+) -> Result<Answer, ProtocolError> {
     match (verb, least, reply) {
-        (AskedVerb::Acquire | AskedVerb::Take { .. }, None, Reply::Integer(1)) => Ok(Answer::Vote(Vote::Granted)),
-        (AskedVerb::Acquire | AskedVerb::Take { .. }, None, Reply::Integer(-3)) => Err(ProtocolError::UnexpectedReply),
+        (AskedVerb::Acquire | AskedVerb::Take { .. }, None, Reply::Integer(1)) => {
+            Ok(Answer::Vote(Vote::Granted))
+        }
+        (AskedVerb::Acquire | AskedVerb::Take { .. }, None, Reply::Integer(-3)) => {
+            Err(ProtocolError::UnexpectedReply)
+        }
         _ => fenced::meaning(verb, least, reply),
     }
 }
 
 fn parse(value: &[u8]) -> Option<StoredLock> {
-    let ReadWriteValue { is_write, holds, fence, kept } = ReadWriteValue::parse(value)?;
-    Some(StoredLock { holds, label: HolderLabel::NONE, is_read: !is_write, fence, kept })
+    let ReadWriteValue {
+        is_write,
+        holds,
+        fence,
+        kept,
+    } = ReadWriteValue::parse(value)?;
+    Some(StoredLock {
+        holds,
+        label: HolderLabel::NONE,
+        is_read: !is_write,
+        fence,
+        kept,
+    })
 }
 
 /// What is stored under the key of a read-write lock.
@@ -166,7 +199,10 @@ impl ReadWriteValue {
         }
         let hold = |deadline: &[u8], token: &[u8]| {
             OwnerToken::from_digits(token)?;
-            Some(Hold { deadline: number(deadline)?, signature: token.to_vec() })
+            Some(Hold {
+                deadline: number(deadline)?,
+                signature: token.to_vec(),
+            })
         };
         let (is_write, holds) = match words[..] {
             [] => (false, Vec::new()),
@@ -180,7 +216,12 @@ impl ReadWriteValue {
             }
             _ => return None,
         };
-        Some(ReadWriteValue { is_write, holds, fence, kept })
+        Some(ReadWriteValue {
+            is_write,
+            holds,
+            fence,
+            kept,
+        })
     }
 
     /// The text, as it is stored.
@@ -193,8 +234,15 @@ impl ReadWriteValue {
         if !self.holds.is_empty() {
             words.push(if self.is_write { "w" } else { "r" }.to_owned());
         }
-        for Hold { deadline, signature } in &self.holds {
-            words.push(format!("{deadline}{separator}{}", String::from_utf8_lossy(signature)));
+        for Hold {
+            deadline,
+            signature,
+        } in &self.holds
+        {
+            words.push(format!(
+                "{deadline}{separator}{}",
+                String::from_utf8_lossy(signature)
+            ));
         }
         words.join(" ").into_bytes()
     }
@@ -222,7 +270,11 @@ impl ReadWriteValue {
 
 /// Without "q" and a number at the end, which a version that had no queue has left there.
 fn without_mark(bytes: &[u8]) -> &[u8] {
-    let digits = bytes.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+    let digits = bytes
+        .iter()
+        .rev()
+        .take_while(|byte| byte.is_ascii_digit())
+        .count();
     let rest = &bytes[..bytes.len() - digits];
     match rest.strip_suffix(b" q ") {
         Some(rest) if digits > 0 => rest,

@@ -28,7 +28,8 @@ pub(in crate::protocol) struct Wire {
     /// Appends what each verb has behind the words that all kinds have.
     pub(in crate::protocol) write_tail: fn(&mut Words<'_>, &Operation),
     /// The meaning of a reply that grants, extends or raises, or of one that does not.
-    pub(in crate::protocol) meaning: fn(AskedVerb, Option<FencingToken>, Reply<'_>) -> Result<Answer, ProtocolError>,
+    pub(in crate::protocol) meaning:
+        fn(AskedVerb, Option<FencingToken>, Reply<'_>) -> Result<Answer, ProtocolError>,
 }
 
 /// There is one of each kind.
@@ -42,7 +43,9 @@ impl Eq for Wire {}
 
 impl fmt::Debug for Wire {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Wire").field("script", &self.script.sha1).finish_non_exhaustive()
+        f.debug_struct("Wire")
+            .field("script", &self.script.sha1)
+            .finish_non_exhaustive()
     }
 }
 
@@ -81,7 +84,10 @@ pub(in crate::protocol) struct Words<'w> {
 
 impl<'w> Words<'w> {
     pub(in crate::protocol) fn new() -> Words<'w> {
-        Words { words: [Word::Number(0); MOST_WORDS], count: 0 }
+        Words {
+            words: [Word::Number(0); MOST_WORDS],
+            count: 0,
+        }
     }
 
     pub(in crate::protocol) fn extend(&mut self, more: &[Word<'w>]) {

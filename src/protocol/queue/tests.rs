@@ -19,22 +19,44 @@ mod words;
 const UNEXPECTED: Result<Answer, ProtocolError> = Err(ProtocolError::UnexpectedReply);
 const FENCED: Kind = Kind::Fenced(FencingToken::MAX);
 const WRITE_FENCED: Kind = Kind::Write(Some(FencingToken::MAX));
-const KINDS: [Kind; 6] = [Kind::Plain, Kind::Permit(3), FENCED, Kind::Read, Kind::Write(None), WRITE_FENCED];
+const KINDS: [Kind; 6] = [
+    Kind::Plain,
+    Kind::Permit(3),
+    FENCED,
+    Kind::Read,
+    Kind::Write(None),
+    WRITE_FENCED,
+];
 
 fn operation(verb: Verb, kind: Kind) -> Operation {
-    Operation { verb, kind, retention_millis: 86_400_000 }
+    Operation {
+        verb,
+        kind,
+        retention_millis: 86_400_000,
+    }
 }
 
 fn entry(kind: EntryKind) -> Entry {
-    Entry { client: 0xab, kind, number: 7 }
+    Entry {
+        client: 0xab,
+        kind,
+        number: 7,
+    }
 }
 
 fn take(ticket: TicketRequest) -> TakeRequest {
-    TakeRequest { entry: Some(entry(EntryKind::Mutex)), ticket, ..TakeRequest::WITHOUT_ENTRY }
+    TakeRequest {
+        entry: Some(entry(EntryKind::Mutex)),
+        ticket,
+        ..TakeRequest::WITHOUT_ENTRY
+    }
 }
 
 fn took(request: TakeRequest) -> Verb {
-    Verb::Take { ttl_millis: 30_000, request }
+    Verb::Take {
+        ttl_millis: 30_000,
+        request,
+    }
 }
 
 fn meaning(verb: Verb, kind: Kind, bytes: Reply<'_>) -> Result<Answer, ProtocolError> {
@@ -48,7 +70,9 @@ fn failed(cause: Cause) -> Result<Answer, ProtocolError> {
 #[test]
 fn a_grant_is_one_or_the_number_of_a_lock_that_has_numbers() {
     let granted = Ok(Answer::Vote(Vote::Granted));
-    let number = Ok(Answer::Fence(FencingToken::saturating(1_700_000_000_000_000)));
+    let number = Ok(Answer::Fence(FencingToken::saturating(
+        1_700_000_000_000_000,
+    )));
     let [foreign, ahead] = [Cause::UnexpectedValue, Cause::FenceAhead].map(failed);
     for kind in KINDS {
         let take = took(take(TicketRequest::Fixed(6)));
@@ -56,7 +80,11 @@ fn a_grant_is_one_or_the_number_of_a_lock_that_has_numbers() {
         for (bytes, without, with) in [
             (Reply::Integer(1), &granted, &UNEXPECTED),
             (Reply::Bulk(Some(b"1700000000000000")), &UNEXPECTED, &number),
-            (Reply::Bulk(Some(b"9007199254740992")), &UNEXPECTED, &foreign),
+            (
+                Reply::Bulk(Some(b"9007199254740992")),
+                &UNEXPECTED,
+                &foreign,
+            ),
             (Reply::Bulk(Some(b"")), &UNEXPECTED, &foreign),
             (Reply::Integer(-2), &foreign, &foreign),
             (Reply::Integer(-3), &UNEXPECTED, &ahead),
@@ -68,22 +96,35 @@ fn a_grant_is_one_or_the_number_of_a_lock_that_has_numbers() {
             (Reply::Array(None), &UNEXPECTED, &UNEXPECTED),
         ] {
             let expected = if has_numbers { with } else { without };
-            assert_eq!(&meaning(take, kind, bytes), expected, "{bytes:?} to {kind:?}");
+            assert_eq!(
+                &meaning(take, kind, bytes),
+                expected,
+                "{bytes:?} to {kind:?}"
+            );
         }
     }
 }
 
 #[test]
 fn a_number_that_is_far_ahead_of_what_was_asked_for_is_no_vote() {
-    let number = Ok(Answer::Fence(FencingToken::saturating(1_700_000_000_000_000)));
+    let number = Ok(Answer::Fence(FencingToken::saturating(
+        1_700_000_000_000_000,
+    )));
     let ahead = failed(Cause::FenceAhead);
     let floor = 1_700_000_000_000_000 - LEAD_LIMIT;
     let kinds: [fn(FencingToken) -> Kind; 2] = [Kind::Fenced, |least| Kind::Write(Some(least))];
-    for verb in [Verb::Acquire { ttl_millis: 30_000 }, took(take(TicketRequest::Fixed(6)))] {
+    for verb in [
+        Verb::Acquire { ttl_millis: 30_000 },
+        took(take(TicketRequest::Fixed(6))),
+    ] {
         for kind in kinds {
             for (least, expected) in [(floor, &number), (floor - 1, &ahead), (1, &ahead)] {
                 let kind = kind(FencingToken::saturating(least));
-                assert_eq!(&meaning(verb, kind, Reply::Bulk(Some(b"1700000000000000"))), expected, "{verb:?} {kind:?}");
+                assert_eq!(
+                    &meaning(verb, kind, Reply::Bulk(Some(b"1700000000000000"))),
+                    expected,
+                    "{verb:?} {kind:?}"
+                );
             }
         }
     }
@@ -91,12 +132,14 @@ fn a_number_that_is_far_ahead_of_what_was_asked_for_is_no_vote() {
 
 #[test]
 fn a_call_that_is_queued_learns_all_seven_fields() {
-    let queued =
-        |text: &str, kind| match meaning(took(take(TicketRequest::Fixed(6))), kind, Reply::Bulk(Some(text.as_bytes())))
-        {
-            Ok(Answer::Queued(reply)) => *reply,
-            other => panic!("{other:?} to {text}"),
-        };
+    let queued = |text: &str, kind| match meaning(
+        took(take(TicketRequest::Fixed(6))),
+        kind,
+        Reply::Bulk(Some(text.as_bytes())),
+    ) {
+        Ok(Answer::Queued(reply)) => *reply,
+        other => panic!("{other:?} to {text}"),
+    };
     for kind in KINDS {
         let expected = QueueReply {
             storage: Storage::Now,
@@ -108,7 +151,13 @@ fn a_call_that_is_queued_learns_all_seven_fields() {
             slots: Slots::default(),
             head: Member::new(b"00000000000000cdm9"),
         };
-        assert_eq!(queued("n 1700000000000000 2 1500 0123abcd - 00000000000000cdm9", kind), expected);
+        assert_eq!(
+            queued(
+                "n 1700000000000000 2 1500 0123abcd - 00000000000000cdm9",
+                kind
+            ),
+            expected
+        );
         let free = QueueReply {
             storage: Storage::Before,
             ticket: 5,
@@ -124,9 +173,15 @@ fn a_call_that_is_queued_learns_all_seven_fields() {
         assert_eq!(queued("y 5 0 -1 - - ", kind).held, None, "without an end");
         // What another program has written there may have spaces, and any length.
         assert_eq!(queued("y 5 0 0 - - a b", kind).head, Member::new(b"a b"));
-        assert_eq!(queued(&format!("y 5 0 0 - - {}", "x".repeat(48)), kind).head, None);
+        assert_eq!(
+            queued(&format!("y 5 0 0 - - {}", "x".repeat(48)), kind).head,
+            None
+        );
     }
-    assert_eq!(queued("y 5 0 0 - fte ", Kind::Permit(3)).slots, Slots::of(b"fte"));
+    assert_eq!(
+        queued("y 5 0 0 - fte ", Kind::Permit(3)).slots,
+        Slots::of(b"fte")
+    );
 }
 
 #[test]
@@ -138,12 +193,25 @@ fn an_entry_that_could_not_be_stored_is_a_fault_only_where_it_is_needed() {
         };
         let with_entry = take(TicketRequest::Proposed(5));
         for (letter, storage) in [("o", Storage::NoMemory), ("d", Storage::Denied)] {
-            let is_needed = storage == Storage::Denied && !matches!(kind, Kind::Plain | Kind::Permit(_));
+            let is_needed =
+                storage == Storage::Denied && !matches!(kind, Kind::Plain | Kind::Permit(_));
             match by_take(with_entry, letter) {
-                Ok(Answer::Queued(reply)) => assert_eq!((reply.storage, is_needed), (storage, false), "{kind:?}"),
-                other => assert_eq!((other, is_needed), (failed(Cause::NoPermission), true), "{kind:?}"),
+                Ok(Answer::Queued(reply)) => {
+                    assert_eq!((reply.storage, is_needed), (storage, false), "{kind:?}")
+                }
+                other => assert_eq!(
+                    (other, is_needed),
+                    (failed(Cause::NoPermission), true),
+                    "{kind:?}"
+                ),
             }
-            assert!(matches!(by_take(TakeRequest::WITHOUT_ENTRY, letter), Ok(Answer::Queued(_))), "{kind:?}");
+            assert!(
+                matches!(
+                    by_take(TakeRequest::WITHOUT_ENTRY, letter),
+                    Ok(Answer::Queued(_))
+                ),
+                "{kind:?}"
+            );
         }
     }
 }
@@ -169,10 +237,22 @@ fn a_damaged_reply_is_a_fault_of_the_lock_and_not_of_the_connection() {
             "y 5 0",
             " ",
         ] {
-            let reply = meaning(took(take(TicketRequest::Fixed(6))), kind, Reply::Bulk(Some(text.as_bytes())));
-            assert_eq!(reply, failed(Cause::UnexpectedValue), "{text:?} to {kind:?}");
+            let reply = meaning(
+                took(take(TicketRequest::Fixed(6))),
+                kind,
+                Reply::Bulk(Some(text.as_bytes())),
+            );
+            assert_eq!(
+                reply,
+                failed(Cause::UnexpectedValue),
+                "{text:?} to {kind:?}"
+            );
         }
-        let bytes = meaning(took(take(TicketRequest::Fixed(6))), kind, Reply::Bulk(Some(b"y \xff 0 0 - - ")));
+        let bytes = meaning(
+            took(take(TicketRequest::Fixed(6))),
+            kind,
+            Reply::Bulk(Some(b"y \xff 0 0 - - ")),
+        );
         assert_eq!(bytes, failed(Cause::UnexpectedValue));
     }
 }
@@ -184,9 +264,15 @@ fn a_release_and_a_leave_report_whether_they_did_anything_and_who_was_told() {
         wakes.learn(3, reply);
         wakes
     };
-    let [nobody, other, more] =
-        [(0, 0), (1 << 3, 0), (0, 1 << 3)].map(|(told, more)| Wakes { told, more, is_denied: false });
-    let denied = Wakes { is_denied: true, ..nobody };
+    let [nobody, other, more] = [(0, 0), (1 << 3, 0), (0, 1 << 3)].map(|(told, more)| Wakes {
+        told,
+        more,
+        is_denied: false,
+    });
+    let denied = Wakes {
+        is_denied: true,
+        ..nobody
+    };
     let [granted, refused] = [Vote::Granted, Vote::Refused].map(|vote| Ok(Answer::Vote(vote)));
     for (number, vote, wake) in [
         (0, &refused, nobody),
@@ -204,11 +290,20 @@ fn a_release_and_a_leave_report_whether_they_did_anything_and_who_was_told() {
         assert_eq!(wakes(Reply::Integer(number)), wake, "{number}");
         for kind in KINDS {
             for verb in [Verb::Leave(None), Verb::Release(None)] {
-                assert_eq!(&meaning(verb, kind, Reply::Integer(number)), vote, "{number} to {verb:?}, {kind:?}");
+                assert_eq!(
+                    &meaning(verb, kind, Reply::Integer(number)),
+                    vote,
+                    "{number} to {verb:?}, {kind:?}"
+                );
             }
         }
     }
-    for bytes in [Reply::Bulk(None), Reply::Bulk(Some(b"1")), Reply::Simple(b"OK"), Reply::Array(None)] {
+    for bytes in [
+        Reply::Bulk(None),
+        Reply::Bulk(Some(b"1")),
+        Reply::Simple(b"OK"),
+        Reply::Array(None),
+    ] {
         let released = meaning(Verb::Release(None), Kind::Plain, bytes);
         assert_eq!((released, wakes(bytes)), (UNEXPECTED, nobody), "{bytes:?}");
     }

@@ -118,13 +118,18 @@ impl Decoder {
     /// # Errors
     /// The first rule of RESP2 that the bytes break. The decoder, like the connection, is of no use after it.
     #[inline]
-    pub fn decode<'b>(&mut self, buffer: &'b [u8]) -> Result<Option<(Reply<'b>, usize)>, ProtocolError> {
+    pub fn decode<'b>(
+        &mut self,
+        buffer: &'b [u8],
+    ) -> Result<Option<(Reply<'b>, usize)>, ProtocolError> {
         if self.is_at_the_start()
             && let Some(common) = common(buffer)
         {
             return Ok(Some(common));
         }
-        Ok(self.measure(buffer)?.map(|length| (read(&buffer[..length]), length)))
+        Ok(self
+            .measure(buffer)?
+            .map(|length| (read(&buffer[..length]), length)))
     }
 
     /// Whether nothing of the present reply has been looked at.
@@ -237,7 +242,9 @@ fn common(buffer: &[u8]) -> Option<(Reply<'_>, usize)> {
     match buffer {
         [b'+', b'O', b'K', b'\r', b'\n', ..] => Some((Reply::Simple(&buffer[1..3]), 5)),
         [b'$', b'-', b'1', b'\r', b'\n', ..] => Some((Reply::Bulk(None), 5)),
-        [b':', digit @ b'0'..=b'9', b'\r', b'\n', ..] => Some((Reply::Integer(i64::from(digit - b'0')), 4)),
+        [b':', digit @ b'0'..=b'9', b'\r', b'\n', ..] => {
+            Some((Reply::Integer(i64::from(digit - b'0')), 4))
+        }
         _ => None,
     }
 }
@@ -245,9 +252,16 @@ fn common(buffer: &[u8]) -> Option<(Reply<'_>, usize)> {
 /// The line that `body` begins with, without its CRLF, or `None` while the CRLF has not come.
 fn find_line<'b>(body: &'b [u8], scanned: &mut usize) -> Result<Option<&'b [u8]>, ProtocolError> {
     let fresh = &body[*scanned..];
-    let Some(offset) = fresh.iter().position(|&byte| byte == b'\r' || byte == b'\n') else {
+    let Some(offset) = fresh
+        .iter()
+        .position(|&byte| byte == b'\r' || byte == b'\n')
+    else {
         *scanned = body.len();
-        return if body.len() > MAX_LINE { Err(ProtocolError::LineTooLong) } else { Ok(None) };
+        return if body.len() > MAX_LINE {
+            Err(ProtocolError::LineTooLong)
+        } else {
+            Ok(None)
+        };
     };
     let end = *scanned + offset;
     if end > MAX_LINE {
@@ -266,7 +280,10 @@ fn find_line<'b>(body: &'b [u8], scanned: &mut usize) -> Result<Option<&'b [u8]>
 
 /// Reads a value that [`Decoder::measure`] has accepted. Every fallback below is for bytes it does not accept.
 fn read(bytes: &[u8]) -> Reply<'_> {
-    let end = bytes.iter().position(|&byte| byte == b'\r').unwrap_or(bytes.len());
+    let end = bytes
+        .iter()
+        .position(|&byte| byte == b'\r')
+        .unwrap_or(bytes.len());
     let line = &bytes[1..end];
     let rest = bytes.get(end + 2..).unwrap_or_default();
     match bytes[0] {
@@ -274,7 +291,10 @@ fn read(bytes: &[u8]) -> Reply<'_> {
         b'-' => Reply::Error(line),
         b':' => Reply::Integer(parse_integer(line).unwrap_or_default()),
         b'$' => Reply::Bulk(
-            parse_length(line, MAX_BULK, ProtocolError::BulkTooLong).ok().flatten().map(|length| &rest[..length]),
+            parse_length(line, MAX_BULK, ProtocolError::BulkTooLong)
+                .ok()
+                .flatten()
+                .map(|length| &rest[..length]),
         ),
         _ => Reply::Array(
             parse_length(line, MAX_ARRAY, ProtocolError::ArrayTooLong)
@@ -286,7 +306,11 @@ fn read(bytes: &[u8]) -> Reply<'_> {
 }
 
 /// A length: digits, or `-1` for null. No other negative number is one.
-fn parse_length(line: &[u8], limit: usize, too_long: ProtocolError) -> Result<Option<usize>, ProtocolError> {
+fn parse_length(
+    line: &[u8],
+    limit: usize,
+    too_long: ProtocolError,
+) -> Result<Option<usize>, ProtocolError> {
     if line == b"-1" {
         return Ok(None);
     }
@@ -323,14 +347,24 @@ fn parse_integer(line: &[u8]) -> Result<i64, ProtocolError> {
             .and_then(|number| number.checked_sub(i64::from(digit - b'0')))
             .ok_or(ProtocolError::BadNumber)?;
     }
-    if negative { Ok(number) } else { number.checked_neg().ok_or(ProtocolError::BadNumber) }
+    if negative {
+        Ok(number)
+    } else {
+        number.checked_neg().ok_or(ProtocolError::BadNumber)
+    }
 }
 
 /// `*3\r\n` or `$40\r\n`: this runs for every argument of every command, and most are short.
 fn push_header(out: &mut Vec<u8>, kind: u8, length: usize) {
     match length {
         0..10 => out.extend_from_slice(&[kind, b'0' + length as u8, b'\r', b'\n']),
-        10..100 => out.extend_from_slice(&[kind, b'0' + (length / 10) as u8, b'0' + (length % 10) as u8, b'\r', b'\n']),
+        10..100 => out.extend_from_slice(&[
+            kind,
+            b'0' + (length / 10) as u8,
+            b'0' + (length % 10) as u8,
+            b'\r',
+            b'\n',
+        ]),
         _ => {
             out.push(kind);
             out.extend_from_slice(decimal(length as u64, &mut [0; 20]));

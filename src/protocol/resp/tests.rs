@@ -23,7 +23,10 @@ fn decodes_every_type_split_at_every_byte() {
         (b"+\r\n", "Simple(0 bytes)"),
         (b"-ERR no\r\n", "Error(6 bytes)"),
         (b":-42\r\n", "Integer(-42)"),
-        (b":-9223372036854775808\r\n", "Integer(-9223372036854775808)"),
+        (
+            b":-9223372036854775808\r\n",
+            "Integer(-9223372036854775808)",
+        ),
         (b"$-1\r\n", "Bulk(null)"),
         (b"$0\r\n\r\n", "Bulk(0 bytes)"),
         (b"$5\r\na\r\nbc\r\n", "Bulk(5 bytes)"),
@@ -34,11 +37,18 @@ fn decodes_every_type_split_at_every_byte() {
     for (bytes, shown) in replies {
         for split in 0..bytes.len() {
             let mut decoder = Decoder::default();
-            assert_eq!(decoder.decode(&bytes[..split]), Ok(None), "{shown} split at {split}");
+            assert_eq!(
+                decoder.decode(&bytes[..split]),
+                Ok(None),
+                "{shown} split at {split}"
+            );
             let mut followed = bytes.to_vec();
             followed.extend_from_slice(b"+NEXT\r\n");
             let (reply, length) = decoder.decode(&followed).unwrap().unwrap();
-            assert_eq!((format!("{reply:?}").as_str(), length), (shown, bytes.len()));
+            assert_eq!(
+                (format!("{reply:?}").as_str(), length),
+                (shown, bytes.len())
+            );
         }
     }
 }
@@ -46,11 +56,22 @@ fn decodes_every_type_split_at_every_byte() {
 #[test]
 fn reads_the_elements_of_nested_arrays() {
     let bytes = b"*3\r\n$7\r\nmessage\r\n*1\r\n:7\r\n$-1\r\n";
-    let Some((Reply::Array(Some(mut elements)), _)) = Decoder::default().decode(bytes).unwrap() else { panic!() };
+    let Some((Reply::Array(Some(mut elements)), _)) = Decoder::default().decode(bytes).unwrap()
+    else {
+        panic!()
+    };
     assert_eq!(elements.next(), Some(Reply::Bulk(Some(b"message"))));
-    let Some(Reply::Array(Some(mut inner))) = elements.next() else { panic!() };
-    assert_eq!((inner.next(), inner.next()), (Some(Reply::Integer(7)), None));
-    assert_eq!((elements.next(), elements.next()), (Some(Reply::Bulk(None)), None));
+    let Some(Reply::Array(Some(mut inner))) = elements.next() else {
+        panic!()
+    };
+    assert_eq!(
+        (inner.next(), inner.next()),
+        (Some(Reply::Integer(7)), None)
+    );
+    assert_eq!(
+        (elements.next(), elements.next()),
+        (Some(Reply::Bulk(None)), None)
+    );
     assert!(elements.next().is_none());
 }
 
@@ -104,16 +125,29 @@ fn limits_do_not_multiply() {
         bytes.resize(bytes.len() + MAX_BULK, b'x');
         bytes.extend_from_slice(b"\r\n");
     }
-    assert_eq!(Decoder::default().decode(&bytes), Err(ProtocolError::ReplyTooLong));
+    assert_eq!(
+        Decoder::default().decode(&bytes),
+        Err(ProtocolError::ReplyTooLong)
+    );
 }
 
 #[test]
 fn accepts_exactly_what_the_limits_allow() {
     let line = [b"+".as_slice(), &vec![b'x'; MAX_LINE], b"\r\n"].concat();
     assert!(Decoder::default().decode(&line).unwrap().is_some());
-    let bulk = [format!("${MAX_BULK}\r\n").as_bytes(), &vec![b'x'; MAX_BULK], b"\r\n"].concat();
+    let bulk = [
+        format!("${MAX_BULK}\r\n").as_bytes(),
+        &vec![b'x'; MAX_BULK],
+        b"\r\n",
+    ]
+    .concat();
     assert!(Decoder::default().decode(&bulk).unwrap().is_some());
     let array = [b"*64\r\n".as_slice(), &b":1\r\n".repeat(64)].concat();
     assert!(Decoder::default().decode(&array).unwrap().is_some());
-    assert!(Decoder::default().decode(b"*1\r\n*1\r\n*1\r\n:1\r\n").unwrap().is_some());
+    assert!(
+        Decoder::default()
+            .decode(b"*1\r\n*1\r\n*1\r\n:1\r\n")
+            .unwrap()
+            .is_some()
+    );
 }

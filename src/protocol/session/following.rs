@@ -31,7 +31,8 @@ impl Session {
 
     /// Follows the log from its end on. `is_first`: no other session does.
     pub fn follow(&mut self, log: &mut Log, is_first: bool) {
-        self.pipeline.follow(log.enter(self.looks.checked_at, is_first));
+        self.pipeline
+            .follow(log.enter(self.looks.checked_at, is_first));
     }
 
     /// Takes the next reply if it only grants or refuses what is in the log.
@@ -40,9 +41,15 @@ impl Session {
     /// The bytes are no reply. The connection must be given up: they cannot be decoded a second time.
     #[inline]
     pub fn next_plain_vote(&mut self, log: &Log) -> Result<Option<PlainVote>, ProtocolError> {
-        let Some(Request::Operation(sent)) = self.pipeline.front(log) else { return Ok(None) };
-        let Some((reply, length)) = self.incoming.decode()? else { return Ok(None) };
-        let Some(is_granted) = sent.plain_vote(reply) else { return Ok(None) };
+        let Some(Request::Operation(sent)) = self.pipeline.front(log) else {
+            return Ok(None);
+        };
+        let Some((reply, length)) = self.incoming.decode()? else {
+            return Ok(None);
+        };
+        let Some(is_granted) = sent.plain_vote(reply) else {
+            return Ok(None);
+        };
         let ticket = sent.ticket;
         self.taken(length, log);
         Ok(Some(PlainVote { ticket, is_granted }))
@@ -74,17 +81,29 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_nanos(1);
 
     fn ticket(slot: u32) -> Ticket {
-        Ticket { slot, generation: 0 }
+        Ticket {
+            slot,
+            generation: 0,
+        }
     }
 
     /// A session that follows the log.
     fn follower(log: &mut Log) -> Session {
         let mut session = Session::open(&Handshake::default(), NOW);
-        session.pipeline.sent(session.pipeline.unsent(&Log::default()).len());
-        let info = format!("role:master\r\nmaster_replid:{}\r\nmaster_replid2:{}", "a".repeat(40), "0".repeat(40));
+        session
+            .pipeline
+            .sent(session.pipeline.unsent(&Log::default()).len());
+        let info = format!(
+            "role:master\r\nmaster_replid:{}\r\nmaster_replid2:{}",
+            "a".repeat(40),
+            "0".repeat(40)
+        );
         let handshake = format!("$0\r\n\r\n${}\r\n{info}\r\n", info.len());
         assert!(!session.may_follow(log), "the handshake is not answered");
-        assert_eq!(events(&mut session, log, &handshake), [SessionEvent::Accepted]);
+        assert_eq!(
+            events(&mut session, log, &handshake),
+            [SessionEvent::Accepted]
+        );
         assert!(session.may_follow(log));
         session.follow(log, true);
         session
@@ -101,10 +120,21 @@ mod tests {
     }
 
     fn append(log: &mut Log, slot: u32, verb: Verb) {
-        let (operation, token) =
-            (Operation { verb, kind: Kind::Plain, retention_millis: 1 }, OwnerToken::from_entropy([1; 20]));
+        let (operation, token) = (
+            Operation {
+                verb,
+                kind: Kind::Plain,
+                retention_millis: 1,
+            },
+            OwnerToken::from_entropy([1; 20]),
+        );
         log.append(
-            &Command { ticket: ticket(slot), operation: &operation, key: &LockKey::One("k".into()), token: &token },
+            &Command {
+                ticket: ticket(slot),
+                operation: &operation,
+                key: &LockKey::One("k".into()),
+                token: &token,
+            },
             NOW,
         );
     }
@@ -126,7 +156,10 @@ mod tests {
                 let mut other = follower(&mut log);
                 append(&mut log, 9, SET);
                 let mut session = follower(&mut log);
-                [SET, RELEASE, SET].into_iter().zip(0..).for_each(|(verb, slot)| append(&mut log, slot, verb));
+                [SET, RELEASE, SET]
+                    .into_iter()
+                    .zip(0..)
+                    .for_each(|(verb, slot)| append(&mut log, slot, verb));
                 let all = session.pipeline.unsent(&log).to_vec();
                 let sent = sent.min(all.len());
                 session.pipeline.sent(sent);
@@ -137,16 +170,31 @@ mod tests {
                 other.pipeline.sent(other.pipeline.unsent(&log).len());
                 append(&mut log, 8, SET);
                 log.cut(other.pipeline.cursor().into_iter());
-                assert_eq!([all[..sent].to_vec(), session.pipeline.unsent(&log).to_vec()].concat(), all);
                 assert_eq!(
-                    (session.pipeline.backlog().requests, session.pipeline.unanswered_releases(&log)),
+                    [all[..sent].to_vec(), session.pipeline.unsent(&log).to_vec()].concat(),
+                    all
+                );
+                assert_eq!(
+                    (
+                        session.pipeline.backlog().requests,
+                        session.pipeline.unanswered_releases(&log)
+                    ),
                     (3 - answered, usize::from(answered < 2))
                 );
                 session.pipeline.sent(session.pipeline.unsent(&log).len());
-                seen.extend(events(&mut session, &log, &replies[[0, 5, 9, 14][answered]..]));
-                assert_eq!(seen, [granted(0), granted(1), granted(2)], "{sent} {answered}");
+                seen.extend(events(
+                    &mut session,
+                    &log,
+                    &replies[[0, 5, 9, 14][answered]..],
+                ));
+                assert_eq!(
+                    seen,
+                    [granted(0), granted(1), granted(2)],
+                    "{sent} {answered}"
+                );
                 assert!(
-                    session.may_follow(&log) && events(&mut other, &log, "+OK\r\n+OK\r\n") == [granted(9), granted(0)]
+                    session.may_follow(&log)
+                        && events(&mut other, &log, "+OK\r\n+OK\r\n") == [granted(9), granted(0)]
                 );
             }
         }
@@ -159,11 +207,20 @@ mod tests {
         let mut session = follower(&mut log);
         append(&mut log, 0, SET);
         let first = session.pipeline.unsent(&log).len();
-        [1, 2].into_iter().for_each(|slot| append(&mut log, slot, SET));
+        [1, 2]
+            .into_iter()
+            .for_each(|slot| append(&mut log, slot, SET));
         session.pipeline.sent(first + 1);
         session.pipeline.leave(&log);
-        let abandoned = [(0, Abandoned::Acquire), (1, Abandoned::Acquire), (2, Abandoned::Unwritten)];
-        assert_eq!(session.abandon().collect::<Vec<_>>(), abandoned.map(|(slot, kind)| (ticket(slot), kind)));
+        let abandoned = [
+            (0, Abandoned::Acquire),
+            (1, Abandoned::Acquire),
+            (2, Abandoned::Unwritten),
+        ];
+        assert_eq!(
+            session.abandon().collect::<Vec<_>>(),
+            abandoned.map(|(slot, kind)| (ticket(slot), kind))
+        );
     }
 
     /// It would be taken for the reply to a request that the server has not got.
@@ -188,10 +245,16 @@ mod tests {
         ] {
             let mut log = Log::default();
             let mut session = follower(&mut log);
-            [0, 1].into_iter().for_each(|slot| append(&mut log, slot, SET));
+            [0, 1]
+                .into_iter()
+                .for_each(|slot| append(&mut log, slot, SET));
             session.pipeline.sent(session.pipeline.unsent(&log).len());
             receive(&mut session, bytes);
-            assert_eq!(session.next_plain_vote(&log).err(), Some(error), "{bytes:?}");
+            assert_eq!(
+                session.next_plain_vote(&log).err(),
+                Some(error),
+                "{bytes:?}"
+            );
         }
     }
 
@@ -207,16 +270,33 @@ mod tests {
             }
             let [first, second] = &mut sessions;
             receive(first, "+OK\r\n");
-            assert_eq!(first.next_plain_vote(&log).unwrap().map(|vote| vote.ticket), Some(ticket(slot)));
+            assert_eq!(
+                first.next_plain_vote(&log).unwrap().map(|vote| vote.ticket),
+                Some(ticket(slot))
+            );
             if slot % 10 == 9 {
-                assert_eq!(second.pipeline.backlog_in(&log), Backlog { requests: 10, unsent: 0, oldest: Some(NOW) });
+                assert_eq!(
+                    second.pipeline.backlog_in(&log),
+                    Backlog {
+                        requests: 10,
+                        unsent: 0,
+                        oldest: Some(NOW)
+                    }
+                );
                 assert_eq!(
                     events(second, &log, &"+OK\r\n".repeat(10)),
                     (slot - 9..=slot).map(granted).collect::<Vec<_>>()
                 );
             }
-            log.cut(sessions.iter().filter_map(|session| session.pipeline.cursor()));
-            assert_eq!((log.backlog().requests, log.backlog().unsent), ((slot as usize + 1) % 10, 0));
+            log.cut(
+                sessions
+                    .iter()
+                    .filter_map(|session| session.pipeline.cursor()),
+            );
+            assert_eq!(
+                (log.backlog().requests, log.backlog().unsent),
+                ((slot as usize + 1) % 10, 0)
+            );
         }
     }
 

@@ -36,7 +36,11 @@ impl Forms {
 
     /// The form that it is sent in when the server does not run the usual one.
     pub(super) fn next(&self, asked: Asked) -> Form {
-        if self.take_by_set && asked.may_go_by_set() { Form::Set } else { Form::Text }
+        if self.take_by_set && asked.may_go_by_set() {
+            Form::Set
+        } else {
+            Form::Text
+        }
     }
 
     /// Whether the server runs the script of an operation by its hash, if it usually goes by that.
@@ -53,7 +57,9 @@ impl Forms {
         // From this answer on: it may not be sent again, and a node whose answers come late would refuse each attempt
         // that follows it.
         self.take_by_set |= sent.form == Form::Text && *answer == Answer::WrongForm;
-        let Some(script) = sent.asked.script() else { return };
+        let Some(script) = sent.asked.script() else {
+            return;
+        };
         let record = &mut self.scripts[script.index];
         match (sent.form, answer) {
             // Of several requests that were under way together, one counts.
@@ -84,15 +90,33 @@ mod tests {
 
     #[test]
     fn a_script_that_was_run_goes_by_its_hash_unless_the_server_keeps_forgetting() {
-        let asked = |kind| Asked::of(&Operation { verb: Verb::Release(None), kind, retention_millis: 1 });
+        let asked = |kind| {
+            Asked::of(&Operation {
+                verb: Verb::Release(None),
+                kind,
+                retention_millis: 1,
+            })
+        };
         let [fenced, plain] = [Kind::Fenced(FencingToken::MAX), Kind::Plain].map(asked);
-        let sent = |asked, form| SentOperation { ticket: Ticket { slot: 0, generation: 0 }, asked, form, part: 0 };
+        let sent = |asked, form| SentOperation {
+            ticket: Ticket {
+                slot: 0,
+                generation: 0,
+            },
+            asked,
+            form,
+            part: 0,
+        };
         let run = Answer::Vote(Vote::Granted);
         let mut forms = Forms::default();
         assert_eq!(forms.first(fenced), Form::Text);
         for round in 0..HASH_REFUSALS {
             forms.learn(&sent(fenced, Form::Text), &run);
-            assert_eq!((forms.first(fenced), forms.first(plain)), (Form::Hash, Form::Text), "{round}");
+            assert_eq!(
+                (forms.first(fenced), forms.first(plain)),
+                (Form::Hash, Form::Text),
+                "{round}"
+            );
             forms.learn(&sent(fenced, Form::Hash), &Answer::WrongForm);
             forms.learn(&sent(fenced, Form::Hash), &Answer::WrongForm);
             assert_eq!(forms.first(fenced), Form::Text, "{round}");

@@ -31,19 +31,25 @@ pub struct Log {
 impl Log {
     /// An empty log for nodes that are looked at by this key, if they are.
     pub fn new(node_key: Option<String>) -> Log {
-        Log { node_key, ..Log::default() }
+        Log {
+            node_key,
+            ..Log::default()
+        }
     }
 
     /// Appends a command, in the form that a server takes which has run the script of the lock's kind.
     pub fn append(&mut self, command: &Command<'_>, now: Timestamp) {
         let form = Asked::of(command.operation).usual_form();
-        self.requests.ask(now, |out| Request::write(command, form, out));
+        self.requests
+            .ask(now, |out| Request::write(command, form, out));
     }
 
     /// Appends the question to each server whether it is still the master that it was, and what it remembers of itself.
     pub fn look(&mut self, now: Timestamp) {
         self.checked_at = now;
-        self.requests.ask(now, |out| Request::write_look(out, self.node_key.as_deref()));
+        self.requests.ask(now, |out| {
+            Request::write_look(out, self.node_key.as_deref())
+        });
     }
 
     /// Whether the servers have not been asked lately whether they are masters.
@@ -64,12 +70,17 @@ impl Log {
     /// A cursor at the end. The servers were last asked then whether they are masters; `is_first`: no other session
     /// follows.
     pub(super) fn enter(&mut self, checked_at: Timestamp, is_first: bool) -> Cursor {
-        self.checked_at = if is_first { checked_at } else { self.checked_at.min(checked_at) };
+        self.checked_at = if is_first {
+            checked_at
+        } else {
+            self.checked_at.min(checked_at)
+        };
         self.requests.end()
     }
 
     /// Forgets what was sent and answered up to all of these cursors.
     pub fn cut(&mut self, cursors: impl Iterator<Item = Cursor>) {
-        self.requests.cut(cursors.fold(self.requests.end(), Cursor::least));
+        self.requests
+            .cut(cursors.fold(self.requests.end(), Cursor::least));
     }
 }

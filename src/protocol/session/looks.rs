@@ -46,7 +46,9 @@ impl Looks {
 
     /// Asks the same behind a request that brings a vote, if each is looked behind.
     pub(super) fn behind_vote(&mut self, peer: &Peer, pipeline: &mut Pipeline, now: Timestamp) {
-        if self.are_behind_votes && (peer.standing == HandshakeState::Pending || peer.is_known_master()) {
+        if self.are_behind_votes
+            && (peer.standing == HandshakeState::Pending || peer.is_known_master())
+        {
             self.look(peer, pipeline, now);
             // Not while the first lock on this connection waits: of all questions, this one takes the server longest.
             if peer.standing == HandshakeState::Accepted {
@@ -58,7 +60,9 @@ impl Looks {
     /// Asks the server whether it is still the master that it was, and what it remembers of itself.
     pub(super) fn look(&mut self, peer: &Peer, pipeline: &mut Pipeline, now: Timestamp) {
         self.checked_at = now;
-        pipeline.own.ask(now, |out| Request::write_look(out, peer.node_key.as_deref()));
+        pipeline.own.ask(now, |out| {
+            Request::write_look(out, peer.node_key.as_deref())
+        });
     }
 
     /// Asks the server, once on each connection, how much memory it may use.
@@ -86,7 +90,10 @@ impl Looks {
     pub(super) fn failed(&mut self, fault: Fault) {
         self.checked_at = Timestamp::ORIGIN;
         if let Some((_, answer)) = &mut self.unconfirmed {
-            *answer = Answer::Vote(Vote::Fault(Fault { phase: Phase::Reply, ..fault }));
+            *answer = Answer::Vote(Vote::Fault(Fault {
+                phase: Phase::Reply,
+                ..fault
+            }));
         }
     }
 }
@@ -105,7 +112,10 @@ mod tests {
     use crate::protocol::operation::{Operation, Verb};
     use crate::protocol::session::{Abandoned, Command, Log, Session, SessionEvent, Ticket};
 
-    const TICKET: Ticket = Ticket { slot: 0, generation: 0 };
+    const TICKET: Ticket = Ticket {
+        slot: 0,
+        generation: 0,
+    };
     const RECHECK: &str = "*2\r\n$4\r\nINFO\r\n$11\r\nreplication\r\n";
 
     fn at(millis: u64) -> Timestamp {
@@ -113,7 +123,11 @@ mod tests {
     }
 
     fn replication(role: &str) -> String {
-        let text = format!("role:{role}\r\nmaster_replid:{}\r\nmaster_replid2:{}", "a".repeat(40), "0".repeat(40));
+        let text = format!(
+            "role:{role}\r\nmaster_replid:{}\r\nmaster_replid2:{}",
+            "a".repeat(40),
+            "0".repeat(40)
+        );
         format!("${}\r\n{text}\r\n", text.len())
     }
 
@@ -133,14 +147,24 @@ mod tests {
     /// A session that was accepted at the origin of time, by a server that reported this about its replication.
     fn member(replication: &str) -> Session {
         let mut session = open(&Handshake::default());
-        assert_eq!(events(&mut session, &format!("$0\r\n\r\n{replication}")), [SessionEvent::Accepted]);
-        session.pipeline.sent(session.pipeline.unsent(&Log::default()).len());
+        assert_eq!(
+            events(&mut session, &format!("$0\r\n\r\n{replication}")),
+            [SessionEvent::Accepted]
+        );
+        session
+            .pipeline
+            .sent(session.pipeline.unsent(&Log::default()).len());
         session
     }
 
     fn queue(session: &mut Session, operation: Operation, now: Timestamp) {
         let token = &OwnerToken::from_entropy([1; 20]);
-        let command = Command { ticket: TICKET, operation: &operation, key: &LockKey::One("k".into()), token };
+        let command = Command {
+            ticket: TICKET,
+            operation: &operation,
+            key: &LockKey::One("k".into()),
+            token,
+        };
         session.queue(&command, now);
     }
 
@@ -148,7 +172,11 @@ mod tests {
     fn before_set(session: &mut Session, now: Timestamp) -> String {
         queue(
             session,
-            Operation { verb: Verb::Acquire { ttl_millis: 1 }, kind: Kind::Plain, retention_millis: 1 },
+            Operation {
+                verb: Verb::Acquire { ttl_millis: 1 },
+                kind: Kind::Plain,
+                retention_millis: 1,
+            },
             now,
         );
         let text = String::from_utf8(session.pipeline.unsent(&Log::default()).to_vec()).unwrap();
@@ -159,12 +187,34 @@ mod tests {
     #[test]
     fn a_vote_long_after_the_last_look_comes_behind_another_one() {
         let mut session = member(&replication("master"));
-        for (millis, looks) in [(1000, false), (1001, true), (1002, false), (2001, false), (2002, true), (9000, true)] {
-            assert_eq!(before_set(&mut session, at(millis)), if looks { RECHECK } else { "" }, "{millis}");
-            let reported = if looks { replication("master") } else { String::new() };
+        for (millis, looks) in [
+            (1000, false),
+            (1001, true),
+            (1002, false),
+            (2001, false),
+            (2002, true),
+            (9000, true),
+        ] {
+            assert_eq!(
+                before_set(&mut session, at(millis)),
+                if looks { RECHECK } else { "" },
+                "{millis}"
+            );
+            let reported = if looks {
+                replication("master")
+            } else {
+                String::new()
+            };
             let granted = SessionEvent::Answered(TICKET, Answer::Vote(Vote::Granted));
-            let expected = if looks { vec![SessionEvent::Rechecked, granted] } else { vec![granted] };
-            assert_eq!(events(&mut session, &format!("{reported}+OK\r\n")), expected);
+            let expected = if looks {
+                vec![SessionEvent::Rechecked, granted]
+            } else {
+                vec![granted]
+            };
+            assert_eq!(
+                events(&mut session, &format!("{reported}+OK\r\n")),
+                expected
+            );
         }
         assert_eq!(session.pipeline.backlog().requests, 0);
     }
@@ -172,15 +222,33 @@ mod tests {
     #[test]
     fn every_request_that_brings_a_vote_has_it_and_a_release_has_not() {
         let starts = |verb, kind| {
-            let operation = Operation { verb, kind, retention_millis: 1 };
+            let operation = Operation {
+                verb,
+                kind,
+                retention_millis: 1,
+            };
             let mut session = member(&replication("master"));
             queue(&mut session, operation, at(5000));
-            session.pipeline.unsent(&Log::default()).starts_with(RECHECK.as_bytes())
+            session
+                .pipeline
+                .unsent(&Log::default())
+                .starts_with(RECHECK.as_bytes())
         };
         let least = FencingToken::saturating(1);
-        for kind in [Kind::Plain, Kind::Permit(3), Kind::Fenced(least), Kind::Write(Some(least))] {
+        for kind in [
+            Kind::Plain,
+            Kind::Permit(3),
+            Kind::Fenced(least),
+            Kind::Write(Some(least)),
+        ] {
             assert!(starts(Verb::Acquire { ttl_millis: 1 }, kind));
-            assert!(starts(Verb::Take { ttl_millis: 1, request: TakeRequest::WITHOUT_ENTRY }, kind));
+            assert!(starts(
+                Verb::Take {
+                    ttl_millis: 1,
+                    request: TakeRequest::WITHOUT_ENTRY
+                },
+                kind
+            ));
             assert!(starts(Verb::Extend { ttl_millis: 1 }, kind));
             assert!(!starts(Verb::Release(None), kind));
         }
@@ -192,12 +260,22 @@ mod tests {
         let mut session = member(&replication("master"));
         before_set(&mut session, at(5000));
         let fault = Fault::new(Phase::Reply, Cause::NotMaster);
-        let reported = events(&mut session, &format!("{}-READONLY no\r\n", replication("slave")));
+        let reported = events(
+            &mut session,
+            &format!("{}-READONLY no\r\n", replication("slave")),
+        );
         assert_eq!(
             reported,
-            [SessionEvent::Rejected(fault), SessionEvent::Answered(TICKET, Answer::Vote(Vote::Fault(fault)))]
+            [
+                SessionEvent::Rejected(fault),
+                SessionEvent::Answered(TICKET, Answer::Vote(Vote::Fault(fault)))
+            ]
         );
-        assert_eq!(before_set(&mut session, at(9000)), "", "there is nothing more to know");
+        assert_eq!(
+            before_set(&mut session, at(9000)),
+            "",
+            "there is nothing more to know"
+        );
     }
 
     #[test]
@@ -209,7 +287,10 @@ mod tests {
         for millis in [5000, 5001, 5002] {
             assert_eq!(before_set(&mut session, at(millis)), RECHECK);
             let reported = events(&mut session, "-BUSY a script runs\r\n$-1\r\n");
-            assert_eq!(reported, [SessionEvent::Answered(TICKET, Answer::Vote(Vote::Refused))]);
+            assert_eq!(
+                reported,
+                [SessionEvent::Answered(TICKET, Answer::Vote(Vote::Refused))]
+            );
         }
     }
 
@@ -218,17 +299,29 @@ mod tests {
     fn a_look_behind_each_vote_is_understood_before_the_vote() {
         let mut session = member(&replication("master"));
         session.looks.are_behind_votes = true;
-        let set = Operation { verb: Verb::Acquire { ttl_millis: 1 }, kind: Kind::Plain, retention_millis: 1 };
+        let set = Operation {
+            verb: Verb::Acquire { ttl_millis: 1 },
+            kind: Kind::Plain,
+            retention_millis: 1,
+        };
         for _ in 0..2 {
             queue(&mut session, set, at(5000));
         }
-        queue(&mut session, Operation { verb: Verb::Release(None), kind: Kind::Plain, retention_millis: 1 }, at(5000));
+        queue(
+            &mut session,
+            Operation {
+                verb: Verb::Release(None),
+                kind: Kind::Plain,
+                retention_millis: 1,
+            },
+            at(5000),
+        );
         let sent = String::from_utf8(session.pipeline.unsent(&Log::default()).to_vec()).unwrap();
         session.pipeline.sent(sent.len());
         assert!(sent.starts_with("*6\r\n$3\r\nSET\r\n"), "{sent}");
         assert_eq!(sent.matches(RECHECK).count(), 2);
-        let [granted, refused] =
-            [Vote::Granted, Vote::Refused].map(|vote| SessionEvent::Answered(TICKET, Answer::Vote(vote)));
+        let [granted, refused] = [Vote::Granted, Vote::Refused]
+            .map(|vote| SessionEvent::Answered(TICKET, Answer::Vote(vote)));
         assert_eq!(events(&mut session, "+OK\r\n"), [], "the look is missing");
         assert!(!session.has_event());
         let reported = events(&mut session, &format!("{}$-1\r\n", replication("master")));
@@ -240,41 +333,81 @@ mod tests {
         queue(&mut session, set, at(5000));
         let busy = Fault::new(Phase::Reply, Cause::Server(ServerError::Busy));
         let reported = events(&mut session, "+OK\r\n-BUSY a script runs\r\n");
-        assert_eq!(reported, [SessionEvent::Answered(TICKET, Answer::Vote(Vote::Fault(busy)))]);
+        assert_eq!(
+            reported,
+            [SessionEvent::Answered(
+                TICKET,
+                Answer::Vote(Vote::Fault(busy))
+            )]
+        );
         queue(&mut session, set, at(5000));
-        session.pipeline.sent(session.pipeline.unsent(&Log::default()).len());
+        session
+            .pipeline
+            .sent(session.pipeline.unsent(&Log::default()).len());
         assert_eq!(events(&mut session, "+OK\r\n"), []);
-        assert_eq!(session.abandon().collect::<Vec<_>>(), [(TICKET, Abandoned::Acquire)]);
+        assert_eq!(
+            session.abandon().collect::<Vec<_>>(),
+            [(TICKET, Abandoned::Acquire)]
+        );
         queue(&mut session, set, at(5000));
         let replica = Fault::new(Phase::Reply, Cause::NotMaster);
         let reported = events(&mut session, &format!("+OK\r\n{}", replication("slave")));
         assert_eq!(
             reported,
-            [SessionEvent::Rejected(replica), SessionEvent::Answered(TICKET, Answer::Vote(Vote::Fault(replica)))]
+            [
+                SessionEvent::Rejected(replica),
+                SessionEvent::Answered(TICKET, Answer::Vote(Vote::Fault(replica)))
+            ]
         );
     }
 
     #[test]
     fn a_look_at_what_the_node_remembers_comes_with_the_handshake_and_with_each_question() {
-        let handshake = Handshake { node_key: Some("quorumlock-node:".into()), ..Handshake::default() };
+        let handshake = Handshake {
+            node_key: Some("quorumlock-node:".into()),
+            ..Handshake::default()
+        };
         let mut session = open(&handshake);
         const LOOK: &str = "*2\r\n$3\r\nGET\r\n$16\r\nquorumlock-node:\r\n*1\r\n$4\r\nTIME\r\n";
         const TIME: &str = "*2\r\n$1\r\n9\r\n$1\r\n5\r\n";
         assert!(String::from_utf8_lossy(session.pipeline.unsent(&Log::default())).ends_with(LOOK));
-        session.pipeline.sent(session.pipeline.unsent(&Log::default()).len());
+        session
+            .pipeline
+            .sent(session.pipeline.unsent(&Log::default()).len());
         let info = format!("$0\r\n\r\n{}", replication("master"));
-        assert!(events(&mut session, &format!("{info}$-1\r\n")).is_empty(), "the clock is missing");
+        assert!(
+            events(&mut session, &format!("{info}$-1\r\n")).is_empty(),
+            "the clock is missing"
+        );
         assert_eq!(events(&mut session, TIME), [SessionEvent::Accepted]);
-        assert_eq!(before_set(&mut session, at(5000)), format!("{RECHECK}{LOOK}"));
-        let reported = events(&mut session, &format!("{}$-1\r\n{TIME}+OK\r\n", replication("master")));
-        assert_eq!(reported, [SessionEvent::Rechecked, SessionEvent::Answered(TICKET, Answer::Vote(Vote::Granted))]);
+        assert_eq!(
+            before_set(&mut session, at(5000)),
+            format!("{RECHECK}{LOOK}")
+        );
+        let reported = events(
+            &mut session,
+            &format!("{}$-1\r\n{TIME}+OK\r\n", replication("master")),
+        );
+        assert_eq!(
+            reported,
+            [
+                SessionEvent::Rechecked,
+                SessionEvent::Answered(TICKET, Answer::Vote(Vote::Granted))
+            ]
+        );
         // A replica's objection is known with the first reply, and reported once.
         before_set(&mut session, at(9000));
         let fault = Fault::new(Phase::Reply, Cause::NotMaster);
-        let reported = events(&mut session, &format!("{}$-1\r\n{TIME}-READONLY no\r\n", replication("slave")));
+        let reported = events(
+            &mut session,
+            &format!("{}$-1\r\n{TIME}-READONLY no\r\n", replication("slave")),
+        );
         assert_eq!(
             reported,
-            [SessionEvent::Rejected(fault), SessionEvent::Answered(TICKET, Answer::Vote(Vote::Fault(fault)))]
+            [
+                SessionEvent::Rejected(fault),
+                SessionEvent::Answered(TICKET, Answer::Vote(Vote::Fault(fault)))
+            ]
         );
         assert_eq!(session.pipeline.backlog().requests, 0);
     }

@@ -85,13 +85,22 @@ impl Session {
     /// Begins a conversation by queueing the handshake.
     pub fn open(handshake: &Handshake, now: Timestamp) -> Session {
         let mut pipeline = Pipeline::default();
-        pipeline.own.ask(now, |out| handshake.write(out).into_iter().map(Request::Handshake));
+        pipeline.own.ask(now, |out| {
+            handshake.write(out).into_iter().map(Request::Handshake)
+        });
         Session {
             incoming: Incoming::new(RECEIVE_BUFFER, now),
             pipeline,
             latency: Histogram::default(),
-            peer: Peer { node_key: handshake.node_key.clone(), ..Peer::default() },
-            looks: Looks { are_behind_votes: handshake.looks_behind_votes, checked_at: now, ..Looks::default() },
+            peer: Peer {
+                node_key: handshake.node_key.clone(),
+                ..Peer::default()
+            },
+            looks: Looks {
+                are_behind_votes: handshake.looks_behind_votes,
+                checked_at: now,
+                ..Looks::default()
+            },
             forms: Forms::default(),
             parts: PartAnswers::default(),
             wakes: Wakes::default(),
@@ -128,7 +137,11 @@ impl Session {
     pub fn inspect(&mut self, ticket: Ticket, key: &[u8], is_fenced: bool, now: Timestamp) {
         self.pipeline.own.ask(now, |out| {
             inspection::ask(out, key, is_fenced);
-            [Request::Value(is_fenced), Request::Waiting, Request::End(ticket, is_fenced)]
+            [
+                Request::Value(is_fenced),
+                Request::Waiting,
+                Request::End(ticket, is_fenced),
+            ]
         });
     }
 
@@ -147,7 +160,9 @@ impl Session {
         if !asked.is_release() {
             self.looks.before_vote(&self.peer, &mut self.pipeline, now);
         }
-        self.pipeline.own.ask(now, |out| Request::write(command, form, out));
+        self.pipeline
+            .own
+            .ask(now, |out| Request::write(command, form, out));
         if !asked.departs() {
             self.looks.behind_vote(&self.peer, &mut self.pipeline, now);
         }
@@ -199,12 +214,19 @@ impl Session {
                 return Ok(None);
             }
             // Even half a reply is too much when none is expected.
-            let Some(request) = self.pipeline.front(log) else { return Err(ProtocolError::Unrequested) };
-            let Some((reply, length)) = self.incoming.decode()? else { return Ok(None) };
+            let Some(request) = self.pipeline.front(log) else {
+                return Err(ProtocolError::Unrequested);
+            };
+            let Some((reply, length)) = self.incoming.decode()? else {
+                return Ok(None);
+            };
             let event = match request {
                 &Request::Check(ticket) => {
                     let refused = Part::InfoReplication.learn(reply, &mut self.peer.identity)?;
-                    Some(SessionEvent::Answered(ticket, Answer::Vote(self.peer.checked(refused))))
+                    Some(SessionEvent::Answered(
+                        ticket,
+                        Answer::Vote(self.peer.checked(refused)),
+                    ))
                 }
                 &Request::Handshake(part) => {
                     let refused = part.learn(reply, &mut self.peer.identity)?;
@@ -268,12 +290,23 @@ impl Session {
     /// Ends the conversation: every request that is still unanswered, oldest first, and what kind it was. A session
     /// that follows a log [leaves](Pipeline::leave) it first.
     pub fn abandon(&mut self) -> impl Iterator<Item = (Ticket, Abandoned)> + '_ {
-        let unconfirmed = self.looks.unconfirmed.take().map(|(sent, _)| (sent.ticket, Abandoned::of(&sent, true)));
-        let unanswered = self.pipeline.abandon().filter_map(|(request, is_written)| match request {
-            Request::Check(ticket) | Request::End(ticket, _) => Some((ticket, Abandoned::Check)),
-            Request::Operation(sent) => Some((sent.ticket, Abandoned::of(&sent, is_written))),
-            _ => None,
-        });
+        let unconfirmed = self
+            .looks
+            .unconfirmed
+            .take()
+            .map(|(sent, _)| (sent.ticket, Abandoned::of(&sent, true)));
+        let unanswered =
+            self.pipeline
+                .abandon()
+                .filter_map(|(request, is_written)| match request {
+                    Request::Check(ticket) | Request::End(ticket, _) => {
+                        Some((ticket, Abandoned::Check))
+                    }
+                    Request::Operation(sent) => {
+                        Some((sent.ticket, Abandoned::of(&sent, is_written)))
+                    }
+                    _ => None,
+                });
         unconfirmed.into_iter().chain(unanswered)
     }
 
@@ -287,7 +320,9 @@ impl Session {
     #[inline]
     fn taken(&mut self, length: usize, log: &Log) {
         self.incoming.taken(length);
-        let Some((request, asked_at)) = self.pipeline.pop(log) else { return };
+        let Some((request, asked_at)) = self.pipeline.pop(log) else {
+            return;
+        };
         let time = self.incoming.read_at.since(asked_at);
         match request {
             Request::Operation(_) => self.latency.record(time),

@@ -32,10 +32,18 @@ impl PartAnswers {
     /// keys.
     pub(super) fn finish(&mut self, part: u8, answer: Answer, acquires: bool) -> Answer {
         let worst = self.worst_with(part, answer);
-        let PartAnswers { refused, has_granted, .. } = std::mem::take(self);
+        let PartAnswers {
+            refused,
+            has_granted,
+            ..
+        } = std::mem::take(self);
         match worst {
             Answer::Vote(Vote::Refused) if acquires => {
-                let vote = if has_granted { Vote::Partial } else { Vote::Refused };
+                let vote = if has_granted {
+                    Vote::Partial
+                } else {
+                    Vote::Refused
+                };
                 Answer::RefusedFor(vote, refused)
             }
             worst => worst,
@@ -49,7 +57,10 @@ impl PartAnswers {
             Answer::Vote(Vote::Refused) => self.refused |= 1 << part,
             _ => {}
         }
-        self.worst.take().filter(|worst| weight(worst) >= weight(&answer)).unwrap_or(answer)
+        self.worst
+            .take()
+            .filter(|worst| weight(worst) >= weight(&answer))
+            .unwrap_or(answer)
     }
 }
 
@@ -57,7 +68,10 @@ fn weight(answer: &Answer) -> u8 {
     match answer {
         Answer::WrongForm => 5,
         Answer::Vote(Vote::Fault(fault)) => 3 + u8::from(fault.cause.is_not_run()),
-        Answer::Vote(Vote::Refused | Vote::Partial) | Answer::Held(_) | Answer::Queued(_) | Answer::RefusedFor(..) => 2,
+        Answer::Vote(Vote::Refused | Vote::Partial)
+        | Answer::Held(_)
+        | Answer::Queued(_)
+        | Answer::RefusedFor(..) => 2,
         Answer::Vote(Vote::Absent) => 1,
         Answer::Vote(Vote::Granted) | Answer::Fence(_) => 0,
     }
@@ -93,27 +107,50 @@ mod tests {
             parts.add(part as u8, answer(char::from(letter)));
         }
         let folded = parts.finish(first.len() as u8, answer(char::from(*last)), acquires);
-        assert!(parts.worst.is_none() && parts.refused == 0 && !parts.has_granted, "the next request begins anew");
+        assert!(
+            parts.worst.is_none() && parts.refused == 0 && !parts.has_granted,
+            "the next request begins anew"
+        );
         folded
     }
 
-    const TICKET: Ticket = Ticket { slot: 0, generation: 0 };
-    const ACQUIRE: Operation =
-        Operation { verb: Verb::Acquire { ttl_millis: 1 }, kind: Kind::Plain, retention_millis: 1 };
-    const RELEASE: Operation = Operation { verb: Verb::Release(None), kind: Kind::Plain, retention_millis: 1 };
+    const TICKET: Ticket = Ticket {
+        slot: 0,
+        generation: 0,
+    };
+    const ACQUIRE: Operation = Operation {
+        verb: Verb::Acquire { ttl_millis: 1 },
+        kind: Kind::Plain,
+        retention_millis: 1,
+    };
+    const RELEASE: Operation = Operation {
+        verb: Verb::Release(None),
+        kind: Kind::Plain,
+        retention_millis: 1,
+    };
 
     /// A session, and what it sends for an operation on two keys.
     fn asked(operation: Operation) -> (Session, String) {
         let mut session = Session::open(&Handshake::default(), Timestamp::ORIGIN);
         let silent = "-NOPERM no\r\n".repeat(2);
         assert_eq!(events(&mut session, &silent), [SessionEvent::Accepted]);
-        session.pipeline.sent(session.pipeline.unsent(&Log::default()).len());
+        session
+            .pipeline
+            .sent(session.pipeline.unsent(&Log::default()).len());
         let key = LockKey::of("", ["b", "a"]);
         let token = OwnerToken::from_entropy([0xab; OwnerToken::ENTROPY]);
-        let command = Command { ticket: TICKET, operation: &operation, key: &key, token: &token };
+        let command = Command {
+            ticket: TICKET,
+            operation: &operation,
+            key: &key,
+            token: &token,
+        };
         session.queue(&command, Timestamp::ORIGIN);
         let sent = String::from_utf8(session.pipeline.unsent(&Log::default()).to_vec()).unwrap();
-        (session, sent.replace("\r\n", " ").replace(&"ab".repeat(20), "TOKEN"))
+        (
+            session,
+            sent.replace("\r\n", " ").replace(&"ab".repeat(20), "TOKEN"),
+        )
     }
 
     fn events(session: &mut Session, text: &str) -> Vec<SessionEvent> {
@@ -124,16 +161,31 @@ mod tests {
 
     #[test]
     fn a_set_is_one_request_of_several_commands_and_one_vote() {
-        let sent = ["a", "b"].map(|key| format!("*6 $3 SET $1 {key} $40 TOKEN $2 NX $2 PX $1 1 ")).concat();
+        let sent = ["a", "b"]
+            .map(|key| format!("*6 $3 SET $1 {key} $40 TOKEN $2 NX $2 PX $1 1 "))
+            .concat();
         for (replies, event) in [
-            ("+OK\r\n+OK\r\n", SessionEvent::Answered(TICKET, Answer::Vote(Vote::Granted))),
-            ("+OK\r\n$-1\r\n", SessionEvent::Answered(TICKET, Answer::RefusedFor(Vote::Partial, 0b10))),
-            ("$-1\r\n$-1\r\n", SessionEvent::Answered(TICKET, Answer::RefusedFor(Vote::Refused, 0b11))),
+            (
+                "+OK\r\n+OK\r\n",
+                SessionEvent::Answered(TICKET, Answer::Vote(Vote::Granted)),
+            ),
+            (
+                "+OK\r\n$-1\r\n",
+                SessionEvent::Answered(TICKET, Answer::RefusedFor(Vote::Partial, 0b10)),
+            ),
+            (
+                "$-1\r\n$-1\r\n",
+                SessionEvent::Answered(TICKET, Answer::RefusedFor(Vote::Refused, 0b11)),
+            ),
         ] {
             let (mut session, bytes) = asked(ACQUIRE);
             assert_eq!(bytes, sent);
             assert_eq!(session.pipeline.backlog().requests, 2);
-            assert_eq!(events(&mut session, &replies[..5]), [], "half of it is no answer");
+            assert_eq!(
+                events(&mut session, &replies[..5]),
+                [],
+                "half of it is no answer"
+            );
             assert_eq!(events(&mut session, &replies[5..]), [event]);
             assert_eq!(session.pipeline.backlog().requests, 0);
         }
@@ -142,7 +194,9 @@ mod tests {
             session.pipeline.sent(bytes);
             assert_eq!(events(&mut session, "+OK\r\n"), []);
             let left: Vec<_> = session.abandon().collect();
-            let [(TICKET, kind)] = left[..] else { panic!("{left:?}") };
+            let [(TICKET, kind)] = left[..] else {
+                panic!("{left:?}")
+            };
             assert_eq!(matches!(kind, Abandoned::Unwritten), bytes == 0, "{kind:?}");
         }
     }
@@ -164,10 +218,25 @@ mod tests {
         ] {
             let (mut session, _) = asked(RELEASE);
             assert_eq!(session.pipeline.unanswered_releases(&Log::default()), 1);
-            assert_eq!(events(&mut session, replies), std::slice::from_ref(event), "{replies:?}");
-            assert_eq!(session.take_wakes(), Wakes { told, more, is_denied }, "{replies:?}");
             assert_eq!(
-                (session.take_wakes(), session.pipeline.unanswered_releases(&Log::default())),
+                events(&mut session, replies),
+                std::slice::from_ref(event),
+                "{replies:?}"
+            );
+            assert_eq!(
+                session.take_wakes(),
+                Wakes {
+                    told,
+                    more,
+                    is_denied
+                },
+                "{replies:?}"
+            );
+            assert_eq!(
+                (
+                    session.take_wakes(),
+                    session.pipeline.unanswered_releases(&Log::default())
+                ),
                 (Wakes::default(), 0),
                 "once"
             );
@@ -176,15 +245,37 @@ mod tests {
 
     #[test]
     fn the_entry_of_a_call_for_a_set_is_in_the_queue_of_one_of_its_keys() {
-        let entry = Entry { client: 0xab, kind: EntryKind::Mutex, number: 7 };
-        for (key, expected) in [(0, ["|00000000000000abm7|9", ""]), (1, ["", "|00000000000000abm7|9"])] {
-            let departure = Departure { entry, ticket: Some(9), key };
+        let entry = Entry {
+            client: 0xab,
+            kind: EntryKind::Mutex,
+            number: 7,
+        };
+        for (key, expected) in [
+            (0, ["|00000000000000abm7|9", ""]),
+            (1, ["", "|00000000000000abm7|9"]),
+        ] {
+            let departure = Departure {
+                entry,
+                ticket: Some(9),
+                key,
+            };
             let verb = Verb::Release(Some(departure));
-            let (_, sent) = asked(Operation { verb, kind: Kind::Plain, retention_millis: 1 });
+            let (_, sent) = asked(Operation {
+                verb,
+                kind: Kind::Plain,
+                retention_millis: 1,
+            });
             let commands: Vec<&str> = sent.split("$7 release ").skip(1).collect();
             let words = commands.iter().map(|command| {
-                let words = command.split(' ').skip(1).step_by(2).take_while(|word| !word.starts_with('$'));
-                words.skip(1).map(|word| format!("|{word}")).collect::<String>()
+                let words = command
+                    .split(' ')
+                    .skip(1)
+                    .step_by(2)
+                    .take_while(|word| !word.starts_with('$'));
+                words
+                    .skip(1)
+                    .map(|word| format!("|{word}"))
+                    .collect::<String>()
             });
             assert_eq!(words.collect::<Vec<_>>(), expected, "{sent}");
         }
@@ -193,17 +284,38 @@ mod tests {
     #[test]
     fn a_set_is_asked_again_as_a_whole() {
         let (mut session, _) = asked(RELEASE);
-        assert_eq!(events(&mut session, ":1\r\n:1\r\n"), [SessionEvent::Answered(TICKET, Answer::Vote(Vote::Granted))]);
+        assert_eq!(
+            events(&mut session, ":1\r\n:1\r\n"),
+            [SessionEvent::Answered(TICKET, Answer::Vote(Vote::Granted))]
+        );
         let key = LockKey::of("", ["a", "b"]);
         let token = OwnerToken::from_entropy([0xab; OwnerToken::ENTROPY]);
-        let command = Command { ticket: TICKET, operation: &RELEASE, key: &key, token: &token };
+        let command = Command {
+            ticket: TICKET,
+            operation: &RELEASE,
+            key: &key,
+            token: &token,
+        };
         session.queue(&command, Timestamp::ORIGIN);
         let reported = events(&mut session, &"-NOSCRIPT No matching script.\r\n".repeat(2));
-        assert_eq!(reported, [SessionEvent::Answered(TICKET, Answer::WrongForm)]);
-        session.pipeline.sent(session.pipeline.unsent(&Log::default()).len());
+        assert_eq!(
+            reported,
+            [SessionEvent::Answered(TICKET, Answer::WrongForm)]
+        );
+        session
+            .pipeline
+            .sent(session.pipeline.unsent(&Log::default()).len());
         session.ask_again(&command, Timestamp::ORIGIN);
-        assert_eq!(String::from_utf8_lossy(session.pipeline.unsent(&Log::default())).matches("EVAL\r\n").count(), 2);
-        assert_eq!(events(&mut session, ":1\r\n:1\r\n"), [SessionEvent::Answered(TICKET, Answer::Vote(Vote::Granted))]);
+        assert_eq!(
+            String::from_utf8_lossy(session.pipeline.unsent(&Log::default()))
+                .matches("EVAL\r\n")
+                .count(),
+            2
+        );
+        assert_eq!(
+            events(&mut session, ":1\r\n:1\r\n"),
+            [SessionEvent::Answered(TICKET, Answer::Vote(Vote::Granted))]
+        );
     }
 
     #[test]
@@ -211,7 +323,10 @@ mod tests {
         for (index, heavier) in "wnfrag".char_indices() {
             for lighter in "wnfrag"[index..].chars() {
                 let alone = folded(&format!("{heavier}{heavier}"), false);
-                for letters in [format!("{heavier}{lighter}"), format!("{lighter}{heavier}{lighter}")] {
+                for letters in [
+                    format!("{heavier}{lighter}"),
+                    format!("{lighter}{heavier}{lighter}"),
+                ] {
                     assert_eq!(folded(&letters, false), alone, "{letters}");
                 }
             }
@@ -226,8 +341,16 @@ mod tests {
             ("gr", Vote::Partial, 0b10),
             ("grgr", Vote::Partial, 0b1010),
         ] {
-            assert_eq!(folded(letters, true), Answer::RefusedFor(vote, keys), "{letters}");
-            assert_eq!(folded(letters, false), Answer::Vote(Vote::Refused), "{letters}");
+            assert_eq!(
+                folded(letters, true),
+                Answer::RefusedFor(vote, keys),
+                "{letters}"
+            );
+            assert_eq!(
+                folded(letters, false),
+                Answer::Vote(Vote::Refused),
+                "{letters}"
+            );
         }
         assert_eq!(folded("gg", true), Answer::Vote(Vote::Granted));
     }

@@ -29,13 +29,21 @@ impl Peer {
     /// When all of a handshake is answered: is this a node that may vote? A master that has become a replica reports
     /// that first.
     pub(super) fn on_answer(&mut self, part: Part, refused: Option<Fault>) -> Option<SessionEvent> {
-        let is_last = part == if self.node_key.is_some() { Part::NodeTime } else { Part::InfoReplication };
+        let is_last = part
+            == if self.node_key.is_some() {
+                Part::NodeTime
+            } else {
+                Part::InfoReplication
+            };
         let (phase, event) = match self.standing {
             HandshakeState::Pending => (Phase::Handshake, SessionEvent::Accepted),
             HandshakeState::Accepted => (Phase::Reply, SessionEvent::Rechecked),
             HandshakeState::Rejected(_) => return None,
         };
-        let objection = self.identity.objection().filter(|_| is_last || phase == Phase::Reply);
+        let objection = self
+            .identity
+            .objection()
+            .filter(|_| is_last || phase == Phase::Reply);
         if let Some(fault) = refused.or(objection.map(|cause| Fault::new(phase, cause))) {
             self.standing = HandshakeState::Rejected(fault);
             return Some(SessionEvent::Rejected(fault));
@@ -60,15 +68,25 @@ impl Peer {
     /// The vote of a server that was asked whether it may vote, and has refused to answer if so.
     pub(super) fn checked(&self, refused: Option<Fault>) -> Vote {
         // What a handshake would have found is a fault of the handshake, whenever it is found.
-        let objection = self.identity.objection().map(|cause| Fault::new(Phase::Handshake, cause));
-        let fault = refused.map(|fault| Fault { phase: Phase::Reply, ..fault }).or(objection);
+        let objection = self
+            .identity
+            .objection()
+            .map(|cause| Fault::new(Phase::Handshake, cause));
+        let fault = refused
+            .map(|fault| Fault {
+                phase: Phase::Reply,
+                ..fault
+            })
+            .or(objection);
         self.filtered(fault.map_or(Vote::Granted, Vote::Fault))
     }
 
     /// The event in the answer to an operation.
     pub(super) fn judged(&self, sent: &SentOperation, answer: Answer) -> SessionEvent {
         match (&answer, self.standing.rejection()) {
-            (Answer::Vote(Vote::Fault(reason)), rejection) if sent.asked.is_release() && reason.cause.is_not_run() => {
+            (Answer::Vote(Vote::Fault(reason)), rejection)
+                if sent.asked.is_release() && reason.cause.is_not_run() =>
+            {
                 SessionEvent::NotRun(sent.ticket, rejection.unwrap_or(*reason))
             }
             (_, Some(rejection)) if !self.counts_all_the_same(sent, &answer) => {
@@ -91,7 +109,9 @@ impl Peer {
         let is_release = sent.asked.is_release();
         let is_duplicate = self.standing.is_duplicate();
         match answer {
-            Answer::Vote(Vote::Granted) => is_duplicate && (is_release || sent.asked.least.is_none()),
+            Answer::Vote(Vote::Granted) => {
+                is_duplicate && (is_release || sent.asked.least.is_none())
+            }
             Answer::WrongForm => is_release || is_duplicate,
             _ => false,
         }
@@ -99,6 +119,9 @@ impl Peer {
 
     /// A node that does not tell what it remembers is not looked at again on this connection.
     fn note_told(&mut self) {
-        self.node_key = self.node_key.take().filter(|_| self.identity.look.is_told());
+        self.node_key = self
+            .node_key
+            .take()
+            .filter(|_| self.identity.look.is_told());
     }
 }

@@ -27,7 +27,9 @@ impl Pipeline {
 
     /// Whether its own next reply belongs to a look.
     pub(super) fn is_looking(&self) -> bool {
-        self.own.first().is_some_and(|first| matches!(first.request, Request::Recheck(_)))
+        self.own
+            .first()
+            .is_some_and(|first| matches!(first.request, Request::Recheck(_)))
     }
 
     /// The request that was answered, and when it was made.
@@ -61,7 +63,11 @@ impl Pipeline {
 
     /// What the server has not replied to, but for what is in the log.
     pub fn backlog(&self) -> Backlog {
-        if self.follows { Backlog::default() } else { self.own.backlog_at(&self.cursor) }
+        if self.follows {
+            Backlog::default()
+        } else {
+            self.own.backlog_at(&self.cursor)
+        }
     }
 
     /// What it has not replied to, if it follows the log.
@@ -99,7 +105,11 @@ impl Pipeline {
     }
 
     fn requests<'a>(&'a self, log: &'a Log) -> &'a Requests {
-        if self.follows { &log.requests } else { &self.own }
+        if self.follows {
+            &log.requests
+        } else {
+            &self.own
+        }
     }
 }
 
@@ -121,10 +131,22 @@ mod tests {
             }
             (0..bytes).for_each(|_| pipeline.sent(1));
             (0..replies).for_each(|_| assert!(pipeline.pop(&log).is_some()));
-            pipeline.abandon().filter(|&(_, is_written)| is_written).count()
+            pipeline
+                .abandon()
+                .filter(|&(_, is_written)| is_written)
+                .count()
         };
         let all: Vec<usize> = (0..=12).map(|bytes| written(bytes, 0)).collect();
         assert_eq!(all, [0, 1, 1, 1, 1, 2, 2, 2, 2, 4, 4, 4, 4]);
-        assert_eq!([written(4, 1), written(5, 1), written(8, 2), written(9, 2), written(12, 4)], [0, 1, 0, 2, 0]);
+        assert_eq!(
+            [
+                written(4, 1),
+                written(5, 1),
+                written(8, 2),
+                written(9, 2),
+                written(12, 4)
+            ],
+            [0, 1, 0, 2, 0]
+        );
     }
 }

@@ -28,19 +28,38 @@ pub(super) enum Request {
 
 impl Request {
     /// Writes a command in this form. Returns a request for each of its keys, of which the last one ends the operation.
-    pub(super) fn write(command: &Command<'_>, form: Form, out: &mut Vec<u8>) -> impl Iterator<Item = Request> + use<> {
+    pub(super) fn write(
+        command: &Command<'_>,
+        form: Form,
+        out: &mut Vec<u8>,
+    ) -> impl Iterator<Item = Request> + use<> {
         command.write(out, form);
         let last = command.key.each().len() as u8 - 1;
-        let sent = SentOperation { ticket: command.ticket, asked: Asked::of(command.operation), form, part: last };
-        (0..last).map(move |part| Request::Part(SentOperation { part, ..sent })).chain([Request::Operation(sent)])
+        let sent = SentOperation {
+            ticket: command.ticket,
+            asked: Asked::of(command.operation),
+            form,
+            part: last,
+        };
+        (0..last)
+            .map(move |part| Request::Part(SentOperation { part, ..sent }))
+            .chain([Request::Operation(sent)])
     }
 
     /// Writes the question to a server whether it is still the master that it was, and what it remembers of itself.
-    pub(super) fn write_look(out: &mut Vec<u8>, node_key: Option<&str>) -> impl Iterator<Item = Request> + use<> {
+    pub(super) fn write_look(
+        out: &mut Vec<u8>,
+        node_key: Option<&str>,
+    ) -> impl Iterator<Item = Request> + use<> {
         const PARTS: [Part; 3] = [Part::InfoReplication, Part::NodeKey, Part::NodeTime];
         command::info(out, "replication");
-        node_key.into_iter().for_each(|key| node_note::look(out, key.as_bytes()));
-        PARTS.into_iter().take(if node_key.is_some() { PARTS.len() } else { 1 }).map(Request::Recheck)
+        node_key
+            .into_iter()
+            .for_each(|key| node_note::look(out, key.as_bytes()));
+        PARTS
+            .into_iter()
+            .take(if node_key.is_some() { PARTS.len() } else { 1 })
+            .map(Request::Recheck)
     }
 
     pub(super) fn is_release(&self) -> bool {

@@ -56,7 +56,11 @@ impl Requests {
         let requests = write(&mut self.bytes);
         requests.into_iter().for_each(|request| {
             self.releases += u64::from(request.is_release());
-            self.awaited.push_back(Awaited { request, asked_at: now, begin });
+            self.awaited.push_back(Awaited {
+                request,
+                asked_at: now,
+                begin,
+            });
         });
     }
 
@@ -89,14 +93,22 @@ impl Requests {
     /// What is not cut off.
     pub(super) fn backlog(&self) -> Backlog {
         let oldest = self.awaited.front().map(|first| first.asked_at);
-        Backlog { requests: self.awaited.len(), unsent: self.bytes.len(), oldest }
+        Backlog {
+            requests: self.awaited.len(),
+            unsent: self.bytes.len(),
+            oldest,
+        }
     }
 
     /// What is behind a cursor.
     pub(super) fn backlog_at(&self, cursor: &Cursor) -> Backlog {
         let mut unanswered = self.awaited.range(self.place(cursor)..);
         let requests = unanswered.len();
-        Backlog { requests, unsent: self.unsent(cursor).len(), oldest: unanswered.next().map(|first| first.asked_at) }
+        Backlog {
+            requests,
+            unsent: self.unsent(cursor).len(),
+            oldest: unanswered.next().map(|first| first.asked_at),
+        }
     }
 
     /// The request that is answered next at a cursor.
@@ -122,24 +134,32 @@ impl Requests {
 
     /// There was no server yet: all counts as asked now.
     pub(super) fn restart(&mut self, now: Timestamp) {
-        self.awaited.iter_mut().for_each(|awaited| awaited.asked_at = now);
+        self.awaited
+            .iter_mut()
+            .for_each(|awaited| awaited.asked_at = now);
     }
 
     /// Takes over what is behind a cursor of others. There must be none left.
     pub(super) fn take_over(&mut self, others: &Requests, cursor: &Cursor) {
         self.bytes.extend_from_slice(others.unsent(cursor));
-        self.awaited.extend(others.awaited.range(others.place(cursor)..).copied());
+        self.awaited
+            .extend(others.awaited.range(others.place(cursor)..).copied());
         self.cut_bytes = cursor.sent;
         self.cut_requests = cursor.answered;
         self.releases = others.releases;
     }
 
     /// Expects nothing any more at this cursor. Yields the requests, each with whether a byte of it may have been sent.
-    pub(super) fn abandon(&mut self, cursor: &mut Cursor) -> impl Iterator<Item = (Request, bool)> + '_ {
+    pub(super) fn abandon(
+        &mut self,
+        cursor: &mut Cursor,
+    ) -> impl Iterator<Item = (Request, bool)> + '_ {
         let sent = cursor.sent;
         *cursor = Cursor { sent, ..self.end() };
         self.cut_requests = cursor.answered;
-        self.awaited.drain(..).map(move |awaited| (awaited.request, awaited.begin < sent))
+        self.awaited
+            .drain(..)
+            .map(move |awaited| (awaited.request, awaited.begin < sent))
     }
 
     fn place(&self, cursor: &Cursor) -> usize {
@@ -151,7 +171,9 @@ impl Cursor {
     /// The next request was answered.
     #[inline]
     pub(super) fn advance(&mut self, requests: &Requests) -> Option<(Request, Timestamp)> {
-        let &Awaited { request, asked_at, .. } = requests.next(self)?;
+        let &Awaited {
+            request, asked_at, ..
+        } = requests.next(self)?;
         self.answered += 1;
         self.releases += u64::from(request.is_release());
         Some((request, asked_at))
@@ -159,6 +181,10 @@ impl Cursor {
 
     /// The place that both have reached.
     pub(super) fn least(self, other: Cursor) -> Cursor {
-        Cursor { sent: self.sent.min(other.sent), answered: self.answered.min(other.answered), ..self }
+        Cursor {
+            sent: self.sent.min(other.sent),
+            answered: self.answered.min(other.answered),
+            ..self
+        }
     }
 }

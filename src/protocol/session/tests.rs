@@ -14,7 +14,10 @@ mod queues;
 const INFO: &str = "redis_version:7.0.15\r\nredis_mode:standalone\r\nrun_id:0123456789012345678901234567890123456789";
 
 fn ticket(slot: u32) -> Ticket {
-    Ticket { slot, generation: 0 }
+    Ticket {
+        slot,
+        generation: 0,
+    }
 }
 
 fn token(byte: u8) -> OwnerToken {
@@ -23,18 +26,48 @@ fn token(byte: u8) -> OwnerToken {
 
 fn queue(session: &mut Session, ticket: Ticket, verb: Verb, key: &str, token: &OwnerToken) {
     let key = &LockKey::One(key.into());
-    let operation = &Operation { verb, kind: Kind::Plain, retention_millis: 1 };
-    session.queue(&Command { ticket, operation, key, token }, NOW);
+    let operation = &Operation {
+        verb,
+        kind: Kind::Plain,
+        retention_millis: 1,
+    };
+    session.queue(
+        &Command {
+            ticket,
+            operation,
+            key,
+            token,
+        },
+        NOW,
+    );
 }
 
 /// Queues an operation on `k` once more, in another form.
 fn ask_again(session: &mut Session, ticket: Ticket, verb: Verb) {
-    let operation = &Operation { verb, kind: Kind::Plain, retention_millis: 1 };
-    session.ask_again(&Command { ticket, operation, key: &LockKey::One("k".into()), token: &token(1) }, NOW);
+    let operation = &Operation {
+        verb,
+        kind: Kind::Plain,
+        retention_millis: 1,
+    };
+    session.ask_again(
+        &Command {
+            ticket,
+            operation,
+            key: &LockKey::One("k".into()),
+            token: &token(1),
+        },
+        NOW,
+    );
 }
 
 fn acquire(session: &mut Session, ticket: Ticket, key: &str, token: &OwnerToken) {
-    queue(session, ticket, Verb::Acquire { ttl_millis: 1000 }, key, token);
+    queue(
+        session,
+        ticket,
+        Verb::Acquire { ttl_millis: 1000 },
+        key,
+        token,
+    );
 }
 
 fn extend(session: &mut Session, ticket: Ticket, token: &OwnerToken, ttl_millis: u64) {
@@ -78,7 +111,9 @@ fn member(info: &str) -> Session {
     let mut session = Session::open(&Handshake::default(), Timestamp::ORIGIN);
     let accepted = events(&mut session, &introduction(info, "role:master"));
     assert_eq!(accepted, [Event::Accepted]);
-    session.pipeline.sent(session.pipeline.unsent(&Log::default()).len());
+    session
+        .pipeline
+        .sent(session.pipeline.unsent(&Log::default()).len());
     session
 }
 
@@ -92,8 +127,12 @@ const NOW: Timestamp = Timestamp::ORIGIN;
 
 #[test]
 fn the_handshake_goes_out_in_one_flight_with_the_first_command() {
-    let handshake =
-        Handshake { user: Some("me".into()), password: Some("pw".into()), database: 3, ..Handshake::default() };
+    let handshake = Handshake {
+        user: Some("me".into()),
+        password: Some("pw".into()),
+        database: 3,
+        ..Handshake::default()
+    };
     let mut session = Session::open(&handshake, NOW);
     acquire(&mut session, ticket(0), "k", &token(1));
     let flight = sent(&mut session);
@@ -105,25 +144,60 @@ fn the_handshake_goes_out_in_one_flight_with_the_first_command() {
     let replies = format!("+OK\r\n+OK\r\n{}+OK\r\n", introduction(INFO, "role:master"));
     assert_eq!(
         events(&mut session, &replies),
-        [Event::Accepted, Event::Answered(ticket(0), Answer::Vote(Vote::Granted))]
+        [
+            Event::Accepted,
+            Event::Answered(ticket(0), Answer::Vote(Vote::Granted))
+        ]
     );
-    assert_eq!((session.pipeline.backlog().requests, session.pipeline.backlog().oldest), (0, None));
+    assert_eq!(
+        (
+            session.pipeline.backlog().requests,
+            session.pipeline.backlog().oldest
+        ),
+        (0, None)
+    );
 }
 
 #[test]
 fn a_refused_handshake_spoils_every_vote_and_is_reported_once() {
-    let auth = Handshake { password: Some("pw".into()), ..Handshake::default() };
-    let select = Handshake { database: 99, ..Handshake::default() };
+    let auth = Handshake {
+        password: Some("pw".into()),
+        ..Handshake::default()
+    };
+    let select = Handshake {
+        database: 99,
+        ..Handshake::default()
+    };
     let plain = Handshake::default();
     let master = introduction(INFO, "role:master");
     let table: [(&Handshake, String, Cause); 7] = [
         (&auth, format!("-WRONGPASS no\r\n{master}"), Cause::Auth),
-        (&auth, "-ERR invalid password\r\n-NOAUTH x\r\n-NOAUTH x\r\n".into(), Cause::Auth),
-        (&select, format!("-ERR DB index is out of range\r\n{master}"), Cause::Database),
-        (&plain, "-NOAUTH Authentication required.\r\n-NOAUTH x\r\n".into(), Cause::Auth),
+        (
+            &auth,
+            "-ERR invalid password\r\n-NOAUTH x\r\n-NOAUTH x\r\n".into(),
+            Cause::Auth,
+        ),
+        (
+            &select,
+            format!("-ERR DB index is out of range\r\n{master}"),
+            Cause::Database,
+        ),
+        (
+            &plain,
+            "-NOAUTH Authentication required.\r\n-NOAUTH x\r\n".into(),
+            Cause::Auth,
+        ),
         (&plain, introduction(INFO, "role:slave"), Cause::NotMaster),
-        (&plain, introduction("redis_mode:cluster", "role:master"), Cause::ClusterMode),
-        (&plain, "-ERR max number of clients reached\r\n-x\r\n".into(), Cause::TooManyClients),
+        (
+            &plain,
+            introduction("redis_mode:cluster", "role:master"),
+            Cause::ClusterMode,
+        ),
+        (
+            &plain,
+            "-ERR max number of clients reached\r\n-x\r\n".into(),
+            Cause::TooManyClients,
+        ),
     ];
     for (handshake, replies, cause) in table {
         let fault = Fault::new(Phase::Handshake, cause);
@@ -133,13 +207,19 @@ fn a_refused_handshake_spoils_every_vote_and_is_reported_once() {
             let reported = events(&mut session, &format!("{replies}{reply}"));
             assert_eq!(
                 reported,
-                [Event::Rejected(fault), Event::Answered(ticket(0), Answer::Vote(Vote::Fault(fault)))],
+                [
+                    Event::Rejected(fault),
+                    Event::Answered(ticket(0), Answer::Vote(Vote::Fault(fault)))
+                ],
                 "{replies}"
             );
             // What the SET may have done all the same is undone on the same connection, without a vote.
             release(&mut session, ticket(1), &token(1));
             assert!(sent(&mut session).contains("EVAL"));
-            assert_eq!(events(&mut session, ":1\r\n"), [Event::Answered(ticket(1), Answer::Vote(Vote::Fault(fault)))]);
+            assert_eq!(
+                events(&mut session, ":1\r\n"),
+                [Event::Answered(ticket(1), Answer::Vote(Vote::Fault(fault)))]
+            );
         }
     }
 }
@@ -147,7 +227,10 @@ fn a_refused_handshake_spoils_every_vote_and_is_reported_once() {
 #[test]
 fn a_server_that_withholds_its_identity_may_still_vote() {
     let mut session = Session::open(&Handshake::default(), NOW);
-    assert_eq!(events(&mut session, &"-NOPERM no\r\n".repeat(2)), [Event::Accepted]);
+    assert_eq!(
+        events(&mut session, &"-NOPERM no\r\n".repeat(2)),
+        [Event::Accepted]
+    );
     assert_eq!(session.identity(), &ServerInfo::default());
 }
 
@@ -165,19 +248,38 @@ fn the_memory_is_asked_for_when_no_lock_waits_and_decides_nothing() {
     ] {
         let mut session = Session::open(&Handshake::default(), NOW);
         acquire(&mut session, ticket(0), "k", &token(1));
-        let master = bulk(&format!("role:master\r\nmaster_replid:{0}\r\nmaster_replid2:{0}", "a".repeat(40)));
+        let master = bulk(&format!(
+            "role:master\r\nmaster_replid:{0}\r\nmaster_replid2:{0}",
+            "a".repeat(40)
+        ));
         let granted = Event::Answered(ticket(0), Answer::Vote(Vote::Granted));
-        assert_eq!(events(&mut session, &format!("{}{master}+OK\r\n", bulk(INFO))), [Event::Accepted, granted]);
+        assert_eq!(
+            events(&mut session, &format!("{}{master}+OK\r\n", bulk(INFO))),
+            [Event::Accepted, granted]
+        );
         // While nodes are judged, a call may wait for the look.
         session.look(NOW);
         assert!(!sent(&mut session).contains(MEMORY), "a lock waits");
         assert_eq!(events(&mut session, &master), [Event::Rechecked]);
         let later = NOW.after(Duration::from_secs(2));
-        session.looks.before_vote(&session.peer, &mut session.pipeline, later);
+        session
+            .looks
+            .before_vote(&session.peer, &mut session.pipeline, later);
         assert!(sent(&mut session).ends_with(MEMORY));
-        assert_eq!(events(&mut session, &(master + said)), [Event::Rechecked, Event::MemoryKnown], "{said}");
-        assert_eq!((session.identity().eviction(), session.standing()), (eviction, HandshakeState::Accepted));
-        session.looks.before_vote(&session.peer, &mut session.pipeline, later.after(Duration::from_secs(2)));
+        assert_eq!(
+            events(&mut session, &(master + said)),
+            [Event::Rechecked, Event::MemoryKnown],
+            "{said}"
+        );
+        assert_eq!(
+            (session.identity().eviction(), session.standing()),
+            (eviction, HandshakeState::Accepted)
+        );
+        session.looks.before_vote(
+            &session.peer,
+            &mut session.pipeline,
+            later.after(Duration::from_secs(2)),
+        );
         session.check(ticket(1), NOW);
         assert!(!sent(&mut session).contains(MEMORY), "it was asked for");
 
@@ -186,7 +288,11 @@ fn the_memory_is_asked_for_when_no_lock_waits_and_decides_nothing() {
         assert_eq!(sent(&mut session).matches(MEMORY).count(), 1);
         let replies = introduction(INFO, "role:master") + said + &bulk("role:master");
         let granted = Event::Answered(ticket(1), Answer::Vote(Vote::Granted));
-        assert_eq!(events(&mut session, &replies), [Event::Accepted, Event::MemoryKnown, granted], "{said}");
+        assert_eq!(
+            events(&mut session, &replies),
+            [Event::Accepted, Event::MemoryKnown, granted],
+            "{said}"
+        );
         assert_eq!(session.identity().eviction(), eviction);
     }
 }
@@ -225,7 +331,10 @@ fn replies_split_at_every_byte_mean_the_same() {
     }
     let full = Vote::Fault(Fault::new(Phase::Reply, Cause::OutOfMemory));
     let votes = [Vote::Granted, Vote::Refused, full];
-    assert_eq!(seen, [0, 1, 2].map(|slot| Event::Answered(ticket(slot), Answer::Vote(votes[slot as usize]))));
+    assert_eq!(
+        seen,
+        [0, 1, 2].map(|slot| Event::Answered(ticket(slot), Answer::Vote(votes[slot as usize])))
+    );
 }
 
 #[test]
@@ -233,7 +342,11 @@ fn a_reply_to_no_request_ends_the_conversation() {
     for unasked in ["+OK\r\n", "+", ">1\r\n"] {
         let mut session = member(INFO);
         feed(&mut session, unasked.as_bytes());
-        assert_eq!(session.next_event(&Log::default()), Err(ProtocolError::Unrequested), "{unasked}");
+        assert_eq!(
+            session.next_event(&Log::default()),
+            Err(ProtocolError::Unrequested),
+            "{unasked}"
+        );
     }
 }
 
@@ -242,12 +355,19 @@ fn a_reply_of_the_wrong_type_ends_the_conversation() {
     let mut session = member(INFO);
     acquire(&mut session, ticket(0), "k", &token(1));
     feed(&mut session, b":1\r\n");
-    assert_eq!(session.next_event(&Log::default()), Err(ProtocolError::UnexpectedReply));
+    assert_eq!(
+        session.next_event(&Log::default()),
+        Err(ProtocolError::UnexpectedReply)
+    );
 }
 
 #[test]
 fn the_release_is_a_script_on_every_server_for_it_tells_those_that_wait() {
-    for version in ["redis_version:7.0.15", "redis_version:8.4.0", "redis_version:7.2.4\r\nvalkey_version:9.0.1"] {
+    for version in [
+        "redis_version:7.0.15",
+        "redis_version:8.4.0",
+        "redis_version:7.2.4\r\nvalkey_version:9.0.1",
+    ] {
         let mut session = member(version);
         release(&mut session, ticket(0), &token(1));
         assert!(sent(&mut session).contains("\r\nEVAL\r\n"), "{version}");
@@ -256,16 +376,20 @@ fn the_release_is_a_script_on_every_server_for_it_tells_those_that_wait() {
 
 #[test]
 fn without_scripts_a_release_is_not_run_and_an_extension_is_a_fault() {
-    for denial in
-        ["-NOPERM this user has no permissions to run the 'eval' command\r\n", "-ERR unknown command 'EVAL'\r\n"]
-    {
+    for denial in [
+        "-NOPERM this user has no permissions to run the 'eval' command\r\n",
+        "-ERR unknown command 'EVAL'\r\n",
+    ] {
         let mut session = member(INFO);
         release(&mut session, ticket(0), &token(1));
         extend(&mut session, ticket(1), &token(1), 30_000);
         let fault = Fault::new(Phase::Reply, Cause::NoScripts);
         assert_eq!(
             events(&mut session, &denial.repeat(2)),
-            [Event::NotRun(ticket(0), fault), Event::Answered(ticket(1), Answer::Vote(Vote::Fault(fault)))]
+            [
+                Event::NotRun(ticket(0), fault),
+                Event::Answered(ticket(1), Answer::Vote(Vote::Fault(fault)))
+            ]
         );
     }
 }
@@ -278,7 +402,10 @@ fn an_abandoned_conversation_hands_out_what_is_unanswered() {
     release(&mut session, ticket(6), &token(1));
     sent(&mut session);
     let kinds = [Abandoned::Acquire, Abandoned::Extend, Abandoned::Release];
-    assert_eq!(session.abandon().collect::<Vec<_>>(), [4, 5, 6].map(|slot| (ticket(slot), kinds[slot as usize - 4])));
+    assert_eq!(
+        session.abandon().collect::<Vec<_>>(),
+        [4, 5, 6].map(|slot| (ticket(slot), kinds[slot as usize - 4]))
+    );
     assert_eq!(session.pipeline.backlog().requests, 0);
 }
 
@@ -310,34 +437,60 @@ fn partly_sent_bytes_are_sent_once() {
 #[test]
 fn the_receive_buffer_grows_for_one_long_reply_and_shrinks_again() {
     let mut session = Session::open(&Handshake::default(), NOW);
-    let long = bulk(&format!("{}run_id:{}", "x:y\r\n".repeat(20_000), "a".repeat(40)));
+    let long = bulk(&format!(
+        "{}run_id:{}",
+        "x:y\r\n".repeat(20_000),
+        "a".repeat(40)
+    ));
     assert!(events(&mut session, &long).is_empty());
     assert!(session.identity().run_id().is_some());
-    assert_eq!(events(&mut session, &bulk("role:master")), [Event::Accepted]);
+    assert_eq!(
+        events(&mut session, &bulk("role:master")),
+        [Event::Accepted]
+    );
     assert_eq!(session.incoming.space().len(), RECEIVE_BUFFER);
 }
 
 #[test]
 fn secrets_do_not_show() {
-    let handshake =
-        Handshake { user: Some("alice".into()), password: Some("hunter2".into()), database: 0, ..Handshake::default() };
+    let handshake = Handshake {
+        user: Some("alice".into()),
+        password: Some("hunter2".into()),
+        database: 0,
+        ..Handshake::default()
+    };
     let session = Session::open(&handshake, NOW);
     let shown = format!("{handshake:?} {session:?}");
-    assert!(!shown.contains("hunter2") && !shown.contains("alice"), "{shown}");
+    assert!(
+        !shown.contains("hunter2") && !shown.contains("alice"),
+        "{shown}"
+    );
 }
 
 #[test]
 fn an_extension_goes_by_script_to_every_server() {
-    for version in ["redis_version:7.0.15", "redis_version:8.4.0", "redis_version:7.2.4\r\nvalkey_version:9.0.1", "x:y"]
-    {
+    for version in [
+        "redis_version:7.0.15",
+        "redis_version:8.4.0",
+        "redis_version:7.2.4\r\nvalkey_version:9.0.1",
+        "x:y",
+    ] {
         let mut session = member(version);
-        for (slot, reply, vote) in
-            [(0, ":1\r\n", Vote::Granted), (1, ":0\r\n", Vote::Absent), (2, ":-1\r\n", Vote::Refused)]
-        {
+        for (slot, reply, vote) in [
+            (0, ":1\r\n", Vote::Granted),
+            (1, ":0\r\n", Vote::Absent),
+            (2, ":-1\r\n", Vote::Refused),
+        ] {
             extend(&mut session, ticket(slot), &token(1), 30_000);
             let command = sent(&mut session);
-            assert!(command.contains("\r\nEVAL\r\n") && command.ends_with("\r\n30000\r\n"), "{command}");
-            assert_eq!(events(&mut session, reply), [Event::Answered(ticket(slot), Answer::Vote(vote))]);
+            assert!(
+                command.contains("\r\nEVAL\r\n") && command.ends_with("\r\n30000\r\n"),
+                "{command}"
+            );
+            assert_eq!(
+                events(&mut session, reply),
+                [Event::Answered(ticket(slot), Answer::Vote(vote))]
+            );
         }
     }
 }
@@ -345,7 +498,14 @@ fn an_extension_goes_by_script_to_every_server() {
 #[test]
 fn an_extension_counts_only_where_the_node_may_vote() {
     let fault = Fault::new(Phase::Handshake, Cause::NotMaster);
-    for reply in [":1\r\n", ":0\r\n", ":-1\r\n", "-READONLY x\r\n", "-NOPERM x\r\n", "-ERR unknown command x\r\n"] {
+    for reply in [
+        ":1\r\n",
+        ":0\r\n",
+        ":-1\r\n",
+        "-READONLY x\r\n",
+        "-NOPERM x\r\n",
+        "-ERR unknown command x\r\n",
+    ] {
         let mut session = member(INFO);
         extend(&mut session, ticket(0), &token(1), 30_000);
         session.reject(fault);
@@ -362,8 +522,20 @@ fn an_extension_of_a_fenced_lock_always_goes_by_text() {
     let mut session = member(INFO);
     let kind = Kind::Fenced(FencingToken::saturating(1));
     let mut asked = |verb, reply: &str| {
-        let operation = &Operation { verb, kind, retention_millis: 1 };
-        session.queue(&Command { ticket: ticket(1), operation, key: &LockKey::One("k".into()), token: &token(1) }, NOW);
+        let operation = &Operation {
+            verb,
+            kind,
+            retention_millis: 1,
+        };
+        session.queue(
+            &Command {
+                ticket: ticket(1),
+                operation,
+                key: &LockKey::One("k".into()),
+                token: &token(1),
+            },
+            NOW,
+        );
         events(&mut session, reply);
         sent(&mut session).lines().nth(2).unwrap().to_owned()
     };
@@ -381,7 +553,11 @@ fn a_script_that_was_run_is_called_by_its_hash_until_it_is_forgotten_too_often()
         release(&mut session, ticket(0), &token(1));
         let mut ways = Vec::new();
         for answer in answers {
-            ways.push(if sent(&mut session).contains("EVALSHA") { "hash" } else { "text" });
+            ways.push(if sent(&mut session).contains("EVALSHA") {
+                "hash"
+            } else {
+                "text"
+            });
             if let [Event::Answered(again, Answer::WrongForm)] = events(&mut session, answer)[..] {
                 ask_again(&mut session, again, Verb::Release(None));
             }
@@ -389,10 +565,17 @@ fn a_script_that_was_run_is_called_by_its_hash_until_it_is_forgotten_too_often()
         ways
     };
     assert_eq!(release_with(&["-OOM none left\r\n"]), ["text"]);
-    assert_eq!(release_with(&[":0\r\n"]), ["text"], "a fault says nothing of scripts");
+    assert_eq!(
+        release_with(&[":0\r\n"]),
+        ["text"],
+        "a fault says nothing of scripts"
+    );
     for _ in 0..3 {
         assert_eq!(release_with(&[":1\r\n"]), ["hash"]);
-        assert_eq!(release_with(&["-NOSCRIPT No matching script.\r\n", ":1\r\n"]), ["hash", "text"]);
+        assert_eq!(
+            release_with(&["-NOSCRIPT No matching script.\r\n", ":1\r\n"]),
+            ["hash", "text"]
+        );
     }
     assert_eq!(release_with(&[":1\r\n"]), ["text"]);
 }

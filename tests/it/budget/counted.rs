@@ -22,11 +22,21 @@ impl Counts {
     pub(super) fn of(program: &Path, arguments: &[String]) -> Counts {
         let profile = program.with_extension("callgrind");
         let out = format!("--callgrind-out-file={}", profile.display());
-        let traced = valgrind(&["--tool=callgrind", "--trace-syscalls=yes", &out], program, arguments);
+        let traced = valgrind(
+            &["--tool=callgrind", "--trace-syscalls=yes", &out],
+            program,
+            arguments,
+        );
         let allocated = valgrind(&["--tool=memcheck"], program, arguments);
-        let allocations = allocated.split("total heap usage: ").nth(1).and_then(|rest| rest.split(' ').next());
+        let allocations = allocated
+            .split("total heap usage: ")
+            .nth(1)
+            .and_then(|rest| rest.split(' ').next());
         let counts = Counts {
-            instructions: by_file(&fs::read_to_string(&profile).unwrap(), &format!("{}/src/", root().display())),
+            instructions: by_file(
+                &fs::read_to_string(&profile).unwrap(),
+                &format!("{}/src/", root().display()),
+            ),
             calls: calls(&traced),
             allocations: allocations.unwrap().replace(',', "").parse().unwrap(),
         };
@@ -36,7 +46,10 @@ impl Counts {
 
     /// What each of so many more pairs has cost than the pairs of `before`.
     pub(super) fn a_pair(mut self, before: &Counts, pairs: f64) -> Counts {
-        for (counts, before) in [(&mut self.instructions, &before.instructions), (&mut self.calls, &before.calls)] {
+        for (counts, before) in [
+            (&mut self.instructions, &before.instructions),
+            (&mut self.calls, &before.calls),
+        ] {
             for (name, count) in &mut *counts {
                 *count = (*count - before.get(name).unwrap_or(&0.0)) / pairs;
             }
@@ -54,7 +67,12 @@ fn valgrind(options: &[&str], program: &Path, arguments: &[String]) -> String {
     let mut command = programs::command(program, options);
     command.args(arguments).stdin(Stdio::null());
     let ending = Running::start(&mut command).end(LIMIT);
-    assert!(ending.status.success(), "{}\n{}", ending.status, ending.errors);
+    assert!(
+        ending.status.success(),
+        "{}\n{}",
+        ending.status,
+        ending.errors
+    );
     ending.errors
 }
 
@@ -62,7 +80,11 @@ fn valgrind(options: &[&str], program: &Path, arguments: &[String]) -> String {
 fn calls(trace: &str) -> BTreeMap<String, f64> {
     let mut counts = BTreeMap::new();
     for line in trace.lines().filter(|line| line.starts_with("SYSCALL[")) {
-        if let Some(name) = line.split(" sys_").nth(1).and_then(|rest| rest.split(['(', ' ']).next()) {
+        if let Some(name) = line
+            .split(" sys_")
+            .nth(1)
+            .and_then(|rest| rest.split(['(', ' ']).next())
+        {
             *counts.entry(name.to_owned()).or_default() += 1.0;
         }
     }
@@ -87,7 +109,10 @@ fn by_file(profile: &str, source: &str) -> BTreeMap<String, f64> {
         } else if line.starts_with("calls=") {
             is_of_call = true;
         } else if line.starts_with(|first: char| first.is_ascii_digit() || "+-*".contains(first)) {
-            let cost = line.split(' ').nth(1).and_then(|cost| cost.parse::<f64>().ok());
+            let cost = line
+                .split(' ')
+                .nth(1)
+                .and_then(|cost| cost.parse::<f64>().ok());
             if let (Some(cost), false) = (cost, is_of_call) {
                 *counts.entry(file.clone()).or_default() += cost;
             }
@@ -99,17 +124,22 @@ fn by_file(profile: &str, source: &str) -> BTreeMap<String, f64> {
 
 /// The path below `src` of a file of the library.
 fn below(source: &str, file: &str) -> String {
-    file.strip_prefix("src/").or_else(|| file.strip_prefix(source)).unwrap_or_default().to_owned()
+    file.strip_prefix("src/")
+        .or_else(|| file.strip_prefix(source))
+        .unwrap_or_default()
+        .to_owned()
 }
 
 #[test]
 fn a_profile_and_a_trace_are_read() {
     let profile = "fl=(1) src/a.rs\nfn=(1) a\n1 10\n+2 5\nfi=(2) /w/src/b.rs\n3 7\nfe=(1)\ncfi=(3) /rustc/core.rs\n\
         cfn=(2) c\ncalls=2 9\n4 90\n* 1\nfl=(3)\n1 100\n";
-    let expected = [("", 100.0), ("a.rs", 16.0), ("b.rs", 7.0)].map(|(file, count)| (file.to_owned(), count));
+    let expected =
+        [("", 100.0), ("a.rs", 16.0), ("b.rs", 7.0)].map(|(file, count)| (file.to_owned(), count));
     assert_eq!(by_file(profile, "/w/src/"), BTreeMap::from(expected));
     let trace = "==1== x\nSYSCALL[1,1]( 44) sys_sendto ( 5 )\nSYSCALL[1,2](228) sys_clock_gettime( 1 )[sync]\n\
         SYSCALL[1,1](44) sys_sendto ( 6 )\n";
-    let expected = [("clock_gettime", 1.0), ("sendto", 2.0)].map(|(name, count)| (name.to_owned(), count));
+    let expected =
+        [("clock_gettime", 1.0), ("sendto", 2.0)].map(|(name, count)| (name.to_owned(), count));
     assert_eq!(calls(trace), BTreeMap::from(expected));
 }

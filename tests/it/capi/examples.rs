@@ -24,35 +24,68 @@ fn urls(servers: &[Server]) -> Vec<String> {
 fn starts_quickly(program: &str, arguments: &[String]) {
     let servers = Server::several(3).unwrap();
     let said = run(program, arguments.iter().cloned().chain(urls(&servers))).success();
-    assert!(said.contains("ours for") && said.ends_with("released in time\n"), "{said}");
-    let failed = run(program, arguments.iter().cloned().chain(["redis://127.0.0.1:1".to_owned()]));
+    assert!(
+        said.contains("ours for") && said.ends_with("released in time\n"),
+        "{said}"
+    );
+    let failed = run(
+        program,
+        arguments
+            .iter()
+            .cloned()
+            .chain(["redis://127.0.0.1:1".to_owned()]),
+    );
     assert_eq!(failed.status.code(), Some(2), "{}", failed.errors);
-    assert!(failed.errors.contains("127.0.0.1:1: connection refused"), "{}", failed.errors);
+    assert!(
+        failed.errors.contains("127.0.0.1:1: connection refused"),
+        "{}",
+        failed.errors
+    );
 }
 
 #[test]
 fn the_quickstart_in_c_runs_with_the_shared_and_the_static_library() {
     for standard in ["-std=c99", "-std=c11"] {
-        let program = compile(&format!("quickstart{standard}"), "examples/c/quickstart.c", &[standard]);
+        let program = compile(
+            &format!("quickstart{standard}"),
+            "examples/c/quickstart.c",
+            &[standard],
+        );
         starts_quickly(program.to_str().unwrap(), &[]);
     }
     let archive = library().join("libquorumlock.a");
-    let flags = ["-std=c99", archive.to_str().unwrap()].into_iter().chain(SYSTEM);
+    let flags = ["-std=c99", archive.to_str().unwrap()]
+        .into_iter()
+        .chain(SYSTEM);
     let program = compile_with("quickstart-static", "examples/c/quickstart.c", flags);
     starts_quickly(program.to_str().unwrap(), &[]);
 }
 
 #[test]
 fn the_quickstart_in_cpp_runs() {
-    let program = compile("quickstart-cpp", "examples/c/quickstart.cpp", &["-std=c++17"]);
+    let program = compile(
+        "quickstart-cpp",
+        "examples/c/quickstart.cpp",
+        &["-std=c++17"],
+    );
     starts_quickly(program.to_str().unwrap(), &[]);
 }
 
 #[test]
 fn the_quickstart_in_python_runs() {
-    let script = root().join("examples/c/quickstart.py").display().to_string();
+    let script = root()
+        .join("examples/c/quickstart.py")
+        .display()
+        .to_string();
     // It writes nothing beside the examples.
-    starts_quickly("python3", &["-B".to_owned(), script, library().join("libquorumlock.so").display().to_string()]);
+    starts_quickly(
+        "python3",
+        &[
+            "-B".to_owned(),
+            script,
+            library().join("libquorumlock.so").display().to_string(),
+        ],
+    );
 }
 
 #[test]
@@ -67,7 +100,10 @@ fn workers_lose_nothing_with_one_node_hung_and_one_killed() {
     servers[3].kill();
     let said = run(&program, arguments.iter().chain(&urls)).success();
     print!("{said}");
-    assert!(said.starts_with(&format!("{0} pairs, {0} counted, 0 failures", 8 * pairs)), "{said}");
+    assert!(
+        said.starts_with(&format!("{0} pairs, {0} counted, 0 failures", 8 * pairs)),
+        "{said}"
+    );
 }
 
 #[test]
@@ -75,7 +111,10 @@ fn workers_end_at_ctrl_c() {
     let program = compile("workers-interrupted", "examples/c/workers.c", &["-std=c99"]);
     let servers = Server::several(3).unwrap();
     let mut command = Command::new(program);
-    command.args(["8", "1000000"]).args(urls(&servers)).stdin(Stdio::null());
+    command
+        .args(["8", "1000000"])
+        .args(urls(&servers))
+        .stdin(Stdio::null());
     let running = Running::start(&mut command);
     thread::sleep(Duration::from_millis(300));
     kill(Pid::from_raw(running.child.id() as i32), Signal::SIGINT).unwrap();

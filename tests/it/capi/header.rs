@@ -7,22 +7,40 @@ use std::process::{Command, Stdio};
 
 #[test]
 fn the_header_compiles_as_every_language_that_may_include_it() {
-    for (language, compiler, standards) in
-        [("c", "cc", &["c99", "c11", "c17"][..]), ("c++", "c++", &["c++11", "c++17", "c++20"])]
-    {
+    for (language, compiler, standards) in [
+        ("c", "cc", &["c99", "c11", "c17"][..]),
+        ("c++", "c++", &["c++11", "c++17", "c++20"]),
+    ] {
         for standard in standards {
             let mut command = Command::new(compiler);
             command.args([&format!("-std={standard}"), "-x", language, "-fsyntax-only"]);
-            command.args(["-Wall", "-Wextra", "-Werror", "-pedantic", "-include"]).arg(header()).arg("/dev/null");
-            Running::start(command.stdin(Stdio::null())).end(LIMIT).success();
+            command
+                .args(["-Wall", "-Wextra", "-Werror", "-pedantic", "-include"])
+                .arg(header())
+                .arg("/dev/null");
+            Running::start(command.stdin(Stdio::null()))
+                .end(LIMIT)
+                .success();
         }
     }
 }
 
 #[test]
 fn the_library_exports_what_the_header_declares_and_nothing_else() {
-    let listed = run("nm", ["-D", "--defined-only", "--format=posix", library_path("so").as_str()]).success();
-    let exported: BTreeSet<&str> = listed.lines().filter_map(|line| line.split(' ').next()).collect();
+    let listed = run(
+        "nm",
+        [
+            "-D",
+            "--defined-only",
+            "--format=posix",
+            library_path("so").as_str(),
+        ],
+    )
+    .success();
+    let exported: BTreeSet<&str> = listed
+        .lines()
+        .filter_map(|line| line.split(' ').next())
+        .collect();
     let text = std::fs::read_to_string(header()).unwrap();
     let declared: BTreeSet<&str> = text
         .lines()
@@ -44,11 +62,26 @@ fn sizes_are_shown() {
         run("strip", [Path::new("-o"), &to, from]).success();
         std::fs::metadata(to).unwrap().len() / 1024
     };
-    println!("libquorumlock.so, stripped: {} KiB", stripped(Path::new(&library_path("so")), "stripped.so"));
+    println!(
+        "libquorumlock.so, stripped: {} KiB",
+        stripped(Path::new(&library_path("so")), "stripped.so")
+    );
     let archive = library_path("a");
-    let flags = ["-std=c99", "-Wl,--gc-sections", &archive, "-lgcc_s", "-lutil", "-lrt", "-lm", "-ldl"];
+    let flags = [
+        "-std=c99",
+        "-Wl,--gc-sections",
+        &archive,
+        "-lgcc_s",
+        "-lutil",
+        "-lrt",
+        "-lm",
+        "-ldl",
+    ];
     let program = compile_with("quickstart-small", "examples/c/quickstart.c", flags);
-    println!("quickstart with libquorumlock.a, stripped: {} KiB", stripped(&program, "stripped-quickstart"));
+    println!(
+        "quickstart with libquorumlock.a, stripped: {} KiB",
+        stripped(&program, "stripped-quickstart")
+    );
 }
 
 fn header() -> std::path::PathBuf {
@@ -56,5 +89,8 @@ fn header() -> std::path::PathBuf {
 }
 
 fn library_path(kind: &str) -> String {
-    library().join(format!("libquorumlock.{kind}")).display().to_string()
+    library()
+        .join(format!("libquorumlock.{kind}"))
+        .display()
+        .to_string()
 }

@@ -33,7 +33,13 @@ impl Ending {
     /// What it said. Fails when the program did.
     #[track_caller]
     pub(crate) fn success(self) -> String {
-        assert!(self.status.success(), "{}\n{}{}", self.status, self.output, self.errors);
+        assert!(
+            self.status.success(),
+            "{}\n{}{}",
+            self.status,
+            self.output,
+            self.errors
+        );
         self.output
     }
 }
@@ -54,13 +60,20 @@ impl Running {
     #[track_caller]
     pub(crate) fn start(command: &mut Command) -> Running {
         let name = command.get_program().to_string_lossy().into_owned();
-        let mut child = match command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn() {
+        let mut child = match command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+        {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 panic!("{name} is missing: {}", how_to_install(&name))
             }
             child => child.unwrap_or_else(|error| panic!("{name}: {error}")),
         };
-        let pipes = [Pipe::read(child.stdout.take()), Pipe::read(child.stderr.take())];
+        let pipes = [
+            Pipe::read(child.stdout.take()),
+            Pipe::read(child.stderr.take()),
+        ];
         Running { child, pipes }
     }
 
@@ -68,7 +81,11 @@ impl Running {
     #[track_caller]
     pub(crate) fn heard(&self, words: &str) {
         let said = || self.pipes[0].text.lock().unwrap().contains(words);
-        assert!(eventually(LIMIT, said), "{}", self.pipes[1].text.lock().unwrap());
+        assert!(
+            eventually(LIMIT, said),
+            "{}",
+            self.pipes[1].text.lock().unwrap()
+        );
     }
 
     #[track_caller]
@@ -81,8 +98,13 @@ impl Running {
         }
         let _ = self.child.kill();
         let [output, errors] = self.pipes.each_mut().map(Pipe::end);
-        let status = status.unwrap_or_else(|| panic!("it did not end within {limit:?}\n{output}{errors}"));
-        Ending { status, output, errors }
+        let status =
+            status.unwrap_or_else(|| panic!("it did not end within {limit:?}\n{output}{errors}"));
+        Ending {
+            status,
+            output,
+            errors,
+        }
     }
 }
 
@@ -101,10 +123,16 @@ impl Pipe {
         let reader = thread::spawn(move || {
             let mut bytes = [0; 4096];
             while let Ok(length @ 1..) = pipe.read(&mut bytes) {
-                written.lock().unwrap().push_str(&String::from_utf8_lossy(&bytes[..length]));
+                written
+                    .lock()
+                    .unwrap()
+                    .push_str(&String::from_utf8_lossy(&bytes[..length]));
             }
         });
-        Pipe { text, reader: Some(reader) }
+        Pipe {
+            text,
+            reader: Some(reader),
+        }
     }
 
     /// All of it.
@@ -116,7 +144,10 @@ impl Pipe {
 
 /// Runs a program to its end.
 #[track_caller]
-pub(crate) fn run<S: AsRef<OsStr>>(program: impl AsRef<OsStr>, arguments: impl IntoIterator<Item = S>) -> Ending {
+pub(crate) fn run<S: AsRef<OsStr>>(
+    program: impl AsRef<OsStr>,
+    arguments: impl IntoIterator<Item = S>,
+) -> Ending {
     Running::start(Command::new(program).args(arguments).stdin(Stdio::null())).end(LIMIT)
 }
 
@@ -141,9 +172,21 @@ fn build(features: &str, folder: &str) -> PathBuf {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     // As in src/docs/operations.md; also as a crate, for programs in Rust. Line tables are for the test that counts
     // instructions by file.
-    command.args(["rustc", "--release", "--lib", "--features", features, "--crate-type", "cdylib,staticlib,lib"]);
+    command.args([
+        "rustc",
+        "--release",
+        "--lib",
+        "--features",
+        features,
+        "--crate-type",
+        "cdylib,staticlib,lib",
+    ]);
     command.env("CARGO_PROFILE_RELEASE_DEBUG", "line-tables-only");
-    command.arg("--target-dir").arg(&target).current_dir(root()).stdin(Stdio::null());
+    command
+        .arg("--target-dir")
+        .arg(&target)
+        .current_dir(root())
+        .stdin(Stdio::null());
     Running::start(&mut command).end(BUILD_LIMIT).success();
     target.join("release")
 }
@@ -156,9 +199,21 @@ pub(crate) fn compile(name: &str, source: impl AsRef<Path>, flags: &[&str]) -> P
 
 /// Compiles a program against the header and the shared library of this folder.
 #[track_caller]
-pub(crate) fn compile_against(library: &Path, name: &str, source: impl AsRef<Path>, flags: &[&str]) -> PathBuf {
-    let shared = [format!("-L{}", library.display()), format!("-Wl,-rpath,{}", library.display())];
-    let flags = flags.iter().copied().chain(shared.iter().map(String::as_str)).chain(["-lquorumlock"]);
+pub(crate) fn compile_against(
+    library: &Path,
+    name: &str,
+    source: impl AsRef<Path>,
+    flags: &[&str],
+) -> PathBuf {
+    let shared = [
+        format!("-L{}", library.display()),
+        format!("-Wl,-rpath,{}", library.display()),
+    ];
+    let flags = flags
+        .iter()
+        .copied()
+        .chain(shared.iter().map(String::as_str))
+        .chain(["-lquorumlock"]);
     compile_with(name, source, flags)
 }
 
@@ -173,10 +228,22 @@ pub(crate) fn compile_with<'f>(
     let programs = library().with_file_name("programs");
     std::fs::create_dir_all(&programs).unwrap();
     let program = programs.join(name);
-    let compiler = if source.extension().is_some_and(|kind| kind == "cpp") { "c++" } else { "cc" };
+    let compiler = if source.extension().is_some_and(|kind| kind == "cpp") {
+        "c++"
+    } else {
+        "cc"
+    };
     let mut command = Command::new(compiler);
-    command.arg("-I").arg(root().join("src/ffi")).args(STRICT).arg(&source).arg("-o").arg(&program);
-    Running::start(command.arg("-pthread").args(flags).stdin(Stdio::null())).end(LIMIT).success();
+    command
+        .arg("-I")
+        .arg(root().join("src/ffi"))
+        .args(STRICT)
+        .arg(&source)
+        .arg("-o")
+        .arg(&program);
+    Running::start(command.arg("-pthread").args(flags).stdin(Stdio::null()))
+        .end(LIMIT)
+        .success();
     program
 }
 
@@ -187,10 +254,20 @@ pub(crate) fn compile_rust(name: &str, source: &str) -> PathBuf {
     std::fs::create_dir_all(&programs).unwrap();
     let program = programs.join(name);
     let mut command = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
-    command.args(["--edition", "2024", "-O", "-o"]).arg(&program).arg(root().join(source));
-    command.arg("--extern").arg(format!("quorumlock={}", library().join("libquorumlock.rlib").display()));
-    command.arg("-L").arg(format!("dependency={}", library().join("deps").display()));
-    Running::start(command.stdin(Stdio::null())).end(LIMIT).success();
+    command
+        .args(["--edition", "2024", "-O", "-o"])
+        .arg(&program)
+        .arg(root().join(source));
+    command.arg("--extern").arg(format!(
+        "quorumlock={}",
+        library().join("libquorumlock.rlib").display()
+    ));
+    command
+        .arg("-L")
+        .arg(format!("dependency={}", library().join("deps").display()));
+    Running::start(command.stdin(Stdio::null()))
+        .end(LIMIT)
+        .success();
     program
 }
 
@@ -201,15 +278,26 @@ pub(crate) fn has_sanitizer(flag: &str) -> bool {
     let programs = library().with_file_name("programs");
     std::fs::create_dir_all(&programs).unwrap();
     // Tests ask at once, some in processes of their own: a program that a compiler still writes cannot be started.
-    let name = format!("empty-{}-{}", std::process::id(), ASKED.fetch_add(1, Ordering::Relaxed));
+    let name = format!(
+        "empty-{}-{}",
+        std::process::id(),
+        ASKED.fetch_add(1, Ordering::Relaxed)
+    );
     let source = programs.join(format!("{name}.c"));
     let program = programs.join(name);
     std::fs::write(&source, "int main(void) { return 0; }\n").unwrap();
     let mut command = Command::new("cc");
-    command.arg(flag).arg(&source).arg("-o").arg(&program).stdin(Stdio::null());
+    command
+        .arg(flag)
+        .arg(&source)
+        .arg("-o")
+        .arg(&program)
+        .stdin(Stdio::null());
     let compiles = Running::start(&mut command).end(LIMIT).status.success();
     let works = compiles && run(&program, [""; 0]).status.success();
-    [source, program].iter().for_each(|file| _ = std::fs::remove_file(file));
+    [source, program]
+        .iter()
+        .for_each(|file| _ = std::fs::remove_file(file));
     if !works {
         println!("LEFT OUT: the C compiler has no {flag}");
     }

@@ -40,16 +40,25 @@ fn null_is_answered_and_nothing_else_happens() {
 fn functions() -> Vec<Function> {
     let header = std::fs::read_to_string(root().join("src/ffi/quorumlock.h")).unwrap();
     let code = without_comments(&header);
-    let declarations = code.split(';').map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));
+    let declarations = code
+        .split(';')
+        .map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));
     declarations.filter_map(|text| function(&text)).collect()
 }
 
 fn without_comments(text: &str) -> String {
     let mut code = String::new();
     for (index, part) in text.split("/*").enumerate() {
-        code += if index == 0 { part } else { part.split_once("*/").map_or("", |(_, rest)| rest) };
+        code += if index == 0 {
+            part
+        } else {
+            part.split_once("*/").map_or("", |(_, rest)| rest)
+        };
     }
-    code.lines().filter(|line| !line.starts_with('#') && !line.starts_with("extern")).collect::<Vec<_>>().join("\n")
+    code.lines()
+        .filter(|line| !line.starts_with('#') && !line.starts_with("extern"))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// `quorumlock_result quorumlock_x(const a *b, int c)`.
@@ -63,8 +72,15 @@ fn function(text: &str) -> Option<Function> {
         Some((text[..at].trim().to_owned(), text[at..].to_owned()))
     };
     let (result, name) = split(before)?;
-    let parameters = parameters.split(',').map(str::trim).filter(|&one| one != "void");
-    Some(Function { result, name, parameters: parameters.filter_map(split).collect() })
+    let parameters = parameters
+        .split(',')
+        .map(str::trim)
+        .filter(|&one| one != "void");
+    Some(Function {
+        result,
+        name,
+        parameters: parameters.filter_map(split).collect(),
+    })
 }
 
 /// What the program has to give for a parameter.
@@ -83,7 +99,10 @@ fn value(kind: &str, name: &str) -> String {
         "quorumlock_fault *" | "quorumlock_event *" => "NULL".into(),
         "quorumlock_error **" => "&error".into(),
         kind if kind.ends_with("**") => format!("&out_{name}"),
-        kind => kind.trim_start_matches("quorumlock_").trim_end_matches(" *").into(),
+        kind => kind
+            .trim_start_matches("quorumlock_")
+            .trim_end_matches(" *")
+            .into(),
     }
 }
 
@@ -92,7 +111,11 @@ fn program(functions: &[Function]) -> (String, usize) {
     let mut calls = 0;
     let mut text = String::new();
     for function in functions {
-        let Function { result, name, parameters } = function;
+        let Function {
+            result,
+            name,
+            parameters,
+        } = function;
         let callbacks = ["quorumlock_observer", "quorumlock_lost", "quorumlock_write"];
         let is_pointer = |kind: &str| kind.ends_with('*') || callbacks.contains(&kind);
         for (at, (kind, parameter)) in parameters.iter().enumerate() {
@@ -100,16 +123,28 @@ fn program(functions: &[Function]) -> (String, usize) {
                 continue;
             }
             let arguments: Vec<String> = (parameters.iter().enumerate())
-                .map(|(index, (kind, name))| if index == at { "NULL".into() } else { value(kind, name) })
+                .map(|(index, (kind, name))| {
+                    if index == at {
+                        "NULL".into()
+                    } else {
+                        value(kind, name)
+                    }
+                })
                 .collect();
             let call = format!("{name}({})", arguments.join(", "));
-            let tells = parameters.iter().any(|(kind, _)| kind == "quorumlock_error **");
+            let tells = parameters
+                .iter()
+                .any(|(kind, _)| kind == "quorumlock_error **");
             let check = match result.as_str() {
                 "void" => call,
                 "quorumlock_str" => format!("CHECK({call}.length == 0 && {call}.data != NULL)"),
-                "quorumlock_result" if name == "quorumlock_error_result" => format!("CHECK({call} == QUORUMLOCK_OK)"),
+                "quorumlock_result" if name == "quorumlock_error_result" => {
+                    format!("CHECK({call} == QUORUMLOCK_OK)")
+                }
                 "quorumlock_result" if tells => {
-                    format!("CHECK({call} == QUORUMLOCK_NULL_POINTER); is_told(&error, \"{parameter} is NULL\")")
+                    format!(
+                        "CHECK({call} == QUORUMLOCK_NULL_POINTER); is_told(&error, \"{parameter} is NULL\")"
+                    )
                 }
                 "quorumlock_result" => format!("CHECK({call} == QUORUMLOCK_NULL_POINTER)"),
                 "int64_t" => format!("CHECK({call} == -1)"),
@@ -119,11 +154,17 @@ fn program(functions: &[Function]) -> (String, usize) {
             writeln!(text, "    {check};").unwrap();
         }
     }
-    (include_str!("nulls.c").replace("    CALLS;\n", &text), calls)
+    (
+        include_str!("nulls.c").replace("    CALLS;\n", &text),
+        calls,
+    )
 }
 
 /// Whether the error is what the function is about.
 fn is_alone(function: &Function) -> bool {
-    function.parameters.first().is_some_and(|(kind, _)| kind.trim_start_matches("const ") == "quorumlock_error *")
+    function
+        .parameters
+        .first()
+        .is_some_and(|(kind, _)| kind.trim_start_matches("const ") == "quorumlock_error *")
         || function.parameters.len() == 1
 }

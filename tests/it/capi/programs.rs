@@ -16,7 +16,12 @@ use std::time::Duration;
 
 const SANITIZERS: &str = "-fsanitize=address,undefined";
 /// Nothing wrong, and not a byte left in the end.
-const STRICT: [&str; 4] = ["-q", "--leak-check=full", "--show-leak-kinds=all", "--error-exitcode=9"];
+const STRICT: [&str; 4] = [
+    "-q",
+    "--leak-check=full",
+    "--show-leak-kinds=all",
+    "--error-exitcode=9",
+];
 /// Nothing wrong.
 const LENIENT: [&str; 2] = ["-q", "--error-exitcode=9"];
 /// How often the library is loaded for a moment: more often than a process has keys for thread-local values.
@@ -29,7 +34,10 @@ pub(crate) fn command(program: &Path, valgrind: &[&str]) -> Command {
     }
     let mut command = Command::new("valgrind");
     if std::env::var_os(TLS_VARIABLE).is_some() {
-        command.arg(format!("--suppressions={}", root().join("tests/it/capi/ring.supp").display()));
+        command.arg(format!(
+            "--suppressions={}",
+            root().join("tests/it/capi/ring.supp").display()
+        ));
     }
     command.args(valgrind).arg(program);
     command
@@ -38,7 +46,9 @@ pub(crate) fn command(program: &Path, valgrind: &[&str]) -> Command {
 fn keeps_all(program: &Path, valgrind: &[&str]) {
     let servers = Server::several(3).unwrap();
     let mut command = command(program, valgrind);
-    command.args(servers.iter().map(Server::url)).stdin(Stdio::null());
+    command
+        .args(servers.iter().map(Server::url))
+        .stdin(Stdio::null());
     let ending = Running::start(&mut command).end(LIMIT);
     assert_eq!(ending.errors, "");
     assert_eq!(ending.success(), "all kept\n");
@@ -50,7 +60,14 @@ fn calls_in_any_order_give_what_is_promised() {
     keeps_all(&program, &[]);
     keeps_all(&program, &STRICT);
     if has_sanitizer(SANITIZERS) {
-        keeps_all(&compile("misuse-sanitized", "tests/it/capi/misuse.c", &["-std=c99", SANITIZERS]), &[]);
+        keeps_all(
+            &compile(
+                "misuse-sanitized",
+                "tests/it/capi/misuse.c",
+                &["-std=c99", SANITIZERS],
+            ),
+            &[],
+        );
     }
 }
 
@@ -60,7 +77,14 @@ fn reentrant_locks_have_threads_and_objects_as_owners() {
     keeps_all(&program, &[]);
     keeps_all(&program, &STRICT);
     if has_sanitizer(SANITIZERS) {
-        keeps_all(&compile("reentrant-sanitized", "tests/it/capi/reentrant.c", &["-std=c99", SANITIZERS]), &[]);
+        keeps_all(
+            &compile(
+                "reentrant-sanitized",
+                "tests/it/capi/reentrant.c",
+                &["-std=c99", SANITIZERS],
+            ),
+            &[],
+        );
     }
 }
 
@@ -70,7 +94,14 @@ fn locks_to_read_and_to_write_exclude_and_share_as_they_should() {
     keeps_all(&program, &[]);
     keeps_all(&program, &STRICT);
     if has_sanitizer(SANITIZERS) {
-        keeps_all(&compile("read_write-sanitized", "tests/it/capi/read_write.c", &["-std=c99", SANITIZERS]), &[]);
+        keeps_all(
+            &compile(
+                "read_write-sanitized",
+                "tests/it/capi/read_write.c",
+                &["-std=c99", SANITIZERS],
+            ),
+            &[],
+        );
     }
 }
 
@@ -80,7 +111,14 @@ fn fair_locks_have_numbers_if_they_are_fenced() {
     keeps_all(&program, &[]);
     keeps_all(&program, &STRICT);
     if has_sanitizer(SANITIZERS) {
-        keeps_all(&compile("fair-sanitized", "tests/it/capi/fair.c", &["-std=c99", SANITIZERS]), &[]);
+        keeps_all(
+            &compile(
+                "fair-sanitized",
+                "tests/it/capi/fair.c",
+                &["-std=c99", SANITIZERS],
+            ),
+            &[],
+        );
     }
 }
 
@@ -90,7 +128,14 @@ fn sets_of_resources_are_mutexes_like_others() {
     keeps_all(&program, &[]);
     keeps_all(&program, &STRICT);
     if has_sanitizer(SANITIZERS) {
-        keeps_all(&compile("sets-sanitized", "tests/it/capi/sets.c", &["-std=c99", SANITIZERS]), &[]);
+        keeps_all(
+            &compile(
+                "sets-sanitized",
+                "tests/it/capi/sets.c",
+                &["-std=c99", SANITIZERS],
+            ),
+            &[],
+        );
     }
 }
 
@@ -100,7 +145,14 @@ fn permits_are_mutexes_that_several_hold() {
     keeps_all(&program, &[]);
     keeps_all(&program, &STRICT);
     if has_sanitizer(SANITIZERS) {
-        keeps_all(&compile("permits-sanitized", "tests/it/capi/permits.c", &["-std=c99", SANITIZERS]), &[]);
+        keeps_all(
+            &compile(
+                "permits-sanitized",
+                "tests/it/capi/permits.c",
+                &["-std=c99", SANITIZERS],
+            ),
+            &[],
+        );
     }
 }
 
@@ -108,12 +160,22 @@ fn permits_are_mutexes_that_several_hold() {
 fn examples_leave_not_a_byte() {
     let servers = Server::several(3).unwrap();
     // The first program of a deployment waits for all nodes: under valgrind, for longer than an example may.
-    let first = Redlock::builder().nodes(servers.iter().map(Server::url)).build().unwrap();
+    let first = Redlock::builder()
+        .nodes(servers.iter().map(Server::url))
+        .build()
+        .unwrap();
     drop(first.mutex("first").lock().unwrap());
     for (name, arguments) in [("quickstart", &[][..]), ("workers", &["4", "50"])] {
-        let program = compile(&format!("{name}-checked"), format!("examples/c/{name}.c"), &["-std=c99"]);
+        let program = compile(
+            &format!("{name}-checked"),
+            format!("examples/c/{name}.c"),
+            &["-std=c99"],
+        );
         let mut command = command(&program, &STRICT);
-        command.args(arguments).args(servers.iter().map(Server::url)).stdin(Stdio::null());
+        command
+            .args(arguments)
+            .args(servers.iter().map(Server::url))
+            .stdin(Stdio::null());
         let ending = Running::start(&mut command).end(LIMIT);
         assert_eq!(ending.errors, "");
         ending.success();
@@ -126,7 +188,9 @@ fn hosts(program: &Path, valgrind: &[&str]) {
     let mut command = command(program, valgrind);
     // Under valgrind, a pair takes thirty times as long.
     command.arg(if valgrind.is_empty() { "300" } else { "30" });
-    command.args(servers.iter().map(Server::url)).env("ASAN_OPTIONS", "detect_leaks=0");
+    command
+        .args(servers.iter().map(Server::url))
+        .env("ASAN_OPTIONS", "detect_leaks=0");
     let mut running = Running::start(command.stdin(Stdio::piped()));
     let mut input = running.child.stdin.take().unwrap();
     running.heard("ready");
@@ -136,7 +200,10 @@ fn hosts(program: &Path, valgrind: &[&str]) {
     let ending = running.end(LIMIT);
     assert_eq!(ending.errors, "");
     let said = ending.success();
-    assert!(said.starts_with("ready\n") && said.ends_with(" interruptions\n"), "{said}");
+    assert!(
+        said.starts_with("ready\n") && said.ends_with(" interruptions\n"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -145,13 +212,24 @@ fn a_host_of_any_habits_is_at_home() {
     hosts(&program, &[]);
     hosts(&program, &LENIENT);
     if has_sanitizer(SANITIZERS) {
-        hosts(&compile("host-sanitized", "tests/it/capi/host.c", &["-std=c99", SANITIZERS]), &[]);
+        hosts(
+            &compile(
+                "host-sanitized",
+                "tests/it/capi/host.c",
+                &["-std=c99", SANITIZERS],
+            ),
+            &[],
+        );
     }
 }
 
 #[test]
 fn a_library_that_is_closed_leaves_nothing() {
-    let program = compile_with("loader", "tests/it/capi/loader.c", ["-std=c99", "-ldl", "-rdynamic"]);
+    let program = compile_with(
+        "loader",
+        "tests/it/capi/loader.c",
+        ["-std=c99", "-ldl", "-rdynamic"],
+    );
     let servers = Server::several(3).unwrap();
     // The three are one deployment, though the program begins with the first alone: otherwise the others would have
     // joined later, and would wait.
@@ -161,11 +239,23 @@ fn a_library_that_is_closed_leaves_nothing() {
     // By its name, which has to be looked up. Not the first: only that one is used for a moment, and a look-up takes
     // longer.
     urls[2] = urls[2].replace("127.0.0.1", "localhost");
-    let said = run(&program, [path.as_str(), MOMENTS].into_iter().chain(urls.iter().map(String::as_str))).success();
+    let said = run(
+        &program,
+        [path.as_str(), MOMENTS]
+            .into_iter()
+            .chain(urls.iter().map(String::as_str)),
+    )
+    .success();
     assert_eq!(said, "nothing is left\n");
     let mut command = command(&program, &LENIENT);
-    command.args([path.as_str(), "3"]).args(&urls).stdin(Stdio::null());
-    assert_eq!(Running::start(&mut command).end(LIMIT).success(), "nothing is left\n");
+    command
+        .args([path.as_str(), "3"])
+        .args(&urls)
+        .stdin(Stdio::null());
+    assert_eq!(
+        Running::start(&mut command).end(LIMIT).success(),
+        "nothing is left\n"
+    );
 }
 
 #[test]
@@ -173,15 +263,21 @@ fn restarts_of_nodes_are_reported() {
     let program = compile("nodes", "tests/it/capi/nodes.c", &["-std=c99"]);
     let mut servers = Server::several(3).unwrap();
     servers.push(Server::with(&["--appendonly", "yes", "--appendfsync", "always"]).unwrap());
-    servers[1].command(&["CONFIG", "SET", "maxmemory", "100mb"]).unwrap();
-    servers[1].command(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]).unwrap();
+    servers[1]
+        .command(&["CONFIG", "SET", "maxmemory", "100mb"])
+        .unwrap();
+    servers[1]
+        .command(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"])
+        .unwrap();
     let half = Duration::from_secs(30);
     let another = builder(&servers).ttl(half).max_ttl(half).build().unwrap();
     another.connect(SOON).unwrap();
     drop(take(&another.mutex("nodes")));
     another.flush_releases(SOON).unwrap();
     let mut command = command(&program, &[]);
-    command.args(servers.iter().map(Server::url)).arg("redis://127.0.0.1:1");
+    command
+        .args(servers.iter().map(Server::url))
+        .arg("redis://127.0.0.1:1");
     let mut running = Running::start(command.stdin(Stdio::piped()));
     let mut input = running.child.stdin.take().unwrap();
     running.heard("ready");
@@ -192,22 +288,45 @@ fn restarts_of_nodes_are_reported() {
     input.write_all(b"\n").unwrap();
     let said = running.end(LIMIT).success();
     assert!(
-        said.contains(&format!("14: {} may have forgotten locks, does not vote for ", servers[0].address())),
+        said.contains(&format!(
+            "14: {} may have forgotten locks, does not vote for ",
+            servers[0].address()
+        )),
         "{said}"
     );
     for server in &servers {
-        for (kind, line) in [(24, "noted a max_ttl of 30 s, this one has 60 s"), (25, "noted 4 nodes, this one has 5")]
-        {
+        for (kind, line) in [
+            (24, "noted a max_ttl of 30 s, this one has 60 s"),
+            (25, "noted 4 nodes, this one has 5"),
+        ] {
             let line = format!("{kind}: {}: another program has {line}", server.address());
             assert_eq!(said.matches(&line).count(), 1, "{line}: {said}");
         }
     }
-    assert!(said.contains(&format!("13: {} may evict locks (allkeys-lru)", servers[1].address())), "{said}");
-    assert!(said.contains(&format!("node 0: {}: in quarantine", servers[0].address())), "{said}");
+    assert!(
+        said.contains(&format!(
+            "13: {} may evict locks (allkeys-lru)",
+            servers[1].address()
+        )),
+        "{said}"
+    );
+    assert!(
+        said.contains(&format!("node 0: {}: in quarantine", servers[0].address())),
+        "{said}"
+    );
     for index in [1, 2, 3] {
-        assert!(said.contains(&format!("node {index}: {}: voting", servers[index].address())), "{said}");
+        assert!(
+            said.contains(&format!(
+                "node {index}: {}: voting",
+                servers[index].address()
+            )),
+            "{said}"
+        );
     }
-    assert!(said.contains("node 4: 127.0.0.1:1: down, known for "), "{said}");
+    assert!(
+        said.contains("node 4: 127.0.0.1:1: down, known for "),
+        "{said}"
+    );
 }
 
 /// Cancellation ends a thread after its call, and not in the middle of it. No key is left.
@@ -217,11 +336,16 @@ fn a_thread_that_waits_may_be_cancelled() {
     for valgrind in [&[][..], &LENIENT] {
         let servers = Server::several(3).unwrap();
         let mut command = command(&program, valgrind);
-        command.args(servers.iter().map(Server::url)).stdin(Stdio::null());
+        command
+            .args(servers.iter().map(Server::url))
+            .stdin(Stdio::null());
         let ending = Running::start(&mut command).end(LIMIT);
         assert_eq!(ending.errors, "");
         assert_eq!(ending.success(), "alive\n");
         let is_empty = |server: &Server| server.keys().is_ok_and(|keys| keys.is_empty());
-        assert!(eventually(LIMIT, || servers.iter().all(is_empty)), "a key is left");
+        assert!(
+            eventually(LIMIT, || servers.iter().all(is_empty)),
+            "a key is left"
+        );
     }
 }

@@ -20,7 +20,11 @@ const FAR_TOO_MUCH: f64 = 1.5;
 #[allow(clippy::print_stdout)]
 fn a_lock_in_c_takes_as_long_as_in_rust() {
     let programs = [
-        compile("workers-ratio", "examples/c/workers.c", &["-std=c99", "-O2", STRICT[0]]),
+        compile(
+            "workers-ratio",
+            "examples/c/workers.c",
+            &["-std=c99", "-O2", STRICT[0]],
+        ),
         compile_rust("twin", "tests/it/capi/twin.rs"),
     ];
     let pairs = std::env::var(PAIRS_VARIABLE).ok();
@@ -33,8 +37,11 @@ fn a_lock_in_c_takes_as_long_as_in_rust() {
             servers[1].pause().unwrap();
             servers[3].kill();
         }
-        let arguments: Vec<String> =
-            [threads, pairs].map(|number| number.to_string()).into_iter().chain(urls.clone()).collect();
+        let arguments: Vec<String> = [threads, pairs]
+            .map(|number| number.to_string())
+            .into_iter()
+            .chain(urls.clone())
+            .collect();
         let mut ratios = [Vec::new(), Vec::new()];
         let mut seen = Vec::new();
         for round in 0..ROUNDS {
@@ -53,8 +60,15 @@ fn a_lock_in_c_takes_as_long_as_in_rust() {
         }
         let best = ratios[0].iter().copied().fold(f64::INFINITY, f64::min);
         let [half, most] = ratios.map(median);
-        let fate = if sick { ", one node hung and one killed" } else { "" };
-        println!("{threads} threads{fate}: C to Rust, p50 {half:.3}, p99 {most:.3}; p50 of C {:.0} us", median(seen));
+        let fate = if sick {
+            ", one node hung and one killed"
+        } else {
+            ""
+        };
+        println!(
+            "{threads} threads{fate}: C to Rust, p50 {half:.3}, p99 {most:.3}; p50 of C {:.0} us",
+            median(seen)
+        );
         assert!(best < FAR_TOO_MUCH, "{best}");
     }
 }
@@ -62,8 +76,17 @@ fn a_lock_in_c_takes_as_long_as_in_rust() {
 /// The median and the longest hundredth of what a pair took, in microseconds.
 fn measured(program: &Path, arguments: &[String]) -> (f64, f64) {
     let said = run(program, arguments).success();
-    let number = |name: &str| said.split(name).nth(1)?.split_whitespace().next()?.parse::<f64>().ok();
-    number("p50 ").zip(number("p99 ")).unwrap_or_else(|| panic!("{said}"))
+    let number = |name: &str| {
+        said.split(name)
+            .nth(1)?
+            .split_whitespace()
+            .next()?
+            .parse::<f64>()
+            .ok()
+    };
+    number("p50 ")
+        .zip(number("p99 "))
+        .unwrap_or_else(|| panic!("{said}"))
 }
 
 fn median(mut numbers: Vec<f64>) -> f64 {

@@ -19,11 +19,27 @@ const LIMIT: Duration = Duration::from_secs(550);
 fn build() -> PathBuf {
     let target = library().with_file_name("thread-sanitizer");
     let mut command = Command::new("cargo");
-    command.args(["+nightly", "rustc", "-Zbuild-std", "--release", "--lib", "--features", "capi"]);
-    command.args(["--crate-type", "cdylib", "--target", TARGET, "--target-dir"]).arg(&target);
-    command.env("RUSTFLAGS", "-Zsanitizer=thread").current_dir(root()).stdin(Stdio::null());
+    command.args([
+        "+nightly",
+        "rustc",
+        "-Zbuild-std",
+        "--release",
+        "--lib",
+        "--features",
+        "capi",
+    ]);
+    command
+        .args(["--crate-type", "cdylib", "--target", TARGET, "--target-dir"])
+        .arg(&target);
+    command
+        .env("RUSTFLAGS", "-Zsanitizer=thread")
+        .current_dir(root())
+        .stdin(Stdio::null());
     // This process runs under a stable cargo, which makes its children use the same toolchain.
-    command.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO").env_remove("RUSTC");
+    command
+        .env_remove("RUSTUP_TOOLCHAIN")
+        .env_remove("CARGO")
+        .env_remove("RUSTC");
     Running::start(&mut command).end(LIMIT).success();
     target.join(TARGET).join("release")
 }
@@ -38,10 +54,29 @@ fn compile(folder: &Path, source: &str) -> PathBuf {
     std::fs::write(&names, functions).unwrap();
     let program = folder.join("program");
     let mut command = Command::new("cc");
-    command.args([SANITIZER, "-O1", "-fno-builtin", "-rdynamic", "-std=c99", "-pthread"]).args(STRICT);
-    command.arg("-I").arg(root().join("src/ffi")).arg(root().join(source)).arg(names).arg("-o").arg(&program);
-    command.arg(format!("-L{0}", folder.display())).arg(format!("-Wl,-rpath,{}", folder.display()));
-    Running::start(command.arg("-lquorumlock").stdin(Stdio::null())).end(LIMIT).success();
+    command
+        .args([
+            SANITIZER,
+            "-O1",
+            "-fno-builtin",
+            "-rdynamic",
+            "-std=c99",
+            "-pthread",
+        ])
+        .args(STRICT);
+    command
+        .arg("-I")
+        .arg(root().join("src/ffi"))
+        .arg(root().join(source))
+        .arg(names)
+        .arg("-o")
+        .arg(&program);
+    command
+        .arg(format!("-L{0}", folder.display()))
+        .arg(format!("-Wl,-rpath,{}", folder.display()));
+    Running::start(command.arg("-lquorumlock").stdin(Stdio::null()))
+        .end(LIMIT)
+        .success();
     program
 }
 
@@ -52,10 +87,16 @@ fn no_thread_races_another() {
         return;
     }
     let folder = build();
-    for (source, arguments) in [("tests/it/capi/misuse.c", &[][..]), ("examples/c/workers.c", &["8", "500"])] {
+    for (source, arguments) in [
+        ("tests/it/capi/misuse.c", &[][..]),
+        ("examples/c/workers.c", &["8", "500"]),
+    ] {
         let servers = Server::several(3).unwrap();
         let mut command = Command::new(compile(&folder, source));
-        command.args(arguments).args(servers.iter().map(Server::url)).stdin(Stdio::null());
+        command
+            .args(arguments)
+            .args(servers.iter().map(Server::url))
+            .stdin(Stdio::null());
         let ending = Running::start(&mut command).end(LIMIT);
         assert_eq!(ending.errors, "", "{source}");
         ending.success();

@@ -16,21 +16,33 @@ fn read(path: &str) -> String {
 /// All names in a text that begin like a function of the header.
 fn names(text: &str) -> BTreeSet<&str> {
     let is_letter = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
-    text.split(|letter: char| !is_letter(letter)).filter(|word| word.starts_with("quorumlock_")).collect()
+    text.split(|letter: char| !is_letter(letter))
+        .filter(|word| word.starts_with("quorumlock_"))
+        .collect()
 }
 
 /// Every function that the header declares.
 fn functions(header: &str) -> Vec<&str> {
-    let is_declaration = |line: &&str| !line.starts_with([' ', '/', '}']) && !line.starts_with("typedef");
-    let before = header.lines().filter(is_declaration).filter_map(|line| Some(line.split_once('(')?.0));
+    let is_declaration =
+        |line: &&str| !line.starts_with([' ', '/', '}']) && !line.starts_with("typedef");
+    let before = header
+        .lines()
+        .filter(is_declaration)
+        .filter_map(|line| Some(line.split_once('(')?.0));
     let names = before.filter_map(|before| before.rsplit([' ', '*']).next());
-    names.filter(|name| name.starts_with("quorumlock_")).collect()
+    names
+        .filter(|name| name.starts_with("quorumlock_"))
+        .collect()
 }
 
 #[test]
 fn every_function_of_the_header_is_wrapped() {
-    let [header, cpp, python] =
-        ["src/ffi/quorumlock.h", "examples/c/quorumlock.hpp", "examples/c/quorumlock.py"].map(read);
+    let [header, cpp, python] = [
+        "src/ffi/quorumlock.h",
+        "examples/c/quorumlock.hpp",
+        "examples/c/quorumlock.py",
+    ]
+    .map(read);
     let functions = functions(&header);
     assert!(functions.len() > 95, "{}", functions.len());
     // In Python, a name in quotes says what the function takes, and one behind the library calls it.
@@ -42,7 +54,11 @@ fn every_function_of_the_header_is_wrapped() {
             quoted.contains(function),
             called.iter().any(|call| python.contains(call)),
         ];
-        assert_eq!(wrapped, [!LEFT_OUT.contains(function); 3], "{function}: in C++, in Python's table, called there");
+        assert_eq!(
+            wrapped,
+            [!LEFT_OUT.contains(function); 3],
+            "{function}: in C++, in Python's table, called there"
+        );
     }
     for name in quoted.iter().filter(|name| name.starts_with("quorumlock_")) {
         assert!(functions.contains(name), "{name} is not in the header");
@@ -54,12 +70,28 @@ fn the_numbers_of_python_are_those_of_the_header() {
     let [header, python] = ["src/ffi/quorumlock.h", "examples/c/quorumlock.py"].map(read);
     let numbers = |text: &str| -> BTreeSet<String> {
         let lines = text.lines().map(|line| line.trim().trim_end_matches(','));
-        let numbered =
-            lines.filter(|line| line.split_once(" = ").is_some_and(|(_, number)| number.parse::<i32>().is_ok()));
-        numbered.map(|line| line.trim_start_matches("QUORUMLOCK_").to_owned()).collect()
+        let numbered = lines.filter(|line| {
+            line.split_once(" = ")
+                .is_some_and(|(_, number)| number.parse::<i32>().is_ok())
+        });
+        numbered
+            .map(|line| line.trim_start_matches("QUORUMLOCK_").to_owned())
+            .collect()
     };
-    let body = header.split("typedef enum quorumlock_result {").nth(1).unwrap().split('}').next().unwrap();
-    let class = python.split("class Result").nth(1).unwrap().split("\n\n\n").next().unwrap();
+    let body = header
+        .split("typedef enum quorumlock_result {")
+        .nth(1)
+        .unwrap()
+        .split('}')
+        .next()
+        .unwrap();
+    let class = python
+        .split("class Result")
+        .nth(1)
+        .unwrap()
+        .split("\n\n\n")
+        .next()
+        .unwrap();
     assert!(!numbers(body).is_empty());
     assert_eq!(numbers(body), numbers(class));
 }
@@ -69,7 +101,14 @@ fn works(program: &str, arguments: &[String]) {
     let mut servers = Server::several(2).unwrap();
     // The last one is declared durable.
     servers.push(Server::with(&["--appendonly", "yes", "--appendfsync", "always"]).unwrap());
-    let said = run(program, arguments.iter().cloned().chain(servers.iter().map(Server::url))).success();
+    let said = run(
+        program,
+        arguments
+            .iter()
+            .cloned()
+            .chain(servers.iter().map(Server::url)),
+    )
+    .success();
     assert_eq!(said, "every wrapper works\n");
 }
 
@@ -86,10 +125,11 @@ fn every_wrapper_in_cpp_works() {
 #[test]
 fn every_wrapper_in_python_works() {
     // Python writes what it has compiled beside a module by default.
-    let [code, wrapper] =
-        ["tests/it/capi/wrappers.py", "examples/c"].map(|path| root().join(path).display().to_string());
+    let [code, wrapper] = ["tests/it/capi/wrappers.py", "examples/c"]
+        .map(|path| root().join(path).display().to_string());
     let library = library().join("libquorumlock.so").display().to_string();
-    let path = format!("import sys, runpy; sys.path.insert(0, {wrapper:?}); sys.argv = sys.argv[1:]; ");
+    let path =
+        format!("import sys, runpy; sys.path.insert(0, {wrapper:?}); sys.argv = sys.argv[1:]; ");
     let start = path + "runpy.run_path(sys.argv[0], run_name='__main__')";
     works("python3", &["-B".into(), "-c".into(), start, code, library]);
 }
@@ -106,17 +146,34 @@ fn both_are_installed_with_the_library() {
 #[test]
 fn the_module_is_copied_to_where_python_looks() {
     let manual = read("src/docs/operations.md");
-    let command = manual.lines().find(|line| line.starts_with("cp ") && line.contains("quorumlock.py")).unwrap();
+    let command = manual
+        .lines()
+        .find(|line| line.starts_with("cp ") && line.contains("quorumlock.py"))
+        .unwrap();
     let installed = "/usr/local/share/quorumlock/python/quorumlock.py";
     assert!(command.contains(installed), "{command}");
-    let command = command.replace(installed, &root().join("examples/c/quorumlock.py").display().to_string());
+    let command = command.replace(
+        installed,
+        &root()
+            .join("examples/c/quorumlock.py")
+            .display()
+            .to_string(),
+    );
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python");
     let folder_name = folder.to_str().unwrap();
-    run("python3", ["-m", "venv", "--clear", "--without-pip", folder_name]).success();
+    run(
+        "python3",
+        ["-m", "venv", "--clear", "--without-pip", folder_name],
+    )
+    .success();
     let path = format!("{folder_name}/bin:{}", std::env::var("PATH").unwrap());
     let shell = |line: &str| {
         let mut command = Command::new("sh");
-        command.args(["-c", line]).env("PATH", &path).current_dir("/").stdin(Stdio::null());
+        command
+            .args(["-c", line])
+            .env("PATH", &path)
+            .current_dir("/")
+            .stdin(Stdio::null());
         Running::start(&mut command).end(LIMIT)
     };
     let import = "python3 -c 'import quorumlock; print(quorumlock.Result.HELD)'";

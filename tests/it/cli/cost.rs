@@ -17,14 +17,27 @@ const ROUNDS: usize = 60;
 fn bare(deployment: &Deployment) {
     let connect = |server: &Server| TcpStream::connect(server.address()).unwrap();
     let mut nodes: Vec<TcpStream> = deployment.servers.iter().map(connect).collect();
-    ask(&mut nodes, b"*6\r\n$3\r\nSET\r\n$4\r\nbare\r\n$1\r\nx\r\n$2\r\nNX\r\n$2\r\nPX\r\n$5\r\n30000\r\n");
-    assert!(Command::new("true").stdin(Stdio::null()).status().unwrap().success());
+    ask(
+        &mut nodes,
+        b"*6\r\n$3\r\nSET\r\n$4\r\nbare\r\n$1\r\nx\r\n$2\r\nNX\r\n$2\r\nPX\r\n$5\r\n30000\r\n",
+    );
+    assert!(
+        Command::new("true")
+            .stdin(Stdio::null())
+            .status()
+            .unwrap()
+            .success()
+    );
     ask(&mut nodes, b"*2\r\n$3\r\nDEL\r\n$4\r\nbare\r\n");
 }
 
 fn ask(nodes: &mut [TcpStream], command: &[u8]) {
-    nodes.iter_mut().for_each(|node| node.write_all(command).unwrap());
-    nodes.iter_mut().for_each(|node| assert!(node.read(&mut [0; 64]).unwrap() > 0));
+    nodes
+        .iter_mut()
+        .for_each(|node| node.write_all(command).unwrap());
+    nodes
+        .iter_mut()
+        .for_each(|node| assert!(node.read(&mut [0; 64]).unwrap() > 0));
 }
 
 fn median(mut times: Vec<Duration>) -> Duration {
@@ -47,7 +60,13 @@ fn a_run_costs_little_more_than_its_process_and_its_lock() {
         floor.push(begun.elapsed());
         let begun = Instant::now();
         let mut tool = deployment.tool(&["run", "ours", "--", "true"]);
-        assert!(tool.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success());
+        assert!(
+            tool.stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .status()
+                .unwrap()
+                .success()
+        );
         ours.push(begun.elapsed());
     }
     let ours = median(ours);

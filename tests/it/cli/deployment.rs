@@ -12,7 +12,10 @@ const ROUNDS_VARIABLE: &str = "QUORUMLOCK_TEST_CLI_ROUNDS";
 
 /// How often what is repeated is repeated.
 pub(super) fn rounds() -> usize {
-    std::env::var(ROUNDS_VARIABLE).ok().and_then(|text| text.parse().ok()).unwrap_or(1)
+    std::env::var(ROUNDS_VARIABLE)
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(1)
 }
 
 /// Several servers that are one deployment.
@@ -22,11 +25,17 @@ pub(super) struct Deployment {
 
 impl Deployment {
     pub(super) fn of(count: usize) -> Deployment {
-        Deployment { servers: Server::several(count).unwrap() }
+        Deployment {
+            servers: Server::several(count).unwrap(),
+        }
     }
 
     pub(super) fn urls(&self) -> String {
-        self.servers.iter().map(Server::url).collect::<Vec<_>>().join(",")
+        self.servers
+            .iter()
+            .map(Server::url)
+            .collect::<Vec<_>>()
+            .join(",")
     }
 
     /// The program, with these nodes in its environment and nothing to read.
@@ -38,31 +47,44 @@ impl Deployment {
 
     /// How many keys the servers have.
     pub(super) fn keys(&self) -> usize {
-        self.servers.iter().map(|server| server.keys().map_or(0, |keys| keys.len())).sum()
+        self.servers
+            .iter()
+            .map(|server| server.keys().map_or(0, |keys| keys.len()))
+            .sum()
     }
 }
 
 /// The program without nodes.
 pub(super) fn tool(words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_quorumlock"));
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("QUORUMLOCK_")) {
+    for (name, _) in
+        std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("QUORUMLOCK_"))
+    {
         command.env_remove(name);
     }
-    command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .args(words)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     command
 }
 
 /// The same program with no signal ignored, as programs inherit it in the background of a shell.
 pub(super) fn with_signals(command: &Command) -> Command {
     let mut same = Command::new("env");
-    same.arg("--default-signal=HUP,INT,QUIT").arg(command.get_program()).args(command.get_args());
+    same.arg("--default-signal=HUP,INT,QUIT")
+        .arg(command.get_program())
+        .args(command.get_args());
     for (name, value) in command.get_envs() {
         match value {
             Some(value) => same.env(name, value),
             None => same.env_remove(name),
         };
     }
-    same.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    same.stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     same
 }
 
@@ -76,7 +98,11 @@ pub(super) struct Ended {
 impl Ended {
     pub(super) fn of(output: &Output) -> Ended {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        Ended { code: output.status.code(), out: text(&output.stdout), err: text(&output.stderr) }
+        Ended {
+            code: output.status.code(),
+            out: text(&output.stdout),
+            err: text(&output.stderr),
+        }
     }
 
     pub(super) fn all(&self) -> String {
@@ -93,15 +119,29 @@ pub(super) fn run(mut command: Command) -> Ended {
 pub(super) fn wait(mut child: Child) -> Ended {
     let mut out = String::new();
     let mut err = String::new();
-    child.stdout.take().map(|mut pipe| pipe.read_to_string(&mut out));
-    child.stderr.take().map(|mut pipe| pipe.read_to_string(&mut err));
-    Ended { code: child.wait().expect("it is a child").code(), out, err }
+    child
+        .stdout
+        .take()
+        .map(|mut pipe| pipe.read_to_string(&mut out));
+    child
+        .stderr
+        .take()
+        .map(|mut pipe| pipe.read_to_string(&mut err));
+    Ended {
+        code: child.wait().expect("it is a child").code(),
+        out,
+        err,
+    }
 }
 
 /// A new folder for the files of a test.
 pub(super) fn folder() -> PathBuf {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
-    let name = format!("cli-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+    let name = format!(
+        "cli-{}-{}",
+        std::process::id(),
+        COUNT.fetch_add(1, Ordering::Relaxed)
+    );
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::create_dir_all(&path).unwrap();
     path
@@ -110,10 +150,20 @@ pub(super) fn folder() -> PathBuf {
 /// The events that `--json-events` wrote: names, and the numbers of each.
 pub(super) fn events(text: &str) -> Vec<(String, BTreeMap<String, u64>)> {
     let event = |line: &str| {
-        let members = line.trim_matches(['{', '}']).split(",\"").filter_map(|member| member.split_once("\":"));
-        let members: Vec<(&str, &str)> = members.map(|(name, value)| (name.trim_matches('"'), value)).collect();
-        let name = members.iter().find(|(name, _)| *name == "event").map(|(_, value)| value.trim_matches('"'));
-        let numbers = members.iter().filter_map(|(name, value)| Some(((*name).to_owned(), value.parse().ok()?)));
+        let members = line
+            .trim_matches(['{', '}'])
+            .split(",\"")
+            .filter_map(|member| member.split_once("\":"));
+        let members: Vec<(&str, &str)> = members
+            .map(|(name, value)| (name.trim_matches('"'), value))
+            .collect();
+        let name = members
+            .iter()
+            .find(|(name, _)| *name == "event")
+            .map(|(_, value)| value.trim_matches('"'));
+        let numbers = members
+            .iter()
+            .filter_map(|(name, value)| Some(((*name).to_owned(), value.parse().ok()?)));
         (name.unwrap_or_default().to_owned(), numbers.collect())
     };
     text.lines().map(event).collect()

@@ -10,7 +10,9 @@ use std::path::Path;
 use std::time::Duration;
 
 fn doctor(urls: &[String], words: &[&str]) -> Ended {
-    run(tool(&[&["doctor", "--nodes", &urls.join(",")], words].concat()))
+    run(tool(
+        &[&["doctor", "--nodes", &urls.join(",")], words].concat(),
+    ))
 }
 
 /// Two sound nodes, and a third one.
@@ -37,14 +39,25 @@ fn sound_nodes_are_fine_and_nothing_is_left_on_them() {
     let urls: Vec<String> = deployment.servers.iter().map(Server::url).collect();
     let ended = doctor(&urls, &["--watch", "300ms"]);
     assert_eq!(ended.code, Some(0), "{}", ended.all());
-    assert!(ended.out.contains("fine: all 5 nodes vote") && ended.out.contains(" rate "), "{}", ended.out);
+    assert!(
+        ended.out.contains("fine: all 5 nodes vote") && ended.out.contains(" rate "),
+        "{}",
+        ended.out
+    );
     // Each node has answered an attempt and a release of each pair. One that is slow for a moment is asked less.
     let has_asked_each = (0..3).any(|_| {
         let json = doctor(&urls, &["--json"]);
-        assert!(json.code == Some(0) && json.out.contains("\"findings\":[]"), "{}", json.all());
+        assert!(
+            json.code == Some(0) && json.out.contains("\"findings\":[]"),
+            "{}",
+            json.all()
+        );
         json.out.matches("\"lock_replies\":2").count() == 5
     });
-    assert!(has_asked_each, "each time a node has answered less than two hundred times");
+    assert!(
+        has_asked_each,
+        "each time a node has answered less than two hundred times"
+    );
     assert_eq!(deployment.keys(), 0);
 }
 
@@ -62,7 +75,10 @@ fn attached_replicas_are_named() {
     let _replica = Server::with(&["--replicaof", "127.0.0.1", &master.port().to_string()]).unwrap();
     let (_deployment, urls) = with(master.url());
     let found = || doctor(&urls, &[]).out.contains("warning: replicas");
-    assert!(crate::support::process::eventually(std::time::Duration::from_secs(20), found));
+    assert!(crate::support::process::eventually(
+        std::time::Duration::from_secs(20),
+        found
+    ));
 }
 
 #[test]
@@ -70,14 +86,26 @@ fn two_names_of_one_server_are_named() {
     let deployment = Deployment::of(1);
     let server = &deployment.servers[0];
     let urls = [server.url(), format!("redis://localhost:{}", server.port())];
-    finds(&urls, 2, &["fault: duplicate: the same server as 127.0.0.1:", "cannot lock: 1 of 2"]);
+    finds(
+        &urls,
+        2,
+        &[
+            "fault: duplicate: the same server as 127.0.0.1:",
+            "cannot lock: 1 of 2",
+        ],
+    );
 }
 
 #[test]
 fn eviction_is_named() {
-    let server = Server::with(&["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"]).unwrap();
+    let server =
+        Server::with(&["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"]).unwrap();
     let (_deployment, urls) = with(server.url());
-    finds(&urls, 1, &["warning: eviction", "allkeys-lru", "noeviction"]);
+    finds(
+        &urls,
+        1,
+        &["warning: eviction", "allkeys-lru", "noeviction"],
+    );
 }
 
 #[test]
@@ -95,7 +123,13 @@ fn missing_rights_are_named_as_the_rule_to_add() {
     let server = Server::start().unwrap();
     let user = |rights: &[&str]| {
         server.command(&["ACL", "DELUSER", "locks"]).unwrap();
-        let rule = [&["ACL", "SETUSER", "locks", "on", ">hunter2", "~*", "&*", "+@all"], rights].concat();
+        let rule = [
+            &[
+                "ACL", "SETUSER", "locks", "on", ">hunter2", "~*", "&*", "+@all",
+            ],
+            rights,
+        ]
+        .concat();
         server.command(&rule).unwrap();
         format!("redis://locks:hunter2@127.0.0.1:{}", server.port())
     };
@@ -105,15 +139,26 @@ fn missing_rights_are_named_as_the_rule_to_add() {
     finds(&urls, 1, &["ACL SETUSER locks +", "+pexpire", "+time\n"]);
     // What each group of rights is for is named with it.
     let groups = [
-        ("-zadd", "waiting needs: calls poll, and fair locks and the order of readers and writers do not work"),
-        ("-time", "fenced locks need: they do not work, other locks do"),
-        ("-pexpire", "read-write locks need: they do not work, other locks do"),
+        (
+            "-zadd",
+            "waiting needs: calls poll, and fair locks and the order of readers and writers do not work",
+        ),
+        (
+            "-time",
+            "fenced locks need: they do not work, other locks do",
+        ),
+        (
+            "-pexpire",
+            "read-write locks need: they do not work, other locks do",
+        ),
         ("-getrange", "quorumlock show and run -n need: locks work"),
     ];
     for (right, lost) in groups {
         user(&[right]);
-        let remedy =
-            format!("warning: acl: the user lacks rights that {lost}; ACL SETUSER locks {}\n", right.replace('-', "+"));
+        let remedy = format!(
+            "warning: acl: the user lacks rights that {lost}; ACL SETUSER locks {}\n",
+            right.replace('-', "+")
+        );
         finds(&urls, 1, &[&remedy]);
     }
     user(&["-set"]);
@@ -121,11 +166,31 @@ fn missing_rights_are_named_as_the_rule_to_add() {
     user(&["resetchannels"]);
     finds(&urls, 1, &["&quorumlock:"]);
     user(&["-info"]);
-    finds(&urls, 1, &["warning: no-info: the user may not run INFO", "ACL SETUSER locks +info"]);
+    finds(
+        &urls,
+        1,
+        &[
+            "warning: no-info: the user may not run INFO",
+            "ACL SETUSER locks +info",
+        ],
+    );
     // Of fair and of read-write locks, of the names that the user's own patterns show.
-    user(&["resetkeys", "~jobs/*", "~quorumlock-fence:jobs/*", "~quorumlock-queue:quorumlock-fence:jobs/*"]);
-    finds(&urls, 1, &["warning: acl", "ACL SETUSER locks ~quorumlock-*:jobs/*\n"]);
-    user(&["resetchannels", "&quorumlock:quorumlock-trial-*", "&quorumlock:quorumlock-fence:*"]);
+    user(&[
+        "resetkeys",
+        "~jobs/*",
+        "~quorumlock-fence:jobs/*",
+        "~quorumlock-queue:quorumlock-fence:jobs/*",
+    ]);
+    finds(
+        &urls,
+        1,
+        &["warning: acl", "ACL SETUSER locks ~quorumlock-*:jobs/*\n"],
+    );
+    user(&[
+        "resetchannels",
+        "&quorumlock:quorumlock-trial-*",
+        "&quorumlock:quorumlock-fence:*",
+    ]);
     finds(&urls, 1, &["ACL SETUSER locks &quorumlock:*\n"]);
     // The rule that is shown is enough.
     user(&[]);
@@ -135,10 +200,14 @@ fn missing_rights_are_named_as_the_rule_to_add() {
 #[test]
 fn save_points_that_stop_writes_are_named() {
     let server = Server::start().unwrap();
-    server.command(&["CONFIG", "SET", "save", "3600 1"]).unwrap();
+    server
+        .command(&["CONFIG", "SET", "save", "3600 1"])
+        .unwrap();
     let (_deployment, urls) = with(server.url());
     finds(&urls, 1, &["warning: save-points", "3600 1"]);
-    server.command(&["CONFIG", "SET", "stop-writes-on-bgsave-error", "no"]).unwrap();
+    server
+        .command(&["CONFIG", "SET", "stop-writes-on-bgsave-error", "no"])
+        .unwrap();
     finds(&urls, 0, &["fine"]);
 }
 
@@ -147,11 +216,16 @@ fn a_clock_that_is_off_is_named() {
     let clock = folder().join("clock");
     fs::write(&clock, 3_000_000_i64.to_ne_bytes()).unwrap();
     let library = preload::library("nemesis/clock.c");
-    let plan =
-        Server::plan().variable(preload::VARIABLE, library).variable("QUORUMLOCK_NEMESIS_CLOCK", clock.as_os_str());
+    let plan = Server::plan()
+        .variable(preload::VARIABLE, library)
+        .variable("QUORUMLOCK_NEMESIS_CLOCK", clock.as_os_str());
     let server = plan.start().unwrap();
     let (_deployment, urls) = with(server.url());
-    finds(&urls, 1, &["warning: clock", "differs from that of this machine by +"]);
+    finds(
+        &urls,
+        1,
+        &["warning: clock", "differs from that of this machine by +"],
+    );
 }
 
 #[test]
@@ -174,27 +248,54 @@ fn a_node_that_is_too_slow_is_shown_to_be() {
     let (_deployment, mut urls) = with(format!("redis://127.0.0.1:{}", proxy.port()));
     proxy.delay(Duration::from_millis(60));
     let ended = doctor(&urls, &["--node-timeout", "20ms"]);
-    let line = ended.out.lines().rfind(|line| line.contains("node_timeout of 20 ms would cut")).unwrap();
+    let line = ended
+        .out
+        .lines()
+        .rfind(|line| line.contains("node_timeout of 20 ms would cut"))
+        .unwrap();
     let (cut, all) = line.rsplit_once(" of ").unwrap();
-    assert!(cut.ends_with(&format!(" {all}")), "all of them: {}", ended.all());
+    assert!(
+        cut.ends_with(&format!(" {all}")),
+        "all of them: {}",
+        ended.all()
+    );
     // A majority of such nodes cannot lock.
     urls.drain(..2);
-    assert_eq!(doctor(&urls, &["--node-timeout", "20ms", "--unavailable-after", "300ms"]).code, Some(2));
+    assert_eq!(
+        doctor(
+            &urls,
+            &["--node-timeout", "20ms", "--unavailable-after", "300ms"]
+        )
+        .code,
+        Some(2)
+    );
     let ended = doctor(&urls, &["--node-timeout", "2s"]);
-    assert!(ended.out.contains("a lock of all nodes: taken"), "{}", ended.all());
+    assert!(
+        ended.out.contains("a lock of all nodes: taken"),
+        "{}",
+        ended.all()
+    );
 }
 
 #[test]
 fn a_node_that_is_declared_durable_and_is_not_is_named() {
     let deployment = Deployment::of(1);
     let ended = doctor(&[deployment.servers[0].url()], &["--durable"]);
-    assert!(ended.code == Some(1) && ended.out.contains("warning: not-durable"), "{}", ended.all());
+    assert!(
+        ended.code == Some(1) && ended.out.contains("warning: not-durable"),
+        "{}",
+        ended.all()
+    );
 }
 
 #[test]
 fn the_compose_file_of_the_manual_makes_sound_nodes() {
-    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/docs/command_line.md")).unwrap();
-    let commands = page.lines().filter_map(|line| line.trim().strip_prefix("command: valkey-server "));
+    let page =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/docs/command_line.md"))
+            .unwrap();
+    let commands = page
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("command: valkey-server "));
     let start = |line: &str| {
         let words = line.split(' ').map(|word| word.trim_matches('"'));
         // The tests choose their ports.

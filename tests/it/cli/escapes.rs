@@ -11,7 +11,9 @@ const EVIL: &str = "evil\x1b[2J\x1b]0;owned\x07\u{9b}1m\r\n\u{202e}end";
 /// A node whose answers to these commands are its own.
 fn node(answer: impl Fn(&Command) -> Option<String> + Send + 'static) -> Fake {
     Fake::on_command(move |command| {
-        vec![say(&answer(command).unwrap_or_else(|| String::from_utf8(healthy(command)).unwrap()))]
+        vec![say(&answer(command).unwrap_or_else(|| {
+            String::from_utf8(healthy(command)).unwrap()
+        }))]
     })
 }
 
@@ -26,7 +28,10 @@ fn is_harmless(ended: &Ended) {
         let rest = text.replace("\r\n", "\n").replace("\r\x1b[K", "");
         let acts = |letter: char| letter.is_control() && letter != '\n' || letter == '\u{202e}';
         assert!(!rest.contains(acts), "{rest:?}");
-        assert!(rest.lines().all(|line| !line.starts_with("end")), "a line of its own: {rest:?}");
+        assert!(
+            rest.lines().all(|line| !line.starts_with("end")),
+            "a line of its own: {rest:?}"
+        );
     }
 }
 
@@ -40,17 +45,35 @@ fn what_a_server_says_of_itself_is_escaped() {
         () if is(command, "CONFIG") => Some(format!("*2\r\n{}{}", bulk("save"), bulk(EVIL))),
         () if is(command, "INFO") => {
             let text = EVIL.replace("\r\n", "");
-            let info = ["redis_version:", "role:", "run_id:", "connected_slaves:", "maxmemory_policy:"]
-                .map(|name| format!("{name}{text}\r\n"));
-            Some(bulk(&format!("{}maxmemory:1\r\nstop_writes:yes\r\n", info.concat())))
+            let info = [
+                "redis_version:",
+                "role:",
+                "run_id:",
+                "connected_slaves:",
+                "maxmemory_policy:",
+            ]
+            .map(|name| format!("{name}{text}\r\n"));
+            Some(bulk(&format!(
+                "{}maxmemory:1\r\nstop_writes:yes\r\n",
+                info.concat()
+            )))
         }
         () => None,
     });
     let url = fake.url();
-    for words in [&["doctor"][..], &["doctor", "--json"], &["nodes"], &["nodes", "--json"]] {
+    for words in [
+        &["doctor"][..],
+        &["doctor", "--json"],
+        &["nodes"],
+        &["nodes", "--json"],
+    ] {
         let ended = asks(&url, words);
         is_harmless(&ended);
-        assert!(words[0] != "doctor" || ended.out.contains("evil"), "{}", ended.all());
+        assert!(
+            words[0] != "doctor" || ended.out.contains("evil"),
+            "{}",
+            ended.all()
+        );
     }
 }
 
@@ -58,7 +81,9 @@ fn what_a_server_says_of_itself_is_escaped() {
 fn names_are_escaped() {
     let deployment = Deployment::of(1);
     let server = &deployment.servers[0];
-    server.command(&["SET", EVIL, &"1".repeat(40), "PX", "50000"]).unwrap();
+    server
+        .command(&["SET", EVIL, &"1".repeat(40), "PX", "50000"])
+        .unwrap();
     server.command(&["SET", &format!("{EVIL}2"), "x"]).unwrap();
     let commands: [&[&str]; 11] = [
         &["ls"],
@@ -69,7 +94,17 @@ fn names_are_escaped() {
         &["show", EVIL, "--json"],
         &["break", EVIL],
         &["run", "-n", EVIL, "--", "true"],
-        &["run", "-v", "--json-events", "1", "--wait", "1500ms", EVIL, "--", "true"],
+        &[
+            "run",
+            "-v",
+            "--json-events",
+            "1",
+            "--wait",
+            "1500ms",
+            EVIL,
+            "--",
+            "true",
+        ],
         &[EVIL],
         &["break", EVIL, "--yes", "--json"],
     ];
@@ -78,18 +113,40 @@ fn names_are_escaped() {
         is_harmless(&shown);
         assert!(shown.all().contains("evil"), "{words:?}: {}", shown.all());
     }
-    server.command(&["SET", EVIL, &"1".repeat(40), "PX", "50000"]).unwrap();
+    server
+        .command(&["SET", EVIL, &"1".repeat(40), "PX", "50000"])
+        .unwrap();
     let json = run(deployment.tool(&["ls", "--json"])).out;
-    assert!(json.contains(r#""name":"evil\u001b[2J\u001b]0;owned\u0007\u009b1m\u000d\n\u202eend""#), "{json}");
-    assert!(run(deployment.tool(&["ls"])).out.contains(r"evil\u{1b}[2J\u{1b}]0;owned\u{7}\u{9b}1m\r\n\u{202e}end"));
+    assert!(
+        json.contains(r#""name":"evil\u001b[2J\u001b]0;owned\u0007\u009b1m\u000d\n\u202eend""#),
+        "{json}"
+    );
+    assert!(
+        run(deployment.tool(&["ls"]))
+            .out
+            .contains(r"evil\u{1b}[2J\u{1b}]0;owned\u{7}\u{9b}1m\r\n\u{202e}end")
+    );
     // What is no more than a letter stays as it is.
-    server.command(&["SET", "é e\u{301} हिन्दी", &"1".repeat(40), "PX", "50000"]).unwrap();
-    assert!(run(deployment.tool(&["ls"])).out.contains("é e\u{301} हिन्दी "));
+    server
+        .command(&["SET", "é e\u{301} हिन्दी", &"1".repeat(40), "PX", "50000"])
+        .unwrap();
+    assert!(
+        run(deployment.tool(&["ls"]))
+            .out
+            .contains("é e\u{301} हिन्दी ")
+    );
 }
 
 #[test]
 fn a_clock_that_is_none_is_not_believed() {
-    let times = ["18446744073709551615", "9223372036854775807", "nan", "-1", "inf", "1e300"];
+    let times = [
+        "18446744073709551615",
+        "9223372036854775807",
+        "nan",
+        "-1",
+        "inf",
+        "1e300",
+    ];
     let looks_at = |time: &'static str| {
         let fake = node(move |command| match () {
             () if is(command, "TIME") => Some(format!("*2\r\n{0}{0}", bulk(time))),
@@ -99,13 +156,28 @@ fn a_clock_that_is_none_is_not_believed() {
             () => None,
         });
         let url = fake.url();
-        for words in [&["ls"][..], &["show", "k"], &["scan"], &["break", "k", "--yes"], &["doctor", "--json"]] {
+        for words in [
+            &["ls"][..],
+            &["show", "k"],
+            &["scan"],
+            &["break", "k", "--yes"],
+            &["doctor", "--json"],
+        ] {
             let ended = asks(&url, words);
-            let is_sound = matches!(ended.code, Some(0..=2 | 64)) && !ended.err.contains("panicked");
+            let is_sound =
+                matches!(ended.code, Some(0..=2 | 64)) && !ended.err.contains("panicked");
             assert!(is_sound, "{time} {words:?}: {}", ended.all());
-            assert!(!ended.out.contains(":NaN") && !ended.out.contains(":inf"), "{time}: {}", ended.out);
+            assert!(
+                !ended.out.contains(":NaN") && !ended.out.contains(":inf"),
+                "{time}: {}",
+                ended.out
+            );
         }
     };
     // They wait more than they work.
-    thread::scope(|scope| times.into_iter().for_each(|time| drop(scope.spawn(move || looks_at(time)))));
+    thread::scope(|scope| {
+        times
+            .into_iter()
+            .for_each(|time| drop(scope.spawn(move || looks_at(time))))
+    });
 }

@@ -16,7 +16,10 @@ fn code(deployment: &Deployment, words: &[&str]) -> Option<i32> {
 #[test]
 fn every_exit_code_says_what_happened() {
     let deployment = Deployment::of(3);
-    let held = deployment.tool(&["run", "held", "--", "sleep", "99"]).spawn().unwrap();
+    let held = deployment
+        .tool(&["run", "held", "--", "sleep", "99"])
+        .spawn()
+        .unwrap();
     assert!(eventually(Duration::from_secs(10), || deployment.keys() == 3));
     let table: [(&[&str], i32); 18] = [
         (&["run", "a", "--", "true"], 0),
@@ -42,23 +45,48 @@ fn every_exit_code_says_what_happened() {
         let ended = run(deployment.tool(words));
         assert_eq!(ended.code, Some(expected), "{words:?}: {}", ended.all());
     }
-    assert_eq!(run(tool(&["run", "a", "--", "true"])).code, Some(78), "no nodes");
+    assert_eq!(
+        run(tool(&["run", "a", "--", "true"])).code,
+        Some(78),
+        "no nodes"
+    );
     let dead = format!("redis://127.0.0.1:{}", free_port().unwrap());
-    let words = ["run", "--nodes", &dead, "--unavailable-after", "100ms", "a", "--", "true"];
+    let words = [
+        "run",
+        "--nodes",
+        &dead,
+        "--unavailable-after",
+        "100ms",
+        "a",
+        "--",
+        "true",
+    ];
     assert_eq!(code(&deployment, &words), Some(69));
     kill(Pid::from_raw(held.id().cast_signed()), Signal::SIGTERM).unwrap();
     assert_eq!(wait(held).code, Some(143));
-    assert!(eventually(Duration::from_secs(5), || deployment.keys() == 0), "a key is left");
+    assert!(
+        eventually(Duration::from_secs(5), || deployment.keys() == 0),
+        "a key is left"
+    );
 }
 
 #[test]
 fn a_key_that_never_ends_is_named_however_long_one_waits() {
     let deployment = Deployment::of(3);
     let job = ["a", "--", "true"];
-    let waits: [&[&str]; 6] =
-        [&[], &["-n"], &["-q", "-n", "-E", "0"], &["--wait", "50ms"], &["--wait", "900ms"], &["-n", "--fair"]];
+    let waits: [&[&str]; 6] = [
+        &[],
+        &["-n"],
+        &["-q", "-n", "-E", "0"],
+        &["--wait", "50ms"],
+        &["--wait", "900ms"],
+        &["-n", "--fair"],
+    ];
     // A token of this library, and what another one writes; on all nodes, and on a majority.
-    for (value, count) in [("0123456789abcdef0123456789abcdef01234567", 3), ("worker-7", 2)] {
+    for (value, count) in [
+        ("0123456789abcdef0123456789abcdef01234567", 3),
+        ("worker-7", 2),
+    ] {
         for server in &deployment.servers[..count] {
             server.command(&["SET", "a", value]).unwrap();
         }
@@ -71,36 +99,65 @@ fn a_key_that_never_ends_is_named_however_long_one_waits() {
             assert!(ended.err.starts_with(message), "{words:?}: {}", ended.err);
             assert!(begun.elapsed() < Duration::from_secs(20));
         }
-        deployment.servers.iter().for_each(|server| drop(server.command(&["DEL", "a"]).unwrap()));
+        deployment
+            .servers
+            .iter()
+            .for_each(|server| drop(server.command(&["DEL", "a"]).unwrap()));
     }
 }
 
 #[test]
 fn messages_name_options() {
     let deployment = Deployment::of(3);
-    let message = |words: &[&str]| run(deployment.tool(&[&["run"], words, &["a", "--", "true"]].concat())).err;
+    let message = |words: &[&str]| {
+        run(deployment.tool(&[&["run"], words, &["a", "--", "true"]].concat())).err
+    };
     let table: [(&[&str], &str); 4] = [
-        (&["--grace", "29s"], "--grace of 29 s is not less than half of the validity of a lock of 30 s"),
+        (
+            &["--grace", "29s"],
+            "--grace of 29 s is not less than half of the validity of a lock of 30 s",
+        ),
         (
             &["--ttl", "2h"],
             "--ttl of 2 h is longer than --max-ttl (60 s): raise --max-ttl to 2 h in every client of these nodes, or \
              name a shorter one: the lock is extended while the command runs",
         ),
-        (&["--ttl", "2ms"], "--ttl of 2 ms is no longer than the allowance for clock drift (--drift-factor and 2 ms)"),
-        (&["--min-hold", "2h"], "--min-hold is longer than --max-ttl (60 s)"),
+        (
+            &["--ttl", "2ms"],
+            "--ttl of 2 ms is no longer than the allowance for clock drift (--drift-factor and 2 ms)",
+        ),
+        (
+            &["--min-hold", "2h"],
+            "--min-hold is longer than --max-ttl (60 s)",
+        ),
     ];
     for (words, expected) in table {
         assert_eq!(message(words), format!("quorumlock: {expected}\n"));
     }
-    deployment.servers.iter().for_each(|server| server.pause().unwrap());
+    deployment
+        .servers
+        .iter()
+        .for_each(|server| server.pause().unwrap());
     let unavailable = message(&["--unavailable-after", "100ms"]);
-    assert!(unavailable.contains("within 100 ms (--node-timeout)"), "{unavailable}");
+    assert!(
+        unavailable.contains("within 100 ms (--node-timeout)"),
+        "{unavailable}"
+    );
 }
 
 #[test]
 fn a_lock_that_is_deleted_ends_the_command_and_the_code_is_70() {
     let deployment = Deployment::of(3);
-    let tool = deployment.tool(&["run", "--ttl", "1s", "a", "--", "sh", "-c", "trap '' TERM; sleep 99"]);
+    let tool = deployment.tool(&[
+        "run",
+        "--ttl",
+        "1s",
+        "a",
+        "--",
+        "sh",
+        "-c",
+        "trap '' TERM; sleep 99",
+    ]);
     let running = { tool }.spawn().unwrap();
     assert!(eventually(Duration::from_secs(10), || deployment.keys() == 3));
     for server in &deployment.servers {
@@ -117,43 +174,100 @@ fn a_job_that_is_over_at_once_runs_on_one_machine() {
     let at_least = Duration::from_secs(2);
     let is_judged = (0..10).any(|round| {
         let name = format!("nightly-{round}");
-        let job = ["run", "--min-hold", "2s", "--no-wait", &name, "--", "echo", "done"];
+        let job = [
+            "run",
+            "--min-hold",
+            "2s",
+            "--no-wait",
+            &name,
+            "--",
+            "echo",
+            "done",
+        ];
         let begun = Instant::now();
-        let started: Vec<_> = (0..20).map(|_| deployment.tool(&job).spawn().unwrap()).collect();
+        let started: Vec<_> = (0..20)
+            .map(|_| deployment.tool(&job).spawn().unwrap())
+            .collect();
         let ended: Vec<Ended> = started.into_iter().map(wait).collect();
         let passed = begun.elapsed();
         // It was shortened, and ends by itself.
         let is_free = || deployment.keys() == 0;
-        assert!(eventually(at_least * 5, is_free), "its time to live is 30 s");
+        assert!(
+            eventually(at_least * 5, is_free),
+            "its time to live is 30 s"
+        );
         // A machine that stood still for so long has started some of them too late.
         if passed > at_least * 9 / 10 {
             return false;
         }
         assert!(begun.elapsed() > at_least * 9 / 10, "{:?}", begun.elapsed());
-        let count = |code| ended.iter().filter(|ended| ended.code == Some(code)).count();
+        let count = |code| {
+            ended
+                .iter()
+                .filter(|ended| ended.code == Some(code))
+                .count()
+        };
         let runs = ended.iter().filter(|ended| ended.out == "done\n").count();
         assert_eq!((runs, count(0), count(75)), (1, 1, 19));
         true
     });
     assert!(is_judged, "the machine stands still all the time");
-    assert_eq!(code(&deployment, &["run", "--min-hold", "100ms", "short", "--", "true"]), Some(0));
-    let exists = || deployment.servers[0].command(&["EXISTS", "short"]).unwrap() == Answer::Number(1);
-    assert!(eventually(Duration::from_secs(5), || !exists()), "far sooner than its time to live");
-    assert_eq!(code(&deployment, &["run", "--min-hold", "61s", "a", "--", "true"]), Some(78));
+    assert_eq!(
+        code(
+            &deployment,
+            &["run", "--min-hold", "100ms", "short", "--", "true"]
+        ),
+        Some(0)
+    );
+    let exists =
+        || deployment.servers[0].command(&["EXISTS", "short"]).unwrap() == Answer::Number(1);
+    assert!(
+        eventually(Duration::from_secs(5), || !exists()),
+        "far sooner than its time to live"
+    );
+    assert_eq!(
+        code(
+            &deployment,
+            &["run", "--min-hold", "61s", "a", "--", "true"]
+        ),
+        Some(78)
+    );
 }
 
 #[test]
 fn a_job_that_was_not_started_leaves_no_lock_and_one_that_has_run_leaves_it_long_enough() {
     let deployment = Deployment::of(3);
     let keys = || deployment.servers[0].keys().unwrap();
-    let at_least = |words: &[&str]| code(&deployment, &[&["run", "-n", "--min-hold", "50s"], words].concat());
-    let held = deployment.tool(&["run", "held", "--", "sleep", "99"]).spawn().unwrap();
+    let at_least = |words: &[&str]| {
+        code(
+            &deployment,
+            &[&["run", "-n", "--min-hold", "50s"], words].concat(),
+        )
+    };
+    let held = deployment
+        .tool(&["run", "held", "--", "sleep", "99"])
+        .spawn()
+        .unwrap();
     assert!(eventually(Duration::from_secs(10), || deployment.keys() == 3));
     // The first lock is taken, and the second one is not.
     assert_eq!(at_least(&["free", "held", "--", "true"]), Some(75));
-    assert!(eventually(Duration::from_secs(5), || deployment.keys() == 3), "{:?}", keys());
+    assert!(
+        eventually(Duration::from_secs(5), || deployment.keys() == 3),
+        "{:?}",
+        keys()
+    );
     // A machine that fails while the command runs leaves the lock no shorter.
-    let running = deployment.tool(&["run", "--ttl", "1s", "--min-hold", "50s", "a", "--", "sleep", "99"]);
+    let running = deployment.tool(&[
+        "run",
+        "--ttl",
+        "1s",
+        "--min-hold",
+        "50s",
+        "a",
+        "--",
+        "sleep",
+        "99",
+    ]);
     let mut running = { running }.spawn().unwrap();
     assert!(eventually(Duration::from_secs(10), || deployment.keys() == 6));
     running.kill().unwrap();
@@ -173,18 +287,48 @@ fn the_command_finds_name_fence_and_end_and_no_nodes() {
         out
     };
     let fenced = environment(&["run", "--fenced", "orders/42", "--", "env"]);
-    let value = |name: &str| fenced.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+    let value = |name: &str| {
+        fenced
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix('='))
+    };
     assert_eq!(value("QUORUMLOCK_NAME"), Some("orders/42"));
-    let micros = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_micros();
-    let number = |name: &str| value(name).and_then(|text| text.parse::<u128>().ok()).unwrap();
+    let micros = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap()
+        .as_micros();
+    let number = |name: &str| {
+        value(name)
+            .and_then(|text| text.parse::<u128>().ok())
+            .unwrap()
+    };
     assert!(number("QUORUMLOCK_FENCE").abs_diff(micros) < 60_000_000);
     assert!((1..30_000).contains(&(number("QUORUMLOCK_EXPIRES_UNIX_MS") - micros / 1000)));
     assert_eq!(value("QUORUMLOCK_NODES"), None);
     // Of several locks each has its line; that of an outer run is not the inner one's.
-    let nested = [env!("CARGO_BIN_EXE_quorumlock"), "run", "b", "a", "--", "env"];
-    let inner = environment(&[&["run", "--fenced", "--keep-nodes", "outer", "--"], nested.as_slice()].concat());
-    assert!(inner.contains("QUORUMLOCK_NAME=a\nb\n") && !inner.contains("QUORUMLOCK_FENCE"), "{inner}");
-    assert!(environment(&["run", "--keep-nodes", "a", "--", "env"]).contains("QUORUMLOCK_NODES=redis://"));
+    let nested = [
+        env!("CARGO_BIN_EXE_quorumlock"),
+        "run",
+        "b",
+        "a",
+        "--",
+        "env",
+    ];
+    let inner = environment(
+        &[
+            &["run", "--fenced", "--keep-nodes", "outer", "--"],
+            nested.as_slice(),
+        ]
+        .concat(),
+    );
+    assert!(
+        inner.contains("QUORUMLOCK_NAME=a\nb\n") && !inner.contains("QUORUMLOCK_FENCE"),
+        "{inner}"
+    );
+    assert!(
+        environment(&["run", "--keep-nodes", "a", "--", "env"])
+            .contains("QUORUMLOCK_NODES=redis://")
+    );
 }
 
 #[test]
@@ -192,10 +336,16 @@ fn options_count_over_a_file_and_a_file_over_the_environment() {
     let deployment = Deployment::of(1);
     let folder = folder();
     let file = folder.join("quorumlock.env");
-    fs::write(&file, "# a comment\nQUORUMLOCK_PREFIX=\"file:\"\nQUORUMLOCK_TTL=20s\n").unwrap();
+    fs::write(
+        &file,
+        "# a comment\nQUORUMLOCK_PREFIX=\"file:\"\nQUORUMLOCK_TTL=20s\n",
+    )
+    .unwrap();
     let key = |words: &[&str]| {
         let mut tool = deployment.tool(&["run", "--config", file.to_str().unwrap()]);
-        tool.env("QUORUMLOCK_PREFIX", "environment:").args(words).args(["a", "--", "sleep", "99"]);
+        tool.env("QUORUMLOCK_PREFIX", "environment:")
+            .args(words)
+            .args(["a", "--", "sleep", "99"]);
         let running = tool.spawn().unwrap();
         let mut keys = String::new();
         assert!(eventually(Duration::from_secs(10), || {
@@ -223,5 +373,9 @@ fn a_file_with_a_password_that_others_can_read_is_refused() {
         (ended.code, ended.err.contains("chmod o-r"))
     };
     assert_eq!(refusal(0o644), (Some(78), true));
-    assert_eq!(refusal(0o640), (Some(2), false), "it is read, and no node answers");
+    assert_eq!(
+        refusal(0o640),
+        (Some(2), false),
+        "it is read, and no node answers"
+    );
 }

@@ -20,30 +20,64 @@ fn as_many_programs_hold_a_lock_as_its_kind_allows() {
             let words = [&["run", "-n", "--shell"], options, &["a", "--", command]].concat();
             words.into_iter().map(str::to_owned).collect()
         };
-        let tool = |words: &[String]| deployment.tool(&words.iter().map(String::as_str).collect::<Vec<_>>());
+        let tool = |words: &[String]| {
+            deployment.tool(&words.iter().map(String::as_str).collect::<Vec<_>>())
+        };
         let mut holders = Vec::new();
         for number in 0..count {
-            let started = deployment.servers[0].directory().join(format!("started-{number}"));
-            holders
-                .push(tool(&words(options, &format!("touch {}; exec sleep 99", started.display()))).spawn().unwrap());
-            assert!(eventually(SOON, || started.exists()), "{options:?}: {number}");
+            let started = deployment.servers[0]
+                .directory()
+                .join(format!("started-{number}"));
+            holders.push(
+                tool(&words(
+                    options,
+                    &format!("touch {}; exec sleep 99", started.display()),
+                ))
+                .spawn()
+                .unwrap(),
+            );
+            assert!(
+                eventually(SOON, || started.exists()),
+                "{options:?}: {number}"
+            );
         }
         let ended = run(tool(&words(refused, "echo never")));
-        assert_eq!((ended.code, ended.out.as_str()), (Some(75), ""), "{options:?}");
+        assert_eq!(
+            (ended.code, ended.out.as_str()),
+            (Some(75), ""),
+            "{options:?}"
+        );
         for holder in holders {
             kill(Pid::from_raw(holder.id().cast_signed()), Signal::SIGTERM).unwrap();
             assert_eq!(wait(holder).code, Some(143), "{options:?}");
         }
         let ended = run(tool(&words(refused, "echo free")));
-        assert_eq!((ended.code, ended.out.as_str()), (Some(0), "free\n"), "{options:?}: {}", ended.err);
+        assert_eq!(
+            (ended.code, ended.out.as_str()),
+            (Some(0), "free\n"),
+            "{options:?}: {}",
+            ended.err
+        );
     }
 }
 
 #[test]
 fn a_writer_has_a_number_on_demand() {
     let deployment = Deployment::of(1);
-    let ended = run(deployment.tool(&["run", "--write", "--fenced", "--shell", "a", "--", "echo $QUORUMLOCK_FENCE"]));
-    assert!(ended.out.trim().parse::<u64>().is_ok_and(|fence| fence > 0), "{}", ended.all());
+    let ended = run(deployment.tool(&[
+        "run",
+        "--write",
+        "--fenced",
+        "--shell",
+        "a",
+        "--",
+        "echo $QUORUMLOCK_FENCE",
+    ]));
+    assert!(
+        ended.out.trim().parse::<u64>().is_ok_and(|fence| fence > 0),
+        "{}",
+        ended.all()
+    );
 }
 
 #[test]

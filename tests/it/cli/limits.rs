@@ -13,7 +13,12 @@ const SOON: Duration = Duration::from_secs(120);
 
 /// How many bytes a server has sent.
 fn sent(deployment: &Deployment) -> u64 {
-    deployment.servers[0].info("total_net_output_bytes").unwrap().trim().parse().unwrap()
+    deployment.servers[0]
+        .info("total_net_output_bytes")
+        .unwrap()
+        .trim()
+        .parse()
+        .unwrap()
 }
 
 #[test]
@@ -21,7 +26,9 @@ fn values_are_read_as_far_as_a_lock_is_long() {
     let deployment = Deployment::of(1);
     let long = "x".repeat(400_000);
     for index in 0..100 {
-        deployment.servers[0].command(&["SET", &format!("k{index}"), &long, "PX", LEFT]).unwrap();
+        deployment.servers[0]
+            .command(&["SET", &format!("k{index}"), &long, "PX", LEFT])
+            .unwrap();
     }
     for words in [&["ls"][..], &["scan"], &["show", "k1"], &["break", "k1"]] {
         let before = sent(&deployment);
@@ -29,7 +36,13 @@ fn values_are_read_as_far_as_a_lock_is_long() {
         let bytes = sent(&deployment) - before;
         assert!(bytes < 1_000_000, "{words:?}: {bytes} bytes; {}", ended.err);
     }
-    assert_eq!(run(deployment.tool(&["ls"])).out.matches("another library").count(), 100);
+    assert_eq!(
+        run(deployment.tool(&["ls"]))
+            .out
+            .matches("another library")
+            .count(),
+        100
+    );
 }
 
 #[test]
@@ -43,13 +56,35 @@ fn a_long_value_leaves_other_locks_as_they_are() {
         server.command(&["SET", "long", &long]).unwrap();
     }
     let listed = run(deployment.tool(&["ls"]));
-    let line = listed.out.lines().find(|line| line.starts_with("held ")).unwrap_or_default();
-    assert!(line.contains(" held ") && line.contains(" 3/3 ") && listed.code == Some(0), "{}", listed.all());
+    let line = listed
+        .out
+        .lines()
+        .find(|line| line.starts_with("held "))
+        .unwrap_or_default();
+    assert!(
+        line.contains(" held ") && line.contains(" 3/3 ") && listed.code == Some(0),
+        "{}",
+        listed.all()
+    );
     let shown = run(deployment.tool(&["show", "long"]));
-    assert!(shown.code == Some(0) && shown.out.starts_with("lock \"long\": foreign"), "{}", shown.all());
-    assert_eq!(shown.out.matches("longer than any lock").count(), 2, "{}", shown.all());
+    assert!(
+        shown.code == Some(0) && shown.out.starts_with("lock \"long\": foreign"),
+        "{}",
+        shown.all()
+    );
+    assert_eq!(
+        shown.out.matches("longer than any lock").count(),
+        2,
+        "{}",
+        shown.all()
+    );
     let scanned = run(deployment.tool(&["scan"]));
-    assert_eq!(scanned.out.matches(": foreign: \"long\", ").count(), 2, "{}", scanned.all());
+    assert_eq!(
+        scanned.out.matches(": foreign: \"long\", ").count(),
+        2,
+        "{}",
+        scanned.all()
+    );
 }
 
 /// As long as it may take, what it wrote, or none if it does not end.
@@ -63,9 +98,23 @@ fn ends(words: &[&str], url: &str) -> Option<Ended> {
     }
     let mut out = String::new();
     let mut err = String::new();
-    running.stdout.take().unwrap().read_to_string(&mut out).unwrap();
-    running.stderr.take().unwrap().read_to_string(&mut err).unwrap();
-    Some(Ended { code: running.wait().unwrap().code(), out, err })
+    running
+        .stdout
+        .take()
+        .unwrap()
+        .read_to_string(&mut out)
+        .unwrap();
+    running
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut err)
+        .unwrap();
+    Some(Ended {
+        code: running.wait().unwrap().code(),
+        out,
+        err,
+    })
 }
 
 #[test]
@@ -79,10 +128,20 @@ fn a_scan_that_does_not_end_is_given_up() {
             }
             step += 1;
             let bulk = |text: String| format!("${}\r\n{text}\r\n", text.len());
-            let keys: String = (0..count).map(|number| bulk(format!("{step}-{number}"))).collect();
-            vec![say(&format!("*2\r\n{}*{count}\r\n{keys}", bulk(step.to_string())))]
+            let keys: String = (0..count)
+                .map(|number| bulk(format!("{step}-{number}")))
+                .collect();
+            vec![say(&format!(
+                "*2\r\n{}*{count}\r\n{keys}",
+                bulk(step.to_string())
+            ))]
         });
-        let ended = ends(&["ls"], &fake.url()).unwrap_or_else(|| panic!("{count}: it does not end"));
-        assert!(ended.code == Some(69) && ended.err.contains("SCAN"), "{count}: {}", ended.all());
+        let ended =
+            ends(&["ls"], &fake.url()).unwrap_or_else(|| panic!("{count}: it does not end"));
+        assert!(
+            ended.code == Some(69) && ended.err.contains("SCAN"),
+            "{count}: {}",
+            ended.all()
+        );
     }
 }

@@ -35,7 +35,10 @@ struct Pauses {
 
 impl Pauses {
     fn watch() -> Pauses {
-        let pauses = Pauses { seen: Arc::default(), is_over: Arc::default() };
+        let pauses = Pauses {
+            seen: Arc::default(),
+            is_over: Arc::default(),
+        };
         let seen = Arc::clone(&pauses.seen);
         let is_over = Arc::clone(&pauses.is_over);
         thread::spawn(move || {
@@ -54,7 +57,11 @@ impl Pauses {
 
     /// Whether the machine stood still at some time between these.
     fn overlap(&self, from: u64, to: u64) -> bool {
-        self.seen.lock().unwrap().iter().any(|&(begin, end)| begin <= to && end >= from)
+        self.seen
+            .lock()
+            .unwrap()
+            .iter()
+            .any(|&(begin, end)| begin <= to && end >= from)
     }
 }
 
@@ -78,16 +85,39 @@ fn start(deployment: &Deployment, folder: &Path, number: usize, command: &[&str]
     // The shell opens a descriptor for the events.
     let script = "exec 9>\"$0\"; exec \"$@\"";
     let mut tool = std::process::Command::new("sh");
-    tool.args(["-c", script]).arg(&events).arg(env!("CARGO_BIN_EXE_quorumlock"));
-    tool.args(["run", "--ttl", "6s", "--grace", "1500ms", "--json-events", "9", &format!("lock-{number}"), "--"]);
-    tool.args(command).arg(&stamp).env("QUORUMLOCK_NODES", deployment.urls());
-    tool.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
-    Run { tool: tool.spawn().unwrap(), events, stamp }
+    tool.args(["-c", script])
+        .arg(&events)
+        .arg(env!("CARGO_BIN_EXE_quorumlock"));
+    tool.args([
+        "run",
+        "--ttl",
+        "6s",
+        "--grace",
+        "1500ms",
+        "--json-events",
+        "9",
+        &format!("lock-{number}"),
+        "--",
+    ]);
+    tool.args(command)
+        .arg(&stamp)
+        .env("QUORUMLOCK_NODES", deployment.urls());
+    tool.stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null());
+    Run {
+        tool: tool.spawn().unwrap(),
+        events,
+        stamp,
+    }
 }
 
 /// The last time at which the command was alive.
 pub(super) fn last_sign(stamp: &Path) -> u64 {
-    fs::read_to_string(stamp).ok().and_then(|text| text.trim().parse().ok()).unwrap_or_default()
+    fs::read_to_string(stamp)
+        .ok()
+        .and_then(|text| text.trim().parse().ok())
+        .unwrap_or_default()
 }
 
 #[test]
@@ -101,7 +131,10 @@ fn a_command_that_ignores_sigterm_is_gone_before_the_lease_ends() {
     let mut judged = 0;
     let mut set_aside = 0;
     while judged < wanted {
-        assert!(set_aside < 10 * wanted, "the machine stands still all the time");
+        assert!(
+            set_aside < 10 * wanted,
+            "the machine stands still all the time"
+        );
         let command = ["python3", "-c", STUBBORN];
         let start = |number| start(&deployment, &folder, number, &command);
         let mut runs: Vec<Run> = (0..AT_ONCE).map(start).collect();
@@ -116,11 +149,16 @@ fn a_command_that_ignores_sigterm_is_gone_before_the_lease_ends() {
             runs.iter().all(|run| last_sign(&run.stamp) > 0)
         };
         assert!(eventually(Duration::from_secs(60), are_running));
-        deployment.servers[..3].iter().for_each(|server| server.pause().unwrap());
+        deployment.servers[..3]
+            .iter()
+            .for_each(|server| server.pause().unwrap());
         for run in runs {
             assert_eq!(wait(run.tool).code, Some(70));
             let events = events(&fs::read_to_string(&run.events).unwrap());
-            let (_, killing) = events.iter().find(|(name, _)| name == "killing").expect("it is killed");
+            let (_, killing) = events
+                .iter()
+                .find(|(name, _)| name == "killing")
+                .expect("it is killed");
             let end = killing["boot_time_us"] + killing["left_us"];
             let (_, ended) = events.iter().find(|(name, _)| name == "ended").unwrap();
             let last = last_sign(&run.stamp);
@@ -131,13 +169,24 @@ fn a_command_that_ignores_sigterm_is_gone_before_the_lease_ends() {
                 continue;
             }
             judged += 1;
-            assert!(ended["left_us"] > 0, "the group is gone only after the lease");
-            assert!(last < end, "alive {} µs after the end of the lease", last.saturating_sub(end));
+            assert!(
+                ended["left_us"] > 0,
+                "the group is gone only after the lease"
+            );
+            assert!(
+                last < end,
+                "alive {} µs after the end of the lease",
+                last.saturating_sub(end)
+            );
             least = least.min(end - last);
         }
-        deployment.servers[..3].iter().for_each(|server| server.resume().unwrap());
+        deployment.servers[..3]
+            .iter()
+            .for_each(|server| server.resume().unwrap());
     }
-    println!("{judged} of {judged} gone before the end of the lease, by at least {least} µs; {set_aside} set aside");
+    println!(
+        "{judged} of {judged} gone before the end of the lease, by at least {least} µs; {set_aside} set aside"
+    );
 }
 
 #[test]
@@ -152,18 +201,37 @@ fn nothing_of_the_group_is_left() {
     let text = fs::read_to_string(&run.stamp).unwrap();
     let pids: Vec<u32> = text.lines().map(|line| line.parse().unwrap()).collect();
     assert!(pids.len() == 3 && pids.iter().all(|&pid| exists(pid)));
-    deployment.servers[..3].iter().for_each(|server| server.pause().unwrap());
+    deployment.servers[..3]
+        .iter()
+        .for_each(|server| server.pause().unwrap());
     assert_eq!(wait(run.tool).code, Some(70));
-    assert!(!pids.iter().any(|&pid| exists(pid)), "some of {pids:?} are left");
+    assert!(
+        !pids.iter().any(|&pid| exists(pid)),
+        "some of {pids:?} are left"
+    );
 }
 
 #[test]
 fn what_a_command_leaves_behind_ends_before_the_release() {
     let deployment = Deployment::of(1);
-    let words = ["run", "--grace", "300ms", "a", "--", "sh", "-c", "(trap '' TERM; sleep 99) & echo $!"];
+    let words = [
+        "run",
+        "--grace",
+        "300ms",
+        "a",
+        "--",
+        "sh",
+        "-c",
+        "(trap '' TERM; sleep 99) & echo $!",
+    ];
     let ended = super::deployment::run(deployment.tool(&words));
     let pid: u32 = ended.out.trim().parse().unwrap();
-    assert_eq!((ended.code, exists(pid), deployment.keys()), (Some(0), false, 0), "{}", ended.all());
+    assert_eq!(
+        (ended.code, exists(pid), deployment.keys()),
+        (Some(0), false, 0),
+        "{}",
+        ended.all()
+    );
 }
 
 #[test]
@@ -177,7 +245,15 @@ fn a_program_that_is_killed_takes_its_command_along() {
         // Without the shell in between: it is this program that is killed.
         let stamp = folder.join(format!("{number}.stamp"));
         let name = format!("lock-{number}");
-        let words = ["run", &name, "--", "python3", "-c", STUBBORN, stamp.to_str().unwrap()];
+        let words = [
+            "run",
+            &name,
+            "--",
+            "python3",
+            "-c",
+            STUBBORN,
+            stamp.to_str().unwrap(),
+        ];
         let mut tool = deployment.tool(&words).spawn().unwrap();
         let is_running = || {
             // On a machine that is very busy, too few nodes may answer in time: another try.
@@ -198,12 +274,22 @@ fn a_program_that_is_killed_takes_its_command_along() {
         thread::sleep(Duration::from_millis(300));
         assert_eq!(last, last_sign(&stamp), "it still runs");
         // On a machine that is very busy, it may take long until a program that is killed gets the time to end.
-        assert!(last < gone + 20_000, "alive {} µs after the end of the program", last - gone);
+        assert!(
+            last < gone + 20_000,
+            "alive {} µs after the end of the program",
+            last - gone
+        );
         longest = longest.max(last.saturating_sub(killed));
         late += usize::from(last >= killed + 100_000);
-        assert!(late <= 1 + number / 10, "alive {} µs after the kill, {late} times", last - killed);
+        assert!(
+            late <= 1 + number / 10,
+            "alive {} µs after the kill, {late} times",
+            last - killed
+        );
     }
-    println!("the command lived for at most {longest} µs longer, {late} times for more than 100 ms");
+    println!(
+        "the command lived for at most {longest} µs longer, {late} times for more than 100 ms"
+    );
 }
 
 #[test]

@@ -5,34 +5,55 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-const COMMANDS: [&str; 11] =
-    ["run", "nodes", "show", "ls", "scan", "break", "doctor", "bench", "complete", "manual", "version"];
+const COMMANDS: [&str; 11] = [
+    "run", "nodes", "show", "ls", "scan", "break", "doctor", "bench", "complete", "manual",
+    "version",
+];
 
 /// The options of a help text, each with its description.
 fn options(help: &str) -> Vec<(String, String)> {
-    let plain = help.replace(['<', '>'], "").replace("[default: ", "(").replace(']', ")");
-    let pairs = plain.lines().filter_map(|line| line.trim().split_once("  "));
+    let plain = help
+        .replace(['<', '>'], "")
+        .replace("[default: ", "(")
+        .replace(']', ")");
+    let pairs = plain
+        .lines()
+        .filter_map(|line| line.trim().split_once("  "));
     let options = pairs.filter(|(name, _)| name.starts_with('-') && !name.ends_with("--help"));
-    options.map(|(name, text)| (name.to_owned(), text.trim().to_owned())).collect()
+    options
+        .map(|(name, text)| (name.to_owned(), text.trim().to_owned()))
+        .collect()
 }
 
 #[test]
 fn the_manual_page_has_every_option_of_every_command() {
     let page = run(tool(&["manual"])).out.replace("\\-", "-");
-    let shared = page.split("\n.SS ").find(|body| body.starts_with("Nodes and settings\n")).unwrap();
+    let shared = page
+        .split("\n.SS ")
+        .find(|body| body.starts_with("Nodes and settings\n"))
+        .unwrap();
     for command in COMMANDS {
-        let section = page.split("\n.SS ").find(|body| body.lines().next() == Some(command));
+        let section = page
+            .split("\n.SS ")
+            .find(|body| body.lines().next() == Some(command));
         let section = section.unwrap_or_else(|| panic!("no section {command}"));
         let help = run(tool(&[command, "--help"]));
         assert_eq!(help.code, Some(0), "{}", help.err);
         for (name, text) in options(&help.out) {
             let entry = format!("\\fB{name}\\fR\n{text}");
-            assert!(section.contains(&entry) || shared.contains(&entry), "{command}: {entry}");
+            assert!(
+                section.contains(&entry) || shared.contains(&entry),
+                "{command}: {entry}"
+            );
         }
     }
     let overview = run(tool(&["--help"])).out;
-    let named = overview.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
-    let named: Vec<&str> = named.filter(|name| !name.starts_with('-') && *name != "help").collect();
+    let named = overview
+        .lines()
+        .filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    let named: Vec<&str> = named
+        .filter(|name| !name.starts_with('-') && *name != "help")
+        .collect();
     assert_eq!(named, COMMANDS);
 }
 
@@ -41,7 +62,11 @@ fn the_version_is_a_command_and_an_option() {
     let expected = concat!("quorumlock ", env!("CARGO_PKG_VERSION"), "\n");
     for word in ["version", "--version", "-V"] {
         let ended = run(tool(&[word]));
-        assert_eq!((ended.code, ended.out.as_str()), (Some(0), expected), "{word}");
+        assert_eq!(
+            (ended.code, ended.out.as_str()),
+            (Some(0), expected),
+            "{word}"
+        );
     }
 }
 
@@ -49,7 +74,11 @@ fn the_version_is_a_command_and_an_option() {
 fn completion_scripts_are_read_by_their_shells() {
     for shell in ["bash", "zsh", "fish"] {
         let script = run(tool(&["complete", shell]));
-        assert!(script.code == Some(0) && script.out.contains("no-extend"), "{shell}: {}", script.err);
+        assert!(
+            script.code == Some(0) && script.out.contains("no-extend"),
+            "{shell}: {}",
+            script.err
+        );
         let known = Command::new(shell).args(["-n", "-c", &script.out]).output();
         let is_read = known.map_or(shell != "bash", |output| output.status.success());
         assert!(is_read, "{shell} does not read its script");
@@ -67,8 +96,16 @@ fn offered(folder: &Path, words: &[&str]) -> Vec<String> {
     let script = format!(
         "{script}\nCOMP_WORDS=({words}); COMP_CWORD={at}; _quorumlock quorumlock {last} {before} 2>/dev/null; {show}"
     );
-    let output = Command::new("bash").args(["-c", &script]).current_dir(folder).output().unwrap();
-    String::from_utf8_lossy(&output.stdout).lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
+    let output = Command::new("bash")
+        .args(["-c", &script])
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .filter(|line| !line.is_empty())
+        .map(str::to_owned)
+        .collect()
 }
 
 #[test]
@@ -79,28 +116,55 @@ fn options_their_values_and_files_are_completed() {
     }
     let offered = |words: &[&str]| offered(&folder, &[&["quorumlock"], words].concat());
     let options = offered(&["run", "--no"]);
-    assert_eq!(options, ["--no-wait", "--no-extend", "--nodes", "--node-timeout"]);
+    assert_eq!(
+        options,
+        ["--no-wait", "--no-extend", "--nodes", "--node-timeout"]
+    );
     assert_eq!(offered(&["d"]), ["doctor"]);
     for option in ["--config", "--cacert", "--cert", "--key"] {
         let mut files = offered(&["run", option, "lo"]);
         files.sort();
         assert_eq!(files, ["locks of jobs.env", "locks.env"], "{option}");
     }
-    assert_eq!(offered(&["run", "--restart-policy", ""]), ["observed", "strict", "off"]);
-    assert_eq!(offered(&["scan", "--ignore", "f"]), ["foreign", "fence-at-rest"]);
-    assert!(offered(&["complete", ""]).ends_with(&["bash", "elvish", "fish", "powershell", "zsh"].map(str::to_owned)));
+    assert_eq!(
+        offered(&["run", "--restart-policy", ""]),
+        ["observed", "strict", "off"]
+    );
+    assert_eq!(
+        offered(&["scan", "--ignore", "f"]),
+        ["foreign", "fence-at-rest"]
+    );
+    assert!(
+        offered(&["complete", ""])
+            .ends_with(&["bash", "elvish", "fish", "powershell", "zsh"].map(str::to_owned))
+    );
     assert_eq!(offered(&["help", "com"]), ["complete"]);
     let fish = run(tool(&["complete", "fish"])).out;
-    assert!(fish.contains(" -l config ") && fish.contains(" -l restart-policy "), "{fish}");
+    assert!(
+        fish.contains(" -l config ") && fish.contains(" -l restart-policy "),
+        "{fish}"
+    );
 }
 
 #[test]
 fn every_value_that_is_offered_is_one() {
-    for policy in offered(Path::new("/"), &["quorumlock", "nodes", "--restart-policy", ""]) {
-        let ended = run(tool(&["nodes", "--nodes", "redis://127.0.0.1:1", "--restart-policy", &policy]));
+    for policy in offered(
+        Path::new("/"),
+        &["quorumlock", "nodes", "--restart-policy", ""],
+    ) {
+        let ended = run(tool(&[
+            "nodes",
+            "--nodes",
+            "redis://127.0.0.1:1",
+            "--restart-policy",
+            &policy,
+        ]));
         assert_eq!(ended.code, Some(2), "{policy}: {}", ended.all());
     }
     let help = run(tool(&["scan", "--help"])).out;
     let kinds = offered(Path::new("/"), &["quorumlock", "scan", "--ignore", ""]);
-    assert!(kinds.len() == 4 && kinds.iter().all(|kind| help.contains(kind.as_str())), "{kinds:?}");
+    assert!(
+        kinds.len() == 4 && kinds.iter().all(|kind| help.contains(kind.as_str())),
+        "{kinds:?}"
+    );
 }

@@ -8,30 +8,54 @@ use std::os::unix::fs::PermissionsExt;
 const PASSWORD: &str = "hunter2";
 
 fn servers() -> Vec<Server> {
-    (0..3).map(|_| Server::with(&["--requirepass", PASSWORD]).unwrap()).collect()
+    (0..3)
+        .map(|_| Server::with(&["--requirepass", PASSWORD]).unwrap())
+        .collect()
 }
 
 /// Whether more than six digits of a planted token are shown, or most of another one.
 fn has_token(text: &str) -> bool {
     let words = text.split(|letter: char| !letter.is_ascii_alphanumeric());
-    let is_token = |word: &str| word.len() >= 20 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
-    ["abababa", "cdcdcdc"].iter().any(|digits| text.contains(digits)) || words.into_iter().any(is_token)
+    let is_token =
+        |word: &str| word.len() >= 20 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+    ["abababa", "cdcdcdc"]
+        .iter()
+        .any(|digits| text.contains(digits))
+        || words.into_iter().any(is_token)
 }
 
 #[test]
 fn no_output_of_any_command_shows_a_password_or_a_token() {
     let servers = servers();
-    let url = |password: &str, server: &Server| format!("redis://:{password}@127.0.0.1:{}", server.port());
+    let url = |password: &str, server: &Server| {
+        format!("redis://:{password}@127.0.0.1:{}", server.port())
+    };
     let right: Vec<String> = servers.iter().map(|server| url(PASSWORD, server)).collect();
     // One that is wrong, and one that is no URL.
-    let wrong: Vec<String> = servers.iter().map(|server| url("hunter2wrong", server)).collect();
+    let wrong: Vec<String> = servers
+        .iter()
+        .map(|server| url("hunter2wrong", server))
+        .collect();
     let broken = [format!("redis://:{PASSWORD}@"), right[1].clone()];
     for server in &servers {
-        server.command(&["SET", "held", &"ab".repeat(20), "PX", "60000"]).unwrap();
-        server.command(&["SET", "endless", &"cd".repeat(20)]).unwrap();
+        server
+            .command(&["SET", "held", &"ab".repeat(20), "PX", "60000"])
+            .unwrap();
+        server
+            .command(&["SET", "endless", &"cd".repeat(20)])
+            .unwrap();
     }
     let commands: [&[&str]; 9] = [
-        &["run", "-v", "--json-events", "2", "--fenced", "a", "--", "true"],
+        &[
+            "run",
+            "-v",
+            "--json-events",
+            "2",
+            "--fenced",
+            "a",
+            "--",
+            "true",
+        ],
         &["run", "-v", "-n", "held", "--", "true"],
         &["nodes"],
         &["show", "held", "--json"],
@@ -44,9 +68,14 @@ fn no_output_of_any_command_shows_a_password_or_a_token() {
     for words in commands {
         for urls in [right.join(","), wrong.join(","), broken.join(",")] {
             let mut tool = tool(words);
-            tool.env("QUORUMLOCK_NODES", urls).env("QUORUMLOCK_UNAVAILABLE_AFTER", "100ms");
+            tool.env("QUORUMLOCK_NODES", urls)
+                .env("QUORUMLOCK_UNAVAILABLE_AFTER", "100ms");
             let ended = run(tool);
-            assert!(!ended.all().contains(PASSWORD), "{words:?}: {}", ended.all());
+            assert!(
+                !ended.all().contains(PASSWORD),
+                "{words:?}: {}",
+                ended.all()
+            );
             assert!(!has_token(&ended.all()), "{words:?}: {}", ended.all());
         }
     }
@@ -55,13 +84,22 @@ fn no_output_of_any_command_shows_a_password_or_a_token() {
 #[test]
 fn the_command_does_not_find_the_password_however_it_was_given() {
     let servers = servers();
-    let urls: Vec<String> = servers.iter().map(|server| format!("redis://:{PASSWORD}@{}", server.address())).collect();
+    let urls: Vec<String> = servers
+        .iter()
+        .map(|server| format!("redis://:{PASSWORD}@{}", server.address()))
+        .collect();
     let urls = urls.join(",");
     let file = folder().join("quorumlock.env");
     fs::write(&file, format!("QUORUMLOCK_NODES={urls}\n")).unwrap();
     fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
     // The environment of the command and of all that it can see of this program's group.
-    let command = ["a", "--", "sh", "-c", "cat /proc/$$/environ /proc/self/environ /proc/self/cmdline"];
+    let command = [
+        "a",
+        "--",
+        "sh",
+        "-c",
+        "cat /proc/$$/environ /proc/self/environ /proc/self/cmdline",
+    ];
     let environments: [(&[&str], Option<&str>); 3] = [
         (&["run"], Some(&urls)),
         (&["run", "--nodes", &urls], None),
@@ -73,7 +111,13 @@ fn the_command_does_not_find_the_password_however_it_was_given() {
             tool.env("QUORUMLOCK_NODES", urls);
         }
         let Ended { code, out, err } = run(tool);
-        assert!(code == Some(0) && out.contains("QUORUMLOCK_NAME=a"), "{out} {err}");
-        assert!(!format!("{out}{err}").contains(PASSWORD) && !out.contains("QUORUMLOCK_NODES"), "{words:?}");
+        assert!(
+            code == Some(0) && out.contains("QUORUMLOCK_NAME=a"),
+            "{out} {err}"
+        );
+        assert!(
+            !format!("{out}{err}").contains(PASSWORD) && !out.contains("QUORUMLOCK_NODES"),
+            "{words:?}"
+        );
     }
 }

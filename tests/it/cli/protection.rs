@@ -9,7 +9,8 @@ use std::fs;
 use std::path::Path;
 use std::thread;
 
-const NOTHING_TOLD: &str = "it tells nothing of losses (no right to its key, no INFO or no scripts)";
+const NOTHING_TOLD: &str =
+    "it tells nothing of losses (no right to its key, no INFO or no scripts)";
 
 /// A deployment that a program has used.
 fn known(count: usize) -> Deployment {
@@ -36,13 +37,23 @@ fn says(deployment: &Deployment, words: &[&str], code: i32, said: &[&str]) -> En
 /// How often each node says so.
 #[track_caller]
 fn says_times(ended: &Ended, words: &str, times: usize) {
-    assert_eq!(ended.out.matches(words).count(), times, "{words}: {}", ended.all());
+    assert_eq!(
+        ended.out.matches(words).count(),
+        times,
+        "{words}: {}",
+        ended.all()
+    );
 }
 
 /// The values of these numbers, node by node; none of a null.
 fn numbers(ended: &Ended, name: &str) -> Vec<Option<u64>> {
     let name = format!("\"{name}\":");
-    ended.out.split(&name).skip(1).map(|rest| rest.split([',', '}']).next().unwrap().parse().ok()).collect()
+    ended
+        .out
+        .split(&name)
+        .skip(1)
+        .map(|rest| rest.split([',', '}']).next().unwrap().parse().ok())
+        .collect()
 }
 
 #[test]
@@ -50,7 +61,8 @@ fn nodes_that_have_lost_nothing_have_counted_since_the_deployment_began() {
     let deployment = known(3);
     let nodes = says(&deployment, &["nodes"], 0, &[]);
     says_times(&nodes, ", votes counted for ", 3);
-    let guarantee = "guarantee: one valid holder, if at most 1 of 3 nodes loses its keys within max_ttl\n";
+    let guarantee =
+        "guarantee: one valid holder, if at most 1 of 3 nodes loses its keys within max_ttl\n";
     let doctor = says(&deployment, &["doctor"], 0, &[guarantee]);
     says_times(&doctor, "\n  votes counted for ", 3);
     says_times(&doctor, "; the deployment began with it ", 3);
@@ -59,12 +71,25 @@ fn nodes_that_have_lost_nothing_have_counted_since_the_deployment_began() {
         says_times(&json, "\"note\":\"founder\"", 3);
         let counted = numbers(&json, "votes_counted_ms");
         let least = NO_LONGER_NEW.as_millis() as u64;
-        assert!(counted.len() == 3 && counted.iter().all(|time| time.unwrap() >= least), "{}", json.all());
-        assert_eq!((counted, numbers(&json, "quarantine_ms")), (numbers(&json, "note_age_ms"), vec![None; 3]));
+        assert!(
+            counted.len() == 3 && counted.iter().all(|time| time.unwrap() >= least),
+            "{}",
+            json.all()
+        );
+        assert_eq!(
+            (counted, numbers(&json, "quarantine_ms")),
+            (numbers(&json, "note_age_ms"), vec![None; 3])
+        );
     }
-    let guarantee = "\"restart_policy\":\"observed: a program that has just started does not count a node";
+    let guarantee =
+        "\"restart_policy\":\"observed: a program that has just started does not count a node";
     let json = says(&deployment, &["doctor", "--json"], 0, &[guarantee]);
-    assert!(json.out.contains("\"guarantee\":\"one valid holder, if at most 1 of 3 nodes"), "{}", json.all());
+    assert!(
+        json.out
+            .contains("\"guarantee\":\"one valid holder, if at most 1 of 3 nodes"),
+        "{}",
+        json.all()
+    );
 }
 
 #[test]
@@ -73,18 +98,44 @@ fn a_node_that_came_back_empty_says_why_it_waits_and_for_how_long() {
     deployment.servers[1].restart().unwrap();
     let address = deployment.servers[1].address();
     let line = format!("{address}: in quarantine, known for ");
-    let nodes = says(&deployment, &["nodes"], 1, &[&line, " left, it joined or lost its keys "]);
+    let nodes = says(
+        &deployment,
+        &["nodes"],
+        1,
+        &[&line, " left, it joined or lost its keys "],
+    );
     says_times(&nodes, ", votes counted for ", 2);
     let fault = "fault: quarantine: its votes do not count for another ";
     let fault_line = format!("{address}: does not vote\n");
-    let doctor =
-        says(&deployment, &["doctor"], 1, &[&fault_line, fault, " s: it joined or lost its keys ", "; wait\n"]);
+    let doctor = says(
+        &deployment,
+        &["doctor"],
+        1,
+        &[
+            &fault_line,
+            fault,
+            " s: it joined or lost its keys ",
+            "; wait\n",
+        ],
+    );
     says_times(&doctor, "fault: ", 1);
-    let json = says(&deployment, &["nodes", "--json"], 1, &["\"note\":\"since\""]);
+    let json = says(
+        &deployment,
+        &["nodes", "--json"],
+        1,
+        &["\"note\":\"since\""],
+    );
     let waits = numbers(&json, "quarantine_ms");
     let age = numbers(&json, "note_age_ms");
-    assert!((59_999..=60_001).contains(&(waits[1].unwrap() + age[1].unwrap())), "{}", json.all());
-    assert_eq!((waits[0], waits[2], numbers(&json, "votes_counted_ms")[1]), (None, None, None));
+    assert!(
+        (59_999..=60_001).contains(&(waits[1].unwrap() + age[1].unwrap())),
+        "{}",
+        json.all()
+    );
+    assert_eq!(
+        (waits[0], waits[2], numbers(&json, "votes_counted_ms")[1]),
+        (None, None, None)
+    );
 }
 
 #[test]
@@ -100,7 +151,12 @@ fn a_node_that_has_waited_has_counted_since_its_wait_has_ended() {
     let doctor = asks(&deployment, &with_brief("doctor"));
     says_times(&doctor, "; it joined or lost its keys ", 1);
     says_times(&doctor, "  votes counted for ", 3);
-    let json = says(&deployment, &[&with_brief("doctor")[..], &["--json"]].concat(), 0, &["\"note\":\"since\""]);
+    let json = says(
+        &deployment,
+        &[&with_brief("doctor")[..], &["--json"]].concat(),
+        0,
+        &["\"note\":\"since\""],
+    );
     let counted = numbers(&json, "votes_counted_ms")[0].unwrap();
     let age = numbers(&json, "note_age_ms")[0].unwrap();
     assert!((499..=501).contains(&(age - counted)), "{}", json.all());
@@ -114,7 +170,10 @@ fn a_node_without_the_right_is_shown_with_what_that_costs() {
     let deployment = known(3);
     // All keys but that of the node.
     let user = ["ACL", "SETUSER", "default", "resetkeys", "~*[^:]"];
-    assert_eq!(deployment.servers[2].command(&user).unwrap(), Answer::Text("OK".into()));
+    assert_eq!(
+        deployment.servers[2].command(&user).unwrap(),
+        Answer::Text("OK".into())
+    );
     says(&deployment, &["nodes"], 0, &[&format!(", {NOTHING_TOLD}")]);
     let address = deployment.servers[2].address();
     let weaker = format!(
@@ -126,23 +185,51 @@ fn a_node_without_the_right_is_shown_with_what_that_costs() {
                   does not see that the node has lost its keys; ACL SETUSER default ~quorumlock-node:\n";
     says(&deployment, &["doctor"], 1, &[&weaker, &votes, advice]);
     // The rule that is shown is enough.
-    deployment.servers[2].command(&["ACL", "SETUSER", "default", "~quorumlock-node:"]).unwrap();
+    deployment.servers[2]
+        .command(&["ACL", "SETUSER", "default", "~quorumlock-node:"])
+        .unwrap();
     says(&deployment, &["doctor"], 0, &["at most 1 of 3 nodes"]);
 }
 
 #[test]
 fn programs_with_other_settings_are_a_warning_of_each_node() {
     let mut deployment = known(3);
-    let longer =
-        says(&deployment, &["doctor", "--max-ttl", "2m"], 1, &[", this one has 2 min: all wait for 2 min; set "]);
-    says_times(&longer, "warning: max_ttl: another program has noted a max_ttl of 60 s", 3);
+    let longer = says(
+        &deployment,
+        &["doctor", "--max-ttl", "2m"],
+        1,
+        &[", this one has 2 min: all wait for 2 min; set "],
+    );
+    says_times(
+        &longer,
+        "warning: max_ttl: another program has noted a max_ttl of 60 s",
+        3,
+    );
     // It has stored the longer one, so the others have the mismatch now.
-    let shorter = says(&deployment, &["doctor"], 1, &["as the manual says (raise or lower max_ttl)\n"]);
-    says_times(&shorter, "warning: max_ttl: another program has noted a max_ttl of 2 min, this one has 60 s: all", 3);
+    let shorter = says(
+        &deployment,
+        &["doctor"],
+        1,
+        &["as the manual says (raise or lower max_ttl)\n"],
+    );
+    says_times(
+        &shorter,
+        "warning: max_ttl: another program has noted a max_ttl of 2 min, this one has 60 s: all",
+        3,
+    );
     deployment.servers.extend(Server::several(2).unwrap());
     let more = asks(&deployment, &["doctor", "--max-ttl", "2m"]);
-    says_times(&more, "warning: nodes: another program has noted 3 nodes, this one has 5: two may hold a lock", 3);
-    assert!(more.out.contains(", and all programs have the same nodes\n"), "{}", more.all());
+    says_times(
+        &more,
+        "warning: nodes: another program has noted 3 nodes, this one has 5: two may hold a lock",
+        3,
+    );
+    assert!(
+        more.out
+            .contains(", and all programs have the same nodes\n"),
+        "{}",
+        more.all()
+    );
     let json = asks(&deployment, &["nodes", "--json", "--max-ttl", "2m"]);
     says_times(&json, "\"mismatches\":[\"nodes\"]", 3);
 }
@@ -152,7 +239,12 @@ fn the_guarantee_is_that_of_the_deployment_as_it_is() {
     let single = known(1);
     let lost = "guarantee: one valid holder, if the node does not lose its keys ";
     let restarted = "and is not restarted: it writes nothing to disk\n";
-    says(&single, &["doctor"], 0, &[&format!("{lost}within max_ttl, {restarted}")]);
+    says(
+        &single,
+        &["doctor"],
+        0,
+        &[&format!("{lost}within max_ttl, {restarted}")],
+    );
     says(
         &single,
         &["doctor", "--restart-policy", "off"],
@@ -162,15 +254,40 @@ fn the_guarantee_is_that_of_the_deployment_as_it_is() {
             "\n  votes count, by restart policy off; the deployment ",
         ],
     );
-    let strict = ["doctor", "--restart-policy", "strict", "--unavailable-after", "100ms"];
+    let strict = [
+        "doctor",
+        "--restart-policy",
+        "strict",
+        "--unavailable-after",
+        "100ms",
+    ];
     let waits = "fault: quarantine: its votes do not count for another ";
-    says(&single, &strict, 2, &["guarantee: one valid holder, whatever keys nodes lose\n", waits]);
-    single.servers[0].command(&["CONFIG", "SET", "save", "3600 1"]).unwrap();
-    single.servers[0].command(&["CONFIG", "SET", "stop-writes-on-bgsave-error", "no"]).unwrap();
-    says(&single, &["doctor"], 0, &[&format!("{lost}within max_ttl\n")]);
+    says(
+        &single,
+        &strict,
+        2,
+        &[
+            "guarantee: one valid holder, whatever keys nodes lose\n",
+            waits,
+        ],
+    );
+    single.servers[0]
+        .command(&["CONFIG", "SET", "save", "3600 1"])
+        .unwrap();
+    single.servers[0]
+        .command(&["CONFIG", "SET", "stop-writes-on-bgsave-error", "no"])
+        .unwrap();
+    says(
+        &single,
+        &["doctor"],
+        0,
+        &[&format!("{lost}within max_ttl\n")],
+    );
 
     let durable = Deployment {
-        servers: (0..3).map(|_| Server::with(&["--appendonly", "yes", "--appendfsync", "always"]).unwrap()).collect(),
+        servers: (0..3)
+            .map(|_| Server::with(&["--appendonly", "yes", "--appendfsync", "always"]).unwrap())
+            .collect(),
     };
     says(
         &durable,
@@ -183,14 +300,20 @@ fn the_guarantee_is_that_of_the_deployment_as_it_is() {
     );
     let limit = ["CONFIG", "SET", "maxmemory", "100mb"];
     durable.servers[1].command(&limit).unwrap();
-    durable.servers[1].command(&["CONFIG", "SET", "maxmemory-policy", "volatile-lru"]).unwrap();
+    durable.servers[1]
+        .command(&["CONFIG", "SET", "maxmemory-policy", "volatile-lru"])
+        .unwrap();
     let address = durable.servers[1].address();
-    let evicts =
-        format!("at most 1 of 3 nodes loses its keys within max_ttl, and {address} (volatile-lru) evicts no lock\n");
+    let evicts = format!(
+        "at most 1 of 3 nodes loses its keys within max_ttl, and {address} (volatile-lru) evicts no lock\n"
+    );
     says(&durable, &["doctor"], 1, &[&evicts]);
     let mut absent = known(3);
     absent.servers[0].kill();
-    let unknown = format!("within max_ttl, and {} remembers losses, which is not known\n", absent.servers[0].address());
+    let unknown = format!(
+        "within max_ttl, and {} remembers losses, which is not known\n",
+        absent.servers[0].address()
+    );
     says(&absent, &["doctor"], 1, &[&unknown]);
 }
 
@@ -198,15 +321,43 @@ fn the_guarantee_is_that_of_the_deployment_as_it_is() {
 fn the_manual_and_doctor_say_the_same_of_each_policy() {
     let deployment = Deployment::of(1);
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let pages = ["README.md", "src/docs/choosing.md", "src/docs/command_line.md", "src/ffi/quorumlock.h"];
+    let pages = [
+        "README.md",
+        "src/docs/choosing.md",
+        "src/docs/command_line.md",
+        "src/ffi/quorumlock.h",
+    ];
     for policy in ["observed", "strict", "off"] {
-        let doctor = asks(&deployment, &["doctor", "--restart-policy", policy, "--unavailable-after", "100ms"]);
+        let doctor = asks(
+            &deployment,
+            &[
+                "doctor",
+                "--restart-policy",
+                policy,
+                "--unavailable-after",
+                "100ms",
+            ],
+        );
         let begin = format!("restart policy {policy}: ");
-        let line = doctor.out.lines().find_map(|line| line.strip_prefix(&begin)).unwrap();
+        let line = doctor
+            .out
+            .lines()
+            .find_map(|line| line.strip_prefix(&begin))
+            .unwrap();
         for page in pages {
-            let text = fs::read_to_string(root.join(page)).unwrap().replace('`', "").replace("max_ttl_ms", "max_ttl");
-            let words = text.split_whitespace().filter(|word| *word != "*").collect::<Vec<_>>().join(" ");
-            assert!(words.to_lowercase().contains(line), "{page} says something else than {line:?}");
+            let text = fs::read_to_string(root.join(page))
+                .unwrap()
+                .replace('`', "")
+                .replace("max_ttl_ms", "max_ttl");
+            let words = text
+                .split_whitespace()
+                .filter(|word| *word != "*")
+                .collect::<Vec<_>>()
+                .join(" ");
+            assert!(
+                words.to_lowercase().contains(line),
+                "{page} says something else than {line:?}"
+            );
         }
     }
 }

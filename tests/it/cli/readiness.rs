@@ -5,7 +5,12 @@ use crate::support::server::Answer;
 
 fn nodes(deployment: &Deployment) -> Ended {
     let ended = run(deployment.tool(&["nodes"]));
-    assert_eq!(ended.out.lines().count(), deployment.servers.len(), "{}", ended.all());
+    assert_eq!(
+        ended.out.lines().count(),
+        deployment.servers.len(),
+        "{}",
+        ended.all()
+    );
     ended
 }
 
@@ -13,27 +18,56 @@ fn nodes(deployment: &Deployment) -> Ended {
 fn nodes_with_a_full_memory_do_not_vote() {
     let deployment = Deployment::of(3);
     let fine = nodes(&deployment);
-    assert_eq!((fine.code, deployment.keys()), (Some(0), 0), "{}", fine.all());
+    assert_eq!(
+        (fine.code, deployment.keys()),
+        (Some(0), 0),
+        "{}",
+        fine.all()
+    );
     for (full, code) in [(1, 1), (2, 2), (3, 2)] {
         let limit = ["CONFIG", "SET", "maxmemory", "1"];
-        assert_eq!(deployment.servers[full - 1].command(&limit).unwrap(), Answer::Text("OK".into()));
+        assert_eq!(
+            deployment.servers[full - 1].command(&limit).unwrap(),
+            Answer::Text("OK".into())
+        );
         let found = nodes(&deployment);
         assert_eq!(found.code, Some(code), "{}", found.all());
-        assert_eq!(found.out.matches("out of memory").count(), full, "{}", found.all());
-        assert_eq!(found.out.matches(": voting, ").count(), 3 - full, "{}", found.all());
+        assert_eq!(
+            found.out.matches("out of memory").count(),
+            full,
+            "{}",
+            found.all()
+        );
+        assert_eq!(
+            found.out.matches(": voting, ").count(),
+            3 - full,
+            "{}",
+            found.all()
+        );
     }
     let json = run(deployment.tool(&["nodes", "--json"]));
-    assert_eq!(json.out.matches("\"state\":\"rejected\"").count(), 3, "{}", json.all());
+    assert_eq!(
+        json.out.matches("\"state\":\"rejected\"").count(),
+        3,
+        "{}",
+        json.all()
+    );
 }
 
 #[test]
 fn nodes_that_may_not_write_do_not_vote() {
     let deployment = Deployment::of(3);
     for server in &deployment.servers[..2] {
-        server.command(&["CONFIG", "SET", "min-replicas-to-write", "1"]).unwrap();
+        server
+            .command(&["CONFIG", "SET", "min-replicas-to-write", "1"])
+            .unwrap();
     }
     let found = nodes(&deployment);
-    assert!(found.code == Some(2) && found.out.matches("too few replicas").count() == 2, "{}", found.all());
+    assert!(
+        found.code == Some(2) && found.out.matches("too few replicas").count() == 2,
+        "{}",
+        found.all()
+    );
 }
 
 /// The client is a moment old, and so is what it knows.
@@ -41,7 +75,11 @@ fn nodes_that_may_not_write_do_not_vote() {
 fn how_long_a_state_is_known_does_not_read_as_how_long_it_lasts() {
     let deployment = Deployment::of(1);
     let found = nodes(&deployment);
-    assert!(!found.out.contains("voting for") && found.out.contains(": voting, known for "), "{}", found.all());
+    assert!(
+        !found.out.contains("voting for") && found.out.contains(": voting, known for "),
+        "{}",
+        found.all()
+    );
 }
 
 #[test]

@@ -15,7 +15,10 @@ const PROMPT: &str = "$ ";
 /// The session: each command with the lines below it.
 fn session() -> Vec<(String, Vec<String>)> {
     let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
-    let block = page.split("```text\n").find(|block| block.starts_with("$ export QUORUMLOCK_NODES")).unwrap();
+    let block = page
+        .split("```text\n")
+        .find(|block| block.starts_with("$ export QUORUMLOCK_NODES"))
+        .unwrap();
     let mut commands: Vec<(String, Vec<String>)> = Vec::new();
     for line in block.split("```").next().unwrap().lines() {
         match line.strip_prefix(PROMPT) {
@@ -34,7 +37,9 @@ fn shape(line: &str) -> String {
         let bare = word.trim_end_matches([',', ';']);
         let end = &word[bare.len()..];
         let is_unit = ["µs", "ms", "s", "min", "h", "d"].contains(&bare);
-        let is_number = bare.trim_start_matches(['+', '-']).starts_with(|letter: char| letter.is_ascii_digit());
+        let is_number = bare
+            .trim_start_matches(['+', '-'])
+            .starts_with(|letter: char| letter.is_ascii_digit());
         match shape.last_mut() {
             // A time has a unit, and may have two parts.
             Some(last) if last == "#" && (is_unit || is_number) => last.push_str(end),
@@ -54,7 +59,10 @@ fn the_session_of_the_readme_can_be_had() {
     }
     let mut deployment = Deployment::of(3);
     let session = session();
-    let commands: Vec<&str> = session.iter().map(|(command, _)| command.as_str()).collect();
+    let commands: Vec<&str> = session
+        .iter()
+        .map(|(command, _)| command.as_str())
+        .collect();
     assert_eq!(
         commands,
         [
@@ -76,15 +84,21 @@ fn the_session_of_the_readme_can_be_had() {
         let printed: Vec<String> = shown.lines().map(str::to_owned).collect();
         assert_eq!(shapes(&printed), shapes(&session[index].1), "{shown}");
     };
-    let held = deployment.tool(&["run", "--no-wait", "nightly-report", "--", "sleep", "60"]).spawn().unwrap();
+    let held = deployment
+        .tool(&["run", "--no-wait", "nightly-report", "--", "sleep", "60"])
+        .spawn()
+        .unwrap();
     assert!(eventually(Duration::from_secs(10), || deployment.keys() == 3));
-    let mut refused = run(deployment.tool(&["run", "--no-wait", "nightly-report", "--", "echo", "never"]));
+    let mut refused =
+        run(deployment.tool(&["run", "--no-wait", "nightly-report", "--", "echo", "never"]));
     refused.err += &format!("{}\n", refused.code.unwrap());
     prints(refused, 2);
     prints(run(deployment.tool(&["ls"])), 3);
     kill(Pid::from_raw(held.id().cast_signed()), Signal::SIGTERM).unwrap();
     assert_eq!(wait(held).code, Some(143));
-    deployment.servers[1].command(&["ACL", "SETUSER", "default", "-publish"]).unwrap();
+    deployment.servers[1]
+        .command(&["ACL", "SETUSER", "default", "-publish"])
+        .unwrap();
     deployment.servers[2].kill();
     prints(run(deployment.tool(&["doctor"])), 4);
 }

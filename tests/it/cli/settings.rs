@@ -8,39 +8,98 @@ type Variables<'v> = &'v [(&'v str, &'v str)];
 /// The message of `nodes` with these options and variables, none of which can be used.
 fn refusal(words: &[&str], variables: Variables<'_>) -> String {
     let mut tool = tool(&[&["nodes"], words].concat());
-    tool.env("QUORUMLOCK_NODES", "rediss://127.0.0.1:1").envs(variables.iter().copied());
+    tool.env("QUORUMLOCK_NODES", "rediss://127.0.0.1:1")
+        .envs(variables.iter().copied());
     let ended = run(tool);
-    assert_eq!(ended.code, Some(78), "{words:?} {variables:?}: {}", ended.all());
+    assert_eq!(
+        ended.code,
+        Some(78),
+        "{words:?} {variables:?}: {}",
+        ended.all()
+    );
     ended.err
 }
 
 #[test]
 fn a_setting_that_cannot_be_used_is_named_as_it_was_given() {
     let table: [(&[&str], Variables<'_>, &str); 12] = [
-        (&["--nodes", ","], &[], "--nodes: no node: name at least one by its URL"),
-        (&[], &[("QUORUMLOCK_NODES", ",")], "QUORUMLOCK_NODES: no node: name at least one by its URL"),
+        (
+            &["--nodes", ","],
+            &[],
+            "--nodes: no node: name at least one by its URL",
+        ),
+        (
+            &[],
+            &[("QUORUMLOCK_NODES", ",")],
+            "QUORUMLOCK_NODES: no node: name at least one by its URL",
+        ),
         (&["--node-timeout", "0"], &[], "--node-timeout: "),
-        (&[], &[("QUORUMLOCK_NODE_TIMEOUT", "0")], "QUORUMLOCK_NODE_TIMEOUT: "),
-        (&["--restart-policy", "x"], &[], "--restart-policy: must be one of observed, strict, off"),
-        (&[], &[("QUORUMLOCK_TTL", "5")], "QUORUMLOCK_TTL: must be a duration, such as 250ms, 30s or 5m"),
-        (&[], &[("QUORUMLOCK_TTL", "90s")], "QUORUMLOCK_TTL: is longer than QUORUMLOCK_MAX_TTL (60 s)"),
-        (&["--max-ttl", "4s"], &[("QUORUMLOCK_TTL", "5s")], "QUORUMLOCK_TTL: is longer than --max-ttl (4 s)"),
-        (&[], &[("QUORUMLOCK_SNI", "h")], "QUORUMLOCK_SNI: is no setting any more: write ?server_name= in each URL"),
+        (
+            &[],
+            &[("QUORUMLOCK_NODE_TIMEOUT", "0")],
+            "QUORUMLOCK_NODE_TIMEOUT: ",
+        ),
+        (
+            &["--restart-policy", "x"],
+            &[],
+            "--restart-policy: must be one of observed, strict, off",
+        ),
+        (
+            &[],
+            &[("QUORUMLOCK_TTL", "5")],
+            "QUORUMLOCK_TTL: must be a duration, such as 250ms, 30s or 5m",
+        ),
+        (
+            &[],
+            &[("QUORUMLOCK_TTL", "90s")],
+            "QUORUMLOCK_TTL: is longer than QUORUMLOCK_MAX_TTL (60 s)",
+        ),
+        (
+            &["--max-ttl", "4s"],
+            &[("QUORUMLOCK_TTL", "5s")],
+            "QUORUMLOCK_TTL: is longer than --max-ttl (4 s)",
+        ),
+        (
+            &[],
+            &[("QUORUMLOCK_SNI", "h")],
+            "QUORUMLOCK_SNI: is no setting any more: write ?server_name= in each URL",
+        ),
         (&["--cacert", "/nowhere"], &[], "--cacert: /nowhere: "),
-        (&[], &[("QUORUMLOCK_CACERT", "/nowhere")], "QUORUMLOCK_CACERT: /nowhere: "),
-        (&["--cert", "/nowhere"], &[], "--cert and QUORUMLOCK_KEY are set together"),
+        (
+            &[],
+            &[("QUORUMLOCK_CACERT", "/nowhere")],
+            "QUORUMLOCK_CACERT: /nowhere: ",
+        ),
+        (
+            &["--cert", "/nowhere"],
+            &[],
+            "--cert and QUORUMLOCK_KEY are set together",
+        ),
     ];
-    for (words, variables, expected) in table.into_iter().filter(|(.., text)| cfg!(feature = "tls") || !is_of_tls(text))
+    for (words, variables, expected) in table
+        .into_iter()
+        .filter(|(.., text)| cfg!(feature = "tls") || !is_of_tls(text))
     {
         let message = refusal(words, variables);
-        assert!(message.starts_with(&format!("quorumlock: {expected}")), "{words:?} {variables:?}: {message}");
+        assert!(
+            message.starts_with(&format!("quorumlock: {expected}")),
+            "{words:?} {variables:?}: {message}"
+        );
         assert!(!message.contains("::"), "{message}");
     }
 }
 
 #[test]
 fn an_empty_value_of_an_option_is_none() {
-    let options = ["--restart-policy", "--node-timeout", "--label", "--nodes", "--config", "--sni", "--cacert"];
+    let options = [
+        "--restart-policy",
+        "--node-timeout",
+        "--label",
+        "--nodes",
+        "--config",
+        "--sni",
+        "--cacert",
+    ];
     for option in options {
         let mut tool = tool(&["nodes", option, ""]);
         tool.env("QUORUMLOCK_NODES", "redis://127.0.0.1:1");
@@ -56,9 +115,24 @@ fn is_of_tls(text: &str) -> bool {
 #[test]
 fn a_time_to_live_has_its_unit() {
     let deployment = super::deployment::Deployment::of(1);
-    let mut tool = deployment.tool(&["run", "a", "--", "sh", "-c", "echo $QUORUMLOCK_EXPIRES_UNIX_MS; date +%s%3N"]);
+    let mut tool = deployment.tool(&[
+        "run",
+        "a",
+        "--",
+        "sh",
+        "-c",
+        "echo $QUORUMLOCK_EXPIRES_UNIX_MS; date +%s%3N",
+    ]);
     tool.env("QUORUMLOCK_TTL", "5s");
     let ended = run(tool);
-    let times: Vec<i64> = ended.out.lines().map(|line| line.parse().unwrap()).collect();
-    assert!((0..=5000).contains(&(times[0] - times[1])), "{}", ended.all());
+    let times: Vec<i64> = ended
+        .out
+        .lines()
+        .map(|line| line.parse().unwrap())
+        .collect();
+    assert!(
+        (0..=5000).contains(&(times[0] - times[1])),
+        "{}",
+        ended.all()
+    );
 }

@@ -39,28 +39,56 @@ fn last_writer(fenced: bool) -> String {
         let mut words = vec!["run", "--ttl", "1s"];
         words.extend(fenced.then_some("--fenced"));
         let begun = path(name);
-        words.extend(["report", "--", "python3", "-c", WRITER, &database, name, &begun, go]);
+        words.extend([
+            "report", "--", "python3", "-c", WRITER, &database, name, &begun, go,
+        ]);
         deployment.tool(&words).spawn().unwrap()
     };
     let slow = tool("slow", &go);
-    assert!(eventually(Duration::from_secs(30), || Path::new(&path("slow")).exists()));
+    assert!(eventually(Duration::from_secs(30), || Path::new(&path(
+        "slow"
+    ))
+    .exists()));
     let pid = Pid::from_raw(slow.id().cast_signed());
     kill(pid, Signal::SIGSTOP).unwrap();
     // Its lease ends, and another program takes the lock and writes.
     let quick = wait(tool("quick", ""));
-    assert_eq!((quick.code, quick.out.trim()), (Some(0), "1"), "{}", quick.err);
+    assert_eq!(
+        (quick.code, quick.out.trim()),
+        (Some(0), "1"),
+        "{}",
+        quick.err
+    );
     // The command of the stopped program goes on.
     fs::write(&go, "").unwrap();
-    assert!(eventually(Duration::from_secs(30), || Path::new(&path("slow.done")).exists()));
+    assert!(eventually(Duration::from_secs(30), || Path::new(&path(
+        "slow.done"
+    ))
+    .exists()));
     kill(pid, Signal::SIGCONT).unwrap();
-    assert_eq!(wait(slow).code, Some(70), "the stopped program finds its loss");
-    python("print(c.execute('SELECT writer FROM report').fetchone()[0])", &database)
+    assert_eq!(
+        wait(slow).code,
+        Some(70),
+        "the stopped program finds its loss"
+    );
+    python(
+        "print(c.execute('SELECT writer FROM report').fetchone()[0])",
+        &database,
+    )
 }
 
 fn python(body: &str, database: &str) -> String {
-    let script = format!("import sqlite3, sys\nc = sqlite3.connect(sys.argv[1])\n{body}\nc.commit()");
-    let output = Command::new("python3").args(["-c", &script, database]).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let script =
+        format!("import sqlite3, sys\nc = sqlite3.connect(sys.argv[1])\n{body}\nc.commit()");
+    let output = Command::new("python3")
+        .args(["-c", &script, database])
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 

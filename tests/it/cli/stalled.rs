@@ -24,7 +24,10 @@ struct Running(Child);
 impl Running {
     /// Its exit code, if it ends soon.
     fn code(&mut self) -> Option<i32> {
-        assert!(eventually(SOON, || self.0.try_wait().unwrap().is_some()), "it does not end");
+        assert!(
+            eventually(SOON, || self.0.try_wait().unwrap().is_some()),
+            "it does not end"
+        );
         self.0.try_wait().unwrap().and_then(|status| status.code())
     }
 
@@ -60,57 +63,99 @@ fn keeps_its_promises(prepare: impl FnOnce(&mut Command), stall: impl FnOnce(), 
     let deployment = Deployment::of(3);
     let stamp = folder().join("stamp");
     let words = ["run", "--ttl", "3s", "--grace", "900ms"];
-    let command = ["a", "--", "python3", "-c", STUBBORN, stamp.to_str().unwrap()];
+    let command = [
+        "a",
+        "--",
+        "python3",
+        "-c",
+        STUBBORN,
+        stamp.to_str().unwrap(),
+    ];
     // Its standard output is the descriptor of events.
     let mut tool = Command::new("sh");
-    tool.args(["-c", "exec 9>&1 >/dev/null; exec \"$@\"", "sh"]).arg(env!("CARGO_BIN_EXE_quorumlock"));
-    tool.args(words).args(options).args(command).env("QUORUMLOCK_NODES", deployment.urls());
-    tool.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    tool.args(["-c", "exec 9>&1 >/dev/null; exec \"$@\"", "sh"])
+        .arg(env!("CARGO_BIN_EXE_quorumlock"));
+    tool.args(words)
+        .args(options)
+        .args(command)
+        .env("QUORUMLOCK_NODES", deployment.urls());
+    tool.stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     prepare(&mut tool);
     let mut running = Running(tool.spawn().unwrap());
     assert!(eventually(SOON, || last_sign(&stamp) > 0));
     stall();
     let begun = Instant::now();
     while begun.elapsed() < 2 * TTL {
-        assert!(deployment.keys() == 3 && running.0.try_wait().unwrap().is_none(), "the lock is not extended");
+        assert!(
+            deployment.keys() == 3 && running.0.try_wait().unwrap().is_none(),
+            "the lock is not extended"
+        );
         thread::sleep(Duration::from_millis(50));
     }
-    deployment.servers[..2].iter().for_each(|server| server.pause().unwrap());
+    deployment.servers[..2]
+        .iter()
+        .for_each(|server| server.pause().unwrap());
     let paused = boot_time_us();
     assert_eq!(running.code(), Some(70));
     let end = paused + u64::try_from(TTL.as_micros()).unwrap();
     let last = last_sign(&stamp);
-    assert!(last < end, "alive {} µs after the end of the lease", last - end);
+    assert!(
+        last < end,
+        "alive {} µs after the end of the lease",
+        last - end
+    );
 }
 
 #[test]
 fn a_full_pipe_of_messages_keeps_no_promise_from_being_kept() {
     let (_reader, writer) = pipe().unwrap();
-    keeps_its_promises(|tool| _ = tool.stderr(writer.try_clone().unwrap()), || fill(&writer), &["-v"]);
+    keeps_its_promises(
+        |tool| _ = tool.stderr(writer.try_clone().unwrap()),
+        || fill(&writer),
+        &["-v"],
+    );
 }
 
 #[test]
 fn a_full_pipe_of_events_keeps_no_promise_from_being_kept() {
     let (_reader, writer) = pipe().unwrap();
     let options = ["--json-events", "9"];
-    keeps_its_promises(|tool| _ = tool.stdout(writer.try_clone().unwrap()), || fill(&writer), &options);
+    keeps_its_promises(
+        |tool| _ = tool.stdout(writer.try_clone().unwrap()),
+        || fill(&writer),
+        &options,
+    );
 }
 
 #[test]
 fn a_terminal_after_ctrl_s_keeps_no_promise_from_being_kept() {
     let terminal = openpty(None, None).unwrap();
     let mut master = File::from(terminal.master);
-    keeps_its_promises(|tool| _ = tool.stderr(terminal.slave), || master.write_all(b"\x13").unwrap(), &["-v"]);
+    keeps_its_promises(
+        |tool| _ = tool.stderr(terminal.slave),
+        || master.write_all(b"\x13").unwrap(),
+        &["-v"],
+    );
 }
 
 #[test]
 fn a_program_ends_although_its_messages_are_not_read() {
     let deployment = Deployment::of(3);
-    let holder = Running(deployment.tool(&["run", "held", "--", "sleep", "99"]).spawn().unwrap());
+    let holder = Running(
+        deployment
+            .tool(&["run", "held", "--", "sleep", "99"])
+            .spawn()
+            .unwrap(),
+    );
     assert!(eventually(SOON, || deployment.keys() == 3));
     let silenced = |words: &[&str]| {
         let (reader, writer) = full_pipe();
-        (reader, Running(deployment.tool(words).stderr(writer).spawn().unwrap()))
+        (
+            reader,
+            Running(deployment.tool(words).stderr(writer).spawn().unwrap()),
+        )
     };
     let (_reader, mut refused) = silenced(&["run", "-n", "held", "--", "true"]);
     assert_eq!(refused.code(), Some(75));
@@ -118,7 +163,9 @@ fn a_program_ends_although_its_messages_are_not_read() {
     assert_eq!(wrong.code(), Some(78));
     // It waits, and the message of that cannot be written.
     let (_reader, mut waiting) = silenced(&["run", "-v", "--fair", "held", "--", "true"]);
-    assert!(eventually(SOON, || run(deployment.tool(&["ls"])).out.contains(", 1 wait")));
+    assert!(eventually(SOON, || run(deployment.tool(&["ls"]))
+        .out
+        .contains(", 1 wait")));
     waiting.send(Signal::SIGTERM);
     assert_eq!(waiting.code(), Some(143));
     drop(holder);

@@ -49,7 +49,10 @@ impl Running {
 
     /// Its exit code, if it ends soon.
     fn code(&mut self) -> Option<i32> {
-        assert!(eventually(SOON, || self.0.try_wait().unwrap().is_some()), "it does not end");
+        assert!(
+            eventually(SOON, || self.0.try_wait().unwrap().is_some()),
+            "it does not end"
+        );
         self.0.try_wait().unwrap().and_then(|status| status.code())
     }
 }
@@ -67,13 +70,17 @@ fn send(pid: u32, signal: Signal) {
 
 fn children_of(pid: u32) -> Vec<u32> {
     let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-    text.split_whitespace().filter_map(|word| word.parse().ok()).collect()
+    text.split_whitespace()
+        .filter_map(|word| word.parse().ok())
+        .collect()
 }
 
 /// Whether a process is stopped.
 fn is_stopped(pid: u32) -> bool {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    text.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('T'))
+    text.rsplit(')')
+        .next()
+        .is_some_and(|rest| rest.trim_start().starts_with('T'))
 }
 
 /// A program in a process group of its own, as a shell starts it, whose command writes the time to a file.
@@ -97,18 +104,28 @@ fn a_signal_of_job_control_stops_the_command_too() {
         let command = running.command();
         for signal in [Signal::SIGTSTP, Signal::SIGTTIN, Signal::SIGTTOU] {
             send(running.pid(), signal);
-            assert!(eventually(SOON, || is_stopped(running.pid())), "{options:?} {signal}");
+            assert!(
+                eventually(SOON, || is_stopped(running.pid())),
+                "{options:?} {signal}"
+            );
             assert!(
                 eventually(SOON, || is_stopped(command)),
                 "{options:?} {signal}: the command runs, and its lease ends"
             );
             let last = last_sign(&stamp);
             send(running.pid(), Signal::SIGCONT);
-            assert!(eventually(SOON, || last_sign(&stamp) > last), "{options:?} {signal}: the command is stopped");
+            assert!(
+                eventually(SOON, || last_sign(&stamp) > last),
+                "{options:?} {signal}: the command is stopped"
+            );
         }
         drop(running);
-        assert!(eventually(SOON, || deployment.servers[0].command(&["DEL", "a"]).is_ok()));
-        deployment.servers[1..].iter().for_each(|server| drop(server.command(&["DEL", "a"])));
+        assert!(eventually(SOON, || deployment.servers[0]
+            .command(&["DEL", "a"])
+            .is_ok()));
+        deployment.servers[1..]
+            .iter()
+            .for_each(|server| drop(server.command(&["DEL", "a"])));
     }
 }
 
@@ -121,15 +138,29 @@ fn a_program_that_stays_stopped_ends_its_command_before_the_lease_ends() {
         let options = [&["--ttl", "3s", "--grace", "900ms"], options].concat();
         let mut running = job(&deployment, &options, &stamp);
         send(running.pid(), Signal::SIGTSTP);
-        assert!(eventually(SOON, || is_stopped(running.pid()) || running.0.try_wait().unwrap().is_some()));
+        assert!(eventually(SOON, || is_stopped(running.pid())
+            || running.0.try_wait().unwrap().is_some()));
         let end = boot_time_us() + 3_000_000;
         // This test does not continue it.
         assert_eq!(running.code(), Some(70), "{options:?}");
         let last = last_sign(&stamp);
-        assert!(last < end, "{options:?}: alive {} µs after the end of the lease", last.saturating_sub(end));
+        assert!(
+            last < end,
+            "{options:?}: alive {} µs after the end of the lease",
+            last.saturating_sub(end)
+        );
         let mut err = String::new();
-        running.0.stderr.take().unwrap().read_to_string(&mut err).unwrap();
-        assert!(err.contains("stopped until the lease was about to end"), "{err}");
+        running
+            .0
+            .stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut err)
+            .unwrap();
+        assert!(
+            err.contains("stopped until the lease was about to end"),
+            "{err}"
+        );
     }
 }
 
@@ -141,15 +172,26 @@ fn what_no_shell_can_continue_is_not_stopped() {
     let messages = folder.join("messages");
     let script = format!("{DEAF}{STUBBORN}");
     let mut tool = Command::new("setsid");
-    tool.arg(env!("CARGO_BIN_EXE_quorumlock")).args(["run", "-v", "a", "--", "python3", "-c", &script]).arg(&stamp);
-    tool.env("QUORUMLOCK_NODES", deployment.urls()).stdin(Stdio::null()).stderr(File::create(&messages).unwrap());
+    tool.arg(env!("CARGO_BIN_EXE_quorumlock"))
+        .args(["run", "-v", "a", "--", "python3", "-c", &script])
+        .arg(&stamp);
+    tool.env("QUORUMLOCK_NODES", deployment.urls())
+        .stdin(Stdio::null())
+        .stderr(File::create(&messages).unwrap());
     let running = Running::start(tool);
     assert!(eventually(SOON, || last_sign(&stamp) > 0));
     send(running.pid(), Signal::SIGTSTP);
-    let is_continued = || fs::read_to_string(&messages).unwrap().contains("SIGCONT to the command");
+    let is_continued = || {
+        fs::read_to_string(&messages)
+            .unwrap()
+            .contains("SIGCONT to the command")
+    };
     assert!(eventually(SOON, is_continued), "it is stopped for ever");
     let last = last_sign(&stamp);
-    assert!(eventually(SOON, || last_sign(&stamp) > last), "the command is stopped for ever");
+    assert!(
+        eventually(SOON, || last_sign(&stamp) > last),
+        "the command is stopped for ever"
+    );
 }
 
 #[test]
@@ -158,14 +200,21 @@ fn a_stop_at_any_time_ends_with_the_signal_to_continue() {
     for batch in 0..5 * rounds() {
         let job = |index: usize| {
             // It ignores the signal, so that the program waits for it.
-            let command = ["--shell", &format!("lock-{index}"), "--", "trap '' TSTP; sleep 0.05"];
+            let command = [
+                "--shell",
+                &format!("lock-{index}"),
+                "--",
+                "trap '' TSTP; sleep 0.05",
+            ];
             let mut tool = deployment.tool(&[&["run"], &command[..]].concat());
             let mut running = Running::start({
                 tool.process_group(0);
                 tool
             });
             // At the start, while the lock is taken, at the gate, while the command runs, at its end.
-            thread::sleep(Duration::from_millis((batch * AT_ONCE + index) as u64 * 7 % 120));
+            thread::sleep(Duration::from_millis(
+                (batch * AT_ONCE + index) as u64 * 7 % 120,
+            ));
             send(running.pid(), Signal::SIGTSTP);
             thread::sleep(Duration::from_millis(30));
             send(running.pid(), Signal::SIGCONT);
@@ -173,8 +222,13 @@ fn a_stop_at_any_time_ends_with_the_signal_to_continue() {
         };
         let codes: Vec<Option<i32>> = thread::scope(|scope| {
             let job = &job;
-            let threads: Vec<_> = (0..AT_ONCE).map(|index| scope.spawn(move || job(index))).collect();
-            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+            let threads: Vec<_> = (0..AT_ONCE)
+                .map(|index| scope.spawn(move || job(index)))
+                .collect();
+            threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap())
+                .collect()
         });
         assert_eq!(codes, [Some(0); AT_ONCE]);
     }
@@ -188,9 +242,15 @@ fn a_wait_is_stopped_and_goes_on() {
     let mut tool = with_signals(&deployment.tool(&["run", "a", "--", "true"]));
     tool.process_group(0);
     let mut waiting = Running::start(tool);
-    let threads = || fs::read_dir(format!("/proc/{}/task", waiting.pid())).unwrap().flatten();
+    let threads = || {
+        fs::read_dir(format!("/proc/{}/task", waiting.pid()))
+            .unwrap()
+            .flatten()
+    };
     let has = |name: &str| {
-        threads().any(|task| fs::read_to_string(task.path().join("comm")).is_ok_and(|comm| comm.trim() == name))
+        threads().any(|task| {
+            fs::read_to_string(task.path().join("comm")).is_ok_and(|comm| comm.trim() == name)
+        })
     };
     assert!(eventually(SOON, || has("signals")));
     send(waiting.pid(), Signal::SIGTSTP);
@@ -205,9 +265,12 @@ fn a_wait_is_stopped_and_goes_on() {
 fn a_command_that_is_stopped_is_ended_by_each_signal_that_ends_it() {
     let deployment = Deployment::of(1);
     for options in GROUPS {
-        for (signal, code) in
-            [(Signal::SIGHUP, 129), (Signal::SIGINT, 130), (Signal::SIGQUIT, 131), (Signal::SIGTERM, 143)]
-        {
+        for (signal, code) in [
+            (Signal::SIGHUP, 129),
+            (Signal::SIGINT, 130),
+            (Signal::SIGQUIT, 131),
+            (Signal::SIGTERM, 143),
+        ] {
             let mut running = Running::start(with_signals(
                 &deployment.tool(&[&["run"], options, &["a", "--", "sleep", "99"]].concat()),
             ));
@@ -229,7 +292,8 @@ fn ctrl_z_and_fg_in_a_shell_stop_and_continue_a_job() {
         let terminal = openpty(None, None).unwrap();
         let mut master = File::from(terminal.master);
         let mut tool = Command::new("setsid");
-        tool.args(["--ctty", "bash", "--norc", "--noprofile", "-i"]).env("QUORUMLOCK_NODES", deployment.urls());
+        tool.args(["--ctty", "bash", "--norc", "--noprofile", "-i"])
+            .env("QUORUMLOCK_NODES", deployment.urls());
         let slave = || terminal.slave.try_clone().unwrap();
         let mut tool = with_signals(&tool);
         tool.stdin(slave()).stdout(slave()).stderr(slave());
@@ -238,7 +302,10 @@ fn ctrl_z_and_fg_in_a_shell_stop_and_continue_a_job() {
         // What is shown is of no interest, and has to be read.
         thread::spawn(move || while matches!(shown.read(&mut [0; 4096]), Ok(1..)) {});
         let mut type_in = |text: &str| master.write_all(text.as_bytes()).unwrap();
-        type_in(&format!("{} run a -- sleep 99{input}\n", env!("CARGO_BIN_EXE_quorumlock")));
+        type_in(&format!(
+            "{} run a -- sleep 99{input}\n",
+            env!("CARGO_BIN_EXE_quorumlock")
+        ));
         assert!(eventually(SOON, || deployment.keys() == 3));
         let job = shell.command();
         assert!(eventually(SOON, || !children_of(job).is_empty()));
@@ -247,9 +314,15 @@ fn ctrl_z_and_fg_in_a_shell_stop_and_continue_a_job() {
         assert!(eventually(SOON, || name() == "sleep\n"));
         type_in("\x1a");
         assert!(eventually(SOON, || is_stopped(job)), "{input:?}");
-        assert!(eventually(SOON, || is_stopped(command)), "{input:?}: the command runs, and its lease ends");
+        assert!(
+            eventually(SOON, || is_stopped(command)),
+            "{input:?}: the command runs, and its lease ends"
+        );
         type_in("fg\n");
-        assert!(eventually(SOON, || !is_stopped(job) && !is_stopped(command)), "{input:?}");
+        assert!(
+            eventually(SOON, || !is_stopped(job) && !is_stopped(command)),
+            "{input:?}"
+        );
         type_in("\x03");
         assert!(eventually(SOON, || deployment.keys() == 0), "{input:?}");
         send(shell.pid(), Signal::SIGKILL);

@@ -11,8 +11,21 @@ use quorumlock::protocol::kinds::fenced;
 fn hold_both(server: &Server, node: &EmbeddedNode) {
     for address in [server.address(), address_of(node)] {
         let token = token('1');
-        assert_eq!(say_once(&address, &["SET", "k", &token, "NX", "PX", LONG]), "+OK\r\n");
-        let acquire = ["EVAL", fenced::SCRIPT.text, "1", "f", "acquire", &token, LONG, LONG, "3"];
+        assert_eq!(
+            say_once(&address, &["SET", "k", &token, "NX", "PX", LONG]),
+            "+OK\r\n"
+        );
+        let acquire = [
+            "EVAL",
+            fenced::SCRIPT.text,
+            "1",
+            "f",
+            "acquire",
+            &token,
+            LONG,
+            LONG,
+            "3",
+        ];
         assert_eq!(say_once(&address, &acquire), "$1\r\n3\r\n");
     }
 }
@@ -21,7 +34,10 @@ fn hold_both(server: &Server, node: &EmbeddedNode) {
 fn full_memory_stops_a_set_and_no_script() {
     for (server, node) in pairs() {
         hold_both(&server, &node);
-        assert_eq!(say_once(&server.address(), &["CONFIG", "SET", "maxmemory", "1"]), "+OK\r\n");
+        assert_eq!(
+            say_once(&server.address(), &["CONFIG", "SET", "maxmemory", "1"]),
+            "+OK\r\n"
+        );
         node.set_condition(Condition::OutOfMemory);
         // An extension by script is granted, a fence is raised, and the keys can be released.
         same_answers(&server, &node, &requests());
@@ -35,7 +51,10 @@ fn a_replica_answers_alike() {
     for (server, node) in pairs() {
         hold_both(&server, &node);
         // Of a master that cannot be reached: the key stays.
-        assert_eq!(say_once(&server.address(), &["REPLICAOF", "127.0.0.1", "1"]), "+OK\r\n");
+        assert_eq!(
+            say_once(&server.address(), &["REPLICAOF", "127.0.0.1", "1"]),
+            "+OK\r\n"
+        );
         node.set_condition(Condition::Replica);
         same_answers(&server, &node, &requests());
         same_answers(&server, &node, &requests_for_sets());
@@ -52,22 +71,34 @@ fn a_promotion_shows_alike_in_what_they_say_of_their_replication() {
             let mut sides = nodes.iter_mut().zip(&mut known).map(|(node, known)| {
                 let text = node.say(&[b"INFO", b"replication"]);
                 let field = |name: &str| {
-                    let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-                    value.unwrap_or_else(|| panic!("no {name} in {text}")).to_owned()
+                    let value = text
+                        .lines()
+                        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+                    value
+                        .unwrap_or_else(|| panic!("no {name} in {text}"))
+                        .to_owned()
                 };
                 let mut id = |name: &str| {
                     let id = field(name);
                     if id.bytes().all(|digit| digit == b'0') {
                         return id;
                     }
-                    let place = known.iter().position(|other| *other == id).unwrap_or(known.len());
+                    let place = known
+                        .iter()
+                        .position(|other| *other == id)
+                        .unwrap_or(known.len());
                     if place == known.len() {
                         known.push(id);
                     }
                     place.to_string()
                 };
                 let ids = [id("master_replid"), id("master_replid2")];
-                [field("role"), ids.join(" "), field("master_repl_offset"), field("second_repl_offset")]
+                [
+                    field("role"),
+                    ids.join(" "),
+                    field("master_repl_offset"),
+                    field("second_repl_offset"),
+                ]
             });
             (sides.next().unwrap(), sides.next().unwrap())
         };
@@ -76,12 +107,18 @@ fn a_promotion_shows_alike_in_what_they_say_of_their_replication() {
             let (real, embedded) = said();
             assert_eq!(real, embedded, "{promotions}");
             // Of a master that is not there.
-            assert_eq!(server.command(&["REPLICAOF", "127.0.0.1", "1"]).unwrap(), PublishOutcome::Text("OK".into()));
+            assert_eq!(
+                server.command(&["REPLICAOF", "127.0.0.1", "1"]).unwrap(),
+                PublishOutcome::Text("OK".into())
+            );
             node.set_condition(Condition::Replica);
             let (real, embedded) = said();
             assert_eq!(real, embedded, "{promotions}");
             roles.push(real[0].clone());
-            assert_eq!(server.command(&["REPLICAOF", "NO", "ONE"]).unwrap(), PublishOutcome::Text("OK".into()));
+            assert_eq!(
+                server.command(&["REPLICAOF", "NO", "ONE"]).unwrap(),
+                PublishOutcome::Text("OK".into())
+            );
             node.set_condition(Condition::Serving);
         }
         assert_eq!(roles, ["slave"; 3]);

@@ -70,16 +70,25 @@ fn what_no_fenced_lock_has_written_is_foreign_to_both() {
                     assert_eq!(node.say(&[b"SET", b"f", value.as_bytes()]), "+OK\r\n");
                     let answer = node.say(&words);
                     if !is_read {
-                        assert_eq!(node.say(&[b"GET", b"f"]), format!("${}\r\n{value}\r\n", value.len()), "untouched");
+                        assert_eq!(
+                            node.say(&[b"GET", b"f"]),
+                            format!("${}\r\n{value}\r\n", value.len()),
+                            "untouched"
+                        );
                     }
                     without_remaining(&answer)
                 });
                 assert_eq!(one, other, "{value:?} {request:?}");
-                let unread = if request[0] == "release" { ":0\r\n" } else { ":-2\r\n" };
+                let unread = if request[0] == "release" {
+                    ":0\r\n"
+                } else {
+                    ":-2\r\n"
+                };
                 assert!(*is_read || one == unread, "{value:?} {request:?}: {one}");
                 assert!(!is_read || one != ":-2\r\n", "{value:?} {request:?}: {one}");
                 // No clock explains the greatest fence.
-                let is_ahead = matches!(request[0], "acquire" | "take") && *value == format!("{MOST} 0 ");
+                let is_ahead =
+                    matches!(request[0], "acquire" | "take") && *value == format!("{MOST} 0 ");
                 assert_eq!(one == ":-3\r\n", is_ahead, "{value:?} {request:?}: {one}");
             }
         }
@@ -94,9 +103,26 @@ fn what_is_no_string_is_not_ours() {
         assert_eq!(real.say(&[b"LPUSH", b"k", b"x"]), ":1\r\n");
         let token = OwnerToken::from_entropy([1; OwnerToken::ENTROPY]);
         let digits = token.digits();
-        let extended = real.say(&[b"EVAL", EXTEND.as_bytes(), b"1", b"k", &digits, LONG.as_bytes()]);
+        let extended = real.say(&[
+            b"EVAL",
+            EXTEND.as_bytes(),
+            b"1",
+            b"k",
+            &digits,
+            LONG.as_bytes(),
+        ]);
         assert!(extended.starts_with("-WRONGTYPE "), "{extended}");
-        assert_eq!(real.say(&[b"EVAL", plain::SCRIPT.text.as_bytes(), b"1", b"k", b"release", &digits]), ":0\r\n");
+        assert_eq!(
+            real.say(&[
+                b"EVAL",
+                plain::SCRIPT.text.as_bytes(),
+                b"1",
+                b"k",
+                b"release",
+                &digits
+            ]),
+            ":0\r\n"
+        );
         assert_eq!(real.say(&[b"LLEN", b"k"]), ":1\r\n");
     }
 }

@@ -19,11 +19,18 @@ struct Side {
 
 impl Side {
     fn new(address: &str) -> Side {
-        Side { asks: Raw::connect(address), receives: Raw::connect(address) }
+        Side {
+            asks: Raw::connect(address),
+            receives: Raw::connect(address),
+        }
     }
 
     fn say(&mut self, words: &[String]) -> String {
-        without_time(&self.asks.say(&words.iter().map(String::as_bytes).collect::<Vec<_>>()))
+        without_time(
+            &self
+                .asks
+                .say(&words.iter().map(String::as_bytes).collect::<Vec<_>>()),
+        )
     }
 
     /// The messages since the last time, with their channels.
@@ -41,8 +48,18 @@ impl Side {
     fn stored(&mut self, kind: Kind) -> Vec<String> {
         let mut stored = Vec::new();
         for key in [kind.keys(), &[kind.queue()]].concat() {
-            let mut say = |words: &[&str]| self.say(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
-            stored.extend([say(&["GET", key]), say(&["ZRANGE", key, "0", "-1", "WITHSCORES"])]);
+            let mut say = |words: &[&str]| {
+                self.say(
+                    &words
+                        .iter()
+                        .map(|word| (*word).to_owned())
+                        .collect::<Vec<_>>(),
+                )
+            };
+            stored.extend([
+                say(&["GET", key]),
+                say(&["ZRANGE", key, "0", "-1", "WITHSCORES"]),
+            ]);
             stored.push(format!("{} bytes of time", say(&["PTTL", key]).len()));
         }
         stored
@@ -59,17 +76,33 @@ fn without_time(text: &str) -> String {
             Ok(number) => (1.6e12..2.2e12).contains(&number) || (1.6e15..2.2e15).contains(&number),
             Err(_) => false,
         };
-        words.push(if is_time { word.replace(number, "TIME") } else { word.to_owned() });
+        words.push(if is_time {
+            word.replace(number, "TIME")
+        } else {
+            word.to_owned()
+        });
     }
     words.concat()
 }
 
 /// Lets the nodes go through the same: full memory, or a master that is lost.
 fn set_condition(condition: Condition, server: &Server, node: &EmbeddedNode) {
-    let memory = if condition == Condition::OutOfMemory { "1" } else { "0" };
-    server.command(&["CONFIG", "SET", "maxmemory", memory]).unwrap();
-    let master = if condition == Condition::Replica { ["127.0.0.1", "1"] } else { ["NO", "ONE"] };
-    server.command(&["REPLICAOF", master[0], master[1]]).unwrap();
+    let memory = if condition == Condition::OutOfMemory {
+        "1"
+    } else {
+        "0"
+    };
+    server
+        .command(&["CONFIG", "SET", "maxmemory", memory])
+        .unwrap();
+    let master = if condition == Condition::Replica {
+        ["127.0.0.1", "1"]
+    } else {
+        ["NO", "ONE"]
+    };
+    server
+        .command(&["REPLICAOF", master[0], master[1]])
+        .unwrap();
     node.set_condition(condition);
 }
 
@@ -90,7 +123,10 @@ fn both_are_the_same(kind: Kind) {
             }
             if step % 23 == 0 {
                 let command = ["SUBSCRIBE", "SUBSCRIBE", "UNSUBSCRIBE"][step as usize / 23 % 3];
-                let words = [command.to_owned(), channel(sequence.choice.of(&[1, 2, 3, 4, 5, 6]))];
+                let words = [
+                    command.to_owned(),
+                    channel(sequence.choice.of(&[1, 2, 3, 4, 5, 6])),
+                ];
                 let words: Vec<&[u8]> = words.iter().map(String::as_bytes).collect();
                 let confirmed = sides.each_mut().map(|side| side.receives.say(&words));
                 assert_eq!(confirmed[0], confirmed[1]);
@@ -98,7 +134,12 @@ fn both_are_the_same(kind: Kind) {
             let damage = sequence.damage();
             let key = sequence.choice.of(kind.keys()).to_owned();
             let arguments = sequence.request();
-            let script = ["EVAL".to_owned(), kind.script().to_owned(), "1".to_owned(), key];
+            let script = [
+                "EVAL".to_owned(),
+                kind.script().to_owned(),
+                "1".to_owned(),
+                key,
+            ];
             let request = [&script, &arguments[..]].concat();
             let replies = sides.each_mut().map(|side| {
                 let damage = damage.as_ref().map(|words| side.say(words));
@@ -108,8 +149,13 @@ fn both_are_the_same(kind: Kind) {
                 // It is over on both when they are asked next.
                 thread::sleep(Duration::from_millis(3));
             }
-            let [real, embedded] = sides.each_mut().map(|side| (side.messages(), side.stored(kind)));
-            let shown = format!("step {step}: {:?} {arguments:?} after {damage:?}, {condition:?}", script[3]);
+            let [real, embedded] = sides
+                .each_mut()
+                .map(|side| (side.messages(), side.stored(kind)));
+            let shown = format!(
+                "step {step}: {:?} {arguments:?} after {damage:?}, {condition:?}",
+                script[3]
+            );
             assert_eq!(replies[0], replies[1], "{shown}");
             assert_eq!(real, embedded, "{shown}");
             let reply = &replies[0].1;
@@ -126,10 +172,15 @@ fn both_are_the_same(kind: Kind) {
             seen[3] += u32::from(messages.iter().any(|message| message.contains("\r\n?")));
             seen[4] += u32::from(messages.len() > 2);
             seen[5] += u32::from(matches!(&**reply, ":2\r\n" | ":-2\r\n"));
-            seen[6] += u32::from(reply.contains(" o ") || reply.contains("\no ") || reply.starts_with('-'));
+            seen[6] += u32::from(
+                reply.contains(" o ") || reply.contains("\no ") || reply.starts_with('-'),
+            );
         }
         let least = [100, 800, 300, 20, 5, 50, 20];
-        assert!(seen.iter().zip(least).all(|(seen, least)| *seen > least), "{seen:?}");
+        assert!(
+            seen.iter().zip(least).all(|(seen, least)| *seen > least),
+            "{seen:?}"
+        );
     }
 }
 
@@ -157,7 +208,13 @@ fn long_queues_are_the_same() {
             let token = "1".repeat(40);
             let first = format!("{:016x}{letters}0", 1);
             let last = format!("{:016x}{letters}299", 1);
-            let take = |mode, challenged| [&["take", &token, "600000", &last, "299", mode, challenged], extra].concat();
+            let take = |mode, challenged| {
+                [
+                    &["take", &token, "600000", &last, "299", mode, challenged],
+                    extra,
+                ]
+                .concat()
+            };
             let requests = [
                 vec!["leave"],
                 vec!["release", &token, &last, "299", "600000"],
@@ -165,18 +222,37 @@ fn long_queues_are_the_same() {
                 take("f", &first),
                 take("f", "none"),
             ];
-            for (words, command) in requests.iter().flat_map(|words| [(words, "SUBSCRIBE"), (words, "UNSUBSCRIBE")]) {
+            for (words, command) in requests
+                .iter()
+                .flat_map(|words| [(words, "SUBSCRIBE"), (words, "UNSUBSCRIBE")])
+            {
                 let [real, embedded] = sides.each_mut().map(|side| {
-                    side.receives.say(&[command.as_bytes(), channel(1).as_bytes()]);
-                    let mut say =
-                        |words: &[&str]| side.say(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
+                    side.receives
+                        .say(&[command.as_bytes(), channel(1).as_bytes()]);
+                    let mut say = |words: &[&str]| {
+                        side.say(
+                            &words
+                                .iter()
+                                .map(|word| (*word).to_owned())
+                                .collect::<Vec<_>>(),
+                        )
+                    };
                     say(&["DEL", key, queue]);
                     for call in 0..300 {
-                        say(&["ZADD", queue, &call.to_string(), &format!("{:016x}{letters}{call}", 1)]);
+                        say(&[
+                            "ZADD",
+                            queue,
+                            &call.to_string(),
+                            &format!("{:016x}{letters}{call}", 1),
+                        ]);
                     }
                     let call = [&["EVAL", kind.script(), "1", key], &words[..]].concat();
                     let replies = [say(&call), say(&call)];
-                    let stored = [say(&["GET", key]), say(&["ZCARD", queue]), say(&["ZRANGE", queue, "0", "5"])];
+                    let stored = [
+                        say(&["GET", key]),
+                        say(&["ZCARD", queue]),
+                        say(&["ZRANGE", queue, "0", "5"]),
+                    ];
                     (
                         replies.map(|reply| without_remaining(&reply)),
                         side.messages(),

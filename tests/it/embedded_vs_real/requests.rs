@@ -18,7 +18,8 @@ pub(super) fn token(digit: char) -> String {
 pub(super) fn requests() -> Vec<Vec<String>> {
     let [ours, theirs] = ['1', '2'].map(token);
     let mut requests: Vec<Vec<String>> = Vec::new();
-    let mut add = |words: &[&str]| requests.push(words.iter().map(|word| (*word).to_owned()).collect());
+    let mut add =
+        |words: &[&str]| requests.push(words.iter().map(|word| (*word).to_owned()).collect());
     for token in [&ours, &theirs] {
         add(&["EVAL", EXTEND, "1", "k", token, LONG]);
     }
@@ -36,20 +37,36 @@ pub(super) fn requests() -> Vec<Vec<String>> {
         }
     }
     // By its hash, known or not. "k" is without an owner, and then of another one.
-    for Script { text: script, sha1: hash, .. } in [plain::SCRIPT, permit::SCRIPT, fenced::SCRIPT] {
+    for Script {
+        text: script,
+        sha1: hash,
+        ..
+    } in [plain::SCRIPT, permit::SCRIPT, fenced::SCRIPT]
+    {
         add(&["EVALSHA", hash, "1", "k#0", "release", &ours]);
         add(&["EVAL", script, "1", "k#0", "release", &ours]);
         add(&["EVALSHA", hash, "1", "k#0", "release", &ours]);
     }
     fenced_requests(&ours, &theirs).iter().for_each(|words| {
-        add(&[&["EVAL", fenced::SCRIPT.text, "1"], &words.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat());
+        add(&[
+            &["EVAL", fenced::SCRIPT.text, "1"],
+            &words.iter().map(String::as_str).collect::<Vec<_>>()[..],
+        ]
+        .concat());
         add(&["GET", "the last fence"]);
     });
     add(&["GETRANGE", "no key", "0", "127"]);
     add(&["SET", "text", "0123456789"]);
-    for [start, end] in
-        [["0", "3"], ["-3", "-1"], ["-1", "-3"], ["5", "4"], ["4", "99"], ["99", "-99"], ["-99", "0"], ["x", "1"]]
-    {
+    for [start, end] in [
+        ["0", "3"],
+        ["-3", "-1"],
+        ["-1", "-3"],
+        ["5", "4"],
+        ["4", "99"],
+        ["99", "-99"],
+        ["-99", "0"],
+        ["x", "1"],
+    ] {
         add(&["GETRANGE", "text", start, end]);
     }
     requests
@@ -118,7 +135,8 @@ pub(super) fn requests_for_sets() -> Vec<Vec<String>> {
         "ZADD set 1 m",
         "DEL set",
     ];
-    rows.map(|row| row.split(' ').map(str::to_owned).collect()).to_vec()
+    rows.map(|row| row.split(' ').map(str::to_owned).collect())
+        .to_vec()
 }
 
 /// The life of a fenced lock. Times that count from the server's clock would differ, and are left out.
@@ -172,9 +190,25 @@ fn fenced_requests(ours: &str, theirs: &str) -> Vec<Vec<String>> {
 /// Requests to store what a node remembers of itself. The time is given: the two are not asked in the same moment.
 pub(super) fn notes() -> Vec<Vec<String>> {
     // The embedded node's clock has milliseconds.
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros() as u64 - 10_000;
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap()
+        .as_micros() as u64
+        - 10_000;
     let note = |key: &str, read: &str, looked: u64, time: &str| {
-        ["EVAL", node_note::STORE, "1", key, read, &looked.to_string(), "1 f ", time, " x"].map(str::to_owned).to_vec()
+        [
+            "EVAL",
+            node_note::STORE,
+            "1",
+            key,
+            read,
+            &looked.to_string(),
+            "1 f ",
+            time,
+            " x",
+        ]
+        .map(str::to_owned)
+        .to_vec()
     };
     let second = 1_000_000;
     vec![

@@ -26,11 +26,19 @@ impl Kind {
 
     /// The keys that have holders.
     pub(super) fn keys(self) -> &'static [&'static str] {
-        if self == Kind::Permit { &["jobs#0", "jobs#1", "jobs#2"] } else { &["orders:42"] }
+        if self == Kind::Permit {
+            &["jobs#0", "jobs#1", "jobs#2"]
+        } else {
+            &["orders:42"]
+        }
     }
 
     pub(super) fn queue(self) -> &'static str {
-        if self == Kind::Permit { "quorumlock-queue:quorumlock-permits:jobs" } else { "quorumlock-queue:orders:42" }
+        if self == Kind::Permit {
+            "quorumlock-queue:quorumlock-permits:jobs"
+        } else {
+            "quorumlock-queue:orders:42"
+        }
     }
 }
 
@@ -51,7 +59,13 @@ pub(super) struct Sequence {
 
 impl Sequence {
     pub(super) fn new(kind: Kind) -> Sequence {
-        Sequence { kind, choice: Choice(7), step: 0, needs_pause: false, first: String::new() }
+        Sequence {
+            kind,
+            choice: Choice(7),
+            step: 0,
+            needs_pause: false,
+            first: String::new(),
+        }
     }
 
     fn token(&mut self) -> String {
@@ -63,7 +77,16 @@ impl Sequence {
         let call = self.choice.of(&[1, 1, 1, 2]);
         let kind = match self.kind {
             Kind::Fenced => "f",
-            Kind::Permit => self.choice.of(&["s3:", "s3:", "s3:", "s3:", "s2:", "s0:", "s99999999999999999999:", "s3"]),
+            Kind::Permit => self.choice.of(&[
+                "s3:",
+                "s3:",
+                "s3:",
+                "s3:",
+                "s2:",
+                "s0:",
+                "s99999999999999999999:",
+                "s3",
+            ]),
             Kind::Plain => "m",
             Kind::ReadWrite => self.choice.of(&["r", "r", "w"]),
         };
@@ -84,12 +107,19 @@ impl Sequence {
     fn ticket(&mut self) -> String {
         let is_ahead = self.seldom(40);
         self.needs_pause |= is_ahead;
-        if is_ahead { MOST } else { self.choice.of(&[1, 7, 100, 1000, 1 + self.step / 10, 1 + self.step * 10]) }
-            .to_string()
+        if is_ahead {
+            MOST
+        } else {
+            self.choice
+                .of(&[1, 7, 100, 1000, 1 + self.step / 10, 1 + self.step * 10])
+        }
+        .to_string()
     }
 
     fn least(&mut self) -> String {
-        self.choice.of(&[1, 1, self.step + 1, 5000, MOST]).to_string()
+        self.choice
+            .of(&[1, 1, self.step + 1, 5000, MOST])
+            .to_string()
     }
 
     /// Words that are put at the end while none before them is missing.
@@ -104,9 +134,15 @@ impl Sequence {
         let token = self.token();
         self.needs_pause = false;
         let verbs: &[&str] = match self.kind {
-            Kind::Fenced => &["take", "take", "take", "release", "leave", "acquire", "extend", "raise"],
-            Kind::Permit | Kind::Plain => &["take", "take", "take", "take", "release", "release", "leave"],
-            Kind::ReadWrite => &["take", "take", "take", "take", "release", "release", "leave", "acquire", "extend"],
+            Kind::Fenced => &[
+                "take", "take", "take", "release", "leave", "acquire", "extend", "raise",
+            ],
+            Kind::Permit | Kind::Plain => &[
+                "take", "take", "take", "take", "release", "release", "leave",
+            ],
+            Kind::ReadWrite => &[
+                "take", "take", "take", "take", "release", "release", "leave", "acquire", "extend",
+            ],
         };
         let verb = self.choice.of(verbs);
         let mut words = vec![verb.to_owned()];
@@ -120,8 +156,16 @@ impl Sequence {
                 let entry = self.entry();
                 let ticket = self.ticket();
                 let retention = self.millis(2 * TTL);
-                let entry = if step.is_multiple_of(5) { String::new() } else { entry };
-                let ticket = if self.seldom(2) { String::new() } else { ticket };
+                let entry = if step.is_multiple_of(5) {
+                    String::new()
+                } else {
+                    entry
+                };
+                let ticket = if self.seldom(2) {
+                    String::new()
+                } else {
+                    ticket
+                };
                 let mut rest = self.optional(vec![entry, ticket]);
                 if self.kind == Kind::Fenced {
                     rest.resize(2, String::new());
@@ -131,12 +175,21 @@ impl Sequence {
             }
             "raise" => vec![token, self.least(), self.millis(2 * TTL)],
             "acquire" | "extend" if self.kind == Kind::Fenced => {
-                vec![self.signature(token), self.millis(TTL), self.millis(2 * TTL), self.least()]
+                vec![
+                    self.signature(token),
+                    self.millis(TTL),
+                    self.millis(2 * TTL),
+                    self.least(),
+                ]
             }
             _ => {
                 let number = vec![self.millis(2 * TTL), self.least()];
                 let access = self.choice.of(&["r", "w", "w"]).to_owned();
-                let number = if access == "w" { self.optional(number) } else { Vec::new() };
+                let number = if access == "w" {
+                    self.optional(number)
+                } else {
+                    Vec::new()
+                };
                 [vec![token, self.millis(TTL), access], number].concat()
             }
         });
@@ -146,9 +199,15 @@ impl Sequence {
     fn take(&mut self, token: String) -> Vec<String> {
         let entry = self.entry();
         let ticket = self.ticket();
-        let mode = self.choice.of(&["p", "p", "p", "f", "q", "s", "n"]).to_owned();
+        let mode = self
+            .choice
+            .of(&["p", "p", "p", "f", "q", "s", "n"])
+            .to_owned();
         let other = self.entry();
-        let challenged = self.choice.of(&["", "", "", &self.first, &other]).to_owned();
+        let challenged = self
+            .choice
+            .of(&["", "", "", &self.first, &other])
+            .to_owned();
         let extra = match self.kind {
             Kind::Fenced => vec![self.millis(2 * TTL), self.least()],
             Kind::Permit => vec![self.choice.of(&["3", "3", "3", "3", "2", "0"]).to_owned()],
@@ -156,12 +215,24 @@ impl Sequence {
             Kind::ReadWrite => {
                 let access = if self.seldom(9) { "w" } else { &entry[16..17] }.to_owned();
                 let number = vec![self.millis(2 * TTL), self.least()];
-                let number = if access == "w" { self.optional(number) } else { Vec::new() };
+                let number = if access == "w" {
+                    self.optional(number)
+                } else {
+                    Vec::new()
+                };
                 [vec![access], number].concat()
             }
         };
-        let token = if self.kind == Kind::Fenced { self.signature(token) } else { token };
-        [vec![token, self.millis(TTL), entry, ticket, mode, challenged], extra].concat()
+        let token = if self.kind == Kind::Fenced {
+            self.signature(token)
+        } else {
+            token
+        };
+        [
+            vec![token, self.millis(TTL), entry, ticket, mode, challenged],
+            extra,
+        ]
+        .concat()
     }
 
     fn signature(&mut self, token: String) -> String {
@@ -173,12 +244,22 @@ impl Sequence {
         let queue = self.kind.queue();
         let key = self.choice.of(self.kind.keys());
         let tokens = ["4", "5"].map(|digit| digit.repeat(40));
-        let readers = |count: u64| (0..count).map(|index| format!(" {}:{:040x}", MOST, index + 9)).collect::<String>();
+        let readers = |count: u64| {
+            (0..count)
+                .map(|index| format!(" {}:{:040x}", MOST, index + 9))
+                .collect::<String>()
+        };
         let values = match self.kind {
             Kind::Fenced => {
-                vec![format!("{MOST} 0 "), format!("7 {MOST} {} host", tokens[0]), format!("7 1 {}", tokens[0])]
+                vec![
+                    format!("{MOST} 0 "),
+                    format!("7 {MOST} {} host", tokens[0]),
+                    format!("7 1 {}", tokens[0]),
+                ]
             }
-            Kind::Permit | Kind::Plain => vec![tokens[0].clone(), "a\u{1}b\u{7f}cdefghijk".to_owned()],
+            Kind::Permit | Kind::Plain => {
+                vec![tokens[0].clone(), "a\u{1}b\u{7f}cdefghijk".to_owned()]
+            }
             Kind::ReadWrite => vec![
                 format!("r{}", readers(63)),
                 format!("r{}", readers(64)),
@@ -189,12 +270,26 @@ impl Sequence {
                 format!("r {MOST}:{own} {}:{own}", MOST - 1, own = "01".repeat(20)),
             ],
         };
-        let values: Vec<&str> = values.iter().map(String::as_str).chain(["junk", ""]).collect();
+        let values: Vec<&str> = values
+            .iter()
+            .map(String::as_str)
+            .chain(["junk", ""])
+            .collect();
         let value = self.choice.of(&values);
-        let score = self.choice.of(&["inf", "-inf", "5", "2.5", "1e300", "7000000000000000"]);
+        let score = self
+            .choice
+            .of(&["inf", "-inf", "5", "2.5", "1e300", "7000000000000000"]);
         let zero = format!("{:016x}m\u{0}x", 1);
         let long = "y".repeat(120);
-        let member = self.choice.of(&["x", "", "0000000000000001", "000000000000000as12", "s3:1", &zero, &long]);
+        let member = self.choice.of(&[
+            "x",
+            "",
+            "0000000000000001",
+            "000000000000000as12",
+            "s3:1",
+            &zero,
+            &long,
+        ]);
         let words: &[&str] = match self.step % 60 {
             4 => &["DEL", key],
             9 => &["ZADD", queue, score, member],

@@ -30,7 +30,12 @@ pub(super) fn in_time(limit: Duration, mut action: impl FnMut() -> Duration) {
 }
 
 /// Releases what is held, and gives how long it takes until another client, which waits already, has the lock.
-fn time_to_pass(waiter: &Redlock, servers: &[&Server], before: usize, release: impl FnOnce() -> Instant) -> Duration {
+fn time_to_pass(
+    waiter: &Redlock,
+    servers: &[&Server],
+    before: usize,
+    release: impl FnOnce() -> Instant,
+) -> Duration {
     thread::scope(|scope| {
         let waiting = scope.spawn(|| {
             let guard = fair(waiter).lock().unwrap();
@@ -38,7 +43,12 @@ fn time_to_pass(waiter: &Redlock, servers: &[&Server], before: usize, release: i
             drop(guard.unlock());
             at
         });
-        assert!(eventually(SOON, || servers.iter().all(|server| places(server) == before + 1)), "it has no entry");
+        assert!(
+            eventually(SOON, || servers
+                .iter()
+                .all(|server| places(server) == before + 1)),
+            "it has no entry"
+        );
         thread::sleep(Duration::from_millis(50));
         let released = release();
         waiting.join().unwrap().saturating_duration_since(released)
@@ -48,8 +58,15 @@ fn time_to_pass(waiter: &Redlock, servers: &[&Server], before: usize, release: i
 /// Programs that wait until they are killed, by clients of this builder. Each has its entry on all servers.
 fn children(number: usize, builder: &Builder, servers: &[&Server]) -> Vec<Child> {
     let wait = |number| {
-        let child = Child::fork(End::Vanish, |_| drop(fair(&builder.clone().build().unwrap()).lock()));
-        assert!(eventually(SOON, || servers.iter().all(|server| places(server) == number + 1)), "it has no entry");
+        let child = Child::fork(End::Vanish, |_| {
+            drop(fair(&builder.clone().build().unwrap()).lock())
+        });
+        assert!(
+            eventually(SOON, || servers
+                .iter()
+                .all(|server| places(server) == number + 1)),
+            "it has no entry"
+        );
         child
     };
     (0..number).map(wait).collect()
@@ -81,56 +98,65 @@ fn dead_programs_in_front_cost_little() {
 #[test]
 fn stopped_programs_in_front_cost_two_challenges_at_most() {
     const PLACE_LEASE: Duration = Duration::from_millis(500);
-    alone("fair::faults::stopped_programs_in_front_cost_two_challenges_at_most", || {
-        for stopped in [1, 5] {
-            in_time(PLACE_LEASE * 2 + LATE, || {
-                let servers = Server::several(3).unwrap();
-                let all: Vec<&Server> = servers.iter().collect();
-                let held = take(&fair(&client(&servers)));
-                let builder = builder(&servers).place_lease(PLACE_LEASE);
-                let children = children(stopped, &builder, &all);
-                // One that goes on once more is served before it is killed: it does not wait any longer then.
-                let took = time_to_pass(&builder.clone().build().unwrap(), &all, stopped, || {
-                    children.iter().for_each(Child::stop);
-                    let released = Instant::now();
-                    drop(held.unlock());
-                    released
+    alone(
+        "fair::faults::stopped_programs_in_front_cost_two_challenges_at_most",
+        || {
+            for stopped in [1, 5] {
+                in_time(PLACE_LEASE * 2 + LATE, || {
+                    let servers = Server::several(3).unwrap();
+                    let all: Vec<&Server> = servers.iter().collect();
+                    let held = take(&fair(&client(&servers)));
+                    let builder = builder(&servers).place_lease(PLACE_LEASE);
+                    let children = children(stopped, &builder, &all);
+                    // One that goes on once more is served before it is killed: it does not wait any longer then.
+                    let took =
+                        time_to_pass(&builder.clone().build().unwrap(), &all, stopped, || {
+                            children.iter().for_each(Child::stop);
+                            let released = Instant::now();
+                            drop(held.unlock());
+                            released
+                        });
+                    children.into_iter().for_each(Child::kill);
+                    no_entry_stays(&servers);
+                    took
                 });
-                children.into_iter().for_each(Child::kill);
-                no_entry_stays(&servers);
-                took
-            });
-        }
-    });
+            }
+        },
+    );
 }
 
 /// It stores its ticket again, and is served as if it had not been stopped.
 #[test]
 fn a_program_that_was_stopped_and_goes_on_is_served() {
     const PLACE_LEASE: Duration = Duration::from_millis(200);
-    alone("fair::faults::a_program_that_was_stopped_and_goes_on_is_served", || {
-        let servers = Server::several(3).unwrap();
-        let all: Vec<&Server> = servers.iter().collect();
-        let held = take(&fair(&client(&servers)));
-        let builder = builder(&servers).place_lease(PLACE_LEASE);
-        let children = children(1, &builder, &all);
-        let took = time_to_pass(&builder.build().unwrap(), &all, 1, || {
-            children[0].stop();
-            let released = Instant::now();
-            drop(held.unlock());
-            released
-        });
-        println!("behind a program that was stopped: {took:?}");
-        children[0].go_on();
-        children.into_iter().for_each(|child| _ = child.end(SOON));
-        no_entry_stays(&servers);
-    });
+    alone(
+        "fair::faults::a_program_that_was_stopped_and_goes_on_is_served",
+        || {
+            let servers = Server::several(3).unwrap();
+            let all: Vec<&Server> = servers.iter().collect();
+            let held = take(&fair(&client(&servers)));
+            let builder = builder(&servers).place_lease(PLACE_LEASE);
+            let children = children(1, &builder, &all);
+            let took = time_to_pass(&builder.build().unwrap(), &all, 1, || {
+                children[0].stop();
+                let released = Instant::now();
+                drop(held.unlock());
+                released
+            });
+            println!("behind a program that was stopped: {took:?}");
+            children[0].go_on();
+            children.into_iter().for_each(|child| _ = child.end(SOON));
+            no_entry_stays(&servers);
+        },
+    );
 }
 
 #[test]
 fn the_order_stays_with_a_hung_node_and_one_that_comes_back_empty() {
     let mut servers = Server::several(5).unwrap();
-    let clients: Vec<Redlock> = (0..5).map(|_| builder(&servers).place_lease(SOON).build().unwrap()).collect();
+    let clients: Vec<Redlock> = (0..5)
+        .map(|_| builder(&servers).place_lease(SOON).build().unwrap())
+        .collect();
     let held = take(&long_lock(&client(&servers), "k"));
     servers[3].pause().unwrap();
     let (healthy, rest) = servers.split_at_mut(3);
@@ -169,12 +195,23 @@ fn a_node_that_answers_nonsense_costs_no_lock() {
             false => vec![Act::Say(healthy(command))],
         });
         let urls = || servers.iter().map(Server::url).chain([fake.url()]);
-        let clients = [(); 3].map(|()| Redlock::builder().nodes(urls()).max_ttl(LONG_TTL * 2).build().unwrap());
+        let clients = [(); 3].map(|()| {
+            Redlock::builder()
+                .nodes(urls())
+                .max_ttl(LONG_TTL * 2)
+                .build()
+                .unwrap()
+        });
         thread::scope(|scope| {
             for client in &clients {
                 scope.spawn(|| {
                     for _ in 0..5 {
-                        drop(fair(client).lock_timeout(SOON).unwrap().expect("two nodes are well"));
+                        drop(
+                            fair(client)
+                                .lock_timeout(SOON)
+                                .unwrap()
+                                .expect("two nodes are well"),
+                        );
                     }
                 });
             }
@@ -192,13 +229,19 @@ fn a_call_that_reaches_no_quorum_lets_others_wait_for_two_challenges_at_most() {
     let next = client(&servers);
     let urls = [servers[0].url(), proxy.url(), servers[2].url()];
     // It does not give up, and knows soon that a node does not answer.
-    let cut_off = Redlock::builder().nodes(urls).node_timeout(Duration::from_millis(100)).unavailable_after(SOON * 6);
+    let cut_off = Redlock::builder()
+        .nodes(urls)
+        .node_timeout(Duration::from_millis(100))
+        .unavailable_after(SOON * 6);
     let cut_off = cut_off.build().unwrap();
     let held = take(&fair(&holder));
     let all: Vec<&Server> = servers.iter().collect();
     thread::scope(|scope| {
         scope.spawn(|| drop(fair(&cut_off).lock()));
-        assert!(eventually(SOON, || all.iter().all(|server| places(server) == 1)), "it has no entry");
+        assert!(
+            eventually(SOON, || all.iter().all(|server| places(server) == 1)),
+            "it has no entry"
+        );
         thread::sleep(Duration::from_millis(50));
         let took = time_to_pass(&next, &all[..2], 1, || {
             proxy.stall(Direction::ToServer);
@@ -223,15 +266,33 @@ fn a_call_that_reaches_no_quorum_lets_others_wait_for_two_challenges_at_most() {
 fn a_call_that_waits_has_its_entry_on_nodes_that_were_free_as_well() {
     let servers = Server::several(5).unwrap();
     let waiter = builder(&servers).place_lease(SOON * 60).build().unwrap();
-    servers[..3].iter().for_each(|server| _ = server.command(&["SET", "k", TOKEN, "PX", "600000"]).unwrap());
+    servers[..3].iter().for_each(|server| {
+        _ = server
+            .command(&["SET", "k", TOKEN, "PX", "600000"])
+            .unwrap()
+    });
     thread::scope(|scope| {
         let waiting = scope.spawn(|| fair(&waiter).lock_timeout(SOON * 6).unwrap());
-        assert!(eventually(SOON, || servers.iter().all(|server| places(server) == 1)), "it has no entry on each");
-        servers[..3].iter().for_each(|server| _ = server.command(&["DEL", "k"]).unwrap());
+        assert!(
+            eventually(SOON, || servers.iter().all(|server| places(server) == 1)),
+            "it has no entry on each"
+        );
+        servers[..3]
+            .iter()
+            .for_each(|server| _ = server.command(&["DEL", "k"]).unwrap());
         let next = client(&servers);
-        assert!(fair(&next).try_lock().unwrap().is_none(), "another one is first");
+        assert!(
+            fair(&next).try_lock().unwrap().is_none(),
+            "another one is first"
+        );
         // The refusal of a call that waits tells the first one.
-        assert!(fair(&next).lock_timeout(Duration::from_millis(300)).unwrap().is_none(), "it is behind");
+        assert!(
+            fair(&next)
+                .lock_timeout(Duration::from_millis(300))
+                .unwrap()
+                .is_none(),
+            "it is behind"
+        );
         assert!(waiting.join().unwrap().is_some(), "it has the lock");
     });
     no_entry_stays(&servers);
@@ -241,7 +302,8 @@ fn a_call_that_waits_has_its_entry_on_nodes_that_were_free_as_well() {
 #[test]
 fn a_holder_that_dies_is_followed_when_its_lock_ends() {
     let servers = Server::several(3).unwrap();
-    let short = |client: &Redlock| -> Mutex { client.mutex("k").ttl(Duration::from_secs(1)).fair() };
+    let short =
+        |client: &Redlock| -> Mutex { client.mutex("k").ttl(Duration::from_secs(1)).fair() };
     in_time(Duration::from_millis(1300), || {
         let held = take(&short(&client(&servers)));
         let begun = Instant::now();
@@ -259,16 +321,37 @@ fn a_holder_that_dies_is_followed_when_its_lock_ends() {
 fn a_call_that_is_far_from_its_nodes_has_its_turn() {
     for fenced in [false, true] {
         let servers = Server::several(3).unwrap();
-        let proxies: Vec<Proxy> = servers.iter().map(|server| Proxy::before(server.port())).collect();
-        proxies.iter().for_each(|proxy| proxy.delay(Duration::from_millis(300)));
-        let lock = |client: &Redlock| if fenced { fair(client).fenced().erase() } else { fair(client).erase() };
+        let proxies: Vec<Proxy> = servers
+            .iter()
+            .map(|server| Proxy::before(server.port()))
+            .collect();
+        proxies
+            .iter()
+            .for_each(|proxy| proxy.delay(Duration::from_millis(300)));
+        let lock = |client: &Redlock| {
+            if fenced {
+                fair(client).fenced().erase()
+            } else {
+                fair(client).erase()
+            }
+        };
         let millis = Duration::from_millis;
-        let far = Redlock::builder().nodes(proxies.iter().map(Proxy::url)).max_ttl(LONG_TTL * 2).node_timeout(SOON);
-        let far = far.retry_delay(millis(1), millis(25)).place_lease(millis(100)).build().unwrap();
+        let far = Redlock::builder()
+            .nodes(proxies.iter().map(Proxy::url))
+            .max_ttl(LONG_TTL * 2)
+            .node_timeout(SOON);
+        let far = far
+            .retry_delay(millis(1), millis(25))
+            .place_lease(millis(100))
+            .build()
+            .unwrap();
         let held = take(&lock(&client(&servers)));
         thread::scope(|scope| {
             let waiting = scope.spawn(|| lock(&far).lock_timeout(SOON).unwrap());
-            assert!(eventually(SOON, || servers.iter().any(|server| places(server) == 1)), "it has no entry");
+            assert!(
+                eventually(SOON, || servers.iter().any(|server| places(server) == 1)),
+                "it has no entry"
+            );
             thread::sleep(millis(500));
             drop(held.unlock());
             assert!(waiting.join().unwrap().is_some(), "fenced: {fenced}");

@@ -54,8 +54,17 @@ pub(crate) struct Game {
 
 /// An observer that keeps the lost attempts of its thread.
 fn keep_lost(event: &Event) {
-    if let &Event::AttemptLost { granted, refused, .. } = event {
-        LOST.with_borrow_mut(|all| all.push(Lost { at: now(), granted, refused }));
+    if let &Event::AttemptLost {
+        granted, refused, ..
+    } = event
+    {
+        LOST.with_borrow_mut(|all| {
+            all.push(Lost {
+                at: now(),
+                granted,
+                refused,
+            })
+        });
     }
 }
 
@@ -72,21 +81,37 @@ impl Game {
         let _ = fs::remove_dir_all(directory);
         fs::create_dir(directory).unwrap();
         let programs = builders.iter().enumerate();
-        let mut children: Vec<_> =
-            programs.map(|(number, builder)| self.fork(builder, mutex, directory, number)).collect();
-        children.iter_mut().for_each(|child| assert_eq!(child.receive(), '.'));
+        let mut children: Vec<_> = programs
+            .map(|(number, builder)| self.fork(builder, mutex, directory, number))
+            .collect();
+        children
+            .iter_mut()
+            .for_each(|child| assert_eq!(child.receive(), '.'));
         children.iter_mut().for_each(Child::let_continue);
         meanwhile();
-        children.into_iter().for_each(|child| _ = child.end(self.lasts + SOON * 2));
+        children
+            .into_iter()
+            .for_each(|child| _ = child.end(self.lasts + SOON * 2));
         turns(directory)
     }
 
     /// Plays in a child process, which logs each turn as that of the program with this number.
-    pub(crate) fn fork(self, builder: &Builder, mutex: MakeMutex, directory: &Path, program: usize) -> Child {
+    pub(crate) fn fork(
+        self,
+        builder: &Builder,
+        mutex: MakeMutex,
+        directory: &Path,
+        program: usize,
+    ) -> Child {
         Child::fork(End::Vanish, |parent| {
             let builder = builder.clone().place_lease(self.place_lease);
             let client = builder.observer(keep_lost).build().unwrap();
-            drop(client.mutex(format!("warm-up/{}", std::process::id())).fair().lock());
+            drop(
+                client
+                    .mutex(format!("warm-up/{}", std::process::id()))
+                    .fair()
+                    .lock(),
+            );
             parent.send(".");
             parent.wait();
             let end = now() + self.lasts.as_nanos() as u64;
@@ -104,13 +129,22 @@ impl Game {
             let wanted = now();
             let guard = mutex.lock().unwrap();
             let since = now();
-            let settled = LOST.with_borrow(|lost| self.settled(lost)).filter(|settled| *settled < since).unwrap_or(0);
+            let settled = LOST
+                .with_borrow(|lost| self.settled(lost))
+                .filter(|settled| *settled < since)
+                .unwrap_or(0);
             thread::sleep(self.held);
             let until = now();
             // The lease may have ended while the process did not run. What is noted is noted before the release: the
             // thread behind begins after it.
             if !guard.remaining().is_zero() {
-                log.done(Stay { process, wanted, since, until, value: settled });
+                log.done(Stay {
+                    process,
+                    wanted,
+                    since,
+                    until,
+                    value: settled,
+                });
             }
             drop(guard.unlock());
         }
@@ -120,21 +154,42 @@ impl Game {
     /// fixes it, and one command stores it where nodes have another one. Behind an attempt that too few nodes have
     /// answered, another one asks for a ticket, if there was none, and stores it again.
     fn settled(self, lost: &[Lost]) -> Option<u64> {
-        let cut = lost.iter().rposition(|lost| lost.granted + lost.refused < self.quorum);
-        let mut stored = lost[cut.map_or(0, |cut| cut + 1)..].iter().filter(|lost| lost.refused >= self.quorum);
-        stored.next().map(|lost| lost.at + AT_ONCE.as_nanos() as u64)
+        let cut = lost
+            .iter()
+            .rposition(|lost| lost.granted + lost.refused < self.quorum);
+        let mut stored = lost[cut.map_or(0, |cut| cut + 1)..]
+            .iter()
+            .filter(|lost| lost.refused >= self.quorum);
+        stored
+            .next()
+            .map(|lost| lost.at + AT_ONCE.as_nanos() as u64)
     }
 }
 
 /// The turns of all programs, in their order. No two overlap.
 fn turns(directory: &Path) -> Vec<Turn> {
     let story = Story::read(directory);
-    assert!(judge::most_at_once(&story.done) <= 1, "two have the lock at once");
+    assert!(
+        judge::most_at_once(&story.done) <= 1,
+        "two have the lock at once"
+    );
     let mut free_at = BTreeMap::new();
     let turn = |stay: Stay| {
-        let Stay { process: program, wanted, since: had, until: released, value: settled } = stay;
+        let Stay {
+            process: program,
+            wanted,
+            since: had,
+            until: released,
+            value: settled,
+        } = stay;
         let begun = wanted.max(free_at.insert(program, released).unwrap_or(0));
-        Turn { program, begun, settled: (settled > 0).then_some(settled), had, released }
+        Turn {
+            program,
+            begun,
+            settled: (settled > 0).then_some(settled),
+            had,
+            released,
+        }
     };
     story.done.into_iter().map(turn).collect()
 }
@@ -144,7 +199,13 @@ pub(crate) fn overtakes(turns: &[Turn]) -> Vec<(Turn, Turn)> {
     let mut found = Vec::new();
     for (index, &early) in turns.iter().enumerate() {
         let was_waiting = |late: &&Turn| late.settled.is_some_and(|settled| settled <= early.begun);
-        found.extend(turns[index + 1..].iter().take(1000).filter(was_waiting).map(|&late| (early, late)));
+        found.extend(
+            turns[index + 1..]
+                .iter()
+                .take(1000)
+                .filter(was_waiting)
+                .map(|&late| (early, late)),
+        );
     }
     found
 }

@@ -18,7 +18,10 @@ pub(super) const TOKEN: &str = "0123456789012345678901234567890123456789";
 
 /// A client whose calls ask in ten minutes, unless they are told.
 fn patient(urls: impl IntoIterator<Item = String>) -> Redlock {
-    let builder = Redlock::builder().nodes(urls).max_ttl(SOON * 12).node_timeout(SOON / 2);
+    let builder = Redlock::builder()
+        .nodes(urls)
+        .max_ttl(SOON * 12)
+        .node_timeout(SOON / 2);
     builder.place_lease(SOON * 60).build().unwrap()
 }
 
@@ -31,13 +34,27 @@ pub(super) fn time_to_notice<K: Kind>(
 ) -> Duration {
     let waiter = patient(servers.iter().map(Server::url));
     thread::scope(|scope| {
-        let waiting = scope.spawn(|| lock(&waiter).lock_timeout(SOON * 6).unwrap().is_some().then(Instant::now));
-        let is_settled = || servers.iter().all(|server| channels(server).len() == 1 && places(server) == 1);
+        let waiting = scope.spawn(|| {
+            lock(&waiter)
+                .lock_timeout(SOON * 6)
+                .unwrap()
+                .is_some()
+                .then(Instant::now)
+        });
+        let is_settled = || {
+            servers
+                .iter()
+                .all(|server| channels(server).len() == 1 && places(server) == 1)
+        };
         assert!(eventually(SOON, is_settled), "it does not wait");
         // It asks when its subscription is confirmed.
         thread::sleep(Duration::from_millis(100));
         let free_since = free();
-        waiting.join().unwrap().expect("it has the lock").saturating_duration_since(free_since)
+        waiting
+            .join()
+            .unwrap()
+            .expect("it has the lock")
+            .saturating_duration_since(free_since)
     })
 }
 
@@ -45,22 +62,38 @@ pub(super) fn time_to_notice<K: Kind>(
 #[test]
 fn an_attempt_that_is_undone_tells_the_first_one() {
     let servers = Server::several(3).unwrap();
-    let proxies: Vec<Proxy> = servers[1..].iter().map(|server| Proxy::before(server.port())).collect();
-    let other = patient([servers[0].url()].into_iter().chain(proxies.iter().map(Proxy::url)));
+    let proxies: Vec<Proxy> = servers[1..]
+        .iter()
+        .map(|server| Proxy::before(server.port()))
+        .collect();
+    let other = patient(
+        [servers[0].url()]
+            .into_iter()
+            .chain(proxies.iter().map(Proxy::url)),
+    );
     drop(other.mutex("another").lock().unwrap().unlock());
     for server in &servers[1..] {
-        server.command(&["SET", "k", TOKEN, "PX", "600000"]).unwrap();
+        server
+            .command(&["SET", "k", TOKEN, "PX", "600000"])
+            .unwrap();
     }
-    proxies.iter().for_each(|proxy| proxy.stall(Direction::ToClient));
+    proxies
+        .iter()
+        .for_each(|proxy| proxy.stall(Direction::ToClient));
     thread::scope(|scope| {
         let attempt = scope.spawn(|| fair(&other).try_lock().unwrap().is_none());
-        assert!(eventually(SOON, || value(&servers[0], "k").is_some()), "it has not got a node");
+        assert!(
+            eventually(SOON, || value(&servers[0], "k").is_some()),
+            "it has not got a node"
+        );
         let took = time_to_notice(fair, &servers, || {
             for server in &servers[1..] {
                 server.command(&["DEL", "k"]).unwrap();
             }
             let free_since = Instant::now();
-            proxies.iter().for_each(|proxy| proxy.flow(Direction::ToClient));
+            proxies
+                .iter()
+                .for_each(|proxy| proxy.flow(Direction::ToClient));
             free_since
         });
         assert!(attempt.join().unwrap() && took < SOON, "after {took:?}");
@@ -74,16 +107,34 @@ fn a_call_that_is_refused_because_of_another_one_tells_that() {
     for is_fenced in [false, true] {
         let servers = Server::several(3).unwrap();
         let other = client(&servers);
-        let lock: fn(&Redlock) -> Mutex<Any> =
-            if is_fenced { |client| fair(client).fenced().erase() } else { |client| fair(client).erase() };
-        let (key, held) =
-            if is_fenced { (super::FENCED_KEY, format!("5 9999999999999 {TOKEN}")) } else { ("k", TOKEN.to_owned()) };
-        servers.iter().for_each(|server| _ = server.command(&["SET", key, &held, "PX", "600000"]).unwrap());
+        let lock: fn(&Redlock) -> Mutex<Any> = if is_fenced {
+            |client| fair(client).fenced().erase()
+        } else {
+            |client| fair(client).erase()
+        };
+        let (key, held) = if is_fenced {
+            (super::FENCED_KEY, format!("5 9999999999999 {TOKEN}"))
+        } else {
+            ("k", TOKEN.to_owned())
+        };
+        servers.iter().for_each(|server| {
+            _ = server
+                .command(&["SET", key, &held, "PX", "600000"])
+                .unwrap()
+        });
         let took = time_to_notice(lock, &servers, || {
-            servers.iter().for_each(|server| _ = server.command(&["DEL", key]).unwrap());
+            servers
+                .iter()
+                .for_each(|server| _ = server.command(&["DEL", key]).unwrap());
             let free_since = Instant::now();
-            assert!(lock(&other).try_lock().unwrap().is_none(), "another one is first");
-            assert!(lock(&other).lock_timeout(SOON).unwrap().is_some(), "it is behind");
+            assert!(
+                lock(&other).try_lock().unwrap().is_none(),
+                "another one is first"
+            );
+            assert!(
+                lock(&other).lock_timeout(SOON).unwrap().is_some(),
+                "it is behind"
+            );
             free_since
         });
         assert!(took < SOON, "fenced: {is_fenced}, after {took:?}");
@@ -100,18 +151,34 @@ fn a_call_that_gives_up_behind_a_plain_client_leaves_the_lock_to_the_next_one() 
         let cancel = CancelHandle::new();
         let held = take(&long_lock(&client(&servers), "k"));
         let took = thread::scope(|scope| {
-            let front = scope.spawn(|| fair(&front).lock_with(&Wait::unlimited().cancelled_by(&cancel)).map(drop));
+            let front = scope.spawn(|| {
+                fair(&front)
+                    .lock_with(&Wait::unlimited().cancelled_by(&cancel))
+                    .map(drop)
+            });
             has_entries(&servers, "k", 1);
-            let next = scope.spawn(|| fair(&next).lock_timeout(SOON * 6).unwrap().is_some().then(Instant::now));
+            let next = scope.spawn(|| {
+                fair(&next)
+                    .lock_timeout(SOON * 6)
+                    .unwrap()
+                    .is_some()
+                    .then(Instant::now)
+            });
             has_entries(&servers, "k", 2);
             // It asks when its subscription is confirmed.
             thread::sleep(Duration::from_millis(100));
             cancel.cancel();
-            assert_eq!(front.join().unwrap().unwrap_err().kind(), ErrorKind::Cancelled);
+            assert_eq!(
+                front.join().unwrap().unwrap_err().kind(),
+                ErrorKind::Cancelled
+            );
             has_entries(&servers, "k", 1);
             let free_since = Instant::now();
             drop(held.unlock());
-            next.join().unwrap().expect("it has the lock").saturating_duration_since(free_since)
+            next.join()
+                .unwrap()
+                .expect("it has the lock")
+                .saturating_duration_since(free_since)
         });
         println!("{nodes} nodes: {took:?}");
         assert!(took < SOON, "{nodes} nodes: after {took:?}");
@@ -123,24 +190,46 @@ fn a_call_that_gives_up_behind_a_plain_client_leaves_the_lock_to_the_next_one() 
 #[test]
 fn a_call_that_gives_up_when_the_lock_is_free_tells_the_next_one() {
     let servers = Server::several(3).unwrap();
-    let proxies: Vec<Proxy> = servers.iter().map(|server| Proxy::before(server.port())).collect();
+    let proxies: Vec<Proxy> = servers
+        .iter()
+        .map(|server| Proxy::before(server.port()))
+        .collect();
     let front = patient(proxies.iter().map(Proxy::url));
     let next = patient(servers.iter().map(Server::url));
     let cancel = CancelHandle::new();
     let held = take(&long_lock(&client(&servers), "k"));
     thread::scope(|scope| {
-        let front = scope.spawn(|| fair(&front).lock_with(&Wait::unlimited().cancelled_by(&cancel)).map(drop));
+        let front = scope.spawn(|| {
+            fair(&front)
+                .lock_with(&Wait::unlimited().cancelled_by(&cancel))
+                .map(drop)
+        });
         has_entries(&servers, "k", 1);
-        let next = scope.spawn(|| fair(&next).lock_timeout(SOON * 6).unwrap().is_some().then(Instant::now));
+        let next = scope.spawn(|| {
+            fair(&next)
+                .lock_timeout(SOON * 6)
+                .unwrap()
+                .is_some()
+                .then(Instant::now)
+        });
         has_entries(&servers, "k", 2);
         thread::sleep(Duration::from_millis(100));
         // The message does not arrive.
-        proxies.iter().for_each(|proxy| proxy.stall(Direction::ToClient));
+        proxies
+            .iter()
+            .for_each(|proxy| proxy.stall(Direction::ToClient));
         let free_since = Instant::now();
         drop(held.unlock());
         cancel.cancel();
-        assert_eq!(front.join().unwrap().unwrap_err().kind(), ErrorKind::Cancelled);
-        let took = next.join().unwrap().expect("it has the lock").saturating_duration_since(free_since);
+        assert_eq!(
+            front.join().unwrap().unwrap_err().kind(),
+            ErrorKind::Cancelled
+        );
+        let took = next
+            .join()
+            .unwrap()
+            .expect("it has the lock")
+            .saturating_duration_since(free_since);
         assert!(took < SOON, "after {took:?}");
     });
     no_entry_stays(&servers);
@@ -176,7 +265,10 @@ fn a_thread_behind_another_one_of_its_program_is_behind_the_programs_that_waited
         has_entries(&servers, "k", 2);
         drop(held.unlock());
         assert!(eventually(SOON, || order.lock().unwrap().len() == 1));
-        assert!(servers.iter().all(|server| entries(server, "k").len() == 2), "the holder keeps its entry");
+        assert!(
+            servers.iter().all(|server| entries(server, "k").len() == 2),
+            "the holder keeps its entry"
+        );
         release.send(()).unwrap();
         all.into_iter().for_each(|thread| thread.join().unwrap());
     });
@@ -190,7 +282,13 @@ fn a_program_that_releases_and_wants_the_lock_again_is_behind_the_one_that_waits
     for is_fair in [true, false] {
         let servers = Server::several(3).unwrap();
         let [ours, theirs] = [(); 2].map(|()| patient(servers.iter().map(Server::url)));
-        let lock = |client: &Redlock| if is_fair { fair(client) } else { long_lock(client, "k") };
+        let lock = |client: &Redlock| {
+            if is_fair {
+                fair(client)
+            } else {
+                long_lock(client, "k")
+            }
+        };
         for _ in 0..20 {
             let held = lock(&ours).lock().unwrap();
             let order = Guarded::new(Vec::new());
@@ -201,14 +299,21 @@ fn a_program_that_releases_and_wants_the_lock_again_is_behind_the_one_that_waits
                     drop(guard.unlock());
                 });
                 let all: Vec<&Server> = servers.iter().collect();
-                assert!(eventually(SOON, || all.iter().all(|server| places(server) >= 1)), "it has no entry");
+                assert!(
+                    eventually(SOON, || all.iter().all(|server| places(server) >= 1)),
+                    "it has no entry"
+                );
                 thread::sleep(Duration::from_millis(5));
                 assert!(held.unlock().is_ok());
                 let guard = lock(&ours).lock().unwrap();
                 order.lock().unwrap().push("again");
                 drop(guard.unlock());
             });
-            assert_eq!(order.into_inner().unwrap(), ["other", "again"], "fair: {is_fair}");
+            assert_eq!(
+                order.into_inner().unwrap(),
+                ["other", "again"],
+                "fair: {is_fair}"
+            );
             no_entry_stays(&servers);
         }
     }
@@ -219,15 +324,23 @@ fn a_program_that_releases_and_wants_the_lock_again_is_behind_the_one_that_waits
 fn a_node_that_loses_its_queue_changes_no_order() {
     for lost in 0..3 {
         let servers = Server::several(3).unwrap();
-        let clients: Vec<Redlock> = (0..4).map(|_| patient(servers.iter().map(Server::url))).collect();
+        let clients: Vec<Redlock> = (0..4)
+            .map(|_| patient(servers.iter().map(Server::url)))
+            .collect();
         let held = take(&fair(&client(&servers)));
         let locks: Vec<Mutex> = clients.iter().map(fair).collect();
         let release = || {
-            servers[lost].command(&["DEL", "quorumlock-queue:k"]).unwrap();
+            servers[lost]
+                .command(&["DEL", "quorumlock-queue:k"])
+                .unwrap();
             drop(held.unlock());
         };
         let all: Vec<&Server> = servers.iter().collect();
-        assert_eq!(order_of(&locks, &all, release, |_| ()), [0, 1, 2, 3], "node {lost}");
+        assert_eq!(
+            order_of(&locks, &all, release, |_| ()),
+            [0, 1, 2, 3],
+            "node {lost}"
+        );
         no_entry_stays(&servers);
     }
 }

@@ -1,7 +1,9 @@
 //! The script of fenced locks: how it is called, where it cannot run, and what it leaves alone or refuses.
 
 use super::{KEY, micros, servers, set};
-use crate::clients::{LONG_TTL, SOON, calls, causes, client, client_of, failure, long_lock, take, value};
+use crate::clients::{
+    LONG_TTL, SOON, calls, causes, client, client_of, failure, long_lock, take, value,
+};
 use crate::support::capable::with_users;
 use crate::support::fake::{Act, Fake, healthy, say};
 use crate::support::process::eventually;
@@ -15,8 +17,17 @@ use std::time::Duration;
 fn a_floor_is_no_further_than_a_minute_before_the_servers_clock() {
     for server in servers() {
         let acquire = |floor: &str, owner: &str| {
-            let words =
-                ["EVAL", kinds::fenced::SCRIPT.text, "1", "f", "acquire", &owner.repeat(40), "0", "60000", floor];
+            let words = [
+                "EVAL",
+                kinds::fenced::SCRIPT.text,
+                "1",
+                "f",
+                "acquire",
+                &owner.repeat(40),
+                "0",
+                "60000",
+                floor,
+            ];
             match server.command(&words).unwrap() {
                 Answer::Text(fence) => fence.parse::<u64>().unwrap(),
                 answer => panic!("{answer:?}"),
@@ -26,7 +37,10 @@ fn a_floor_is_no_further_than_a_minute_before_the_servers_clock() {
         let ahead = first.checked_sub(micros()).expect("ahead of the clock");
         assert!((50_000_000..=60_000_000).contains(&ahead), "{ahead}");
         thread::sleep(Duration::from_millis(3));
-        assert!(acquire("1", "2") == first + 1, "the fence that was given out counts all the same");
+        assert!(
+            acquire("1", "2") == first + 1,
+            "the fence that was given out counts all the same"
+        );
     }
 }
 
@@ -38,13 +52,23 @@ fn what_no_fenced_lock_has_written_is_left_alone() {
     for text in ["", "1", "hunter2", "0 0 ", "1 0 x", "9007199254740992 0 "] {
         set(&server, text);
         let error = failure(&mutex);
-        assert_eq!(causes(&error), [(server.address(), Phase::Reply, Cause::UnexpectedValue)], "{text}");
-        assert_eq!((error.kind(), value(&server, KEY).as_deref()), (ErrorKind::Unavailable, Some(text)));
+        assert_eq!(
+            causes(&error),
+            [(server.address(), Phase::Reply, Cause::UnexpectedValue)],
+            "{text}"
+        );
+        assert_eq!(
+            (error.kind(), value(&server, KEY).as_deref()),
+            (ErrorKind::Unavailable, Some(text))
+        );
         assert!(!error.to_string().contains("hunter2"));
     }
     server.command(&["DEL", KEY]).unwrap();
     server.command(&["LPUSH", KEY, "x"]).unwrap();
-    assert_eq!(causes(&failure(&mutex)), [(server.address(), Phase::Reply, Cause::UnexpectedValue)]);
+    assert_eq!(
+        causes(&failure(&mutex)),
+        [(server.address(), Phase::Reply, Cause::UnexpectedValue)]
+    );
     assert_eq!(server.command(&["LLEN", KEY]).unwrap(), Answer::Number(1));
     // A minority does not prevent a lock.
     let others = Server::several(2).unwrap();
@@ -54,7 +78,11 @@ fn what_no_fenced_lock_has_written_is_left_alone() {
 
 /// A user with these rights and no others, and the URL with which to log in.
 fn user(server: &Server, rights: &[&str]) -> String {
-    let words = [&["ACL", "SETUSER", "locker", "reset", "on", ">secret"], rights].concat();
+    let words = [
+        &["ACL", "SETUSER", "locker", "reset", "on", ">secret"],
+        rights,
+    ]
+    .concat();
     assert_eq!(server.command(&words).unwrap(), Answer::Text("OK".into()));
     format!("redis://locker:secret@{}", server.address())
 }
@@ -62,24 +90,44 @@ fn user(server: &Server, rights: &[&str]) -> String {
 #[test]
 fn nodes_without_scripts_say_so() {
     for binary in binaries().unwrap() {
-        let server = Server::plan().binary(binary).arguments(&["--rename-command", "EVAL", ""]).start().unwrap();
+        let server = Server::plan()
+            .binary(binary)
+            .arguments(&["--rename-command", "EVAL", ""])
+            .start()
+            .unwrap();
         let mutex = long_lock(&client([&server]), "k").fenced();
         for _ in 0..2 {
             let error = failure(&mutex);
-            assert_eq!(causes(&error), [(server.address(), Phase::Reply, Cause::NoScripts)]);
+            assert_eq!(
+                causes(&error),
+                [(server.address(), Phase::Reply, Cause::NoScripts)]
+            );
             assert!(error.to_string().contains("runs no scripts"), "{error}");
         }
         assert!(
-            long_lock(&client([&server]), "k").try_lock().unwrap().is_some(),
+            long_lock(&client([&server]), "k")
+                .try_lock()
+                .unwrap()
+                .is_some(),
             "a plain lock needs none to be taken"
         );
     }
     for server in with_users(servers()) {
         let mutex = |rights: &[&str]| long_lock(&client_of([user(&server, rights)]), "k").fenced();
         let denied = |rights: &[&str]| causes(&failure(&mutex(rights)))[0].2;
-        assert_eq!(denied(&["~*", "+@all", "-eval", "-evalsha"]), Cause::NoScripts);
+        assert_eq!(
+            denied(&["~*", "+@all", "-eval", "-evalsha"]),
+            Cause::NoScripts
+        );
         assert_eq!(denied(&["~other", "+@all"]), Cause::NoPermission);
-        let enough = mutex(&["~quorumlock-fence:*", "+eval", "+evalsha", "+get", "+set", "+time"]);
+        let enough = mutex(&[
+            "~quorumlock-fence:*",
+            "+eval",
+            "+evalsha",
+            "+get",
+            "+set",
+            "+time",
+        ]);
         let by_text = mutex(&["~*", "+@all", "-evalsha"]);
         for mutex in [enough, by_text] {
             for _ in 0..3 {
@@ -92,14 +140,19 @@ fn nodes_without_scripts_say_so() {
 #[test]
 fn the_script_is_sent_once_and_called_by_its_hash_unless_the_server_forgets_it() {
     for server in servers() {
-        let hash = server.command(&["SCRIPT", "LOAD", kinds::fenced::SCRIPT.text]).unwrap();
+        let hash = server
+            .command(&["SCRIPT", "LOAD", kinds::fenced::SCRIPT.text])
+            .unwrap();
         assert_eq!(hash, Answer::Text(kinds::fenced::SCRIPT.sha1.to_owned()));
         let mutex = long_lock(&client([&server]), "k").fenced();
         for _ in 0..3 {
             assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
         }
         // And the note of the node.
-        assert_eq!(["eval", "evalsha"].map(|command| calls(&server, command)), [1 + 1, 5]);
+        assert_eq!(
+            ["eval", "evalsha"].map(|command| calls(&server, command)),
+            [1 + 1, 5]
+        );
         let mut last = FencingToken::try_from(0_u64).unwrap();
         for _ in 0..5 {
             server.command(&["SCRIPT", "FLUSH"]).unwrap();
@@ -117,23 +170,47 @@ fn an_attempt_that_was_given_up_is_not_sent_again_behind_its_release() {
     // A server that has forgotten the script when the second attempt comes and keeps it waiting. When the release
     // comes, another client has loaded the script again.
     let is_script = |command: &[String], name: &str, deed: &str| {
-        command.first().is_some_and(|word| word == name) && command.get(4).is_some_and(|word| word == deed)
+        command.first().is_some_and(|word| word == name)
+            && command.get(4).is_some_and(|word| word == deed)
     };
     let node = Fake::on_command(move |command| match command {
         _ if is_script(command, "EVAL", "acquire") => vec![say("$16\r\n1700000000000000\r\n")],
         _ if is_script(command, "EVALSHA", "acquire") => Vec::new(),
-        _ if is_script(command, "EVALSHA", "release") && command[3].ends_with(":first") => vec![say(":1\r\n")],
-        _ if is_script(command, "EVALSHA", "release") => vec![say("-NOSCRIPT No matching script.\r\n:1\r\n")],
+        _ if is_script(command, "EVALSHA", "release") && command[3].ends_with(":first") => {
+            vec![say(":1\r\n")]
+        }
+        _ if is_script(command, "EVALSHA", "release") => {
+            vec![say("-NOSCRIPT No matching script.\r\n:1\r\n")]
+        }
         _ => vec![Act::Say(healthy(command))],
     });
-    let client = Redlock::builder().node(node.url()).node_timeout(Duration::from_millis(100)).build().unwrap();
-    assert_eq!(take(&long_lock(&client, "first").fenced()).unlock().unwrap(), ReleaseOutcome::Released);
-    assert_eq!(causes(&failure(&long_lock(&client, "second").fenced()))[0].2, Cause::TimedOut);
+    let client = Redlock::builder()
+        .node(node.url())
+        .node_timeout(Duration::from_millis(100))
+        .build()
+        .unwrap();
+    assert_eq!(
+        take(&long_lock(&client, "first").fenced())
+            .unlock()
+            .unwrap(),
+        ReleaseOutcome::Released
+    );
+    assert_eq!(
+        causes(&failure(&long_lock(&client, "second").fenced()))[0].2,
+        Cause::TimedOut
+    );
     assert!(node.wait_for("EVALSHA", 3, SOON));
     // The next call reads the answers.
-    assert!(eventually(SOON, || client.mutex("plain").try_lock().is_ok()));
+    assert!(eventually(SOON, || client
+        .mutex("plain")
+        .try_lock()
+        .is_ok()));
     thread::sleep(Duration::from_millis(50));
-    let sent = node.commands().iter().filter(|command| command.get(4).is_some_and(|word| word == "acquire")).count();
+    let sent = node
+        .commands()
+        .iter()
+        .filter(|command| command.get(4).is_some_and(|word| word == "acquire"))
+        .count();
     assert_eq!(sent, 2, "it is not sent again");
 }
 
@@ -142,13 +219,33 @@ fn full_memory_costs_nothing_that_is_held() {
     for server in servers() {
         let client = client([&server]);
         let guard = take(&client.mutex("k").ttl(LONG_TTL).fenced());
-        server.command(&["CONFIG", "SET", "maxmemory", "1"]).unwrap();
+        server
+            .command(&["CONFIG", "SET", "maxmemory", "1"])
+            .unwrap();
         let full = |cause: &quorumlock::NodeFault| cause.cause() == Cause::OutOfMemory;
-        assert_eq!(guard.extend(LONG_TTL * 2).unwrap(), ExtendOutcome::Extended, "it asks for no memory");
+        assert_eq!(
+            guard.extend(LONG_TTL * 2).unwrap(),
+            ExtendOutcome::Extended,
+            "it asks for no memory"
+        );
         assert!(guard.remaining() > LONG_TTL);
-        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released, "nor does a release");
-        assert!(failure(&client.mutex("other").fenced()).causes().iter().all(full));
-        server.command(&["CONFIG", "SET", "maxmemory", "0"]).unwrap();
-        assert_eq!(take(&client.mutex("k").fenced()).unlock().unwrap(), ReleaseOutcome::Released);
+        assert_eq!(
+            guard.unlock().unwrap(),
+            ReleaseOutcome::Released,
+            "nor does a release"
+        );
+        assert!(
+            failure(&client.mutex("other").fenced())
+                .causes()
+                .iter()
+                .all(full)
+        );
+        server
+            .command(&["CONFIG", "SET", "maxmemory", "0"])
+            .unwrap();
+        assert_eq!(
+            take(&client.mutex("k").fenced()).unlock().unwrap(),
+            ReleaseOutcome::Released
+        );
     }
 }

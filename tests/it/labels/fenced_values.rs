@@ -19,13 +19,20 @@ const KEPT: &str = "86400000";
 /// Runs an operation by this text of the script.
 fn run(server: &Server, text: &str, operation: &[&str]) -> Answer {
     let answer = server.command(&words(text, operation)).unwrap();
-    assert_ne!(answer, Answer::Number(-2), "{operation:?} takes {:?} for something else", value(server, KEY));
+    assert_ne!(
+        answer,
+        Answer::Number(-2),
+        "{operation:?} takes {:?} for something else",
+        value(server, KEY)
+    );
     answer
 }
 
 /// The words of an operation. The two versions have them in another order.
 fn words<'w>(text: &'w str, operation: &[&'w str]) -> Vec<&'w str> {
-    let [what, owner, rest @ ..] = operation else { panic!("{operation:?}") };
+    let [what, owner, rest @ ..] = operation else {
+        panic!("{operation:?}")
+    };
     let arguments = match rest {
         _ if text == BEFORE => [&[KEPT], rest].concat(),
         [ttl, least] => vec![ttl, KEPT, least],
@@ -37,11 +44,20 @@ fn words<'w>(text: &'w str, operation: &[&'w str]) -> Vec<&'w str> {
 
 /// What follows the deadline in the value.
 fn holder(server: &Server) -> String {
-    value(server, KEY).unwrap().splitn(3, ' ').nth(2).unwrap().to_owned()
+    value(server, KEY)
+        .unwrap()
+        .splitn(3, ' ')
+        .nth(2)
+        .unwrap()
+        .to_owned()
 }
 
 fn servers() -> Vec<Server> {
-    binaries().unwrap().into_iter().map(|binary| Server::plan().binary(binary).start().unwrap()).collect()
+    binaries()
+        .unwrap()
+        .into_iter()
+        .map(|binary| Server::plan().binary(binary).start().unwrap())
+        .collect()
 }
 
 /// Two clients in turn, each with its text of the script and its signature: each sees what the other one holds, and
@@ -50,13 +66,31 @@ fn alternate(server: &Server, sides: [(&str, &str); 2]) {
     for round in 0..4 {
         let [(text, owner), (other_text, other)] = [sides[round % 2], sides[(round + 1) % 2]];
         let acquire = ["acquire", owner, TTL, "1"];
-        assert!(matches!(run(server, text, &acquire), Answer::Text(_)), "{round}");
+        assert!(
+            matches!(run(server, text, &acquire), Answer::Text(_)),
+            "{round}"
+        );
         assert_eq!(holder(server), owner);
-        assert!(matches!(run(server, other_text, &["acquire", other, TTL, "1"]), Answer::Number(..=-4)));
-        assert_eq!(run(server, other_text, &["extend", other, TTL]), Answer::Number(-1));
-        assert_eq!(run(server, other_text, &["raise", other, "9"]), Answer::Number(-1));
-        assert!(matches!(run(server, other_text, &["release", other]), Answer::Number(-1 | 0)));
-        assert_eq!(run(server, text, &["extend", owner, TTL]), Answer::Number(1));
+        assert!(matches!(
+            run(server, other_text, &["acquire", other, TTL, "1"]),
+            Answer::Number(..=-4)
+        ));
+        assert_eq!(
+            run(server, other_text, &["extend", other, TTL]),
+            Answer::Number(-1)
+        );
+        assert_eq!(
+            run(server, other_text, &["raise", other, "9"]),
+            Answer::Number(-1)
+        );
+        assert!(matches!(
+            run(server, other_text, &["release", other]),
+            Answer::Number(-1 | 0)
+        ));
+        assert_eq!(
+            run(server, text, &["extend", owner, TTL]),
+            Answer::Number(1)
+        );
         assert_eq!(run(server, text, &["raise", owner, "9"]), Answer::Number(1));
         assert_eq!(holder(server), owner, "kept");
         assert_eq!(run(server, text, &["release", owner]), Answer::Number(1));
@@ -71,7 +105,13 @@ fn scripts_with_and_without_labels_share_a_lock() {
     for server in servers() {
         alternate(&server, [(BEFORE, &first), (NOW, &second)]);
         alternate(&server, [(NOW, &labelled), (NOW, &second)]);
-        alternate(&server, [(NOW, &labelled), (NOW, &format!("{second} {}", "~".repeat(64)))]);
+        alternate(
+            &server,
+            [
+                (NOW, &labelled),
+                (NOW, &format!("{second} {}", "~".repeat(64))),
+            ],
+        );
     }
 }
 
@@ -80,12 +120,27 @@ fn a_client_without_a_label_takes_extends_and_releases_what_has_one() {
     // Held by a token with a label that this client does not know, free with one, and held by the lease of its own.
     for server in servers() {
         let mutex = long_lock(&client_of([server.url()]), "k").fenced();
-        assert_eq!(server.command(&["SET", KEY, "5 0  host7"]).unwrap(), Answer::Text("OK".into()));
+        assert_eq!(
+            server.command(&["SET", KEY, "5 0  host7"]).unwrap(),
+            Answer::Text("OK".into())
+        );
         let guard = take(&mutex);
-        assert_eq!(holder(&server).len(), 40, "no holder has the label of another one");
+        assert_eq!(
+            holder(&server).len(),
+            40,
+            "no holder has the label of another one"
+        );
         let own = value(&server, KEY).unwrap();
-        assert_eq!(server.command(&["SET", KEY, &format!("{own} host7")]).unwrap(), Answer::Text("OK".into()));
-        assert_eq!(guard.extend(crate::clients::LONG_TTL).unwrap(), ExtendOutcome::Extended);
+        assert_eq!(
+            server
+                .command(&["SET", KEY, &format!("{own} host7")])
+                .unwrap(),
+            Answer::Text("OK".into())
+        );
+        assert_eq!(
+            guard.extend(crate::clients::LONG_TTL).unwrap(),
+            ExtendOutcome::Extended
+        );
         assert!(holder(&server).ends_with(" host7"), "kept");
         assert!(mutex.try_lock().unwrap().is_none());
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
@@ -102,7 +157,9 @@ fn the_embedded_node_writes_the_values_that_servers_write() {
     let mut embedded = TcpStream::connect(address_of(&node)).unwrap();
     let mut ask = |words: &[&str]| {
         let mut request = format!("*{}\r\n", words.len());
-        words.iter().for_each(|word| request.push_str(&format!("${}\r\n{word}\r\n", word.len())));
+        words
+            .iter()
+            .for_each(|word| request.push_str(&format!("${}\r\n{word}\r\n", word.len())));
         embedded.write_all(request.as_bytes()).unwrap();
         let mut reply = [0; 512];
         let length = embedded.read(&mut reply).unwrap();
@@ -123,6 +180,10 @@ fn the_embedded_node_writes_the_values_that_servers_write() {
         ask(&words(NOW, operation));
         let stored = ask(&["GET", KEY]);
         let stored = stored.split("\r\n").nth(1).unwrap();
-        assert_eq!(stored.splitn(3, ' ').nth(2).unwrap(), holder(&server), "{operation:?}");
+        assert_eq!(
+            stored.splitn(3, ' ').nth(2).unwrap(),
+            holder(&server),
+            "{operation:?}"
+        );
     }
 }

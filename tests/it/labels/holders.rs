@@ -12,13 +12,17 @@ fn labelled(servers: &[Server], label: &str) -> Redlock {
 }
 
 fn everywhere(servers: &[Server], key: &str) -> bool {
-    eventually(SOON, || servers.iter().all(|server| value(server, key).is_some()))
+    eventually(SOON, || {
+        servers.iter().all(|server| value(server, key).is_some())
+    })
 }
 
 #[test]
 fn any_client_sees_the_label_and_the_time_left_of_either_kind_of_lock() {
     for binary in binaries().unwrap() {
-        let servers: Vec<_> = (0..3).map(|_| Server::plan().binary(&binary).start().unwrap()).collect();
+        let servers: Vec<_> = (0..3)
+            .map(|_| Server::plan().binary(&binary).start().unwrap())
+            .collect();
         let holder = labelled(&servers, "billing@host7/4711");
         let reader = client(&servers);
         let addresses: Vec<_> = servers.iter().map(Server::address).collect();
@@ -27,7 +31,11 @@ fn any_client_sees_the_label_and_the_time_left_of_either_kind_of_lock() {
         let of_fenced = || fenced.holder().unwrap();
         let kinds: [(_, &dyn Fn() -> Option<Holder>, _); 2] = [
             (long_lock(&holder, "k").erase(), &of_plain, "k"),
-            (long_lock(&holder, "k").fenced().erase(), &of_fenced, "quorumlock-fence:k"),
+            (
+                long_lock(&holder, "k").fenced().erase(),
+                &of_fenced,
+                "quorumlock-fence:k",
+            ),
         ];
         for (ours, now_held_by, key) in kinds {
             assert_eq!(now_held_by(), None);
@@ -36,16 +44,29 @@ fn any_client_sees_the_label_and_the_time_left_of_either_kind_of_lock() {
             let found = now_held_by().expect("it is held");
             assert_eq!(found.label(), Some("billing@host7/4711"));
             let remaining = found.remaining().expect("it ends");
-            assert!(remaining > LONG_TTL - SOON && remaining <= LONG_TTL + Duration::from_secs(1), "{remaining:?}");
-            assert!(found.nodes().len() >= 2 && found.nodes().iter().all(|node| addresses.contains(node)));
+            assert!(
+                remaining > LONG_TTL - SOON && remaining <= LONG_TTL + Duration::from_secs(1),
+                "{remaining:?}"
+            );
+            assert!(
+                found.nodes().len() >= 2
+                    && found.nodes().iter().all(|node| addresses.contains(node))
+            );
             let token = value(&servers[0], key).unwrap();
             let token = token.split(' ').find(|field| field.len() == 40).unwrap();
-            assert!(!format!("{found} {found:?}").contains(&token[..7]), "{found:?}");
+            assert!(
+                !format!("{found} {found:?}").contains(&token[..7]),
+                "{found:?}"
+            );
             drop(guard);
             assert!(eventually(SOON, || now_held_by().is_none()));
             // A holder without a label has none, whatever the one before had.
             let unlabelled = long_lock(&reader, "k");
-            let guard = take(&if key == "k" { unlabelled.erase() } else { unlabelled.fenced().erase() });
+            let guard = take(&if key == "k" {
+                unlabelled.erase()
+            } else {
+                unlabelled.fenced().erase()
+            });
             assert_eq!(now_held_by().expect("it is held").label(), None);
             drop(guard);
         }
@@ -58,26 +79,46 @@ fn a_quorum_decides_and_too_few_answers_are_no_answer() {
     let holder = labelled(&servers, "host7");
     let guard = take(&long_lock(&holder, "k"));
     assert!(everywhere(&servers, "k"));
-    let reader = builder(&servers).node_timeout(Duration::from_millis(200)).build().unwrap();
+    let reader = builder(&servers)
+        .node_timeout(Duration::from_millis(200))
+        .build()
+        .unwrap();
     let mutex = reader.mutex("k");
     // What one node has, or what one lacks, changes nothing.
-    servers[0].command(&["SET", "k", "orphan", "PX", "60000"]).unwrap();
+    servers[0]
+        .command(&["SET", "k", "orphan", "PX", "60000"])
+        .unwrap();
     assert_eq!(mutex.holder().unwrap().unwrap().label(), Some("host7"));
     servers[0].command(&["DEL", "k"]).unwrap();
     assert_eq!(mutex.holder().unwrap().unwrap().label(), Some("host7"));
-    servers[1].command(&["SET", "k", "orphan", "PX", "60000"]).unwrap();
+    servers[1]
+        .command(&["SET", "k", "orphan", "PX", "60000"])
+        .unwrap();
     assert_eq!(mutex.holder().unwrap(), None, "no client has a quorum");
     // With one node hung, one that lacks it and one that has it, either is possible.
     servers[1].command(&["DEL", "k"]).unwrap();
     servers[0].pause().unwrap();
     let error = mutex.holder().unwrap_err();
-    assert_eq!((error.kind(), error.causes().len()), (ErrorKind::Unavailable, 1), "{error}");
-    assert!(error.to_string().starts_with("cannot find the holder of \"k\": 1 of 3 nodes failed"), "{error}");
+    assert_eq!(
+        (error.kind(), error.causes().len()),
+        (ErrorKind::Unavailable, 1),
+        "{error}"
+    );
+    assert!(
+        error
+            .to_string()
+            .starts_with("cannot find the holder of \"k\": 1 of 3 nodes failed"),
+        "{error}"
+    );
     servers[0].resume().unwrap();
     drop(guard);
     servers[2].kill();
     let guard = take(&long_lock(&holder, "k"));
-    assert_eq!(mutex.holder().unwrap().unwrap().label(), Some("host7"), "a minority is down");
+    assert_eq!(
+        mutex.holder().unwrap().unwrap().label(),
+        Some("host7"),
+        "a minority is down"
+    );
     drop(guard);
 }
 
@@ -88,23 +129,46 @@ fn the_calls_that_wait_are_counted_where_the_queue_can_be_asked_for() {
     for queue in ["quorumlock-queue:k", "quorumlock-queue:quorumlock-fence:k"] {
         let plain = long_lock(&client, "k");
         let is_fenced = queue.contains("fence");
-        let _guard = take(&if is_fenced { plain.clone().fenced().erase() } else { plain.clone().erase() });
-        let holder = || if is_fenced { plain.clone().fenced().holder() } else { plain.holder() };
+        let _guard = take(&if is_fenced {
+            plain.clone().fenced().erase()
+        } else {
+            plain.clone().erase()
+        });
+        let holder = || {
+            if is_fenced {
+                plain.clone().fenced().holder()
+            } else {
+                plain.holder()
+            }
+        };
         let waiting = || holder().unwrap().expect("it is held").waiting();
         assert_eq!(waiting(), 0);
-        server.command(&["ZADD", queue, "1", "00112233445566aam1", "2", "00112233445566bbm1"]).unwrap();
+        server
+            .command(&[
+                "ZADD",
+                queue,
+                "1",
+                "00112233445566aam1",
+                "2",
+                "00112233445566bbm1",
+            ])
+            .unwrap();
         assert_eq!(waiting(), 2);
         server.command(&["DEL", queue]).unwrap();
         server.command(&["SET", queue, "no queue"]).unwrap();
         assert_eq!(waiting(), 0);
         server.command(&["DEL", queue]).unwrap();
-        server.command(&["ZADD", queue, "1", "00112233445566aam1"]).unwrap();
+        server
+            .command(&["ZADD", queue, "1", "00112233445566aam1"])
+            .unwrap();
     }
     if has_users() {
         let _guard = take(&long_lock(&client, "k"));
         for rights in ["~* +@all -zcard", "~k +@all"] {
             let words = format!("ACL SETUSER few reset on >few {rights}");
-            server.command(&words.split(' ').collect::<Vec<_>>()).unwrap();
+            server
+                .command(&words.split(' ').collect::<Vec<_>>())
+                .unwrap();
             let few = client_of([server.url().replace("redis://", "redis://few:few@")]);
             let found = few.mutex("k").holder().unwrap().expect("it is held");
             assert_eq!(found.waiting(), 0, "{rights}");
@@ -118,7 +182,10 @@ fn a_key_without_expiry_is_held_without_an_end() {
     server.command(&["SET", "k", "for ever"]).unwrap();
     let holder = client([&server]).mutex("k").holder().unwrap().unwrap();
     assert_eq!((holder.label(), holder.remaining()), (None, None));
-    assert_eq!(holder.to_string(), format!("no label, no expiry, on {}", server.address()));
+    assert_eq!(
+        holder.to_string(),
+        format!("no label, no expiry, on {}", server.address())
+    );
     server.command(&["LPUSH", "list", "x"]).unwrap();
     let error = client([&server]).mutex("list").holder().unwrap_err();
     assert_eq!(error.causes()[0].cause(), Cause::UnexpectedValue, "{error}");
@@ -131,7 +198,11 @@ fn taking_a_lock_never_asks_for_its_holder_and_what_is_denied_is_named() {
     }
     let server = Server::start().unwrap();
     let user = |name: &str, rights: &[&str]| {
-        let words = [&["ACL", "SETUSER", name, "reset", "on", ">secret", "~*"], rights].concat();
+        let words = [
+            &["ACL", "SETUSER", name, "reset", "on", ">secret", "~*"],
+            rights,
+        ]
+        .concat();
         assert_eq!(server.command(&words).unwrap(), Answer::Text("OK".into()));
         client_of([format!("redis://{name}:secret@{}", server.address())])
     };
@@ -143,11 +214,23 @@ fn taking_a_lock_never_asks_for_its_holder_and_what_is_denied_is_named() {
     assert_eq!((calls(&server, "get"), calls(&server, "pttl")), (0, 0));
     let why = |client: &Redlock, is_fenced: bool| {
         let mutex = client.mutex("k");
-        let error = if is_fenced { mutex.fenced().holder() } else { mutex.holder() }.unwrap_err();
-        assert_eq!((error.kind(), error.causes()[0].cause()), (ErrorKind::Unavailable, Cause::NoPermission));
+        let error = if is_fenced {
+            mutex.fenced().holder()
+        } else {
+            mutex.holder()
+        }
+        .unwrap_err();
+        assert_eq!(
+            (error.kind(), error.causes()[0].cause()),
+            (ErrorKind::Unavailable, Cause::NoPermission)
+        );
         error.to_string()
     };
-    assert!(why(&denied, false).contains("the user may not run GET"), "{}", why(&denied, false));
+    assert!(
+        why(&denied, false).contains("the user may not run GET"),
+        "{}",
+        why(&denied, false)
+    );
     assert!(why(&half, false).contains("the user may not run PTTL"));
     assert!(why(&half, true).contains("the user may not run TIME"));
     assert!(enough.mutex("k").holder().unwrap().is_some());
@@ -161,6 +244,15 @@ fn a_label_that_says_where_names_this_process() {
     let client = builder([&server]).label(host_label()).build().unwrap();
     let _guard = take(&long_lock(&client, "k"));
     let holder = client.mutex("k").holder().unwrap().unwrap();
-    assert!(holder.label().unwrap().ends_with(&format!("/{}", std::process::id())), "{holder}");
-    assert_eq!(client.mutex("").holder().unwrap_err().kind(), ErrorKind::Config);
+    assert!(
+        holder
+            .label()
+            .unwrap()
+            .ends_with(&format!("/{}", std::process::id())),
+        "{holder}"
+    );
+    assert_eq!(
+        client.mutex("").holder().unwrap_err().kind(),
+        ErrorKind::Config
+    );
 }

@@ -11,9 +11,9 @@ use quorumlock::{ExtendOutcome, Redlock, ReleaseOutcome};
 const LABEL: &str = "billing@host7/4711";
 const SET_UNLESS_THERE: &str = "if redis.call('exists', KEYS[1]) == 1 then return 0 end \
     redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2]) return 1";
-const DELETE_OWN: &str = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
-const EXTEND_OWN: &str =
-    "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], ARGV[2]) end return 0";
+const DELETE_OWN: &str =
+    "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+const EXTEND_OWN: &str = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], ARGV[2]) end return 0";
 
 /// How a library takes the lock on one server. All release and extend alike.
 #[derive(Clone, Copy, Debug)]
@@ -29,14 +29,20 @@ impl Library {
         match self {
             Library::Scripted => done(server, SET_UNLESS_THERE, &[value, "60000"]),
             Library::Set => {
-                server.command(&["SET", "k", value, "NX", "PX", "60000"]).unwrap() == Answer::Text("OK".into())
+                server
+                    .command(&["SET", "k", value, "NX", "PX", "60000"])
+                    .unwrap()
+                    == Answer::Text("OK".into())
             }
         }
     }
 }
 
 fn done(server: &Server, script: &str, values: &[&str]) -> bool {
-    server.command(&[&["EVAL", script, "1", "k"], values].concat()).unwrap() == Answer::Number(1)
+    server
+        .command(&[&["EVAL", script, "1", "k"], values].concat())
+        .unwrap()
+        == Answer::Number(1)
 }
 
 fn labelled(servers: &[Server]) -> Redlock {
@@ -46,7 +52,9 @@ fn labelled(servers: &[Server]) -> Redlock {
 #[test]
 fn labelled_locks_and_those_of_other_libraries_exclude_each_other() {
     for binary in binaries().unwrap() {
-        let servers: Vec<_> = (0..3).map(|_| Server::plan().binary(&binary).start().unwrap()).collect();
+        let servers: Vec<_> = (0..3)
+            .map(|_| Server::plan().binary(&binary).start().unwrap())
+            .collect();
         let client = labelled(&servers);
         let mutex = long_lock(&client, "k");
         for (library, theirs) in [
@@ -55,24 +63,49 @@ fn labelled_locks_and_those_of_other_libraries_exclude_each_other() {
             (Library::Scripted, "5f1d7a84db00d2fce00b31a7fc73224f"),
         ] {
             let guard = take(&mutex);
-            assert!(eventually(SOON, || servers.iter().all(|server| value(server, "k").is_some())));
+            assert!(eventually(SOON, || servers
+                .iter()
+                .all(|server| value(server, "k").is_some())));
             for server in &servers {
                 let ours = value(server, "k").unwrap();
-                assert!(ours.len() == 40 + 1 + LABEL.len() && ours.ends_with(LABEL), "{ours}");
+                assert!(
+                    ours.len() == 40 + 1 + LABEL.len() && ours.ends_with(LABEL),
+                    "{ours}"
+                );
                 assert!(!library.takes(server, theirs));
                 // Neither their value nor a part of ours is the whole value.
                 for other in [theirs, &ours[..40], LABEL] {
-                    assert!(!done(server, EXTEND_OWN, &[other, "1"]) && !done(server, DELETE_OWN, &[other]));
+                    assert!(
+                        !done(server, EXTEND_OWN, &[other, "1"])
+                            && !done(server, DELETE_OWN, &[other])
+                    );
                 }
             }
             assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-            assert!(eventually(SOON, || servers.iter().all(|server| value(server, "k").is_none())));
+            assert!(eventually(SOON, || servers
+                .iter()
+                .all(|server| value(server, "k").is_none())));
 
-            assert!(servers.iter().all(|server| library.takes(server, theirs)), "{library:?}");
+            assert!(
+                servers.iter().all(|server| library.takes(server, theirs)),
+                "{library:?}"
+            );
             assert!(mutex.try_lock().unwrap().is_none());
-            assert_eq!(mutex.holder().unwrap().unwrap().label(), None, "it has none");
-            assert!(servers.iter().all(|server| done(server, EXTEND_OWN, &[theirs, "50000"])));
-            assert!(servers.iter().all(|server| done(server, DELETE_OWN, &[theirs])));
+            assert_eq!(
+                mutex.holder().unwrap().unwrap().label(),
+                None,
+                "it has none"
+            );
+            assert!(
+                servers
+                    .iter()
+                    .all(|server| done(server, EXTEND_OWN, &[theirs, "50000"]))
+            );
+            assert!(
+                servers
+                    .iter()
+                    .all(|server| done(server, DELETE_OWN, &[theirs]))
+            );
         }
     }
 }
@@ -80,24 +113,39 @@ fn labelled_locks_and_those_of_other_libraries_exclude_each_other() {
 #[test]
 fn a_labelled_lock_is_extended_repaired_handed_over_and_released_by_its_whole_value() {
     for binary in binaries().unwrap() {
-        let servers: Vec<_> = (0..3).map(|_| Server::plan().binary(&binary).start().unwrap()).collect();
+        let servers: Vec<_> = (0..3)
+            .map(|_| Server::plan().binary(&binary).start().unwrap())
+            .collect();
         let guard = take(&labelled(&servers).mutex("k").ttl(LONG_TTL / 2));
-        assert!(eventually(SOON, || servers.iter().all(|server| value(server, "k").is_some())));
+        assert!(eventually(SOON, || servers
+            .iter()
+            .all(|server| value(server, "k").is_some())));
         let ours = value(&servers[1], "k").unwrap();
         assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
-        assert!(servers.iter().all(|server| left(server, "k").unwrap() > LONG_TTL / 2));
+        assert!(
+            servers
+                .iter()
+                .all(|server| left(server, "k").unwrap() > LONG_TTL / 2)
+        );
         servers[0].command(&["DEL", "k"]).unwrap();
         assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
-        assert!(eventually(SOON, || value(&servers[0], "k").as_ref() == Some(&ours)), "the label with it");
+        assert!(
+            eventually(SOON, || value(&servers[0], "k").as_ref() == Some(&ours)),
+            "the label with it"
+        );
         // A client with another label, and one with none, go on with the lease of this one.
         let text = guard.detach().unwrap().into_text();
         let other = builder(&servers).label("other").build().unwrap();
-        let guard = other.attach(text.expose().parse::<quorumlock::Lease>().unwrap()).unwrap();
+        let guard = other
+            .attach(text.expose().parse::<quorumlock::Lease>().unwrap())
+            .unwrap();
         assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
         let plain = builder(&servers).build().unwrap();
         let guard = plain.attach(guard.detach().unwrap()).unwrap();
         assert_eq!(value(&servers[0], "k").as_ref(), Some(&ours));
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-        assert!(eventually(SOON, || servers.iter().all(|server| value(server, "k").is_none())));
+        assert!(eventually(SOON, || servers
+            .iter()
+            .all(|server| value(server, "k").is_none())));
     }
 }

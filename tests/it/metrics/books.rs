@@ -8,7 +8,10 @@ use crate::clients::{SOON, calling};
 use crate::storm::{Random, number, seed};
 use crate::support::server::Server;
 use quorumlock::event::Event;
-use quorumlock::{CancelHandle, Counters, Error, ErrorKind, ExtendOutcome, MutexGuard, Redlock, ReleaseOutcome, Wait};
+use quorumlock::{
+    CancelHandle, Counters, Error, ErrorKind, ExtendOutcome, MutexGuard, Redlock, ReleaseOutcome,
+    Wait,
+};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -67,12 +70,17 @@ fn work(client: &Redlock, seed: u64, until: Instant, cancels: &Mutex<Vec<CancelH
     while Instant::now() < until {
         let lock = random.below(LOCKS);
         let name = format!("c{}/{lock}", lock % CLASSES);
-        let mutex = client.mutex(&name).ttl(Duration::from_millis(30) + random.millis(1500));
+        let mutex = client
+            .mutex(&name)
+            .ttl(Duration::from_millis(30) + random.millis(1500));
         let class = class(&name);
         let (what, result) = match random.below(5) {
             0 => ("held", mutex.try_lock()),
             1 => ("timed_out", mutex.lock_timeout(random.millis(150))),
-            2 => ("failed", mutex.ttl(Duration::from_secs(100)).lock().map(Some)),
+            2 => (
+                "failed",
+                mutex.ttl(Duration::from_secs(100)).lock().map(Some),
+            ),
             _ => {
                 let cancel = CancelHandle::new();
                 cancels.lock().unwrap().push(cancel.clone());
@@ -87,7 +95,11 @@ fn work(client: &Redlock, seed: u64, until: Instant, cancels: &Mutex<Vec<CancelH
             }
             Ok(None) => books.note(format!("{what} {class}")),
             // The machine has held the thread up: it is acquired, lost and dropped.
-            Err(error) if error.to_string().contains("its lease ended before the call returned") => {
+            Err(error)
+                if error
+                    .to_string()
+                    .contains("its lease ended before the call returned") =>
+            {
                 books.note(format!("acquired {class}"));
                 books.note(format!("dropped {class}"));
             }
@@ -109,7 +121,13 @@ fn reason(error: &Error) -> &'static str {
 }
 
 /// Extends it or not, hands it over or not, and lets it go in one of the ways.
-fn hold(client: &Redlock, mut guard: MutexGuard, class: &str, random: &mut Random, books: &mut Books) {
+fn hold(
+    client: &Redlock,
+    mut guard: MutexGuard,
+    class: &str,
+    random: &mut Random,
+    books: &mut Books,
+) {
     thread::sleep(random.up_to(Duration::from_millis(15)));
     if random.below(3) == 0 {
         // Less than that remains, so the nodes are asked.
@@ -155,7 +173,8 @@ fn disturb(servers: &mut [Server], random: &mut Random, until: Instant) {
             servers[killed].kill();
             thread::sleep(random.millis(300));
         }
-        hung.iter().for_each(|&node| servers[node].resume().unwrap());
+        hung.iter()
+            .for_each(|&node| servers[node].resume().unwrap());
         if is_killed {
             servers[killed].restart().unwrap();
         }
@@ -171,13 +190,19 @@ fn the_counters_equal_the_books_of_the_program() {
     let mut servers = Server::several(5).unwrap();
     let counters = Counters::by_prefix('/');
     let losses = Arc::new(Losses::default());
-    let client = Redlock::builder().nodes(servers.iter().map(Server::url)).node_timeout(NODE_TIMEOUT);
+    let client = Redlock::builder()
+        .nodes(servers.iter().map(Server::url))
+        .node_timeout(NODE_TIMEOUT);
     let client = client
         .ttl(Duration::from_secs(3))
         .max_ttl(Duration::from_secs(3))
         .unavailable_after(Duration::from_millis(300));
     let client = client.restart_policy(quorumlock::RestartPolicy::Off);
-    let client = client.counters(&counters).observer(calling(&losses, Losses::event)).build().unwrap();
+    let client = client
+        .counters(&counters)
+        .observer(calling(&losses, Losses::event))
+        .build()
+        .unwrap();
     let begun = Instant::now();
     let cancels = Mutex::new(Vec::<CancelHandle>::new());
     let until = begun + length;
@@ -189,7 +214,9 @@ fn the_counters_equal_the_books_of_the_program() {
         let is_over = &is_over;
         let counters = &counters;
         let threads: Vec<_> = (0..THREADS)
-            .map(|number| scope.spawn(move || work(client, seed.wrapping_mul(1000) + number, until, cancels)))
+            .map(|number| {
+                scope.spawn(move || work(client, seed.wrapping_mul(1000) + number, until, cancels))
+            })
             .collect();
         scope.spawn(move || {
             let mut random = Random::from_seed(seed + 1);
@@ -210,7 +237,9 @@ fn the_counters_equal_the_books_of_the_program() {
             }
         });
         disturb(&mut servers, &mut Random::from_seed(seed + 2), until);
-        threads.into_iter().for_each(|thread| all.add(thread.join().unwrap()));
+        threads
+            .into_iter()
+            .for_each(|thread| all.add(thread.join().unwrap()));
         is_over.store(true, Ordering::Relaxed);
     });
     let _ = client.flush_releases(SOON);
@@ -227,46 +256,103 @@ fn the_counters_equal_the_books_of_the_program() {
     let reported = |entry: String| losses.0.get(&entry).copied().unwrap_or(0);
     for class in ["c0", "c1", "c2"] {
         let count = |series: &str, labels: &[(&str, &str)]| {
-            shown.sum(&format!("quorumlock_{series}"), &[&[("class", class)], labels].concat())
+            shown.sum(
+                &format!("quorumlock_{series}"),
+                &[&[("class", class)], labels].concat(),
+            )
         };
-        let outcomes = ["acquired", "cancelled", "failed", "held", "timed_out", "too_late", "unavailable"];
+        let outcomes = [
+            "acquired",
+            "cancelled",
+            "failed",
+            "held",
+            "timed_out",
+            "too_late",
+            "unavailable",
+        ];
         for outcome in outcomes {
             let entry = format!("{outcome} {class}");
-            compare(entry.clone(), count("wait_seconds_count", &[("outcome", outcome)]), booked(entry));
+            compare(
+                entry.clone(),
+                count("wait_seconds_count", &[("outcome", outcome)]),
+                booked(entry),
+            );
         }
         for result in ["extended", "failed", "lost"] {
             let entry = format!("extension {result} {class}");
             let labels = [("result", result), ("automatic", "false")];
-            compare(entry.clone(), count("extensions_total", &labels), booked(entry));
+            compare(
+                entry.clone(),
+                count("extensions_total", &labels),
+                booked(entry),
+            );
         }
         let mut released = 0;
         for outcome in ["released", "expired", "unconfirmed"] {
             let entry = format!("{outcome} {class}");
             let labels = [("outcome", outcome), ("dropped", "false")];
-            compare(entry.clone(), count("releases_total", &labels), booked(entry.clone()));
+            compare(
+                entry.clone(),
+                count("releases_total", &labels),
+                booked(entry.clone()),
+            );
             released += booked(entry);
         }
         let dropped = booked(format!("dropped {class}"));
-        compare(format!("dropped {class}"), count("releases_total", &[("dropped", "true")]), dropped);
-        compare(format!("holds {class}"), count("hold_seconds_count", &[]), released + dropped);
+        compare(
+            format!("dropped {class}"),
+            count("releases_total", &[("dropped", "true")]),
+            dropped,
+        );
+        compare(
+            format!("holds {class}"),
+            count("hold_seconds_count", &[]),
+            released + dropped,
+        );
         compare(
             format!("won {class}"),
             count("attempts_total", &[("result", "won")]),
             booked(format!("acquired {class}")),
         );
-        let all_attempts = count("attempts_total", &[]) - count("attempts_total", &[("result", "won")]);
-        compare(format!("attempts lost {class}"), all_attempts, reported(format!("attempts lost {class}")));
+        let all_attempts =
+            count("attempts_total", &[]) - count("attempts_total", &[("result", "won")]);
+        compare(
+            format!("attempts lost {class}"),
+            all_attempts,
+            reported(format!("attempts lost {class}")),
+        );
         compare(format!("waiting {class}"), count("waiting", &[]), 0);
         compare(format!("held {class}"), count("held", &[]), 0);
         let lost = count("lost_total", &[]);
         // The losses that the last releases found are counted, and not reported any more.
         if lost < reported(format!("lost {class}")) as f64 {
-            compare(format!("lost {class}"), lost, reported(format!("lost {class}")));
+            compare(
+                format!("lost {class}"),
+                lost,
+                reported(format!("lost {class}")),
+            );
         }
     }
-    println!("{:?} in {:.1} s; {:?}", all.0, begun.elapsed().as_secs_f64(), losses.0);
+    println!(
+        "{:?} in {:.1} s; {:?}",
+        all.0,
+        begun.elapsed().as_secs_f64(),
+        losses.0
+    );
     assert!(findings.is_empty(), "seed {seed}: {findings:#?}");
-    for entry in ["acquired", "cancelled", "held", "timed_out", "unavailable", "released", "dropped"] {
-        assert!(booked(format!("{entry} c0")) > 0, "nothing was {entry}: {:?}", all.0);
+    for entry in [
+        "acquired",
+        "cancelled",
+        "held",
+        "timed_out",
+        "unavailable",
+        "released",
+        "dropped",
+    ] {
+        assert!(
+            booked(format!("{entry} c0")) > 0,
+            "nothing was {entry}: {:?}",
+            all.0
+        );
     }
 }

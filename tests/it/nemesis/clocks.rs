@@ -25,12 +25,16 @@ pub(crate) struct Clocks {
 impl Clocks {
     /// Adds to a plan that the clock can be stepped.
     pub(crate) fn prepare(plan: Plan) -> Plan {
-        plan.variable(preload::VARIABLE, library()).variable(VARIABLE, FILE)
+        plan.variable(preload::VARIABLE, library())
+            .variable(VARIABLE, FILE)
     }
 
     /// The clocks of servers that were prepared. All are right.
     pub(crate) fn of(servers: &[Server]) -> Clocks {
-        let mut clocks = Clocks { offsets: vec![0; servers.len()], are_felt: false };
+        let mut clocks = Clocks {
+            offsets: vec![0; servers.len()],
+            are_felt: false,
+        };
         let before = seconds(&servers[0]);
         clocks.step(servers, 0, 3_600_000_000);
         clocks.are_felt = seconds(&servers[0]) > before + 1800;
@@ -60,7 +64,9 @@ impl Clocks {
 /// Sets how far the wall clock of the process with this file is off, in microseconds.
 pub(crate) fn set(file: &Path, offset: i64) {
     // Written over and never cut short, because the process has it mapped.
-    let Ok(file) = fs::OpenOptions::new().write(true).open(file) else { return };
+    let Ok(file) = fs::OpenOptions::new().write(true).open(file) else {
+        return;
+    };
     std::os::unix::fs::FileExt::write_all_at(&file, &offset.to_ne_bytes(), 0).unwrap();
 }
 

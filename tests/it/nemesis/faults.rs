@@ -50,19 +50,36 @@ type Strike = (&'static str, fn(&mut Nemesis));
 
 /// Everything that can happen.
 pub(crate) const STRIKES: [Strike; 29] = [
-    ("answers held back", |nemesis| nemesis.stall(Direction::ToClient)),
-    ("answers trickling", |nemesis| nemesis.trickle(Direction::ToClient)),
+    ("answers held back", |nemesis| {
+        nemesis.stall(Direction::ToClient)
+    }),
+    ("answers trickling", |nemesis| {
+        nemesis.trickle(Direction::ToClient)
+    }),
     ("client killed", |nemesis| nemesis.storm.replace_any()),
     ("client paused at any time", Nemesis::pause_client),
     ("client paused beyond its lease", Nemesis::freeze_client),
     ("clock stepped back", Nemesis::step_back),
-    ("clock stepped far forward, and silence for a lease", Nemesis::step_far),
+    (
+        "clock stepped far forward, and silence for a lease",
+        Nemesis::step_far,
+    ),
     ("clocks stepped forward within the drift", Nemesis::step_all),
-    ("commands held back", |nemesis| nemesis.stall(Direction::ToServer)),
-    ("commands trickling", |nemesis| nemesis.trickle(Direction::ToServer)),
-    ("connection cut in mid-answer", |nemesis| nemesis.cut(Direction::ToClient)),
-    ("connection cut in mid-command", |nemesis| nemesis.cut(Direction::ToServer)),
-    ("connections closed by the server", |nemesis| nemesis.tell(&["CLIENT", "KILL", "TYPE", "normal"])),
+    ("commands held back", |nemesis| {
+        nemesis.stall(Direction::ToServer)
+    }),
+    ("commands trickling", |nemesis| {
+        nemesis.trickle(Direction::ToServer)
+    }),
+    ("connection cut in mid-answer", |nemesis| {
+        nemesis.cut(Direction::ToClient)
+    }),
+    ("connection cut in mid-command", |nemesis| {
+        nemesis.cut(Direction::ToServer)
+    }),
+    ("connections closed by the server", |nemesis| {
+        nemesis.tell(&["CLIENT", "KILL", "TYPE", "normal"])
+    }),
     ("connections half open", Nemesis::lose),
     ("connections reset", Nemesis::reset),
     ("flood", Nemesis::flood),
@@ -71,21 +88,36 @@ pub(crate) const STRIKES: [Strike; 29] = [
     ("memory full", |nemesis| nemesis.fill(1)),
     ("memory full at a majority", |nemesis| nemesis.fill(3)),
     ("packets dropped", Nemesis::drop_packets),
-    ("scripts forgotten", |nemesis| nemesis.tell(&["SCRIPT", "FLUSH"])),
+    ("scripts forgotten", |nemesis| {
+        nemesis.tell(&["SCRIPT", "FLUSH"])
+    }),
     ("server hung", |nemesis| nemesis.hang(1, 1500)),
     ("server killed and restarted", Nemesis::restart),
     ("server made a replica, and a master again", Nemesis::demote),
-    ("server restarted without its data, a lease later", |nemesis| nemesis.forget(FORGOTTEN)),
-    ("server restarted without its data, at once", |nemesis| nemesis.forget(Duration::ZERO)),
+    (
+        "server restarted without its data, a lease later",
+        |nemesis| nemesis.forget(FORGOTTEN),
+    ),
+    ("server restarted without its data, at once", |nemesis| {
+        nemesis.forget(Duration::ZERO)
+    }),
     ("two servers hung", |nemesis| nemesis.hang(2, 800)),
-    ("two servers hung, and a third restarted without its data", Nemesis::forget_what_is_needed),
+    (
+        "two servers hung, and a third restarted without its data",
+        Nemesis::forget_what_is_needed,
+    ),
 ];
 
 impl Nemesis {
     pub(crate) fn begin(servers: usize, workers: usize, seed: u64) -> Nemesis {
         let plan = Clocks::prepare(durable());
-        let servers: Vec<_> = (0..servers).map(|_| plan.clone().start().unwrap()).collect();
-        let proxies: Vec<_> = servers.iter().map(|server| Proxy::before(server.port())).collect();
+        let servers: Vec<_> = (0..servers)
+            .map(|_| plan.clone().start().unwrap())
+            .collect();
+        let proxies: Vec<_> = servers
+            .iter()
+            .map(|server| Proxy::before(server.port()))
+            .collect();
         let clocks = Clocks::of(&servers);
         let urls = proxies.iter().map(Proxy::url).collect();
         let mut nemesis = Nemesis {
@@ -107,7 +139,11 @@ impl Nemesis {
     /// Lets something happen, and ends it before it returns.
     pub(crate) fn strike(&mut self) {
         if self.deck.is_empty() {
-            self.deck = STRIKES.iter().copied().filter(|&(name, _)| self.can(name)).collect();
+            self.deck = STRIKES
+                .iter()
+                .copied()
+                .filter(|&(name, _)| self.can(name))
+                .collect();
         }
         let chosen = self.storm.random.below(self.deck.len() as u64) as usize;
         let (name, strike) = self.deck.swap_remove(chosen);
@@ -122,7 +158,12 @@ impl Nemesis {
         if let Some(index) = self.hung.take() {
             self.storm.servers[index].resume().unwrap();
         }
-        self.history.push(Event { name, with_one_hung, start, end: now() });
+        self.history.push(Event {
+            name,
+            with_one_hung,
+            start,
+            end: now(),
+        });
         self.storm.rest(100);
     }
 
@@ -132,7 +173,9 @@ impl Nemesis {
             proxy.flow(Direction::ToClient);
             proxy.flow(Direction::ToServer);
             server.resume().unwrap();
-            server.command(&["CONFIG", "SET", "maxmemory", "0"]).unwrap();
+            server
+                .command(&["CONFIG", "SET", "maxmemory", "0"])
+                .unwrap();
         }
     }
 
@@ -174,7 +217,8 @@ impl Nemesis {
     /// The worker that took the lock last is waited for, if it is not there any more.
     fn kill_holder(&mut self) {
         let Storm { workers, .. } = &mut self.storm;
-        let last = || worker::holder(workers.directory()).filter(|&number| workers.is_running(number));
+        let last =
+            || worker::holder(workers.directory()).filter(|&number| workers.is_running(number));
         eventually(Duration::from_secs(2), || last().is_some());
         if let Some(number) = last() {
             workers.replace(number);
@@ -182,13 +226,17 @@ impl Nemesis {
     }
 
     fn pause_client(&mut self) {
-        let Storm { workers, random, .. } = &mut self.storm;
+        let Storm {
+            workers, random, ..
+        } = &mut self.storm;
         workers.pause(workers.any(random), random.up_to(worker::SHORT_PAUSE));
     }
 
     /// It stops itself where that does no harm.
     fn freeze_client(&mut self) {
-        let Storm { workers, random, .. } = &mut self.storm;
+        let Storm {
+            workers, random, ..
+        } = &mut self.storm;
         let number = workers.any(random);
         worker::freeze(number, workers.directory());
         workers.let_pause(number, worker::TTL + random.up_to(worker::TTL / 4));
@@ -201,9 +249,13 @@ impl Nemesis {
 
     /// So many servers next to each other, without the one that hangs.
     fn some(&mut self, number: usize) -> Vec<usize> {
-        let well: Vec<_> = (0..self.storm.servers.len()).filter(|&index| Some(index) != self.hung).collect();
+        let well: Vec<_> = (0..self.storm.servers.len())
+            .filter(|&index| Some(index) != self.hung)
+            .collect();
         let first = self.storm.random.below(well.len() as u64) as usize;
-        (0..number).map(|index| well[(first + index) % well.len()]).collect()
+        (0..number)
+            .map(|index| well[(first + index) % well.len()])
+            .collect()
     }
 
     fn hang(&mut self, number: usize, limit: u64) {
@@ -241,10 +293,22 @@ impl Nemesis {
     /// Kills it, and takes away what it has on disk.
     fn empty(&mut self, victim: usize) {
         self.storm.servers[victim].kill();
-        for entry in fs::read_dir(self.storm.servers[victim].directory()).unwrap().flatten() {
-            if entry.file_name().to_string_lossy().starts_with("appendonly") {
+        for entry in fs::read_dir(self.storm.servers[victim].directory())
+            .unwrap()
+            .flatten()
+        {
+            if entry
+                .file_name()
+                .to_string_lossy()
+                .starts_with("appendonly")
+            {
                 let path = entry.path();
-                if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }.unwrap();
+                if path.is_dir() {
+                    fs::remove_dir_all(path)
+                } else {
+                    fs::remove_file(path)
+                }
+                .unwrap();
             }
         }
     }
@@ -344,11 +408,15 @@ impl Nemesis {
     fn fill(&mut self, number: usize) {
         let victims = self.some(number);
         for &victim in &victims {
-            self.storm.servers[victim].command(&["CONFIG", "SET", "maxmemory", "1"]).unwrap();
+            self.storm.servers[victim]
+                .command(&["CONFIG", "SET", "maxmemory", "1"])
+                .unwrap();
         }
         self.storm.rest(500);
         for &victim in &victims {
-            self.storm.servers[victim].command(&["CONFIG", "SET", "maxmemory", "0"]).unwrap();
+            self.storm.servers[victim]
+                .command(&["CONFIG", "SET", "maxmemory", "0"])
+                .unwrap();
         }
     }
 }

@@ -17,8 +17,13 @@ const VALUES: usize = 100;
 pub(crate) fn flood(port: u16, time: Duration) -> usize {
     let until = Instant::now() + time;
     thread::scope(|scope| {
-        let clients: Vec<_> = (0..CLIENTS).map(|_| scope.spawn(move || send(port, until).unwrap_or(0))).collect();
-        clients.into_iter().map(|client| client.join().unwrap()).sum()
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|_| scope.spawn(move || send(port, until).unwrap_or(0)))
+            .collect();
+        clients
+            .into_iter()
+            .map(|client| client.join().unwrap())
+            .sum()
     })
 }
 
@@ -28,11 +33,17 @@ fn send(port: u16, until: Instant) -> std::io::Result<usize> {
     stream.set_write_timeout(Some(Duration::from_secs(5)))?;
     let mut batch = String::new();
     for _ in 0..SCRIPTS {
-        push(&mut batch, &["EVAL", "for i = 1, 100000 do end return 1", "0"]);
+        push(
+            &mut batch,
+            &["EVAL", "for i = 1, 100000 do end return 1", "0"],
+        );
     }
     let value = "x".repeat(1024);
     for index in 0..VALUES {
-        push(&mut batch, &["SET", &format!("flood {index}"), &value, "PX", "100"]);
+        push(
+            &mut batch,
+            &["SET", &format!("flood {index}"), &value, "PX", "100"],
+        );
     }
     let mut stream = BufReader::new(stream);
     let mut answered = 0;

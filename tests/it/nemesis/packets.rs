@@ -18,13 +18,24 @@ impl Packets {
     /// None unless it is wanted.
     pub(crate) fn if_wanted() -> Option<Packets> {
         std::env::var_os("QUORUMLOCK_NEMESIS_NFT")?;
-        let mut nft = Command::new("nft").arg("-i").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("nft");
+        let mut nft = Command::new("nft")
+            .arg("-i")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("nft");
         let commands = nft.stdin.take().expect("its input");
-        let mut packets = Packets { nft, commands, table: format!("inet quorumlock_{}", std::process::id()) };
+        let mut packets = Packets {
+            nft,
+            commands,
+            table: format!("inet quorumlock_{}", std::process::id()),
+        };
         let table = packets.table.clone();
         packets.say(&format!("add table {table} {{ flags owner; }}"));
         packets.say(&format!("add counter {table} dropped"));
-        packets.say(&format!("add chain {table} wire {{ type filter hook input priority 0; }}"));
+        packets.say(&format!(
+            "add chain {table} wire {{ type filter hook input priority 0; }}"
+        ));
         Some(packets)
     }
 
@@ -33,8 +44,14 @@ impl Packets {
         for end in ["dport", "sport"] {
             let table = &self.table;
             // A comparison that is always true is refused.
-            let chance = if percent < 100 { format!("numgen random mod 100 < {percent} ") } else { String::new() };
-            let rule = format!("add rule {table} wire iif lo tcp {end} {port} {chance}counter name dropped drop");
+            let chance = if percent < 100 {
+                format!("numgen random mod 100 < {percent} ")
+            } else {
+                String::new()
+            };
+            let rule = format!(
+                "add rule {table} wire iif lo tcp {end} {port} {chance}counter name dropped drop"
+            );
             self.say(&rule);
         }
     }
@@ -48,14 +65,26 @@ impl Packets {
     /// How many were dropped so far.
     pub(crate) fn dropped(&self) -> u64 {
         let words = format!("list counter {} dropped", self.table);
-        let output = Command::new("nft").args(words.split(' ')).output().expect("nft");
+        let output = Command::new("nft")
+            .args(words.split(' '))
+            .output()
+            .expect("nft");
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        let after = text.split("packets ").nth(1).unwrap_or_else(|| panic!("no counter: {text}"));
-        after.split(' ').next().and_then(|number| number.parse().ok()).expect("a number of packets")
+        let after = text
+            .split("packets ")
+            .nth(1)
+            .unwrap_or_else(|| panic!("no counter: {text}"));
+        after
+            .split(' ')
+            .next()
+            .and_then(|number| number.parse().ok())
+            .expect("a number of packets")
     }
 
     fn say(&mut self, line: &str) {
-        writeln!(self.commands, "{line}").and_then(|()| self.commands.flush()).expect("nft listens");
+        writeln!(self.commands, "{line}")
+            .and_then(|()| self.commands.flush())
+            .expect("nft listens");
     }
 }
 

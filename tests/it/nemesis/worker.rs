@@ -14,7 +14,8 @@ use crate::storm::{Counter, Log, Random, Stay, Worker, now};
 use nix::sys::signal::{Signal, raise};
 use quorumlock::event::{Event, LossReason};
 use quorumlock::{
-    CancelHandle, ErrorKind, ExtendOutcome, MutexGuard, Redlock, ReleaseOutcome, RestartPolicy, Wait, Watchdog,
+    CancelHandle, ErrorKind, ExtendOutcome, MutexGuard, Redlock, ReleaseOutcome, RestartPolicy,
+    Wait, Watchdog,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -43,16 +44,29 @@ pub(crate) fn freeze(number: usize, directory: &Path) {
 
 /// The process that took the lock last.
 pub(crate) fn holder(directory: &Path) -> Option<usize> {
-    fs::read_to_string(directory.join(HOLDER)).ok()?.parse().ok()
+    fs::read_to_string(directory.join(HOLDER))
+        .ok()?
+        .parse()
+        .ok()
 }
 
 /// What a worker process does.
 pub(crate) fn run(worker: &Worker) {
-    let journal = Arc::new(Journal(Log::open(&worker.directory, format!("{}.events", worker.number))));
+    let journal = Arc::new(Journal(Log::open(
+        &worker.directory,
+        format!("{}.events", worker.number),
+    )));
     let client = || {
-        let builder = Redlock::builder().nodes(&worker.urls).observer(calling(&journal, Journal::event));
+        let builder = Redlock::builder()
+            .nodes(&worker.urls)
+            .observer(calling(&journal, Journal::event));
         // A server that has just been started may have forgotten what holds.
-        builder.restart_policy(RestartPolicy::Strict).ttl(TTL).max_ttl(TTL).build().unwrap()
+        builder
+            .restart_policy(RestartPolicy::Strict)
+            .ttl(TTL)
+            .max_ttl(TTL)
+            .build()
+            .unwrap()
     };
     let (client, other, writing) = (client(), client(), RwLock::new(()));
     // One more, behind those that take the lock.
@@ -62,7 +76,11 @@ pub(crate) fn run(worker: &Worker) {
         }
         let mutex = |client: &Redlock| {
             let mutex = client.mutex(RESOURCE).ttl(TTL);
-            if index % 2 == 0 { mutex.watchdog(Watchdog::new()) } else { mutex }
+            if index % 2 == 0 {
+                mutex.watchdog(Watchdog::new())
+            } else {
+                mutex
+            }
         };
         let mut thread = Thread {
             mutex: mutex(&client),
@@ -112,8 +130,14 @@ impl Thread<'_> {
     fn work(&mut self) {
         let Some(guard) = self.take() else { return };
         let mut since = now();
-        fs::write(self.worker.directory.join(HOLDER), self.worker.number.to_string()).unwrap();
-        let Some(guard) = self.hold(guard, &mut since) else { return };
+        fs::write(
+            self.worker.directory.join(HOLDER),
+            self.worker.number.to_string(),
+        )
+        .unwrap();
+        let Some(guard) = self.hold(guard, &mut since) else {
+            return;
+        };
         if !self.update(&guard, &mut since) {
             return self.give_up(guard);
         }
@@ -141,7 +165,13 @@ impl Thread<'_> {
         self.counter.write(value);
         let until = now();
         drop(gate);
-        self.log.done(Stay { process: self.worker.number, wanted: *since, since: *since, until, value });
+        self.log.done(Stay {
+            process: self.worker.number,
+            wanted: *since,
+            since: *since,
+            until,
+            value,
+        });
         *since = until;
         true
     }
@@ -239,10 +269,17 @@ impl Thread<'_> {
         if guard.remaining().is_zero() {
             // Without a thread that watches there is no channel.
             if let Ok(lost) = guard.lost() {
-                assert!(lost.recv_timeout(REPORT_DELAY).is_ok(), "a lease has ended, and no loss was reported");
-                self.log.say("given up: the guard's channel reported the loss");
+                assert!(
+                    lost.recv_timeout(REPORT_DELAY).is_ok(),
+                    "a lease has ended, and no loss was reported"
+                );
+                self.log
+                    .say("given up: the guard's channel reported the loss");
             }
-            assert!(guard.remaining().is_zero(), "a lease that had ended goes on");
+            assert!(
+                guard.remaining().is_zero(),
+                "a lease that had ended goes on"
+            );
         }
     }
 }
@@ -255,10 +292,15 @@ impl Journal {
         self.0.say(match event {
             Event::AttemptLost { refused: 1.., .. } => "attempt refused",
             Event::AttemptLost { .. } => "attempt unanswered",
-            Event::Extended { is_automatic: true, .. } => "extended by the watchdog",
+            Event::Extended {
+                is_automatic: true, ..
+            } => "extended by the watchdog",
             Event::Extended { .. } => "extended by hand",
             Event::ExtensionFailed { .. } => "extension failed",
-            Event::Lost { reason: LossReason::KeyGone, .. } => "loss reported: the key is gone",
+            Event::Lost {
+                reason: LossReason::KeyGone,
+                ..
+            } => "loss reported: the key is gone",
             Event::Lost { .. } => "loss reported: the lease ended",
             Event::NodeDown { .. } => "node down",
             Event::NodeQuarantined { .. } => "node quarantined",

@@ -17,7 +17,12 @@ const SLOW: [(&str, &str); 3] = [("1", "0x30"), ("2.5", "0+60x30"), ("+Inf", "0+
 
 /// What happens before each scrape but the first: outcomes that were never seen before, and classes.
 const STEPS: [fn(&Redlock); 8] = [
-    |client| take(&long_lock(client, "orders/1")).unlock().map(drop).unwrap(),
+    |client| {
+        take(&long_lock(client, "orders/1"))
+            .unlock()
+            .map(drop)
+            .unwrap()
+    },
     |client| held(client, "orders/1"),
     |_| (),
     |client| held(client, "late/1"),
@@ -31,7 +36,13 @@ const STEPS: [fn(&Redlock); 8] = [
 fn held(client: &Redlock, name: &str) {
     let guard = take(&long_lock(client, name));
     assert!(client.mutex(name).try_lock().unwrap().is_none());
-    assert!(client.mutex(name).lock_timeout(Duration::from_millis(5)).unwrap().is_none());
+    assert!(
+        client
+            .mutex(name)
+            .lock_timeout(Duration::from_millis(5))
+            .unwrap()
+            .is_none()
+    );
     let _ = guard.unlock().unwrap();
 }
 
@@ -39,7 +50,12 @@ fn cancelled(client: &Redlock, name: &str) {
     let _guard = take(&long_lock(client, name));
     let handle = CancelHandle::new();
     handle.cancel();
-    assert!(client.mutex(name).lock_with(&Wait::unlimited().cancelled_by(&handle)).is_err());
+    assert!(
+        client
+            .mutex(name)
+            .lock_with(&Wait::unlimited().cancelled_by(&handle))
+            .is_err()
+    );
 }
 
 /// What is served before the first call, and after each step.
@@ -59,8 +75,15 @@ fn scrapes() -> Vec<Exposition> {
 
 /// The name of a series for `promtool`, of one job.
 fn series(sample: &Sample) -> String {
-    let labels = sample.labels.iter().map(|(name, value)| format!(",{name}=\"{value}\""));
-    format!("{}{{job=\"j\",instance=\"i\"{}}}", sample.name, labels.collect::<String>())
+    let labels = sample
+        .labels
+        .iter()
+        .map(|(name, value)| format!(",{name}=\"{value}\""));
+    format!(
+        "{}{{job=\"j\",instance=\"i\"{}}}",
+        sample.name,
+        labels.collect::<String>()
+    )
 }
 
 /// A file of tests: each scrape a minute after the one before, and then the last one again and again.
@@ -84,7 +107,12 @@ fn rule_tests(scrapes: &[Exposition]) -> String {
     }
     for (series, values) in values {
         let last = values.last().unwrap();
-        writeln!(text, "      - {{ series: '{series}', values: '{} {last}x30' }}", values.join(" ")).unwrap();
+        writeln!(
+            text,
+            "      - {{ series: '{series}', values: '{} {last}x30' }}",
+            values.join(" ")
+        )
+        .unwrap();
     }
     text += "    alert_rule_test:\n";
     for minute in 1..=20 {
@@ -108,13 +136,21 @@ fn an_outcome_or_a_class_that_occurs_late_raises_no_alert() {
     let scrapes = scrapes();
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("alerts_test.yml");
     std::fs::write(&path, rule_tests(&scrapes)).unwrap();
-    match Command::new("promtool").args(["test", "rules"]).arg(&path).output() {
+    match Command::new("promtool")
+        .args(["test", "rules"])
+        .arg(&path)
+        .output()
+    {
         Ok(ran) => {
-            let [said, wrong] = [&ran.stdout, &ran.stderr].map(|text| String::from_utf8_lossy(text));
+            let [said, wrong] =
+                [&ran.stdout, &ran.stderr].map(|text| String::from_utf8_lossy(text));
             assert!(ran.status.success(), "{said}{wrong}");
         }
         // Not by `println`, which a run shows of failed tests only.
-        Err(_) => drop(writeln!(std::io::stderr(), "skipped: observe::alerts: promtool (apt-get install prometheus)")),
+        Err(_) => drop(writeln!(
+            std::io::stderr(),
+            "skipped: observe::alerts: promtool (apt-get install prometheus)"
+        )),
     }
 }
 
@@ -122,7 +158,11 @@ fn an_outcome_or_a_class_that_occurs_late_raises_no_alert() {
 #[test]
 fn every_histogram_has_all_of_its_buckets_from_the_beginning() {
     for scrape in scrapes() {
-        for family in scrape.families.iter().filter(|family| family.kind == "histogram") {
+        for family in scrape
+            .families
+            .iter()
+            .filter(|family| family.kind == "histogram")
+        {
             let mut buckets: BTreeMap<BTreeMap<String, String>, usize> = BTreeMap::new();
             for sample in &family.samples {
                 let mut labels = sample.labels.clone();
@@ -131,7 +171,11 @@ fn every_histogram_has_all_of_its_buckets_from_the_beginning() {
                 }
             }
             let most = buckets.values().copied().max().unwrap_or(0);
-            assert!(buckets.values().all(|&count| count == most), "{}: {buckets:#?}", family.name);
+            assert!(
+                buckets.values().all(|&count| count == most),
+                "{}: {buckets:#?}",
+                family.name
+            );
         }
     }
 }

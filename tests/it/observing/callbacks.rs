@@ -1,7 +1,9 @@
 //! What callbacks may do: use the client, panic, take their time.
 
 use super::{KEY, Recorder, TTL, brief, delete, everywhere, observed, observed_by, words};
-use crate::clients::{LONG_TTL, SOON, builder, calling, client, gone_for_good, long_lock, promptly, take};
+use crate::clients::{
+    LONG_TTL, SOON, builder, calling, client, gone_for_good, long_lock, promptly, take,
+};
 use crate::support::process::{alone, eventually, threads_named};
 use crate::support::server::Server;
 use quorumlock::event::Event;
@@ -13,7 +15,10 @@ use std::time::{Duration, Instant};
 
 /// A client without restart protection.
 fn unprotected(servers: &[Server], recorder: &Arc<Recorder>) -> Redlock {
-    observed_by(builder(servers).restart_policy(RestartPolicy::Off), recorder)
+    observed_by(
+        builder(servers).restart_policy(RestartPolicy::Off),
+        recorder,
+    )
 }
 
 /// Causes every event that a client without restart protection can report, and checks the result of each call.
@@ -37,8 +42,15 @@ fn everything(servers: &mut [Server], client: &Redlock, recorder: &Recorder) {
         recorder.count("released dropped") == 1
     }));
     // Watched, for longer than it lives, and then lost.
-    let guard = take(&client.mutex("watched").ttl(TTL * 3).watchdog(Watchdog::new().period(TTL / 3)));
-    assert!(eventually(SOON, || recorder.count("extended watched automatically") >= 5));
+    let guard = take(
+        &client
+            .mutex("watched")
+            .ttl(TTL * 3)
+            .watchdog(Watchdog::new().period(TTL / 3)),
+    );
+    assert!(eventually(SOON, || recorder
+        .count("extended watched automatically")
+        >= 5));
     everywhere(servers, "watched");
     delete(servers, "watched");
     guard.lost().unwrap().recv_timeout(SOON).unwrap();
@@ -48,12 +60,16 @@ fn everything(servers: &mut [Server], client: &Redlock, recorder: &Recorder) {
     let guard = take(&long_lock(client, KEY));
     servers[1].kill();
     servers[2].kill();
-    assert!(matches!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Failed(_)));
+    assert!(matches!(
+        guard.extend(LONG_TTL).unwrap(),
+        ExtendOutcome::Failed(_)
+    ));
     assert!(guard.unlock().is_err());
     assert!(client.mutex("another").try_lock().is_err());
     servers[1].restart().unwrap();
     servers[2].restart().unwrap();
-    let back = || matches!(client.mutex("back").try_lock(), Ok(Some(_))) && recorder.count("up ") == 5;
+    let back =
+        || matches!(client.mutex("back").try_lock(), Ok(Some(_))) && recorder.count("up ") == 5;
     assert!(eventually(SOON, back), "{:?}", recorder.node_words());
     for kind in [
         "acquired",
@@ -85,7 +101,10 @@ fn a_panic_in_every_callback_changes_nothing() {
         panic!("in the critical section");
     }));
     let panic = outcome.unwrap_err();
-    assert_eq!(panic.downcast_ref::<&str>(), Some(&"in the critical section"));
+    assert_eq!(
+        panic.downcast_ref::<&str>(),
+        Some(&"in the critical section")
+    );
     assert_eq!(recorder.count("lost short LeaseEnded"), 1);
 }
 
@@ -101,19 +120,38 @@ fn each_observer_gets_every_event_in_order_whatever_another_does() {
         })
     });
     let add = |builder: Builder, recorder| builder.observer(calling(recorder, Recorder::event));
-    let client = recorders.iter().fold(builder(&servers), add).build().unwrap();
-    assert_eq!(take(&long_lock(&client, KEY)).unlock().unwrap(), ReleaseOutcome::Released);
+    let client = recorders
+        .iter()
+        .fold(builder(&servers), add)
+        .build()
+        .unwrap();
+    assert_eq!(
+        take(&long_lock(&client, KEY)).unlock().unwrap(),
+        ReleaseOutcome::Released
+    );
     drop(take(&long_lock(&client, "dropped")));
     servers[1].kill();
     servers[2].kill();
     assert!(client.mutex(KEY).try_lock().is_err());
     drop(client);
     let calls = calls.lock().unwrap();
-    for kind in ["acquired k", "released k", "acquired dropped", "up ", "down ", "attempt lost k"] {
-        assert!(calls.iter().any(|(_, words)| words.starts_with(kind)), "{kind}: {calls:?}");
+    for kind in [
+        "acquired k",
+        "released k",
+        "acquired dropped",
+        "up ",
+        "down ",
+        "attempt lost k",
+    ] {
+        assert!(
+            calls.iter().any(|(_, words)| words.starts_with(kind)),
+            "{kind}: {calls:?}"
+        );
     }
     for of_one_event in calls.chunks(3) {
-        let expected: Vec<_> = (0..3).map(|index| (index, of_one_event[0].1.clone())).collect();
+        let expected: Vec<_> = (0..3)
+            .map(|index| (index, of_one_event[0].1.clone()))
+            .collect();
         assert_eq!(of_one_event, expected);
     }
 }
@@ -132,7 +170,10 @@ fn what_a_callback_throws_may_throw_again_when_it_goes() {
     let recorder = Recorder::acting(|_| std::panic::panic_any(Bomb));
     let client = observed(&servers, &recorder);
     for _ in 0..3 {
-        assert_eq!(take(&long_lock(&client, KEY)).unlock().unwrap(), ReleaseOutcome::Released);
+        assert_eq!(
+            take(&long_lock(&client, KEY)).unlock().unwrap(),
+            ReleaseOutcome::Released
+        );
     }
     assert_eq!(recorder.count("released"), 3);
 }
@@ -154,10 +195,21 @@ fn a_callback_may_use_the_client() {
                     let _ = guard.extend(LONG_TTL).unwrap();
                     let _ = guard.unlock();
                 }
-                drop(client.mutex(&resource).ttl(TTL).lock_timeout(Duration::from_millis(20)));
+                drop(
+                    client
+                        .mutex(&resource)
+                        .ttl(TTL)
+                        .lock_timeout(Duration::from_millis(20)),
+                );
             }
             let inner = Redlock::builder().nodes(urls).build().unwrap();
-            drop(inner.mutex(&resource).ttl(TTL).watchdog(Watchdog::new()).try_lock());
+            drop(
+                inner
+                    .mutex(&resource)
+                    .ttl(TTL)
+                    .watchdog(Watchdog::new())
+                    .try_lock(),
+            );
             assert!(!words(event).contains("inner"), "{event:?}");
         }
     });
@@ -165,34 +217,50 @@ fn a_callback_may_use_the_client() {
     assert!(client.set((unprotected(&servers, &recorder), urls)).is_ok());
     let (observed, _) = client.get().unwrap();
     everything(&mut servers, observed, &recorder);
-    assert_eq!(recorder.words().iter().filter(|words| words.contains("inner")).count(), 0);
+    assert_eq!(
+        recorder
+            .words()
+            .iter()
+            .filter(|words| words.contains("inner"))
+            .count(),
+        0
+    );
 }
 
 #[test]
 fn a_callback_on_the_watchdogs_thread_may_drop_the_last_handle() {
     const THREAD: &str = "quorumlock watc";
-    alone("observing::callbacks::a_callback_on_the_watchdogs_thread_may_drop_the_last_handle", || {
-        let servers = Server::several(3).unwrap();
-        let handles: Arc<Mutex<Option<_>>> = Arc::default();
-        let recorder = Recorder::acting({
-            let handles = Arc::downgrade(&handles);
-            move |event| {
-                if let (Event::Lost { .. }, Some(handles)) = (event, Weak::upgrade(&handles)) {
-                    drop(handles.lock().unwrap().take());
+    alone(
+        "observing::callbacks::a_callback_on_the_watchdogs_thread_may_drop_the_last_handle",
+        || {
+            let servers = Server::several(3).unwrap();
+            let handles: Arc<Mutex<Option<_>>> = Arc::default();
+            let recorder = Recorder::acting({
+                let handles = Arc::downgrade(&handles);
+                move |event| {
+                    if let (Event::Lost { .. }, Some(handles)) = (event, Weak::upgrade(&handles)) {
+                        drop(handles.lock().unwrap().take());
+                    }
                 }
-            }
-        });
-        let client = observed(&servers, &recorder);
-        let guard = take(&long_lock(&client, KEY).watchdog(Watchdog::new().period(TTL)));
-        assert!(eventually(SOON, || threads_named(THREAD).len() == 1));
-        everywhere(&servers, KEY);
-        *handles.lock().unwrap() = Some((client, guard));
-        delete(&servers, KEY);
-        assert!(eventually(SOON, || recorder.count("lost k") == 1));
-        assert!(eventually(SOON, || threads_named(THREAD).is_empty()), "a thread is left");
-        assert!(handles.lock().unwrap().is_none());
-        assert!(eventually(SOON, || Arc::strong_count(&recorder) == 1), "the observer is still kept");
-    });
+            });
+            let client = observed(&servers, &recorder);
+            let guard = take(&long_lock(&client, KEY).watchdog(Watchdog::new().period(TTL)));
+            assert!(eventually(SOON, || threads_named(THREAD).len() == 1));
+            everywhere(&servers, KEY);
+            *handles.lock().unwrap() = Some((client, guard));
+            delete(&servers, KEY);
+            assert!(eventually(SOON, || recorder.count("lost k") == 1));
+            assert!(
+                eventually(SOON, || threads_named(THREAD).is_empty()),
+                "a thread is left"
+            );
+            assert!(handles.lock().unwrap().is_none());
+            assert!(
+                eventually(SOON, || Arc::strong_count(&recorder) == 1),
+                "the observer is still kept"
+            );
+        },
+    );
 }
 
 #[test]
@@ -215,7 +283,10 @@ fn a_slow_callback_does_not_delay_other_threads() {
         assert!(eventually(SOON, || recorder.count("acquired slow") == 1));
         promptly(slow / 4, || {
             for _ in 0..10 {
-                assert_eq!(take(&long_lock(&client, KEY)).unlock().unwrap(), ReleaseOutcome::Released);
+                assert_eq!(
+                    take(&long_lock(&client, KEY)).unlock().unwrap(),
+                    ReleaseOutcome::Released
+                );
             }
         });
         assert!(!waiting.is_finished());
@@ -232,9 +303,18 @@ fn events_that_others_find_during_a_delivery_are_delivered_by_the_same_thread() 
     let recorder = Recorder::acting({
         let told_by = Arc::clone(&told_by);
         move |event| {
-            if let Event::Released { name, is_dropped: true, .. } = event {
+            if let Event::Released {
+                name,
+                is_dropped: true,
+                ..
+            } = event
+            {
                 told_by.lock().unwrap().push(thread::current().id());
-                thread::sleep(Duration::from_millis(if &**name == "first" { 1000 } else { 0 }));
+                thread::sleep(Duration::from_millis(if &**name == "first" {
+                    1000
+                } else {
+                    0
+                }));
             }
         }
     });
@@ -252,7 +332,11 @@ fn events_that_others_find_during_a_delivery_are_delivered_by_the_same_thread() 
             drop(take(&long_lock(&client, KEY)));
             let _ = take(&long_lock(&client, KEY)).unlock().unwrap();
         }
-        assert_eq!(recorder.count("released k Released dropped"), 0, "reported during another");
+        assert_eq!(
+            recorder.count("released k Released dropped"),
+            0,
+            "reported during another"
+        );
         let slow = slow.join().unwrap();
         assert_eq!(recorder.count("released k Released dropped"), 20);
         assert!(told_by.lock().unwrap().iter().all(|thread| *thread == slow));
@@ -265,5 +349,8 @@ fn clients_without_an_observer_are_as_they_were() {
     let client = client(&servers);
     drop(take(&long_lock(&client, KEY)));
     gone_for_good(&servers, KEY);
-    assert_eq!(take(&long_lock(&client, KEY)).unlock().unwrap(), ReleaseOutcome::Released);
+    assert_eq!(
+        take(&long_lock(&client, KEY)).unlock().unwrap(),
+        ReleaseOutcome::Released
+    );
 }

@@ -14,12 +14,21 @@ const PATIENCE: Duration = Duration::from_millis(100);
 
 /// The ends of calls without the lock that were reported.
 fn ends(recorder: &Recorder) -> Vec<Event> {
-    recorder.events().into_iter().filter(|event| matches!(event, Event::GaveUp { .. })).collect()
+    recorder
+        .events()
+        .into_iter()
+        .filter(|event| matches!(event, Event::GaveUp { .. }))
+        .collect()
 }
 
 /// Of such an end: its reason, and how many attempts there were.
 fn reason_and_attempts(end: &Event) -> (GaveUpReason, u32) {
-    let &Event::GaveUp { reason, attempts, .. } = end else { panic!("{end:?}") };
+    let &Event::GaveUp {
+        reason, attempts, ..
+    } = end
+    else {
+        panic!("{end:?}")
+    };
     (reason, attempts)
 }
 
@@ -36,11 +45,29 @@ fn threads_that_never_leave_the_local_queue_are_reported() {
             scope.spawn(|| assert!(mutex.lock_timeout(PATIENCE).unwrap().is_none()));
         }
     });
-    assert_eq!((recorder.count("waiting k"), recorder.count("gave up k TimedOut")), (THREADS, THREADS));
+    assert_eq!(
+        (
+            recorder.count("waiting k"),
+            recorder.count("gave up k TimedOut")
+        ),
+        (THREADS, THREADS)
+    );
     assert_eq!(recorder.count("attempt lost"), 0);
     for end in ends(&recorder) {
-        let Event::GaveUp { attempts: 0, waited, has_waited: true, causes, .. } = &end else { panic!("{end:?}") };
-        assert!(end.name() == Some(KEY) && *waited >= PATIENCE && causes.is_empty(), "{end:?}");
+        let Event::GaveUp {
+            attempts: 0,
+            waited,
+            has_waited: true,
+            causes,
+            ..
+        } = &end
+        else {
+            panic!("{end:?}")
+        };
+        assert!(
+            end.name() == Some(KEY) && *waited >= PATIENCE && causes.is_empty(),
+            "{end:?}"
+        );
     }
     drop(guard);
 }
@@ -60,19 +87,41 @@ fn threads_behind_the_first_are_reported_without_an_attempt() {
         for _ in 0..THREADS {
             scope.spawn(|| {
                 assert_eq!(
-                    mutex.lock_with(&Wait::unlimited().cancelled_by(&cancel)).unwrap_err().kind(),
+                    mutex
+                        .lock_with(&Wait::unlimited().cancelled_by(&cancel))
+                        .unwrap_err()
+                        .kind(),
                     ErrorKind::Cancelled
                 );
             });
         }
-        assert!(eventually(SOON, || recorder.count("waiting k") == THREADS && recorder.count("attempt lost k") > 0));
+        assert!(eventually(SOON, || recorder.count("waiting k") == THREADS
+            && recorder.count("attempt lost k") > 0));
         cancel.cancel();
     });
-    assert_eq!((recorder.count("waiting k"), recorder.count("gave up k Cancelled")), (THREADS, THREADS));
-    let attempts = ends(&recorder).iter().map(|end| reason_and_attempts(end).1).collect::<Vec<_>>();
-    let attempts: Vec<u32> = attempts.into_iter().filter(|&attempts| attempts > 0).collect();
-    assert!(!attempts.is_empty() && attempts.len() < THREADS, "{attempts:?}");
-    assert_eq!(attempts.iter().sum::<u32>() as usize, recorder.count("attempt lost k"));
+    assert_eq!(
+        (
+            recorder.count("waiting k"),
+            recorder.count("gave up k Cancelled")
+        ),
+        (THREADS, THREADS)
+    );
+    let attempts = ends(&recorder)
+        .iter()
+        .map(|end| reason_and_attempts(end).1)
+        .collect::<Vec<_>>();
+    let attempts: Vec<u32> = attempts
+        .into_iter()
+        .filter(|&attempts| attempts > 0)
+        .collect();
+    assert!(
+        !attempts.is_empty() && attempts.len() < THREADS,
+        "{attempts:?}"
+    );
+    assert_eq!(
+        attempts.iter().sum::<u32>() as usize,
+        recorder.count("attempt lost k")
+    );
     drop(guard);
 }
 
@@ -88,8 +137,15 @@ fn a_call_that_gives_up_says_why() {
     assert!(mutex.lock_timeout(PATIENCE).unwrap().is_none());
     let cancelled = CancelHandle::new();
     cancelled.cancel();
-    assert!(mutex.lock_with(&Wait::unlimited().cancelled_by(&cancelled)).is_err());
-    assert_eq!(mutex.clone().ttl(Duration::ZERO).lock().unwrap_err().kind(), ErrorKind::Config);
+    assert!(
+        mutex
+            .lock_with(&Wait::unlimited().cancelled_by(&cancelled))
+            .is_err()
+    );
+    assert_eq!(
+        mutex.clone().ttl(Duration::ZERO).lock().unwrap_err().kind(),
+        ErrorKind::Config
+    );
     let _ = guard.unlock().unwrap();
     servers[1].kill();
     servers[2].kill();
@@ -105,9 +161,21 @@ fn a_call_that_gives_up_says_why() {
             (GaveUpReason::Unavailable, 1)
         ]
     );
-    assert!(matches!(&ends[4], Event::GaveUp { causes, .. } if causes == error.causes()), "{ends:?}");
+    assert!(
+        matches!(&ends[4], Event::GaveUp { causes, .. } if causes == error.causes()),
+        "{ends:?}"
+    );
     let levels: Vec<Severity> = ends.iter().map(Event::severity).collect();
-    assert_eq!(levels, [Severity::Debug, Severity::Info, Severity::Debug, Severity::Error, Severity::Error]);
+    assert_eq!(
+        levels,
+        [
+            Severity::Debug,
+            Severity::Info,
+            Severity::Debug,
+            Severity::Error,
+            Severity::Error
+        ]
+    );
 }
 
 #[test]
@@ -132,14 +200,23 @@ fn the_end_of_a_lock_says_for_how_long_it_was_held() {
         let _ = client.mutex("another").try_lock().unwrap();
         recorder.count("released lost") == 1
     }));
-    for event in recorder.events().into_iter().filter(|event| !is_about_a_node(event)) {
+    for event in recorder
+        .events()
+        .into_iter()
+        .filter(|event| !is_about_a_node(event))
+    {
         match event {
-            Event::Lost { held, .. } => assert!((TTL / 4..second).contains(&held), "{held:?} {second:?}"),
+            Event::Lost { held, .. } => {
+                assert!((TTL / 4..second).contains(&held), "{held:?} {second:?}")
+            }
             Event::Released { name, held, .. } if &*name == KEY => {
                 assert!((PATIENCE..first).contains(&held), "{held:?} {first:?}");
             }
             Event::Released { name, held, .. } if &*name == "lost" => {
-                assert!((TTL / 4 + PATIENCE..all).contains(&held), "{held:?} {all:?}");
+                assert!(
+                    (TTL / 4 + PATIENCE..all).contains(&held),
+                    "{held:?} {all:?}"
+                );
             }
             _ => {}
         }

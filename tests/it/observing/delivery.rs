@@ -42,14 +42,20 @@ fn a_slow_observer_captures_no_thread() {
             DELIVERED.set(DELIVERED.get() + 1);
             thread::sleep(Duration::from_millis(1));
             let words = words(event);
-            let is_end = words.starts_with("released busy") || words.starts_with("release failed busy");
+            let is_end =
+                words.starts_with("released busy") || words.starts_with("release failed busy");
             delivered.fetch_add(usize::from(is_end), Ordering::Relaxed);
         }
     });
     let client = observed(&servers, &recorder);
     let watched = (0..WATCHED).map(|index| {
         let watchdog = Watchdog::new().period(Duration::from_millis(400));
-        take(&client.mutex(format!("watched {index}")).ttl(Duration::from_secs(2)).watchdog(watchdog))
+        take(
+            &client
+                .mutex(format!("watched {index}"))
+                .ttl(Duration::from_secs(2))
+                .watchdog(watchdog),
+        )
     });
     let watched: Vec<_> = watched.collect();
     let most = Mutex::new((0, ""));
@@ -84,14 +90,24 @@ fn a_slow_observer_captures_no_thread() {
     });
     let (most, call) = *most.lock().unwrap();
     assert!(most <= MOST, "one {call} delivered {most} events");
-    assert!(watched.iter().all(|guard| !guard.remaining().is_zero()), "a watched lock was lost");
+    assert!(
+        watched.iter().all(|guard| !guard.remaining().is_zero()),
+        "a watched lock was lost"
+    );
     assert_eq!(recorder.count("lost watched"), 0);
-    assert!(recorder.count("extended watched") > WATCHED, "nothing was extended");
+    assert!(
+        recorder.count("extended watched") > WATCHED,
+        "nothing was extended"
+    );
 
     // No call comes any more. Each release has one outcome: it was confirmed, or it was not.
     let dropped = dropped.load(Ordering::Relaxed);
     let delivered = || delivered.load(Ordering::Relaxed);
-    assert!(eventually(SOON * 3, || delivered() == dropped), "{} of {dropped} releases were reported", delivered());
+    assert!(
+        eventually(SOON * 3, || delivered() == dropped),
+        "{} of {dropped} releases were reported",
+        delivered()
+    );
 }
 
 /// How many guards of one name are dropped for a backlog: more than two calls deliver, one that takes a lock and one
@@ -100,7 +116,11 @@ const DROPPED: usize = 2 * MOST + 20;
 
 /// A client that knows the outcomes of releases that it has not delivered; and how many guards were dropped in all. Of
 /// one of those the outcome may not be known.
-fn with_a_backlog(servers: &[Server], recorder: &Arc<Recorder>, is_stopped: &AtomicBool) -> (Redlock, usize) {
+fn with_a_backlog(
+    servers: &[Server],
+    recorder: &Arc<Recorder>,
+    is_stopped: &AtomicBool,
+) -> (Redlock, usize) {
     let firsts = AtomicUsize::new(1);
     let client = observed(servers, recorder);
     is_stopped.store(true, Ordering::SeqCst);
@@ -141,8 +161,17 @@ fn the_end_of_a_client_delivers_what_is_left() {
     let (client, _) = with_a_backlog(&servers, &recorder, &is_stopped);
     let delivered = recorder.count("released k Released dropped");
     drop(client);
-    assert_eq!(recorder.count("released k Released dropped"), DROPPED, "{delivered} before the end");
-    assert!(!recorder.events().iter().any(|event| matches!(event, Event::EventsDropped { .. })));
+    assert_eq!(
+        recorder.count("released k Released dropped"),
+        DROPPED,
+        "{delivered} before the end"
+    );
+    assert!(
+        !recorder
+            .events()
+            .iter()
+            .any(|event| matches!(event, Event::EventsDropped { .. }))
+    );
 }
 
 /// There is one node timeout for the remaining events when a client ends. What does not get its turn is counted.
@@ -165,15 +194,31 @@ fn the_end_of_a_client_does_not_wait_for_ever_for_its_observer() {
         }
     });
     let (client, all) = with_a_backlog(&servers, &recorder, &is_stopped);
-    let is_dropped = |event: &&Event| matches!(event, Event::Released { is_dropped: true, .. });
+    let is_dropped = |event: &&Event| {
+        matches!(
+            event,
+            Event::Released {
+                is_dropped: true,
+                ..
+            }
+        )
+    };
     let delivered = || recorder.events().iter().filter(is_dropped).count();
     let before = delivered();
     is_slow.store(true, Ordering::SeqCst);
     drop(client);
     let after = delivered();
-    assert!((1..=2).contains(&(after - before)), "{before} events were delivered before, and {after} after");
+    assert!(
+        (1..=2).contains(&(after - before)),
+        "{before} events were delivered before, and {after} after"
+    );
     let events = recorder.events();
-    let Some(Event::EventsDropped { count, .. }) = events.last() else { panic!("{:?}", events.last()) };
+    let Some(Event::EventsDropped { count, .. }) = events.last() else {
+        panic!("{:?}", events.last())
+    };
     let counted = after + usize::try_from(*count).unwrap();
-    assert!(counted == all || counted + 1 == all, "{after} delivered, {count} dropped, {all} in all");
+    assert!(
+        counted == all || counted + 1 == all,
+        "{after} delivered, {count} dropped, {all} in all"
+    );
 }

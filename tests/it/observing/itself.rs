@@ -29,7 +29,12 @@ impl Setting {
         let servers = Server::several(3).unwrap();
         let cancel = Arc::<Mutex<CancelHandle>>::default();
         let (client, recorder) = observer(&servers, &cancel);
-        Setting { servers, client, recorder, cancel }
+        Setting {
+            servers,
+            client,
+            recorder,
+            cancel,
+        }
     }
 
     /// The call waits, and is cancelled. Of what it reports: the names of the locks that its own thread has.
@@ -38,7 +43,9 @@ impl Setting {
         self.recorder.forget();
         let cancel = CancelHandle::new();
         *self.cancel.lock().unwrap() = cancel.clone();
-        let error = call(&Wait::timeout(SOON).cancelled_by(&cancel)).map(|guard| guard.is_some()).unwrap_err();
+        let error = call(&Wait::timeout(SOON).cancelled_by(&cancel))
+            .map(|guard| guard.is_some())
+            .unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Cancelled);
         own(&self.recorder)
     }
@@ -60,9 +67,21 @@ fn own(recorder: &Recorder) -> Vec<String> {
     let events = recorder.events();
     let mut names = Vec::new();
     for (index, event) in events.iter().enumerate() {
-        let Event::WaitingForItself { name, remaining, .. } = event else { continue };
-        assert!(matches!(events[index - 1], Event::Waiting { .. }), "{}", words(&events[index - 1]));
-        assert!(*remaining > LONG_TTL / 2 && *remaining < LONG_TTL, "{event:?}");
+        let Event::WaitingForItself {
+            name, remaining, ..
+        } = event
+        else {
+            continue;
+        };
+        assert!(
+            matches!(events[index - 1], Event::Waiting { .. }),
+            "{}",
+            words(&events[index - 1])
+        );
+        assert!(
+            *remaining > LONG_TTL / 2 && *remaining < LONG_TTL,
+            "{event:?}"
+        );
         names.push(name.to_string());
     }
     names
@@ -79,12 +98,19 @@ fn a_wait_for_a_lock_of_the_same_thread_is_reported_once() {
     let guard = take(&plain);
     assert_eq!(setting.own(|wait| plain.lock_with(wait)), ["plain"]);
     // Another `Mutex` of the same name.
-    assert_eq!(setting.own(|wait| client.mutex("plain").lock_with(wait)), ["plain"]);
+    assert_eq!(
+        setting.own(|wait| client.mutex("plain").lock_with(wait)),
+        ["plain"]
+    );
     // Behind a thread of the same client, which does not wait for itself.
     let shutdown = CancelHandle::new();
     thread::scope(|threads| {
         recorder.forget();
-        threads.spawn(|| plain.lock_with(&Wait::unlimited().cancelled_by(&shutdown)).unwrap_err());
+        threads.spawn(|| {
+            plain
+                .lock_with(&Wait::unlimited().cancelled_by(&shutdown))
+                .unwrap_err()
+        });
         assert!(eventually(SOON, || recorder.count("waiting plain") == 1));
         assert!(own(recorder).is_empty());
         assert_eq!(setting.own(|wait| plain.lock_with(wait)), ["plain"]);
@@ -109,10 +135,18 @@ fn a_wait_for_a_lock_of_the_same_thread_is_reported_once() {
 
     let reentrant = long_lock(client, "reentrant").reentrant();
     let _levels = [reentrant.lock().unwrap(), reentrant.lock().unwrap()];
-    assert_eq!(setting.own(|wait| client.mutex("reentrant").lock_with(wait)), ["reentrant"]);
+    assert_eq!(
+        setting.own(|wait| client.mutex("reentrant").lock_with(wait)),
+        ["reentrant"]
+    );
 
     let attached = long_lock(client, "attached");
-    let lease = thread::scope(|threads| threads.spawn(|| take(&attached).detach().unwrap()).join().unwrap());
+    let lease = thread::scope(|threads| {
+        threads
+            .spawn(|| take(&attached).detach().unwrap())
+            .join()
+            .unwrap()
+    });
     let _attached = attached.attach(lease).unwrap();
     assert_eq!(setting.own(|wait| attached.lock_with(wait)), ["attached"]);
 }
@@ -128,10 +162,20 @@ fn a_set_waits_for_its_own_thread_that_has_one_of_its_locks_and_a_permit_for_one
     drop(guard);
     let guard = set.lock().unwrap();
     assert_eq!(setting.own(|wait| b.lock_with(wait)), ["b"]);
-    assert_eq!(setting.own(|wait| client.mutex_set(["c", "d"]).lock_with(wait)), ["c"]);
+    assert_eq!(
+        setting.own(|wait| client.mutex_set(["c", "d"]).lock_with(wait)),
+        ["c"]
+    );
     drop(guard);
     // Another thread has the one that is waited for first.
-    let taken = |name| thread::scope(|threads| threads.spawn(|| take(&long_lock(client, name))).join().unwrap());
+    let taken = |name| {
+        thread::scope(|threads| {
+            threads
+                .spawn(|| take(&long_lock(client, name)))
+                .join()
+                .unwrap()
+        })
+    };
     let guards = [taken("a"), take(&b)];
     assert_eq!(setting.own(|wait| set.lock_with(wait)), ["b"]);
     drop(guards);
@@ -139,7 +183,11 @@ fn a_set_waits_for_its_own_thread_that_has_one_of_its_locks_and_a_permit_for_one
     let permits = client.semaphore("permits", 2).ttl(LONG_TTL);
     let mine = permits.lock().unwrap();
     let theirs = thread::scope(|threads| threads.spawn(|| permits.lock().unwrap()).join().unwrap());
-    assert_eq!(setting.own(|wait| permits.lock_with(wait)), NOTHING, "another thread may release one");
+    assert_eq!(
+        setting.own(|wait| permits.lock_with(wait)),
+        NOTHING,
+        "another thread may release one"
+    );
     drop(theirs);
     let _both = [mine, permits.lock().unwrap()];
     assert_eq!(setting.own(|wait| permits.lock_with(wait)), ["permits"]);
@@ -153,9 +201,15 @@ fn a_wait_for_another_holder_is_not_reported_as_one_for_the_same_thread() {
     let mutex = long_lock(client, "k");
     let guard = take(&mutex);
     // What does not wait, what another thread waits for, what another client has.
-    assert!(mutex.try_lock().unwrap().is_none() && mutex.lock_timeout(Duration::ZERO).unwrap().is_none());
+    assert!(
+        mutex.try_lock().unwrap().is_none()
+            && mutex.lock_timeout(Duration::ZERO).unwrap().is_none()
+    );
     let elsewhere = || setting.own(|wait| mutex.lock_with(wait));
-    assert_eq!(thread::scope(|threads| threads.spawn(elsewhere).join().unwrap()), NOTHING);
+    assert_eq!(
+        thread::scope(|threads| threads.spawn(elsewhere).join().unwrap()),
+        NOTHING
+    );
     drop(guard);
     let guard = long_lock(&another, "k").lock().unwrap();
     assert_eq!(setting.own(|wait| mutex.lock_with(wait)), NOTHING);
@@ -184,7 +238,10 @@ fn a_wait_for_another_holder_is_not_reported_as_one_for_the_same_thread() {
     let reentrant = mutex.clone().reentrant();
     let owners = [Owner::new(), Owner::new()];
     let level = reentrant.lock_as(&owners[0], &Wait::unlimited()).unwrap();
-    assert_eq!(setting.own(|wait| reentrant.lock_as(&owners[1], wait)), NOTHING);
+    assert_eq!(
+        setting.own(|wait| reentrant.lock_as(&owners[1], wait)),
+        NOTHING
+    );
     assert_eq!(setting.own(|wait| mutex.lock_with(wait)), NOTHING);
     drop(level);
     setting.recorder.forget();
@@ -212,17 +269,20 @@ fn a_guard_that_was_sent_to_another_thread_is_reported_and_ends_the_wait() {
 
 #[test]
 fn a_child_that_waits_for_its_parent_does_not_wait_for_itself() {
-    alone("observing::itself::a_child_that_waits_for_its_parent_does_not_wait_for_itself", || {
-        let mut setting = Setting::new();
-        let _guard = take(&long_lock(&setting.client, "k"));
-        let child = Child::fork(End::Vanish, |parent| {
-            let theirs;
-            (theirs, setting.recorder) = observer(&setting.servers, &setting.cancel);
-            let found = setting.own(|wait| long_lock(&theirs, "k").lock_with(wait));
-            let _own = take(&long_lock(&theirs, "own"));
-            let own = setting.own(|wait| long_lock(&theirs, "own").lock_with(wait));
-            parent.send(&format!("{found:?} {own:?}"));
-        });
-        assert_eq!(child.end(SOON), r#"[] ["own"]"#);
-    });
+    alone(
+        "observing::itself::a_child_that_waits_for_its_parent_does_not_wait_for_itself",
+        || {
+            let mut setting = Setting::new();
+            let _guard = take(&long_lock(&setting.client, "k"));
+            let child = Child::fork(End::Vanish, |parent| {
+                let theirs;
+                (theirs, setting.recorder) = observer(&setting.servers, &setting.cancel);
+                let found = setting.own(|wait| long_lock(&theirs, "k").lock_with(wait));
+                let _own = take(&long_lock(&theirs, "own"));
+                let own = setting.own(|wait| long_lock(&theirs, "own").lock_with(wait));
+                parent.send(&format!("{found:?} {own:?}"));
+            });
+            assert_eq!(child.end(SOON), r#"[] ["own"]"#);
+        },
+    );
 }

@@ -37,8 +37,13 @@ fn busy_for(client: &Redlock, times: u32) {
 
 #[track_caller]
 fn all_up(client: &Redlock, servers: &[Server], recorder: &Recorder) {
-    busy_until(client, recorder, || recorder.node_words().len() >= servers.len());
-    let mut expected: Vec<String> = servers.iter().map(|server| format!("up {}", server.address())).collect();
+    busy_until(client, recorder, || {
+        recorder.node_words().len() >= servers.len()
+    });
+    let mut expected: Vec<String> = servers
+        .iter()
+        .map(|server| format!("up {}", server.address()))
+        .collect();
     let mut words = recorder.node_words();
     expected.sort();
     words.sort();
@@ -52,7 +57,12 @@ fn nodes_that_were_never_there_are_reported_once_and_once_when_they_come() {
     let ports = [0; 3].map(|_| free_port().unwrap());
     let urls = ports.map(|port| format!("redis://127.0.0.1:{port}"));
     // One that is connected to late, on a busy machine, would not be one of those that begin together, and wait.
-    let client = observed_by(Redlock::builder().nodes(urls).node_timeout(NODE_TIMEOUT * 3), &recorder);
+    let client = observed_by(
+        Redlock::builder()
+            .nodes(urls)
+            .node_timeout(NODE_TIMEOUT * 3),
+        &recorder,
+    );
     busy_for(&client, 40);
     let mut words = recorder.node_words();
     words.sort();
@@ -73,14 +83,20 @@ fn nodes_that_were_never_there_are_reported_once_and_once_when_they_come() {
 
 /// What was reported of one node. On a busy machine, the others may be slow now and then.
 fn words_of(recorder: &Recorder, address: &str) -> Vec<String> {
-    recorder.node_words().into_iter().filter(|words| words.ends_with(address)).collect()
+    recorder
+        .node_words()
+        .into_iter()
+        .filter(|words| words.ends_with(address))
+        .collect()
 }
 
 #[test]
 fn a_node_that_is_killed_and_restarted_goes_down_once_and_comes_up_once() {
     let mut servers = Server::several(3).unwrap();
     let recorder = Recorder::new();
-    let trusting = builder(&servers).node_timeout(NODE_TIMEOUT).restart_policy(RestartPolicy::Off);
+    let trusting = builder(&servers)
+        .node_timeout(NODE_TIMEOUT)
+        .restart_policy(RestartPolicy::Off);
     let client = observed_by(trusting, &recorder);
     all_up(&client, &servers, &recorder);
     for _ in 0..2 {
@@ -89,9 +105,14 @@ fn a_node_that_is_killed_and_restarted_goes_down_once_and_comes_up_once() {
         busy_for(&client, 60);
         assert_eq!(words_of(&recorder, &address), [format!("down {address}")]);
         servers[0].restart().unwrap();
-        busy_until(&client, &recorder, || words_of(&recorder, &address).len() > 1);
+        busy_until(&client, &recorder, || {
+            words_of(&recorder, &address).len() > 1
+        });
         busy_for(&client, 20);
-        assert_eq!(words_of(&recorder, &address), [format!("down {address}"), format!("up {address}")]);
+        assert_eq!(
+            words_of(&recorder, &address),
+            [format!("down {address}"), format!("up {address}")]
+        );
         recorder.forget();
     }
 }
@@ -104,16 +125,26 @@ fn a_node_that_hangs_goes_down_once_and_comes_up_once() {
     all_up(&client, &servers, &recorder);
     let address = servers[2].address();
     servers[2].pause().unwrap();
-    busy_until(&client, &recorder, || !words_of(&recorder, &address).is_empty());
+    busy_until(&client, &recorder, || {
+        !words_of(&recorder, &address).is_empty()
+    });
     busy_for(&client, 100);
     assert_eq!(words_of(&recorder, &address), [format!("down {address}")]);
-    let is_down = |event: &Event| matches!(event, Event::NodeDown { node, .. } if **node == *address);
-    let Some(Event::NodeDown { fault, .. }) = recorder.events().into_iter().find(is_down) else { panic!() };
+    let is_down =
+        |event: &Event| matches!(event, Event::NodeDown { node, .. } if **node == *address);
+    let Some(Event::NodeDown { fault, .. }) = recorder.events().into_iter().find(is_down) else {
+        panic!()
+    };
     assert_eq!(fault.cause(), Cause::TimedOut);
     servers[2].resume().unwrap();
-    busy_until(&client, &recorder, || words_of(&recorder, &address).len() > 1);
+    busy_until(&client, &recorder, || {
+        words_of(&recorder, &address).len() > 1
+    });
     busy_for(&client, 20);
-    assert_eq!(words_of(&recorder, &address), [format!("down {address}"), format!("up {address}")]);
+    assert_eq!(
+        words_of(&recorder, &address),
+        [format!("down {address}"), format!("up {address}")]
+    );
 }
 
 /// Whose answers are read only with the next call, because the others were quicker.
@@ -122,7 +153,10 @@ fn a_node_whose_answers_no_call_waits_for_is_up_as_well() {
     let servers = Server::several(3).unwrap();
     let recorder = Recorder::new();
     let slow = Proxy::before(servers[2].port());
-    let nodes = Redlock::builder().node(servers[0].url()).node(servers[1].url()).node(slow.url());
+    let nodes = Redlock::builder()
+        .node(servers[0].url())
+        .node(servers[1].url())
+        .node(slow.url());
     let client = observed_by(nodes.node_timeout(NODE_TIMEOUT), &recorder);
     for _ in 0..4 {
         slow.stall(Direction::ToClient);
@@ -131,27 +165,53 @@ fn a_node_whose_answers_no_call_waits_for_is_up_as_well() {
         thread::sleep(NODE_TIMEOUT * 2);
     }
     let up = format!("up {}", slow.url().trim_start_matches("redis://"));
-    assert_eq!(recorder.node_words().iter().filter(|word| **word == up).count(), 1, "{:?}", recorder.node_words());
+    assert_eq!(
+        recorder
+            .node_words()
+            .iter()
+            .filter(|word| **word == up)
+            .count(),
+        1,
+        "{:?}",
+        recorder.node_words()
+    );
 }
 
 #[test]
 fn a_node_that_may_not_vote_goes_down_once_however_often_it_is_asked() {
     let servers = Server::several(3).unwrap();
     let recorder = Recorder::new();
-    let replica = Server::with(&["--replicaof", "127.0.0.1", &servers[0].port().to_string()]).unwrap();
+    let replica =
+        Server::with(&["--replicaof", "127.0.0.1", &servers[0].port().to_string()]).unwrap();
     let twin = format!("redis://localhost:{}", servers[0].port());
     let nodes = builder(&servers).node(replica.url()).node(twin);
     let client = observed_by(nodes, &recorder);
     busy_until(&client, &recorder, || recorder.node_words().len() == 5);
     busy_for(&client, 100);
-    let downs = recorder.events().into_iter().filter_map(|event| match event {
-        Event::NodeDown { node, fault, .. } => Some((node.to_string(), fault.cause())),
-        _ => None,
-    });
+    let downs = recorder
+        .events()
+        .into_iter()
+        .filter_map(|event| match event {
+            Event::NodeDown { node, fault, .. } => Some((node.to_string(), fault.cause())),
+            _ => None,
+        });
     let downs: Vec<_> = downs.collect();
-    assert_eq!(recorder.node_words().len(), 5, "{:?}", recorder.node_words());
-    assert!(downs.contains(&(replica.address(), Cause::NotMaster)), "{downs:?}");
-    assert!(downs.iter().any(|(_, cause)| matches!(cause, Cause::Duplicate(_))), "{downs:?}");
+    assert_eq!(
+        recorder.node_words().len(),
+        5,
+        "{:?}",
+        recorder.node_words()
+    );
+    assert!(
+        downs.contains(&(replica.address(), Cause::NotMaster)),
+        "{downs:?}"
+    );
+    assert!(
+        downs
+            .iter()
+            .any(|(_, cause)| matches!(cause, Cause::Duplicate(_))),
+        "{downs:?}"
+    );
 }
 
 #[test]
@@ -160,18 +220,27 @@ fn idle_connections_that_servers_close_are_no_news() {
     let recorder = Recorder::new();
     let client = observed(&servers, &recorder);
     all_up(&client, &servers, &recorder);
-    assert!(eventually(SOON, || servers.iter().all(|server| value(server, "busy").is_none())));
+    assert!(eventually(SOON, || servers
+        .iter()
+        .all(|server| value(server, "busy").is_none())));
     for _ in 0..5 {
         for server in &servers {
-            server.command(&["CLIENT", "KILL", "TYPE", "normal"]).unwrap();
-            assert!(eventually(SOON, || server.info("connected_clients").unwrap() == "1"));
+            server
+                .command(&["CLIENT", "KILL", "TYPE", "normal"])
+                .unwrap();
+            assert!(eventually(SOON, || server
+                .info("connected_clients")
+                .unwrap()
+                == "1"));
         }
         thread::sleep(Duration::from_millis(20));
         let guard = take(&long_lock(&client, KEY));
         everywhere(&servers, KEY);
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
         // What is closed next has answered everything.
-        assert!(eventually(SOON, || servers.iter().all(|server| value(server, KEY).is_none())));
+        assert!(eventually(SOON, || servers
+            .iter()
+            .all(|server| value(server, KEY).is_none())));
     }
     assert!(recorder.node_words().is_empty(), "{:?}", recorder.events());
 }
@@ -183,7 +252,9 @@ fn a_dropped_guard_is_reported_released_when_the_client_is_used_again() {
     let client = observed(&servers, &recorder);
     for _ in 0..10 {
         drop(take(&long_lock(&client, KEY)));
-        assert!(eventually(SOON, || servers.iter().all(|server| value(server, KEY).is_none())));
+        assert!(eventually(SOON, || servers
+            .iter()
+            .all(|server| value(server, KEY).is_none())));
         assert!(client.mutex("another").try_lock().unwrap().is_some());
         let told = recorder.count("released k Released dropped");
         assert_eq!(told, 1, "{:?}", recorder.words());
@@ -201,8 +272,13 @@ fn a_dropped_guard_whose_keys_are_gone_is_lost_and_expired() {
     delete(&servers[1..], KEY);
     drop(guard);
     let another = long_lock(&client, "another");
-    assert!(eventually(SOON, || another.try_lock().is_ok() && recorder.count("released k") == 1));
-    let words: Vec<String> = recorder.words().into_iter().filter(|words| words.contains(" k ")).collect();
+    assert!(eventually(SOON, || another.try_lock().is_ok()
+        && recorder.count("released k") == 1));
+    let words: Vec<String> = recorder
+        .words()
+        .into_iter()
+        .filter(|words| words.contains(" k "))
+        .collect();
     assert_eq!(words, ["lost k KeyGone", "released k Expired dropped"]);
 }
 
@@ -215,20 +291,39 @@ fn a_dropped_guard_whose_nodes_hang_is_reported_as_a_failed_release() {
     all_up(&client, &servers, &recorder);
     let guard = take(&long_lock(&client, KEY));
     everywhere(&servers, KEY);
-    servers[1..].iter().for_each(|server| server.pause().unwrap());
+    servers[1..]
+        .iter()
+        .for_each(|server| server.pause().unwrap());
     drop(guard);
     thread::sleep(NODE_TIMEOUT * 2);
-    assert_eq!(recorder.count("release failed"), 0, "no call could have found out");
+    assert_eq!(
+        recorder.count("release failed"),
+        0,
+        "no call could have found out"
+    );
     let _ = client.mutex("another").try_lock();
     let failed = recorder.events().into_iter().find_map(|event| match event {
-        Event::ReleaseFailed { name, is_dropped: true, causes, .. } => Some((name, causes)),
+        Event::ReleaseFailed {
+            name,
+            is_dropped: true,
+            causes,
+            ..
+        } => Some((name, causes)),
         _ => None,
     });
     let (name, causes) = failed.unwrap_or_else(|| panic!("{:?}", recorder.words()));
     assert_eq!(&*name, KEY);
-    let hung: Vec<(String, Cause)> = causes.iter().map(|fault| (fault.address().to_owned(), fault.cause())).collect();
-    assert_eq!(hung, [1, 2].map(|node: usize| (servers[node].address(), Cause::TimedOut)));
-    servers[1..].iter().for_each(|server| server.resume().unwrap());
+    let hung: Vec<(String, Cause)> = causes
+        .iter()
+        .map(|fault| (fault.address().to_owned(), fault.cause()))
+        .collect();
+    assert_eq!(
+        hung,
+        [1, 2].map(|node: usize| (servers[node].address(), Cause::TimedOut))
+    );
+    servers[1..]
+        .iter()
+        .for_each(|server| server.resume().unwrap());
     // What was sent is run all the same.
     gone_for_good(&servers, KEY);
     busy_for(&client, 10);
@@ -245,10 +340,15 @@ fn a_dropped_guard_whose_nodes_are_killed_is_reported_as_a_failed_release() {
     let guard = take(&long_lock(&client, KEY));
     servers.iter_mut().for_each(Server::kill);
     drop(guard);
-    busy_until(&client, &recorder, || recorder.count("release failed k dropped") == 1);
+    busy_until(&client, &recorder, || {
+        recorder.count("release failed k dropped") == 1
+    });
     busy_for(&client, 30);
     assert_eq!(recorder.count("release failed k"), 1);
-    assert_eq!((recorder.count("released k"), recorder.count("lost k")), (0, 0));
+    assert_eq!(
+        (recorder.count("released k"), recorder.count("lost k")),
+        (0, 0)
+    );
     assert_eq!(recorder.count("down"), 3);
 }
 
@@ -258,15 +358,24 @@ fn a_dropped_guard_whose_nodes_are_killed_is_reported_as_a_failed_release() {
 fn answers_that_came_while_no_thread_polled_are_counted_before_the_time_is_up() {
     let servers = Server::several(3).unwrap();
     let recorder = Recorder::new();
-    let proxies: Vec<Proxy> = servers.iter().map(|server| Proxy::before(server.port())).collect();
-    let nodes = Redlock::builder().nodes(proxies.iter().map(Proxy::url)).node_timeout(NODE_TIMEOUT);
+    let proxies: Vec<Proxy> = servers
+        .iter()
+        .map(|server| Proxy::before(server.port()))
+        .collect();
+    let nodes = Redlock::builder()
+        .nodes(proxies.iter().map(Proxy::url))
+        .node_timeout(NODE_TIMEOUT);
     let client = observed_by(nodes, &recorder);
     let is_counted = (0..TRIES).any(|_| {
         let guard = take(&long_lock(&client, KEY));
-        proxies.iter().for_each(|proxy| proxy.stall(Direction::ToClient));
+        proxies
+            .iter()
+            .for_each(|proxy| proxy.stall(Direction::ToClient));
         drop(guard);
         thread::sleep(NODE_TIMEOUT + Duration::from_millis(10));
-        proxies.iter().for_each(|proxy| proxy.flow(Direction::ToClient));
+        proxies
+            .iter()
+            .for_each(|proxy| proxy.flow(Direction::ToClient));
         thread::sleep(NODE_TIMEOUT * 2);
         let _ = client.mutex("another").try_lock();
         recorder.count("released k Released dropped") == 1
@@ -292,7 +401,9 @@ fn every_dropped_guard_of_many_threads_is_reported_once() {
         }
     });
     let count = THREADS * PAIRS;
-    busy_until(&client, &recorder, || recorder.count("released many/") == count);
+    busy_until(&client, &recorder, || {
+        recorder.count("released many/") == count
+    });
     busy_for(&client, 5);
     assert_eq!(recorder.count("acquired many/"), count);
     assert_eq!(recorder.count("released many/"), count);

@@ -29,7 +29,9 @@ const PROGRAM: &str = "
 
 /// The code blocks of a procedure, in the order in which they are printed.
 pub(super) fn procedure<const COUNT: usize>(heading: &str) -> [String; COUNT] {
-    blocks(PAGE, &format!("## {heading}"), "sh").try_into().expect("each block has its part in the test")
+    blocks(PAGE, &format!("## {heading}"), "sh")
+        .try_into()
+        .expect("each block has its part in the test")
 }
 
 /// What the page calls 10.0.0.1, 10.0.0.2 and so on, from 0 on.
@@ -49,7 +51,12 @@ impl Site {
     pub(super) fn of(count: usize, times: &[(&'static str, &'static str)]) -> Site {
         let servers = Server::several(count).unwrap();
         let addresses = servers.iter().map(Server::address).collect();
-        Site { servers, addresses, times: times.to_vec(), machine: Machine::new() }
+        Site {
+            servers,
+            addresses,
+            times: times.to_vec(),
+            machine: Machine::new(),
+        }
     }
 
     /// Puts a proxy before a node: it has the address from now on.
@@ -62,7 +69,11 @@ impl Site {
     /// Writes the file, and begins the deployment. Returns when it is no longer new.
     pub(super) fn begin(&self) {
         let [file] = blocks(PAGE, "# Procedures", "conf").try_into().unwrap();
-        fs::write(self.machine.folder.join("quorumlock.env"), self.translated(&file)).unwrap();
+        fs::write(
+            self.machine.folder.join("quorumlock.env"),
+            self.translated(&file),
+        )
+        .unwrap();
         self.run("quorumlock nodes --config /etc/quorumlock.env");
         thread::sleep(NO_LONGER_NEW);
     }
@@ -70,14 +81,24 @@ impl Site {
     /// Runs a block as it is printed. Only addresses, times and the folder of the file differ.
     #[track_caller]
     pub(super) fn run(&self, block: &str) {
-        let _ = self.shell(&format!("set -e\n{}", self.translated(block))).end(LIMIT).success();
+        let _ = self
+            .shell(&format!("set -e\n{}", self.translated(block)))
+            .end(LIMIT)
+            .success();
     }
 
     fn translated(&self, text: &str) -> String {
-        let text = self.times.iter().fold(text.to_owned(), |text, (printed, here)| text.replace(printed, here));
+        let text = self
+            .times
+            .iter()
+            .fold(text.to_owned(), |text, (printed, here)| {
+                text.replace(printed, here)
+            });
         let text = text.replace("/etc/quorumlock.env", "quorumlock.env");
         let nodes = self.addresses.iter().enumerate();
-        nodes.fold(text, |text, (index, address)| text.replace(&format!("10.0.0.{}", index + 1), address))
+        nodes.fold(text, |text, (index, address)| {
+            text.replace(&format!("10.0.0.{}", index + 1), address)
+        })
     }
 
     /// A shell on the machine.
@@ -91,13 +112,25 @@ impl Site {
     }
 
     pub(super) fn builder(&self, nodes: Nodes<'_>, max_ttl: Duration) -> Builder {
-        let urls = nodes.iter().map(|&node| format!("redis://{}", self.addresses[node]));
-        builder([]).nodes(urls).prefix("jobs/").ttl(max_ttl).max_ttl(max_ttl)
+        let urls = nodes
+            .iter()
+            .map(|&node| format!("redis://{}", self.addresses[node]));
+        builder([])
+            .nodes(urls)
+            .prefix("jobs/")
+            .ttl(max_ttl)
+            .max_ttl(max_ttl)
     }
 
     /// A program with these nodes takes a lock for `max_ttl`, which has a key on some of them alone.
     #[track_caller]
-    pub(super) fn hold(&self, nodes: Nodes<'_>, on: Nodes<'_>, name: &str, max_ttl: Duration) -> MutexGuard {
+    pub(super) fn hold(
+        &self,
+        nodes: Nodes<'_>,
+        on: Nodes<'_>,
+        name: &str,
+        max_ttl: Duration,
+    ) -> MutexGuard {
         let guard = take(&self.fresh(nodes, max_ttl).mutex(name));
         let key = format!("jobs/{name}");
         for &node in nodes {
@@ -116,12 +149,21 @@ impl Site {
     /// Whether programs with the one list and programs with the other exclude each other, however few nodes have the
     /// lock: each of the least majorities is tried.
     #[track_caller]
-    pub(super) fn exclude_each_other(&self, one: Nodes<'_>, other: Nodes<'_>, max_ttl: Duration) -> bool {
+    pub(super) fn exclude_each_other(
+        &self,
+        one: Nodes<'_>,
+        other: Nodes<'_>,
+        max_ttl: Duration,
+    ) -> bool {
         let excludes = |holding: Nodes<'_>, asking: Nodes<'_>| {
             majorities(holding).all(|on| {
                 let name = format!("of {holding:?}, on {on:?}, not for {asking:?}");
                 let held = self.hold(holding, &on, &name, max_ttl);
-                let attempt = self.fresh(asking, max_ttl).mutex(name).try_lock().expect("all nodes vote");
+                let attempt = self
+                    .fresh(asking, max_ttl)
+                    .mutex(name)
+                    .try_lock()
+                    .expect("all nodes vote");
                 attempt.is_none() || held.remaining().is_zero()
             })
         };
@@ -148,8 +190,15 @@ impl Drop for Site {
 
 /// The least majorities of these nodes.
 fn majorities(nodes: Nodes<'_>) -> impl Iterator<Item = Vec<usize>> {
-    let sets = (0..1_u32 << nodes.len()).filter(|set| set.count_ones() as usize == nodes.len() / 2 + 1);
-    let members = |set| nodes.iter().copied().enumerate().filter(move |(at, _)| set & 1 << at != 0);
+    let sets =
+        (0..1_u32 << nodes.len()).filter(|set| set.count_ones() as usize == nodes.len() / 2 + 1);
+    let members = |set| {
+        nodes
+            .iter()
+            .copied()
+            .enumerate()
+            .filter(move |(at, _)| set & 1 << at != 0)
+    };
     sets.map(move |set: u32| members(set).map(|(_, node)| node).collect())
 }
 
@@ -162,7 +211,11 @@ struct Machine {
 impl Machine {
     fn new() -> Machine {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
-        let name = format!("site-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let name = format!(
+            "site-{}-{}",
+            std::process::id(),
+            COUNT.fetch_add(1, Ordering::Relaxed)
+        );
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         fs::create_dir_all(&folder).unwrap();
         Machine { folder }
@@ -170,25 +223,36 @@ impl Machine {
 
     fn command(&self, script: &str) -> Command {
         let mut command = Command::new("sh");
-        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("QUORUMLOCK_")) {
+        for (name, _) in std::env::vars_os()
+            .filter(|(name, _)| name.to_string_lossy().starts_with("QUORUMLOCK_"))
+        {
             command.env_remove(name);
         }
         let inherited = std::env::var_os("PATH").unwrap_or_default();
         let server = find_binary().unwrap();
         // `redis-cli` may be beside the server alone.
-        let [program, server] =
-            [Path::new(env!("CARGO_BIN_EXE_quorumlock")), &server].map(|path| path.parent().unwrap());
+        let [program, server] = [Path::new(env!("CARGO_BIN_EXE_quorumlock")), &server]
+            .map(|path| path.parent().unwrap());
         let inherited = std::env::split_paths(&inherited);
-        let folders = [program.to_owned()].into_iter().chain(inherited).chain([server.to_owned()]);
+        let folders = [program.to_owned()]
+            .into_iter()
+            .chain(inherited)
+            .chain([server.to_owned()]);
         command.env("PATH", std::env::join_paths(folders).unwrap());
         // A busy machine is no reason to fail.
         command.env("QUORUMLOCK_NODE_TIMEOUT", "1s");
-        command.args(["-c", script]).current_dir(&self.folder).stdin(Stdio::null());
+        command
+            .args(["-c", script])
+            .current_dir(&self.folder)
+            .stdin(Stdio::null());
         command
     }
 
     fn lines(&self, file: &str) -> usize {
-        fs::read_to_string(self.folder.join(file)).unwrap_or_default().lines().count()
+        fs::read_to_string(self.folder.join(file))
+            .unwrap_or_default()
+            .lines()
+            .count()
     }
 }
 
@@ -200,9 +264,22 @@ pub(super) struct Programs {
 
 impl Programs {
     fn start(machine: &Machine) -> Programs {
-        fs::copy(machine.folder.join("quorumlock.env"), machine.folder.join("started.env")).unwrap();
-        let start = |_| machine.command(PROGRAM).stderr(Stdio::null()).spawn().unwrap();
-        Programs { machine: machine.clone(), running: (0..2).map(start).collect() }
+        fs::copy(
+            machine.folder.join("quorumlock.env"),
+            machine.folder.join("started.env"),
+        )
+        .unwrap();
+        let start = |_| {
+            machine
+                .command(PROGRAM)
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap()
+        };
+        Programs {
+            machine: machine.clone(),
+            running: (0..2).map(start).collect(),
+        }
     }
 
     /// Ends all of them and starts new ones.
@@ -217,7 +294,10 @@ impl Programs {
     #[track_caller]
     pub(super) fn go_on(&self) {
         let turns = self.machine.lines("turns");
-        assert!(eventually(SOON, || self.machine.lines("turns") > turns + 3), "programs do not get the lock");
+        assert!(
+            eventually(SOON, || self.machine.lines("turns") > turns + 3),
+            "programs do not get the lock"
+        );
     }
 
     /// Ends all of them for good.
@@ -233,7 +313,11 @@ impl Programs {
         for mut program in self.running.drain(..) {
             assert!(program.wait().unwrap().success());
         }
-        assert_eq!(self.machine.lines("overlaps"), 0, "two programs were inside at once");
+        assert_eq!(
+            self.machine.lines("overlaps"),
+            0,
+            "two programs were inside at once"
+        );
     }
 }
 

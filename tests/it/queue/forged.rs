@@ -2,8 +2,8 @@
 
 use super::kinds::KINDS;
 use super::{
-    LATE, OTHER, assert_in_time, connect, connections, has_all_channels, is_forged, nothing_stays, patient,
-    time_to_hand_over,
+    LATE, OTHER, assert_in_time, connect, connections, has_all_channels, is_forged, nothing_stays,
+    patient, time_to_hand_over,
 };
 use crate::clients::{SOON, client, long_lock, take};
 use crate::support::process::{Socket, eventually};
@@ -23,7 +23,12 @@ fn an_entry_for_a_call_that_a_client_does_not_have_is_removed_by_that() {
             for server in &servers {
                 let own = entries(server, kind.key).remove(0);
                 for number in [1_000_000, u64::MAX] {
-                    forge_member(server, kind.key, &format!("{}{}{number}", &own[..16], kind.letters), "7");
+                    forge_member(
+                        server,
+                        kind.key,
+                        &format!("{}{}{number}", &own[..16], kind.letters),
+                        "7",
+                    );
                 }
             }
         });
@@ -101,8 +106,13 @@ fn a_thousand_forged_messages_a_second_are_borne() {
             assert!(waiting.join().unwrap().is_some());
             assert_in_time(begun.elapsed(), LATE, kind.name);
             let after = connections(&servers);
-            let is_kept = |one: &Socket| after.iter().any(|other| other.local_port == one.local_port);
-            assert!(before.iter().all(is_kept), "{}: {before:?} {after:?}", kind.name);
+            let is_kept =
+                |one: &Socket| after.iter().any(|other| other.local_port == one.local_port);
+            assert!(
+                before.iter().all(is_kept),
+                "{}: {before:?} {after:?}",
+                kind.name
+            );
         });
         no_entry_stays(&servers);
     }
@@ -121,14 +131,22 @@ fn a_ticket_far_ahead_at_one_node_changes_no_order() {
         for (number, client) in clients.iter().enumerate() {
             let order = &order;
             scope.spawn(move || {
-                let guard = long_lock(client, "k").fair().lock_timeout(SOON * 3).unwrap().expect("it has its turn");
+                let guard = long_lock(client, "k")
+                    .fair()
+                    .lock_timeout(SOON * 3)
+                    .unwrap()
+                    .expect("it has its turn");
                 order.lock().unwrap().push(number);
                 drop(guard);
             });
             let is_there = || {
-                servers
-                    .iter()
-                    .all(|server| entries(server, "k").iter().filter(|entry| !is_forged(entry)).count() == number + 1)
+                servers.iter().all(|server| {
+                    entries(server, "k")
+                        .iter()
+                        .filter(|entry| !is_forged(entry))
+                        .count()
+                        == number + 1
+                })
             };
             assert!(eventually(SOON, is_there));
             thread::sleep(Duration::from_millis(50));

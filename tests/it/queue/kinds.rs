@@ -33,7 +33,11 @@ impl Kind {
 
     /// What keeps the lock from a call of the kind.
     pub(super) fn hold(&self, client: &Redlock) -> Held {
-        let holds = if self.name == "to read" { &KINDS[4] } else { self };
+        let holds = if self.name == "to read" {
+            &KINDS[4]
+        } else {
+            self
+        };
         (holds.acquire)(client, SOON).unwrap().expect("it is free")
     }
 }
@@ -80,10 +84,19 @@ pub(super) const KINDS: [Kind; 7] = [
         name: "set",
         key: "k",
         letters: "m",
-        acquire: |client, limit| held(client.mutex_set(["k", "l"]).ttl(LONG_TTL).lock_timeout(limit)),
+        acquire: |client, limit| {
+            held(
+                client
+                    .mutex_set(["k", "l"])
+                    .ttl(LONG_TTL)
+                    .lock_timeout(limit),
+            )
+        },
     },
 ];
 
-fn held<G: Send + 'static>(result: quorumlock::Result<Option<G>>) -> quorumlock::Result<Option<Held>> {
+fn held<G: Send + 'static>(
+    result: quorumlock::Result<Option<G>>,
+) -> quorumlock::Result<Option<Held>> {
     result.map(|guard| guard.map(|guard| Box::new(guard) as Held))
 }

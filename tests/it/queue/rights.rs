@@ -17,16 +17,30 @@ const LONGEST_DELAY: Duration = Duration::from_secs(1);
 /// A client of users with these rights, beside those that locks of all kinds need.
 fn user(servers: &[Server], rights: &[&str]) -> Redlock {
     for server in servers {
-        let words = ["ACL", "SETUSER", "locker", "reset", "resetchannels", "on", ">secret"];
+        let words = [
+            "ACL",
+            "SETUSER",
+            "locker",
+            "reset",
+            "resetchannels",
+            "on",
+            ">secret",
+        ];
         let answer = server.command(&[&words[..], rights].concat()).unwrap();
         assert_eq!(answer, Answer::Text("OK".into()));
     }
     let urls = servers.iter().map(|server| {
-        let (scheme, address) =
-            server.url().split_once("://").map(|(scheme, _)| (scheme.to_owned(), server.address())).unwrap();
+        let (scheme, address) = server
+            .url()
+            .split_once("://")
+            .map(|(scheme, _)| (scheme.to_owned(), server.address()))
+            .unwrap();
         format!("{scheme}://locker:secret@{address}")
     });
-    let builder = Redlock::builder().nodes(urls).max_ttl(LONG_TTL * 2).node_timeout(Duration::from_secs(1));
+    let builder = Redlock::builder()
+        .nodes(urls)
+        .max_ttl(LONG_TTL * 2)
+        .node_timeout(Duration::from_secs(1));
     builder.place_lease(PLACE_LEASE).build().unwrap()
 }
 
@@ -58,8 +72,16 @@ fn without_the_right_to_queues_plain_locks_and_permits_are_waited_for_by_the_clo
         let took = time_to_wait(kind, &mine, &client(&servers));
         assert!(took < LONGEST_DELAY + LATE, "{}: {took:?}", kind.name);
         // Its own release goes through, and leaves those that wait to the clock.
-        let took = time_to_wait(kind, &builder(&servers).place_lease(PLACE_LEASE).build().unwrap(), &mine);
-        assert!(took < PLACE_LEASE + LONGEST_DELAY + LATE, "{}: {took:?}", kind.name);
+        let took = time_to_wait(
+            kind,
+            &builder(&servers).place_lease(PLACE_LEASE).build().unwrap(),
+            &mine,
+        );
+        assert!(
+            took < PLACE_LEASE + LONGEST_DELAY + LATE,
+            "{}: {took:?}",
+            kind.name
+        );
         no_entry_stays(&servers);
     }
 }
@@ -82,7 +104,13 @@ fn without_the_right_to_the_channel_waits_go_by_the_clock_and_fair_locks_are_ref
         let held = take(&long_lock(&client(&servers), "k"));
         let error = long_lock(&mine, "k").fair().lock_timeout(SOON).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
-        assert!(error.causes().iter().any(|cause| cause.cause() == Cause::NoPermission), "{error}");
+        assert!(
+            error
+                .causes()
+                .iter()
+                .any(|cause| cause.cause() == Cause::NoPermission),
+            "{error}"
+        );
         drop(held);
         no_entry_stays(&servers);
     }
@@ -93,12 +121,21 @@ fn without_the_right_to_the_channel_waits_go_by_the_clock_and_fair_locks_are_ref
 fn a_node_whose_memory_is_full_is_one_that_does_not_count() {
     for kind in &KINDS {
         let servers = Server::several(3).unwrap();
-        let [mine, theirs] = [(); 2].map(|()| builder(&servers).place_lease(PLACE_LEASE).build().unwrap());
+        let [mine, theirs] =
+            [(); 2].map(|()| builder(&servers).place_lease(PLACE_LEASE).build().unwrap());
         let held = kind.hold(&theirs);
-        servers[1].command(&["CONFIG", "SET", "maxmemory", "1"]).unwrap();
+        servers[1]
+            .command(&["CONFIG", "SET", "maxmemory", "1"])
+            .unwrap();
         let took = time_to_pass(kind, &servers, &mine, held, 2);
-        assert!(took < PLACE_LEASE + LONGEST_DELAY + LATE, "{}: {took:?}", kind.name);
-        servers[1].command(&["CONFIG", "SET", "maxmemory", "0"]).unwrap();
+        assert!(
+            took < PLACE_LEASE + LONGEST_DELAY + LATE,
+            "{}: {took:?}",
+            kind.name
+        );
+        servers[1]
+            .command(&["CONFIG", "SET", "maxmemory", "0"])
+            .unwrap();
         no_entry_stays(&servers);
     }
 }
@@ -108,15 +145,24 @@ fn a_node_whose_memory_is_full_is_one_that_does_not_count() {
 fn waits_end_where_the_memory_of_all_nodes_is_full() {
     for kind in &KINDS {
         let servers = Server::several(3).unwrap();
-        let [mine, theirs] = [(); 2].map(|()| builder(&servers).place_lease(PLACE_LEASE).build().unwrap());
+        let [mine, theirs] =
+            [(); 2].map(|()| builder(&servers).place_lease(PLACE_LEASE).build().unwrap());
         let held = kind.hold(&theirs);
         let set_memory = |limit| {
-            servers.iter().for_each(|server| _ = server.command(&["CONFIG", "SET", "maxmemory", limit]).unwrap());
+            servers.iter().for_each(|server| {
+                _ = server
+                    .command(&["CONFIG", "SET", "maxmemory", limit])
+                    .unwrap()
+            });
         };
         set_memory("1");
         let begun = Instant::now();
         let ended = (kind.acquire)(&mine, Duration::from_millis(700));
-        assert!(!matches!(ended, Ok(Some(_))) && begun.elapsed() < SOON, "{}", kind.name);
+        assert!(
+            !matches!(ended, Ok(Some(_))) && begun.elapsed() < SOON,
+            "{}",
+            kind.name
+        );
         thread::scope(|scope| {
             let waiting = scope.spawn(|| ((kind.acquire)(&mine, SOON).unwrap(), Instant::now()));
             thread::sleep(Duration::from_millis(300));
@@ -128,18 +174,38 @@ fn waits_end_where_the_memory_of_all_nodes_is_full() {
             let (guard, had) = waiting.join().unwrap();
             assert!(guard.is_some(), "{}", kind.name);
             let took = had.saturating_duration_since(begun);
-            assert!(took < PLACE_LEASE + LONGEST_DELAY + LATE, "{}: {took:?}", kind.name);
+            assert!(
+                took < PLACE_LEASE + LONGEST_DELAY + LATE,
+                "{}: {took:?}",
+                kind.name
+            );
         });
         no_entry_stays(&servers);
     }
 }
 
 /// Lets a call wait that has its entry on so many nodes, and releases the lock. Returns how long it waits from then on.
-fn time_to_pass(kind: &Kind, servers: &[Server], mine: &Redlock, held: Held, nodes: usize) -> Duration {
+fn time_to_pass(
+    kind: &Kind,
+    servers: &[Server],
+    mine: &Redlock,
+    held: Held,
+    nodes: usize,
+) -> Duration {
     thread::scope(|scope| {
         let waiting = scope.spawn(|| ((kind.acquire)(mine, SOON).unwrap(), Instant::now()));
-        let found = || servers.iter().filter(|server| count(server, kind.key) == 1).count();
-        assert!(eventually(SOON, || found() >= nodes), "{}: {}", kind.name, found());
+        let found = || {
+            servers
+                .iter()
+                .filter(|server| count(server, kind.key) == 1)
+                .count()
+        };
+        assert!(
+            eventually(SOON, || found() >= nodes),
+            "{}: {}",
+            kind.name,
+            found()
+        );
         thread::sleep(Duration::from_millis(100));
         let begun = Instant::now();
         drop(held);

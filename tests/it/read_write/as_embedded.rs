@@ -33,7 +33,11 @@ fn request<'r>(row: &'r str, [ours, theirs]: &'r [String; 2]) -> Vec<&'r str> {
 
 /// Calls the script by its text or by its hash.
 fn ask(node: &mut Raw, script: &str, words: &[&str]) -> String {
-    let call = if script == SCRIPT.text { "EVAL" } else { "EVALSHA" };
+    let call = if script == SCRIPT.text {
+        "EVAL"
+    } else {
+        "EVALSHA"
+    };
     let words = [&[call, script, "1", "rw"], words].concat();
     without_remaining(&node.say(&words.iter().map(|word| word.as_bytes()).collect::<Vec<_>>()))
 }
@@ -51,7 +55,11 @@ fn the_life_of_a_key_goes_the_same_way() {
                     let answer = ask(node, script, &request(row, &tokens));
                     let value = node.say(&[b"GET", b"rw"]);
                     let ends = node.say(&[b"PTTL", b"rw"]).len();
-                    (answer, value.replace(|letter: char| letter.is_ascii_digit(), "0"), ends)
+                    (
+                        answer,
+                        value.replace(|letter: char| letter.is_ascii_digit(), "0"),
+                        ends,
+                    )
                 });
                 assert_eq!(one, other, "{index}: {row}");
             }
@@ -135,7 +143,10 @@ pub(crate) fn values() -> Vec<(String, bool)> {
         (format!("w {late} {theirs} q {late}"), true),
         (format!("w 1 {ours}"), true),
         (format!("r {late}:{theirs}"), true),
-        (format!("r {late}:{theirs} 1:{ours} {late}:{ours} q 7"), true),
+        (
+            format!("r {late}:{theirs} 1:{ours} {late}:{ours} q 7"),
+            true,
+        ),
         (format!("q {late}"), true),
         (String::new(), false),
         (format!("q {}", late + 1), true),
@@ -207,12 +218,20 @@ fn what_no_read_write_lock_has_written_is_foreign_to_both() {
                     assert_eq!(node.say(&[b"SET", b"rw", value.as_bytes()]), "+OK\r\n");
                     let answer = ask(node, SCRIPT.text, &request(row, &tokens));
                     if !is_read {
-                        assert_eq!(node.say(&[b"GET", b"rw"]), format!("${}\r\n{value}\r\n", value.len()), "untouched");
+                        assert_eq!(
+                            node.say(&[b"GET", b"rw"]),
+                            format!("${}\r\n{value}\r\n", value.len()),
+                            "untouched"
+                        );
                     }
                     answer
                 });
                 assert_eq!(one, other, "{value:?} {row}");
-                let unread = if row.starts_with("release") { ":0\r\n" } else { ":-2\r\n" };
+                let unread = if row.starts_with("release") {
+                    ":0\r\n"
+                } else {
+                    ":-2\r\n"
+                };
                 assert!(*is_read || one == unread, "{value:?} {row}: {one}");
                 assert!(!is_read || one != ":-2\r\n", "{value:?} {row}: {one}");
             }

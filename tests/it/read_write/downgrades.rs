@@ -16,8 +16,15 @@ fn a_writer_becomes_a_reader_without_another_writer_in_between() {
     let guard = write(&one);
     let lost = guard.lost().unwrap();
     let guard = guard.downgrade().unwrap();
-    assert!(lost.recv().is_err(), "the channel of the lock to write is disconnected");
-    assert!(eventually(SOON, || servers.iter().all(|server| entries(server) == ('r', 1))));
+    assert!(
+        lost.recv().is_err(),
+        "the channel of the lock to write is disconnected"
+    );
+    assert!(eventually(SOON, || servers.iter().all(|server| entries(
+        server
+    ) == (
+        'r', 1
+    ))));
     assert!(!can_write(&other));
     let second = read(&other);
     assert_eq!(guard.extend(LONG_TTL * 2).unwrap(), ExtendOutcome::Extended);
@@ -31,9 +38,20 @@ fn a_writer_becomes_a_reader_without_another_writer_in_between() {
 #[test]
 fn a_downgrade_holds_while_a_node_hangs_and_reaches_it_with_the_next_extension() {
     let servers = Server::several(3).unwrap();
-    let [one, other] = [(); 2].map(|()| long(&builder(&servers).node_timeout(NODE_TIMEOUT).build().unwrap()));
+    let [one, other] = [(); 2].map(|()| {
+        long(
+            &builder(&servers)
+                .node_timeout(NODE_TIMEOUT)
+                .build()
+                .unwrap(),
+        )
+    });
     let guard = write(&one);
-    assert!(eventually(SOON, || servers.iter().all(|server| entries(server) == ('w', 1))));
+    assert!(eventually(SOON, || servers.iter().all(|server| entries(
+        server
+    ) == (
+        'w', 1
+    ))));
     servers[0].pause().unwrap();
     servers[1].pause().unwrap();
     let guard = guard.downgrade().expect("its lease lasts");
@@ -41,8 +59,16 @@ fn a_downgrade_holds_while_a_node_hangs_and_reaches_it_with_the_next_extension()
     for server in &servers[..2] {
         server.resume().unwrap();
     }
-    assert!(eventually(SOON, || servers.iter().all(|server| entries(server) == ('r', 1))), "they run it now");
-    assert!(eventually(SOON, || other.read.try_lock().is_ok_and(|guard| guard.is_some())));
+    assert!(
+        eventually(SOON, || servers
+            .iter()
+            .all(|server| entries(server) == ('r', 1))),
+        "they run it now"
+    );
+    assert!(eventually(SOON, || other
+        .read
+        .try_lock()
+        .is_ok_and(|guard| guard.is_some())));
     drop(guard);
     // A lock that has ended is none.
     let mutex = Sides::of(&client(&servers), "other").ttl(Duration::from_millis(30));
@@ -55,16 +81,34 @@ fn a_downgrade_holds_while_a_node_hangs_and_reaches_it_with_the_next_extension()
 fn a_late_extension_of_the_writer_does_not_undo_a_downgrade() {
     let server = Server::start().unwrap();
     let [ours, theirs] = ["a".repeat(40), "b".repeat(40)];
-    assert_eq!(ask(&server, &["acquire", &ours, "60000", "w"]), Answer::Number(1));
-    assert_eq!(ask(&server, &["extend", &ours, "60000", "r"]), Answer::Number(1));
-    assert_eq!(ask(&server, &["acquire", &theirs, "60000", "r"]), Answer::Number(1));
-    assert_eq!(ask(&server, &["extend", &ours, "60000", "w"]), Answer::Number(-1));
+    assert_eq!(
+        ask(&server, &["acquire", &ours, "60000", "w"]),
+        Answer::Number(1)
+    );
+    assert_eq!(
+        ask(&server, &["extend", &ours, "60000", "r"]),
+        Answer::Number(1)
+    );
+    assert_eq!(
+        ask(&server, &["acquire", &theirs, "60000", "r"]),
+        Answer::Number(1)
+    );
+    assert_eq!(
+        ask(&server, &["extend", &ours, "60000", "w"]),
+        Answer::Number(-1)
+    );
     assert_eq!(entries(&server), ('r', 2));
     // Nor does one that is late make an entry shorter, or set one that has gone.
-    assert_eq!(ask(&server, &["extend", &ours, "1", "r"]), Answer::Number(1));
+    assert_eq!(
+        ask(&server, &["extend", &ours, "1", "r"]),
+        Answer::Number(1)
+    );
     assert!(left(&server, KEY).unwrap() > LONG_TTL / 2);
     assert_eq!(ask(&server, &["release", &ours]), Answer::Number(1));
-    assert_eq!(ask(&server, &["extend", &ours, "60000", "r"]), Answer::Number(0));
+    assert_eq!(
+        ask(&server, &["extend", &ours, "60000", "r"]),
+        Answer::Number(0)
+    );
     assert_eq!(ask(&server, &["release", &ours]), Answer::Number(0));
     assert_eq!(entries(&server), ('r', 1));
 }

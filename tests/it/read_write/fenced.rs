@@ -12,8 +12,8 @@ use crate::support::server::{Answer, Server};
 use crate::support::sides::{FencedSides, Sides};
 use quorumlock::kind::{Fenced, Read, Write};
 use quorumlock::{
-    CancelHandle, ErrorKind, ExtendOutcome, FencedRwWriteGuard, FencingToken, Lease, Redlock, ReleaseOutcome, Wait,
-    Watchdog,
+    CancelHandle, ErrorKind, ExtendOutcome, FencedRwWriteGuard, FencingToken, Lease, Redlock,
+    ReleaseOutcome, Wait, Watchdog,
 };
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -28,11 +28,18 @@ fn fenced(client: &Redlock) -> FencedSides {
 
 #[track_caller]
 fn number(mutex: &FencedSides) -> FencedRwWriteGuard {
-    mutex.write.lock_timeout(SOON).expect("enough nodes answer").expect("the lock is free")
+    mutex
+        .write
+        .lock_timeout(SOON)
+        .expect("enough nodes answer")
+        .expect("the lock is free")
 }
 
 fn micros() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros() as u64
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap()
+        .as_micros() as u64
 }
 
 /// The number that a node has, and until when it is kept.
@@ -50,7 +57,10 @@ fn is_free(server: &Server) -> bool {
 }
 
 fn set(server: &Server, text: &str) {
-    assert_eq!(server.command(&["SET", KEY, text]).unwrap(), Answer::Text("OK".into()));
+    assert_eq!(
+        server.command(&["SET", KEY, text]).unwrap(),
+        Answer::Text("OK".into())
+    );
 }
 
 fn scripts_run(server: &Server) -> u64 {
@@ -65,32 +75,52 @@ fn every_writer_has_a_greater_number_whatever_comes_in_between() {
     let mut last = FencingToken::try_from(micros()).unwrap();
     for round in 0..40 {
         let guard = number(if round % 2 == 0 { &one } else { &other });
-        assert!(guard.fence() > last && guard.fence().get() < micros() + 1000, "{last} {guard:?}");
+        assert!(
+            guard.fence() > last && guard.fence().get() < micros() + 1000,
+            "{last} {guard:?}"
+        );
         last = guard.fence();
         assert!(
-            !can_read(&plain) && plain.write.try_lock().unwrap().is_none() && other.write.try_lock().unwrap().is_none()
+            !can_read(&plain)
+                && plain.write.try_lock().unwrap().is_none()
+                && other.write.try_lock().unwrap().is_none()
         );
         match round % 4 {
             0 => assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released),
             1 => {
                 let reader = guard.downgrade().unwrap();
                 let another = read(&plain);
-                assert!(one.write.try_lock().unwrap().is_none(), "readers keep it out");
+                assert!(
+                    one.write.try_lock().unwrap().is_none(),
+                    "readers keep it out"
+                );
                 drop((reader, another));
             }
             2 => {
                 drop(guard);
-                let writer = plain.write.lock_timeout(SOON).unwrap().expect("it is released");
+                let writer = plain
+                    .write
+                    .lock_timeout(SOON)
+                    .unwrap()
+                    .expect("it is released");
                 assert_eq!(writer.erase().fence(), None);
             }
             _ => {
                 drop(guard);
-                drop(one.read.lock_timeout(SOON).unwrap().expect("it is released"));
+                drop(
+                    one.read
+                        .lock_timeout(SOON)
+                        .unwrap()
+                        .expect("it is released"),
+                );
             }
         }
     }
     assert!(eventually(SOON, || servers.iter().all(is_free)));
-    assert!(servers.iter().all(|server| stored(server).is_some()), "it is kept");
+    assert!(
+        servers.iter().all(|server| stored(server).is_some()),
+        "it is kept"
+    );
 }
 
 #[test]
@@ -99,12 +129,25 @@ fn a_pair_takes_one_round_trip_each_way() {
     let mutex = fenced(&client(&servers));
     drop(mutex.write.lock().unwrap());
     // One of these stores the note that each node of a new deployment gets.
-    assert!(eventually(SOON, || servers.iter().all(|server| scripts_run(server) == 3)));
+    assert!(eventually(SOON, || servers
+        .iter()
+        .all(|server| scripts_run(server) == 3)));
     for _ in 0..20 {
-        assert_eq!(mutex.write.lock_timeout(SOON).unwrap().unwrap().unlock().unwrap(), ReleaseOutcome::Released);
+        assert_eq!(
+            mutex
+                .write
+                .lock_timeout(SOON)
+                .unwrap()
+                .unwrap()
+                .unlock()
+                .unwrap(),
+            ReleaseOutcome::Released
+        );
         assert!(eventually(SOON, || servers.iter().all(is_free)));
     }
-    assert!(eventually(SOON, || servers.iter().all(|server| scripts_run(server) == 43)));
+    assert!(eventually(SOON, || servers
+        .iter()
+        .all(|server| scripts_run(server) == 43)));
 }
 
 #[test]
@@ -116,14 +159,19 @@ fn a_lease_that_ended_gives_way_to_a_greater_number() {
     let next = number(&short);
     assert!(next.fence() > late.fence() && late.remaining().is_zero());
     assert_eq!(late.unlock().unwrap(), ReleaseOutcome::Expired);
-    let watched = Sides::of(&client(&servers), "watched").ttl(SHORT).fenced().watchdog(Watchdog::new());
+    let watched = Sides::of(&client(&servers), "watched")
+        .ttl(SHORT)
+        .fenced()
+        .watchdog(Watchdog::new());
     // The machine may hold up any of them.
     let lasts = |_| {
         let guard = number(&watched);
         thread::sleep(SHORT * 3);
         (!guard.remaining().is_zero()).then_some(guard)
     };
-    let guard = (0..3).find_map(lasts).expect("the watchdog is that of the mutex");
+    let guard = (0..3)
+        .find_map(lasts)
+        .expect("the watchdog is that of the mutex");
     assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
 }
@@ -144,20 +192,49 @@ fn a_writer_changes_hands_with_its_number() {
         text.expose().parse::<Lease<Read>>().map(drop),
         text.expose().parse::<Lease<Fenced>>().map(drop),
         text.expose().parse::<Lease>().map(drop),
-        theirs.write_mutex("other").fenced().attach(text.expose().parse().unwrap()).map(drop),
+        theirs
+            .write_mutex("other")
+            .fenced()
+            .attach(text.expose().parse().unwrap())
+            .map(drop),
     ];
-    assert!(refusals.iter().all(|refused| refused.as_ref().is_err_and(|error| error.kind() == ErrorKind::Config)));
-    let guard = fenced(&theirs).write.attach(text.expose().parse().unwrap()).unwrap();
+    assert!(refusals.iter().all(|refused| {
+        refused
+            .as_ref()
+            .is_err_and(|error| error.kind() == ErrorKind::Config)
+    }));
+    let guard = fenced(&theirs)
+        .write
+        .attach(text.expose().parse().unwrap())
+        .unwrap();
     assert_eq!((guard.fence(), guard.name()), (last, "k"));
     assert_eq!(guard.extend(LONG_TTL * 2).unwrap(), ExtendOutcome::Extended);
     // A reader has no number, and neither has its lease.
-    let lease = guard.downgrade().unwrap().detach().expect("no other thread shares it");
+    let lease = guard
+        .downgrade()
+        .unwrap()
+        .detach()
+        .expect("no other thread shares it");
     let reader = long(&mine).read.attach(lease).unwrap();
     assert_eq!(reader.unlock().unwrap(), ReleaseOutcome::Released);
     assert!(number(&fenced(&mine)).fence() > last);
     // One without a number is no lease for guards that have one.
-    let plain = long(&mine).write.lock_timeout(SOON).unwrap().unwrap().detach().unwrap().into_text();
-    assert_eq!(plain.expose().parse::<Lease<Fenced<Write>>>().unwrap_err().kind(), ErrorKind::Config);
+    let plain = long(&mine)
+        .write
+        .lock_timeout(SOON)
+        .unwrap()
+        .unwrap()
+        .detach()
+        .unwrap()
+        .into_text();
+    assert_eq!(
+        plain
+            .expose()
+            .parse::<Lease<Fenced<Write>>>()
+            .unwrap_err()
+            .kind(),
+        ErrorKind::Config
+    );
 }
 
 #[test]
@@ -169,9 +246,19 @@ fn each_way_to_write_has_a_greater_number() {
     let ways: [&dyn Fn() -> FencedRwWriteGuard; 5] = [
         &|| mutex.lock().unwrap(),
         &|| mutex.lock_timeout(SOON).unwrap().unwrap(),
-        &|| mutex.lock_with(&Wait::deadline(Instant::now() + SOON)).unwrap().unwrap(),
+        &|| {
+            mutex
+                .lock_with(&Wait::deadline(Instant::now() + SOON))
+                .unwrap()
+                .unwrap()
+        },
         &|| mutex.lock_with(&Wait::timeout(SOON)).unwrap().unwrap(),
-        &|| mutex.lock_with(&Wait::unlimited().cancelled_by(&cancel)).unwrap().unwrap(),
+        &|| {
+            mutex
+                .lock_with(&Wait::unlimited().cancelled_by(&cancel))
+                .unwrap()
+                .unwrap()
+        },
     ];
     let numbers = ways.map(|way| way().fence());
     assert!(numbers.is_sorted_by(|one, next| one < next), "{numbers:?}");

@@ -16,14 +16,24 @@ fn the_65th_program_finds_the_lock_held() {
     let server = Server::start().unwrap();
     let mutex = long(&client([&server]));
     for number in 0..64 {
-        assert_eq!(ask(&server, &["acquire", &format!("{number:040x}"), "60000", "r"]), Answer::Number(1));
+        assert_eq!(
+            ask(
+                &server,
+                &["acquire", &format!("{number:040x}"), "60000", "r"]
+            ),
+            Answer::Number(1)
+        );
     }
     assert!(!can_read(&mutex));
     thread::scope(|scope| {
         let reads = scope.spawn(|| mutex.read.lock().unwrap());
         queues::has_entries([&server], KEY, 1);
         queues::has_channels([&server], 1);
-        assert_eq!(ask(&server, &["release", &format!("{:040x}", 7)]), Answer::Number(2), "the one that waits is told");
+        assert_eq!(
+            ask(&server, &["release", &format!("{:040x}", 7)]),
+            Answer::Number(2),
+            "the one that waits is told"
+        );
         drop(reads.join().unwrap());
     });
     assert!(eventually(SOON, || entries(&server) == ('r', 63)));
@@ -32,27 +42,68 @@ fn the_65th_program_finds_the_lock_held() {
 #[test]
 fn nodes_without_scripts_say_so() {
     for binary in binaries().unwrap() {
-        let server = Server::plan().binary(binary).arguments(&["--rename-command", "EVAL", ""]).start().unwrap();
+        let server = Server::plan()
+            .binary(binary)
+            .arguments(&["--rename-command", "EVAL", ""])
+            .start()
+            .unwrap();
         let mutex = long(&client([&server]));
         let fenced = mutex.clone().fenced().write.try_lock().map(drop);
-        for error in [mutex.read.try_lock().map(drop), mutex.write.try_lock().map(drop), fenced].map(Result::unwrap_err)
+        for error in [
+            mutex.read.try_lock().map(drop),
+            mutex.write.try_lock().map(drop),
+            fenced,
+        ]
+        .map(Result::unwrap_err)
         {
-            assert_eq!(causes(&error), [(server.address(), Phase::Reply, Cause::NoScripts)]);
+            assert_eq!(
+                causes(&error),
+                [(server.address(), Phase::Reply, Cause::NoScripts)]
+            );
         }
     }
     for server in with_users(servers()) {
         let user = |rights: &[&str]| {
-            let words = [&["ACL", "SETUSER", "locker", "reset", "on", ">secret"], rights].concat();
+            let words = [
+                &["ACL", "SETUSER", "locker", "reset", "on", ">secret"],
+                rights,
+            ]
+            .concat();
             assert_eq!(server.command(&words).unwrap(), Answer::Text("OK".into()));
-            long(&client_of([format!("redis://locker:secret@{}", server.address())]))
+            long(&client_of([format!(
+                "redis://locker:secret@{}",
+                server.address()
+            )]))
         };
-        let error = user(&["~*", "+@all", "-eval", "-evalsha"]).read.try_lock().unwrap_err();
+        let error = user(&["~*", "+@all", "-eval", "-evalsha"])
+            .read
+            .try_lock()
+            .unwrap_err();
         assert_eq!(causes(&error)[0].2, Cause::NoScripts);
-        let mutex = user(&["~quorumlock-rw:*", "+eval", "+evalsha", "+get", "+set", "+del", "+pexpire", "+time"]);
+        let mutex = user(&[
+            "~quorumlock-rw:*",
+            "+eval",
+            "+evalsha",
+            "+get",
+            "+set",
+            "+del",
+            "+pexpire",
+            "+time",
+        ]);
         for _ in 0..3 {
             drop(write(&mutex).downgrade().unwrap());
             assert!(eventually(SOON, || can_write(&mutex)));
-            drop(mutex.clone().fenced().write.lock_timeout(SOON).unwrap().unwrap().downgrade().unwrap());
+            drop(
+                mutex
+                    .clone()
+                    .fenced()
+                    .write
+                    .lock_timeout(SOON)
+                    .unwrap()
+                    .unwrap()
+                    .downgrade()
+                    .unwrap(),
+            );
             assert!(eventually(SOON, || can_write(&mutex)));
         }
     }
@@ -61,10 +112,22 @@ fn nodes_without_scripts_say_so() {
 #[test]
 fn the_script_goes_by_its_hash_and_what_others_have_written_is_left_alone() {
     for server in servers() {
-        let hash = server.command(&["SCRIPT", "LOAD", kinds::read_write::SCRIPT.text]).unwrap();
-        assert_eq!(hash, Answer::Text(kinds::read_write::SCRIPT.sha1.to_owned()));
+        let hash = server
+            .command(&["SCRIPT", "LOAD", kinds::read_write::SCRIPT.text])
+            .unwrap();
+        assert_eq!(
+            hash,
+            Answer::Text(kinds::read_write::SCRIPT.sha1.to_owned())
+        );
         let mutex = long(&client([&server]));
-        for text in ["junk", "w 1", "r 1:2", "q x", "w 1 2 q 3", &format!("r 1:{} q", "a".repeat(40))] {
+        for text in [
+            "junk",
+            "w 1",
+            "r 1:2",
+            "q x",
+            "w 1 2 q 3",
+            &format!("r 1:{} q", "a".repeat(40)),
+        ] {
             server.command(&["SET", KEY, text]).unwrap();
             let error = mutex.read.try_lock().unwrap_err();
             assert_eq!(causes(&error)[0].2, Cause::UnexpectedValue);
@@ -81,19 +144,39 @@ fn full_memory_costs_nothing_that_is_held() {
         let [one, other] = [client([&server]), client([&server])].map(|client| long(&client));
         let first = read(&one);
         let second = read(&other);
-        server.command(&["CONFIG", "SET", "maxmemory", "1"]).unwrap();
+        server
+            .command(&["CONFIG", "SET", "maxmemory", "1"])
+            .unwrap();
         assert_eq!(first.extend(LONG_TTL * 2).unwrap(), ExtendOutcome::Extended);
-        assert_eq!(second.unlock().unwrap(), ReleaseOutcome::Released, "one entry is left");
-        assert_eq!(causes(&long(&client([&server])).read.try_lock().unwrap_err())[0].2, Cause::OutOfMemory);
+        assert_eq!(
+            second.unlock().unwrap(),
+            ReleaseOutcome::Released,
+            "one entry is left"
+        );
+        assert_eq!(
+            causes(&long(&client([&server])).read.try_lock().unwrap_err())[0].2,
+            Cause::OutOfMemory
+        );
         assert_eq!(first.unlock().unwrap(), ReleaseOutcome::Released);
-        server.command(&["CONFIG", "SET", "maxmemory", "0"]).unwrap();
+        server
+            .command(&["CONFIG", "SET", "maxmemory", "0"])
+            .unwrap();
     }
 }
 
 #[test]
 fn a_node_that_answers_nonsense_costs_no_lock() {
-    for answer in [":-9223372036854775808", ":9223372036854775807", ":-4", ":-3", ":0", ":1", "$3\r\n1 1", "*0", "$-1"]
-    {
+    for answer in [
+        ":-9223372036854775808",
+        ":9223372036854775807",
+        ":-4",
+        ":-3",
+        ":0",
+        ":1",
+        "$3\r\n1 1",
+        "*0",
+        "$-1",
+    ] {
         let servers = Server::several(2).unwrap();
         let fake = Fake::on_command(move |command| match command[0].starts_with("EVAL") {
             true => vec![say(&format!("{answer}\r\n"))],
@@ -103,11 +186,32 @@ fn a_node_that_answers_nonsense_costs_no_lock() {
         let [mutex, other] = [(); 2].map(|()| long(&client_of(urls())));
         thread::scope(|scope| {
             scope.spawn(|| {
-                (0..5).for_each(|_| drop(other.write.lock_timeout(SOON).unwrap().expect("two nodes are well")))
+                (0..5).for_each(|_| {
+                    drop(
+                        other
+                            .write
+                            .lock_timeout(SOON)
+                            .unwrap()
+                            .expect("two nodes are well"),
+                    )
+                })
             });
             for _ in 0..5 {
-                drop(mutex.read.lock_timeout(SOON).unwrap().expect("two nodes are well"));
-                drop(mutex.write.lock_timeout(SOON).unwrap().expect("so they are").downgrade());
+                drop(
+                    mutex
+                        .read
+                        .lock_timeout(SOON)
+                        .unwrap()
+                        .expect("two nodes are well"),
+                );
+                drop(
+                    mutex
+                        .write
+                        .lock_timeout(SOON)
+                        .unwrap()
+                        .expect("so they are")
+                        .downgrade(),
+                );
             }
         });
         gone_for_good(&servers, KEY);

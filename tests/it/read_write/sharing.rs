@@ -8,7 +8,9 @@ use crate::support::server::Server;
 use crate::support::sides::Sides;
 use crossbeam_channel::TryRecvError;
 use quorumlock::event::Event;
-use quorumlock::{Counters, ErrorKind, ExtendOutcome, Redlock, ReleaseOutcome, RwReadGuard, Watchdog};
+use quorumlock::{
+    Counters, ErrorKind, ExtendOutcome, Redlock, ReleaseOutcome, RwReadGuard, Watchdog,
+};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
@@ -29,7 +31,11 @@ impl Calls {
     fn event(&self, event: &Event) {
         match event {
             Event::Waiting { .. } => _ = self.waiting.fetch_add(1, Ordering::Relaxed),
-            Event::Acquired { has_waited, attempts, .. } => {
+            Event::Acquired {
+                has_waited,
+                attempts,
+                ..
+            } => {
                 self.ends.lock().unwrap().push((*has_waited, *attempts > 0));
             }
             _ => {}
@@ -42,11 +48,18 @@ fn threads_of_a_program_have_one_entry_and_the_last_one_releases_it() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
     let guards: Vec<_> = (0..8).map(|_| read(&long(&client))).collect();
-    assert!(eventually(SOON, || servers.iter().all(|server| entries(server) == ('r', 1))));
+    assert!(eventually(SOON, || servers.iter().all(|server| entries(
+        server
+    ) == (
+        'r', 1
+    ))));
     let mut guards = guards.into_iter().rev();
     let last = guards.next().unwrap();
     for guard in guards {
-        assert!(matches!(guard.unlock().unwrap(), ReleaseOutcome::StillHeld(_)));
+        assert!(matches!(
+            guard.unlock().unwrap(),
+            ReleaseOutcome::StillHeld(_)
+        ));
     }
     assert!(!can_write(&long(&client)));
     assert_eq!(last.unlock().unwrap(), ReleaseOutcome::Released);
@@ -77,11 +90,20 @@ fn a_lease_is_shared_for_a_moment_without_asking_and_then_asked_for_again() {
 fn a_thread_with_a_longer_time_to_live_gets_it() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
-    let short = client.read_mutex("k").ttl(Duration::from_secs(5)).lock().unwrap();
+    let short = client
+        .read_mutex("k")
+        .ttl(Duration::from_secs(5))
+        .lock()
+        .unwrap();
     let long = read(&long(&client));
     assert!(long.remaining() > LONG_TTL / 2);
     assert!(short.remaining() > LONG_TTL / 2, "they share it");
-    let watched = client.read_mutex("k").ttl(Duration::from_secs(5)).watchdog(Watchdog::new()).lock().unwrap();
+    let watched = client
+        .read_mutex("k")
+        .ttl(Duration::from_secs(5))
+        .watchdog(Watchdog::new())
+        .lock()
+        .unwrap();
     assert!(watched.remaining() > LONG_TTL / 2, "it is not cut short");
 }
 
@@ -91,9 +113,18 @@ fn a_thread_with_a_watchdog_does_not_share_a_lease_that_is_watched_without() {
     let mutex = long(&client(&servers));
     let first = read(&mutex);
     let lost = first.lost().unwrap();
-    let watched =
-        mutex.clone().watchdog(Watchdog::new()).read.lock_timeout(SOON).unwrap().expect("readers share the lock");
-    assert!(eventually(SOON, || servers.iter().all(|server| entries(server) == ('r', 2))));
+    let watched = mutex
+        .clone()
+        .watchdog(Watchdog::new())
+        .read
+        .lock_timeout(SOON)
+        .unwrap()
+        .expect("readers share the lock");
+    assert!(eventually(SOON, || servers.iter().all(|server| entries(
+        server
+    ) == (
+        'r', 2
+    ))));
     assert!(watched.remaining() > LONG_TTL / 2 && lost.try_recv().is_err());
     drop((first, watched));
     gone_for_good(&servers, KEY);
@@ -108,8 +139,13 @@ fn threads_that_begin_together_share_one_attempt() {
 #[test]
 fn threads_that_begin_together_share_one_attempt_over_a_long_wire() {
     let servers = Server::several(3).unwrap();
-    let proxies: Vec<Proxy> = servers.iter().map(|server| Proxy::before(server.port())).collect();
-    proxies.iter().for_each(|proxy| proxy.delay(Duration::from_millis(80)));
+    let proxies: Vec<Proxy> = servers
+        .iter()
+        .map(|server| Proxy::before(server.port()))
+        .collect();
+    proxies
+        .iter()
+        .for_each(|proxy| proxy.delay(Duration::from_millis(80)));
     let client = client_of(proxies.iter().map(Proxy::url));
     client.connect(SOON).unwrap();
     share_one_attempt(&servers, &client);
@@ -123,8 +159,15 @@ fn share_one_attempt(servers: &[Server], client: &Redlock) {
         for _ in 0..8 {
             scope.spawn(|| {
                 barrier.wait();
-                let guard = long(client).read.lock_timeout(SOON).unwrap().expect("no writer has it");
-                most.fetch_max(inside.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+                let guard = long(client)
+                    .read
+                    .lock_timeout(SOON)
+                    .unwrap()
+                    .expect("no writer has it");
+                most.fetch_max(
+                    inside.fetch_add(1, Ordering::Relaxed) + 1,
+                    Ordering::Relaxed,
+                );
                 barrier.wait();
                 inside.fetch_sub(1, Ordering::Relaxed);
                 drop(guard);
@@ -133,7 +176,11 @@ fn share_one_attempt(servers: &[Server], client: &Redlock) {
     });
     assert_eq!(most.into_inner(), 8, "they are inside at once");
     // One stores the note that each node of a new deployment gets.
-    assert!(servers.iter().all(|server| calls(server, "eval") + calls(server, "evalsha") <= 5));
+    assert!(
+        servers
+            .iter()
+            .all(|server| calls(server, "eval") + calls(server, "evalsha") <= 5)
+    );
     gone_for_good(servers, KEY);
 }
 
@@ -155,7 +202,11 @@ fn a_program_does_not_keep_a_writer_out_by_threads_that_come_and_go() {
         assert!(eventually(SOON, || entries(&servers[0]) == ('r', 1)));
         for _ in 0..5 {
             let begun = Instant::now();
-            let guard = writer.write.lock_timeout(SOON).unwrap().expect("it gets its turn");
+            let guard = writer
+                .write
+                .lock_timeout(SOON)
+                .unwrap()
+                .expect("it gets its turn");
             assert!(begun.elapsed() < AT_ONCE * 3, "{:?}", begun.elapsed());
             drop(guard);
         }
@@ -186,7 +237,10 @@ fn a_lease_that_others_share_is_not_detached() {
     let mutex = long(&client(&servers));
     let one = read(&mutex);
     let other = read(&mutex);
-    assert_eq!(one.detach().expect_err("another thread reads").kind(), ErrorKind::Config);
+    assert_eq!(
+        one.detach().expect_err("another thread reads").kind(),
+        ErrorKind::Config
+    );
     assert!(other.remaining() > LONG_TTL / 2);
     let lease = other.detach().expect("it is the last");
     assert!(!can_write(&mutex));
@@ -199,18 +253,41 @@ fn a_wait_that_ends_with_the_lease_of_another_thread_is_reported_to_end() {
     let servers = Server::several(3).unwrap();
     let counters = Counters::new();
     let calls = Arc::new(Calls::default());
-    let reader = long(&builder(&servers).counters(&counters).observer(calling(&calls, Calls::event)).build().unwrap());
+    let reader = long(
+        &builder(&servers)
+            .counters(&counters)
+            .observer(calling(&calls, Calls::event))
+            .build()
+            .unwrap(),
+    );
     let writes = long(&client(&servers)).write.lock().unwrap();
     let guards: Vec<_> = thread::scope(|scope| {
-        let readers =
-            [(); 3].map(|()| scope.spawn(|| reader.read.lock_timeout(SOON).unwrap().expect("the writer goes")));
+        let readers = [(); 3].map(|()| {
+            scope.spawn(|| {
+                reader
+                    .read
+                    .lock_timeout(SOON)
+                    .unwrap()
+                    .expect("the writer goes")
+            })
+        });
         assert!(eventually(SOON, || calls.waiting.load(Ordering::Relaxed) == 3));
         drop(writes);
-        readers.into_iter().map(|reader| reader.join().unwrap()).collect()
+        readers
+            .into_iter()
+            .map(|reader| reader.join().unwrap())
+            .collect()
     });
     let text = counters.prometheus_text();
-    for line in ["quorumlock_waiting{class=\"all\"} 0", "quorumlock_held{class=\"all\"} 1", "acquired\"} 3"] {
-        assert!(text.lines().any(|it| it.ends_with(line)), "{line} is not in {text}");
+    for line in [
+        "quorumlock_waiting{class=\"all\"} 0",
+        "quorumlock_held{class=\"all\"} 1",
+        "acquired\"} 3",
+    ] {
+        assert!(
+            text.lines().any(|it| it.ends_with(line)),
+            "{line} is not in {text}"
+        );
     }
     let mut ends = calls.ends.lock().unwrap().clone();
     ends.sort_unstable();
@@ -233,7 +310,10 @@ fn a_thread_that_would_share_a_lease_waits_no_longer_than_it_may() {
         for _ in 0..3 {
             scope.spawn(|| {
                 let begun = Instant::now();
-                assert!(mutex.read.lock_timeout(Duration::from_millis(300)).is_err(), "no node has answered");
+                assert!(
+                    mutex.read.lock_timeout(Duration::from_millis(300)).is_err(),
+                    "no node has answered"
+                );
                 assert!(begun.elapsed() < SOON / 2, "{:?}", begun.elapsed());
             });
         }
@@ -250,7 +330,11 @@ fn a_lease_that_goes_on_elsewhere_is_shared_by_threads_that_wait() {
     let mutex = long(&client(&servers));
     let guard = mutex.read.attach(read(&mutex).detach().unwrap()).unwrap();
     thread::sleep(MOMENT);
-    let other = mutex.read.lock_timeout(SOON).unwrap().expect("no thread waits for one that reads");
+    let other = mutex
+        .read
+        .lock_timeout(SOON)
+        .unwrap()
+        .expect("no thread waits for one that reads");
     assert!(servers.iter().all(|server| entries(server).1 <= 1));
     drop((guard, other));
     gone_for_good(&servers, KEY);
@@ -263,18 +347,34 @@ fn a_lease_longer_than_the_mutex_gives_is_not_cut_short_by_a_thread_that_shares_
     let short = Sides::of(&client, "k").ttl(LONG_TTL / 10);
     let is_long = |guard: &RwReadGuard| {
         thread::sleep(MOMENT);
-        let other = short.read.lock_timeout(SOON).unwrap().expect("readers share the lock");
+        let other = short
+            .read
+            .lock_timeout(SOON)
+            .unwrap()
+            .expect("readers share the lock");
         guard.remaining() > LONG_TTL / 2 && other.remaining() > LONG_TTL / 2
     };
-    let attached = short.read.attach(read(&long(&client)).detach().unwrap()).unwrap();
+    let attached = short
+        .read
+        .attach(read(&long(&client)).detach().unwrap())
+        .unwrap();
     assert!(is_long(&attached));
     drop(attached);
-    let writes = short.write.lock_timeout(SOON).unwrap().expect("the reader has gone");
+    let writes = short
+        .write
+        .lock_timeout(SOON)
+        .unwrap()
+        .expect("the reader has gone");
     assert_eq!(writes.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
     let downgraded = writes.downgrade().unwrap();
     assert!(is_long(&downgraded));
     // Nor by one that is extended automatically.
-    let watched = client.read_mutex("k").ttl(Duration::from_millis(300)).watchdog(Watchdog::new()).lock().unwrap();
+    let watched = client
+        .read_mutex("k")
+        .ttl(Duration::from_millis(300))
+        .watchdog(Watchdog::new())
+        .lock()
+        .unwrap();
     thread::sleep(Duration::from_millis(500));
     assert!(downgraded.remaining() > LONG_TTL / 2 && watched.remaining() > LONG_TTL / 2);
 }
@@ -285,9 +385,17 @@ fn threads_without_time_to_wait_have_one_entry_too() {
     let mutex = long(&client(&servers));
     let guards = [(); 4].map(|()| {
         thread::sleep(MOMENT);
-        mutex.read.lock_timeout(Duration::ZERO).unwrap().expect("no writer has it")
+        mutex
+            .read
+            .lock_timeout(Duration::ZERO)
+            .unwrap()
+            .expect("no writer has it")
     });
-    assert!(eventually(SOON, || servers.iter().all(|server| entries(server) == ('r', 1))));
+    assert!(eventually(SOON, || servers.iter().all(|server| entries(
+        server
+    ) == (
+        'r', 1
+    ))));
     drop(guards);
 }
 
@@ -297,14 +405,31 @@ fn the_limits_of_one_watchdog_do_not_end_the_lease_of_another_thread() {
     const TTL: Duration = Duration::from_millis(900);
     let servers = Server::several(3).unwrap();
     let mutex = Sides::of(&client(&servers), "k").ttl(TTL);
-    let limited = [Watchdog::new().max_extensions(2), Watchdog::new().max_duration(TTL / 2)];
-    for (first, second) in limited.into_iter().zip([Watchdog::new(), Watchdog::new().max_duration(SOON * 10)]) {
+    let limited = [
+        Watchdog::new().max_extensions(2),
+        Watchdog::new().max_duration(TTL / 2),
+    ];
+    for (first, second) in limited
+        .into_iter()
+        .zip([Watchdog::new(), Watchdog::new().max_duration(SOON * 10)])
+    {
         // The machine may hold up any of them.
         let is_held = (0..3).any(|_| {
-            let first =
-                mutex.clone().watchdog(first.clone()).read.lock_timeout(SOON).unwrap().expect("no writer has it");
+            let first = mutex
+                .clone()
+                .watchdog(first.clone())
+                .read
+                .lock_timeout(SOON)
+                .unwrap()
+                .expect("no writer has it");
             thread::sleep(TTL / 9);
-            let second = mutex.clone().watchdog(second.clone()).read.lock_timeout(SOON).unwrap().expect("nor now");
+            let second = mutex
+                .clone()
+                .watchdog(second.clone())
+                .read
+                .lock_timeout(SOON)
+                .unwrap()
+                .expect("nor now");
             assert!(servers.iter().all(|server| entries(server).1 <= 1));
             thread::sleep(TTL * 3);
             let is_held = !second.remaining().is_zero();
@@ -328,19 +453,46 @@ fn each_guard_is_told_of_the_loss_as_long_as_it_is_there() {
     let early = gone.lost().unwrap();
     for (guard, calls) in [(&one, &kept), (&gone, &left)] {
         let calls = Arc::clone(calls);
-        guard.on_lost(move || _ = calls.fetch_add(1, Ordering::Relaxed)).unwrap();
+        guard
+            .on_lost(move || _ = calls.fetch_add(1, Ordering::Relaxed))
+            .unwrap();
     }
-    let signals = [one.lost().unwrap(), one.lost().unwrap(), other.lost().unwrap()];
-    assert!(matches!(gone.unlock().unwrap(), ReleaseOutcome::StillHeld(_)), "others read on");
-    assert_eq!((Arc::strong_count(&left), early.try_recv()), (1, Err(TryRecvError::Disconnected)), "it has gone");
-    assert!(eventually(SOON, || servers.iter().all(|server| entries(server) == ('r', 1))));
-    servers.iter().for_each(|server| _ = server.command(&["DEL", KEY]).unwrap());
+    let signals = [
+        one.lost().unwrap(),
+        one.lost().unwrap(),
+        other.lost().unwrap(),
+    ];
+    assert!(
+        matches!(gone.unlock().unwrap(), ReleaseOutcome::StillHeld(_)),
+        "others read on"
+    );
+    assert_eq!(
+        (Arc::strong_count(&left), early.try_recv()),
+        (1, Err(TryRecvError::Disconnected)),
+        "it has gone"
+    );
+    assert!(eventually(SOON, || servers.iter().all(|server| entries(
+        server
+    ) == (
+        'r', 1
+    ))));
+    servers
+        .iter()
+        .for_each(|server| _ = server.command(&["DEL", KEY]).unwrap());
     assert_eq!(other.extend(LONG_TTL * 2).unwrap(), ExtendOutcome::Lost);
-    assert!(signals[0].try_recv().is_ok() && signals[2].try_recv().is_ok(), "each guard has its own");
-    assert_eq!(signals[1].try_recv(), Err(TryRecvError::Empty), "of one guard there is one message");
+    assert!(
+        signals[0].try_recv().is_ok() && signals[2].try_recv().is_ok(),
+        "each guard has its own"
+    );
+    assert_eq!(
+        signals[1].try_recv(),
+        Err(TryRecvError::Empty),
+        "of one guard there is one message"
+    );
     let late = Arc::new(AtomicUsize::new(0));
     let calls = Arc::clone(&late);
-    one.on_lost(move || _ = calls.fetch_add(1, Ordering::Relaxed)).unwrap();
+    one.on_lost(move || _ = calls.fetch_add(1, Ordering::Relaxed))
+        .unwrap();
     let called = [kept, left, late].map(|calls| calls.load(Ordering::Relaxed));
     assert_eq!(called, [1, 0, 1]);
 }
@@ -352,15 +504,28 @@ fn a_reader_that_waited_for_a_downgrade_has_its_own_time_to_live() {
     const TTL: Duration = Duration::from_secs(2);
     let servers = Server::several(3).unwrap();
     let (client, other) = (client(&servers), client(&servers));
-    let (first, (writes, reads)) =
-        (other.write_mutex("k").ttl(LONG_TTL).lock().unwrap(), crossbeam_channel::bounded(1));
+    let (first, (writes, reads)) = (
+        other.write_mutex("k").ttl(LONG_TTL).lock().unwrap(),
+        crossbeam_channel::bounded(1),
+    );
     thread::scope(|scope| {
         let writer = scope.spawn(|| {
-            client.write_mutex("k").ttl(TTL / 4).watchdog(Watchdog::new()).lock_timeout(SOON).unwrap().unwrap()
+            client
+                .write_mutex("k")
+                .ttl(TTL / 4)
+                .watchdog(Watchdog::new())
+                .lock_timeout(SOON)
+                .unwrap()
+                .unwrap()
         });
         thread::sleep(TTL / 10);
         scope.spawn(|| {
-            let reader = client.read_mutex("k").ttl(TTL).lock_timeout(SOON).unwrap().unwrap();
+            let reader = client
+                .read_mutex("k")
+                .ttl(TTL)
+                .lock_timeout(SOON)
+                .unwrap()
+                .unwrap();
             writes.send(reader.remaining()).unwrap();
         });
         thread::sleep(TTL / 10);

@@ -31,7 +31,10 @@ const SIDES: [&str; 2] = ["reads", "writes"];
 fn a_writer_is_alone_while_everything_breaks() {
     if let Some(worker) = Worker::this() {
         // The threads share a client, and with it the lease to read.
-        let client = Redlock::builder().nodes(worker.durable_urls()).build().unwrap();
+        let client = Redlock::builder()
+            .nodes(worker.durable_urls())
+            .build()
+            .unwrap();
         return worker.threads(THREADS, |thread| work(&client, &worker, thread));
     }
     let time = Duration::from_secs(number("QUORUMLOCK_READ_WRITE_SECONDS").unwrap_or(4));
@@ -43,7 +46,11 @@ fn a_writer_is_alone_while_everything_breaks() {
         storm.strike();
     }
     storm.workers.end();
-    println!("read-write: seed {seed}, {time:?}, {:?}\n{}", storm.injected, judge(storm.workers.directory()));
+    println!(
+        "read-write: seed {seed}, {time:?}, {:?}\n{}",
+        storm.injected,
+        judge(storm.workers.directory())
+    );
 }
 
 /// Judges what all threads logged.
@@ -60,18 +67,30 @@ fn judge(directory: &Path) -> String {
         // Of those that began before, the one that ends last, and the writer that does.
         let against = if writes { last } else { last_writer };
         if let Some(other) = against {
-            assert!(other.until <= stay.since, "a writer is not alone: {other:?}, {stay:?}");
+            assert!(
+                other.until <= stay.since,
+                "a writer is not alone: {other:?}, {stay:?}"
+            );
         }
         if stay.value > 0 {
-            assert!(stay.value > fence, "the later writer has no greater number: {fence}, {stay:?}");
+            assert!(
+                stay.value > fence,
+                "the later writer has no greater number: {fence}, {stay:?}"
+            );
             fence = stay.value;
             numbered += 1;
         }
-        together +=
-            usize::from(!writes && last.is_some_and(|other| other.until > stay.since && other.process != stay.process));
+        together += usize::from(
+            !writes
+                && last
+                    .is_some_and(|other| other.until > stay.since && other.process != stay.process),
+        );
         last = last.into_iter().chain([stay]).max_by_key(|stay| stay.until);
         if writes {
-            last_writer = last_writer.into_iter().chain([stay]).max_by_key(|stay| stay.until);
+            last_writer = last_writer
+                .into_iter()
+                .chain([stay])
+                .max_by_key(|stay| stay.until);
         }
     }
     let [longest_read, longest_write] =
@@ -82,7 +101,10 @@ fn judge(directory: &Path) -> String {
         reads.len(),
         writes.len()
     );
-    assert!(reads.len() > 10 && writes.len() > 10 && together > 0 && numbered > 5, "{report}");
+    assert!(
+        reads.len() > 10 && writes.len() > 10 && together > 0 && numbered > 5,
+        "{report}"
+    );
     report
 }
 
@@ -95,7 +117,8 @@ fn work(client: &Redlock, worker: &Worker, thread: usize) {
         let wanted = now();
         let is_write = random.below(WRITES) == 0;
         let goes_on = random.below(2) == 0;
-        let stay = |remaining: &dyn Fn() -> Duration, value| stay(worker.number, wanted, remaining, value);
+        let stay =
+            |remaining: &dyn Fn() -> Duration, value| stay(worker.number, wanted, remaining, value);
         let done = match is_write {
             true if random.below(2) == 0 => fenced.write.lock_timeout(LONGEST_WAIT).map(|guard| {
                 let guard = guard?;
@@ -135,5 +158,11 @@ fn stay(process: usize, wanted: u64, remaining: &dyn Fn() -> Duration, value: u6
     }
     thread::sleep(HELD);
     let until = now();
-    (!remaining().is_zero()).then_some(Stay { process, wanted, since, until, value })
+    (!remaining().is_zero()).then_some(Stay {
+        process,
+        wanted,
+        since,
+        until,
+        value,
+    })
 }

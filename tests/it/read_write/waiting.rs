@@ -16,7 +16,10 @@ fn a_writer_that_waits_keeps_new_readers_out_and_gets_its_turn() {
     let [reader, other, writer] = [(); 3].map(|()| client(&servers));
     let guard = read(&long(&reader));
     assert!(!can_write(&long(&writer)));
-    assert!(can_read(&long(&other)), "an attempt that does not wait keeps no reader out");
+    assert!(
+        can_read(&long(&other)),
+        "an attempt that does not wait keeps no reader out"
+    );
     thread::scope(|scope| {
         let writes = scope.spawn(|| long(&writer).write.lock().unwrap());
         assert!(eventually(SOON, || servers.iter().all(is_marked)));
@@ -25,8 +28,15 @@ fn a_writer_that_waits_keeps_new_readers_out_and_gets_its_turn() {
             assert!(!can_read(&long(&other)));
             thread::sleep(Duration::from_millis(20));
         }
-        assert!(!can_read(&long(&reader)), "nor does a thread of a program that reads get in");
-        assert_eq!(guard.extend(LONG_TTL * 2).unwrap(), ExtendOutcome::Extended, "it refuses new readers only");
+        assert!(
+            !can_read(&long(&reader)),
+            "nor does a thread of a program that reads get in"
+        );
+        assert_eq!(
+            guard.extend(LONG_TTL * 2).unwrap(),
+            ExtendOutcome::Extended,
+            "it refuses new readers only"
+        );
         drop(guard);
         let released = Instant::now();
         let guard = writes.join().unwrap();
@@ -43,10 +53,24 @@ fn a_writer_that_gives_up_lets_readers_in() {
     let [reader, other, writer] = [(); 3].map(|()| client(&servers));
     let guard = read(&long(&reader));
     let second = thread::scope(|scope| {
-        let writes = scope.spawn(|| long(&writer).write.lock_timeout(Duration::from_millis(500)).unwrap().is_none());
+        let writes = scope.spawn(|| {
+            long(&writer)
+                .write
+                .lock_timeout(Duration::from_millis(500))
+                .unwrap()
+                .is_none()
+        });
         assert!(eventually(SOON, || servers.iter().all(is_marked)));
-        let reads =
-            scope.spawn(|| (long(&other).read.lock_timeout(SOON).unwrap().expect("no writer waits"), Instant::now()));
+        let reads = scope.spawn(|| {
+            (
+                long(&other)
+                    .read
+                    .lock_timeout(SOON)
+                    .unwrap()
+                    .expect("no writer waits"),
+                Instant::now(),
+            )
+        });
         assert!(writes.join().unwrap());
         let given_up = Instant::now();
         let (second, had) = reads.join().unwrap();
@@ -76,7 +100,9 @@ fn a_writer_waits_no_longer_than_for_the_readers_that_were_there() {
                         if Instant::now() >= until {
                             break;
                         }
-                        let Some(guard) = mutex.read.lock_timeout(SOON).unwrap() else { continue };
+                        let Some(guard) = mutex.read.lock_timeout(SOON).unwrap() else {
+                            continue;
+                        };
                         thread::sleep(Duration::from_millis(20));
                         if round % 20 == 7 {
                             // Unless the other thread reads as well.

@@ -54,18 +54,37 @@ fn owners_hop_and_nest_and_never_overlap() {
     let directory = storm.workers.directory();
     let story = Story::read(directory);
     judge::no_update_is_lost(&story, Counter::of(directory).read(), killed);
-    println!("{} updates, {killed} killed, {:?}", story.done.len(), story.counts);
-    assert!(story.done.len() as u64 > seconds * 5 && story.count("hopped") > 0 && story.count("entered again") > 0);
+    println!(
+        "{} updates, {killed} killed, {:?}",
+        story.done.len(),
+        story.counts
+    );
+    assert!(
+        story.done.len() as u64 > seconds * 5
+            && story.count("hopped") > 0
+            && story.count("entered again") > 0
+    );
     let client = Redlock::builder().nodes(storm.servers.iter().map(Server::url));
     let client = client.restart_policy(RestartPolicy::Off).build().unwrap();
     // An entry of a program that was killed stays if a quorum granted the lock while this node kept another lease.
-    judge::nothing_is_left(&storm.servers, || drop(client.mutex("the number").ttl(TTL).lock().unwrap().unlock()));
+    judge::nothing_is_left(&storm.servers, || {
+        drop(client.mutex("the number").ttl(TTL).lock().unwrap().unlock())
+    });
 }
 
 /// What a worker process does.
 fn work(worker: &Worker) {
-    let builder = Redlock::builder().nodes(&worker.urls).restart_policy(RestartPolicy::Strict).ttl(TTL).max_ttl(TTL);
-    let mutex = builder.build().unwrap().mutex("the number").ttl(TTL).reentrant();
+    let builder = Redlock::builder()
+        .nodes(&worker.urls)
+        .restart_policy(RestartPolicy::Strict)
+        .ttl(TTL)
+        .max_ttl(TTL);
+    let mutex = builder
+        .build()
+        .unwrap()
+        .mutex("the number")
+        .ttl(TTL)
+        .reentrant();
     let (sender, receiver) = channel();
     for owner in 0..OWNERS {
         let job = Job {
@@ -83,9 +102,17 @@ fn work(worker: &Worker) {
 }
 
 /// Does steps of whatever owner comes next, until the run is over.
-fn pool_thread(worker: &Worker, sender: &Sender<Job>, queue: &Mutex<Receiver<Job>>, mutex: &ReentrantMutex) {
+fn pool_thread(
+    worker: &Worker,
+    sender: &Sender<Job>,
+    queue: &Mutex<Receiver<Job>>,
+    mutex: &ReentrantMutex,
+) {
     while !worker.is_over() {
-        let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(Duration::from_millis(10));
+        let next = queue
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .recv_timeout(Duration::from_millis(10));
         let Ok(mut job) = next else { continue };
         for _ in 0..=job.random.below(4) {
             job.step(mutex);
@@ -111,11 +138,17 @@ impl Job {
         match self.random.below(5) {
             0 | 1 if self.guards.len() < LEVELS => self.enter(mutex),
             2 if !self.guards.is_empty() => {
-                let guard = self.guards.swap_remove(self.random.below(self.guards.len() as u64) as usize);
+                let guard = self
+                    .guards
+                    .swap_remove(self.random.below(self.guards.len() as u64) as usize);
                 // A release that no quorum confirms comes later.
                 drop(guard.unlock());
             }
-            3 if self.guards.first().is_some_and(|guard| guard.remaining().is_zero()) => {
+            3 if self
+                .guards
+                .first()
+                .is_some_and(|guard| guard.remaining().is_zero()) =>
+            {
                 self.log.say("lost");
                 self.guards.clear();
             }
@@ -127,7 +160,8 @@ impl Job {
         let is_again = !self.guards.is_empty();
         match mutex.lock_as(&self.owner, &Wait::timeout(Duration::from_millis(200))) {
             Ok(Some(guard)) => {
-                self.log.say(if is_again { "entered again" } else { "entered" });
+                self.log
+                    .say(if is_again { "entered again" } else { "entered" });
                 self.guards.push(guard);
             }
             Ok(None) => assert!(!is_again, "an owner is refused what it holds"),
@@ -141,7 +175,9 @@ impl Job {
 
     /// Increments the number, if there is time for it.
     fn write(&mut self) {
-        let Some(guard) = self.guards.first() else { return };
+        let Some(guard) = self.guards.first() else {
+            return;
+        };
         let since = now();
         if guard.ensure(NEEDED).is_err() {
             return;
@@ -152,6 +188,12 @@ impl Job {
             return;
         }
         self.counter.write(value);
-        self.log.done(Stay { process: self.process, wanted: since, since, until: now(), value });
+        self.log.done(Stay {
+            process: self.process,
+            wanted: since,
+            since,
+            until: now(),
+            value,
+        });
     }
 }

@@ -31,8 +31,13 @@ impl Journal {
             Event::NodeDown { node, .. } => self.note("down", node),
             Event::NodeMayEvict { node, policy, .. } => self.note(policy, node),
             Event::NodeNotDurable { node, .. } => self.note("not durable", node),
-            Event::NodeQuarantined { node, remaining, .. } => {
-                assert!(*remaining <= MAX_TTL && *remaining > MAX_TTL / 2, "{event:?}");
+            Event::NodeQuarantined {
+                node, remaining, ..
+            } => {
+                assert!(
+                    *remaining <= MAX_TTL && *remaining > MAX_TTL / 2,
+                    "{event:?}"
+                );
                 self.note("quarantined", node);
             }
             Event::NodeUp { node, .. } => self.note("up", node),
@@ -46,25 +51,45 @@ impl Journal {
 fn a_quarantine_is_reported_when_it_begins_and_ends() {
     let mut server = [Server::start().unwrap()];
     let journal = Arc::new(Journal::default());
-    let client = brief(&server).observer(calling(&journal, Journal::event)).build().unwrap();
+    let client = brief(&server)
+        .observer(calling(&journal, Journal::event))
+        .build()
+        .unwrap();
     acquaint(&client);
     let address = server[0].address();
     server[0].kill();
     failure(&longest(&client));
     server[0].restart().unwrap();
     let begun = Instant::now();
-    let is_back = || longest(&client).try_lock().is_ok_and(|guard| guard.is_some());
+    let is_back = || {
+        longest(&client)
+            .try_lock()
+            .is_ok_and(|guard| guard.is_some())
+    };
     assert!(eventually(SOON, is_back), "{:?}", client.nodes());
     assert!(begun.elapsed() >= MAX_TTL);
-    assert_eq!(journal.words(), ["up", "down", "quarantined", "ended", "up"].map(|word| format!("{word} {address}")));
+    assert_eq!(
+        journal.words(),
+        ["up", "down", "quarantined", "ended", "up"].map(|word| format!("{word} {address}"))
+    );
 }
 
 #[test]
 fn a_node_that_evicts_keys_is_reported_once_for_each_connection_and_goes_on_voting() {
-    let server = [Server::with(&["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"]).unwrap()];
+    let server =
+        [Server::with(&["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"]).unwrap()];
     let journal = Arc::new(Journal::default());
-    let client = builder(&server).observer(calling(&journal, Journal::event)).build().unwrap();
-    let warnings = || journal.words().iter().filter(|words| words.starts_with("allkeys-lru ")).count();
+    let client = builder(&server)
+        .observer(calling(&journal, Journal::event))
+        .build()
+        .unwrap();
+    let warnings = || {
+        journal
+            .words()
+            .iter()
+            .filter(|words| words.starts_with("allkeys-lru "))
+            .count()
+    };
     for connections in 1..4 {
         // Asked for by itself a second later; by `connect` at once.
         if connections < 3 {
@@ -79,9 +104,17 @@ fn a_node_that_evicts_keys_is_reported_once_for_each_connection_and_goes_on_voti
         }
         assert_eq!(warnings(), connections, "{:?}", journal.words());
         let status = client.nodes().unwrap().remove(0);
-        assert_eq!((status.state(), status.eviction()), (NodeState::Voting, Some("allkeys-lru")));
-        assert!(status.to_string().contains("may evict locks (allkeys-lru)"), "{status}");
-        server[0].command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]).unwrap();
+        assert_eq!(
+            (status.state(), status.eviction()),
+            (NodeState::Voting, Some("allkeys-lru"))
+        );
+        assert!(
+            status.to_string().contains("may evict locks (allkeys-lru)"),
+            "{status}"
+        );
+        server[0]
+            .command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"])
+            .unwrap();
         thread::sleep(Duration::from_millis(20));
     }
     // Without a limit, or without a policy, nothing is evicted.
@@ -94,33 +127,68 @@ fn a_node_that_evicts_keys_is_reported_once_for_each_connection_and_goes_on_voti
 }
 
 #[test]
-fn a_node_that_contradicts_its_declaration_is_reported_once_for_each_connection_and_goes_on_voting() {
+fn a_node_that_contradicts_its_declaration_is_reported_once_for_each_connection_and_goes_on_voting()
+{
     let server = [Server::start().unwrap()];
     let journal = Arc::new(Journal::default());
-    let client = builder(&server).durable(true).observer(calling(&journal, Journal::event)).build().unwrap();
-    assert!(client.nodes().unwrap()[0].is_durable(), "it was not asked yet");
-    let warnings = || journal.words().iter().filter(|words| words.starts_with("not durable ")).count();
+    let client = builder(&server)
+        .durable(true)
+        .observer(calling(&journal, Journal::event))
+        .build()
+        .unwrap();
+    assert!(
+        client.nodes().unwrap()[0].is_durable(),
+        "it was not asked yet"
+    );
+    let warnings = || {
+        journal
+            .words()
+            .iter()
+            .filter(|words| words.starts_with("not durable "))
+            .count()
+    };
     for connections in 1..3 {
         for _ in 0..3 {
             let _ = take(&client.mutex(KEY)).unlock().unwrap();
         }
         assert_eq!(warnings(), connections, "{:?}", journal.words());
         let status = client.nodes().unwrap().remove(0);
-        assert_eq!((status.state(), status.is_durable()), (NodeState::Voting, false));
+        assert_eq!(
+            (status.state(), status.is_durable()),
+            (NodeState::Voting, false)
+        );
         assert!(
-            status.to_string().contains("declared durable but appends nothing to disk (aof_enabled:0)"),
+            status
+                .to_string()
+                .contains("declared durable but appends nothing to disk (aof_enabled:0)"),
             "{status}"
         );
-        server[0].command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]).unwrap();
+        server[0]
+            .command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"])
+            .unwrap();
         thread::sleep(Duration::from_millis(20));
     }
     // One that appends, and one that nothing is declared of.
     let durable = [Server::with(&["--appendonly", "yes"]).unwrap()];
     for builder in [builder(&durable).durable(true), builder(&server)] {
         let journal = Arc::new(Journal::default());
-        let _ =
-            take(&builder.observer(calling(&journal, Journal::event)).build().unwrap().mutex(KEY)).unlock().unwrap();
-        assert!(!journal.words().iter().any(|words| words.starts_with("not durable ")), "{:?}", journal.words());
+        let _ = take(
+            &builder
+                .observer(calling(&journal, Journal::event))
+                .build()
+                .unwrap()
+                .mutex(KEY),
+        )
+        .unlock()
+        .unwrap();
+        assert!(
+            !journal
+                .words()
+                .iter()
+                .any(|words| words.starts_with("not durable ")),
+            "{:?}",
+            journal.words()
+        );
     }
 }
 
@@ -129,7 +197,10 @@ fn the_time_for_which_votes_have_counted_goes_on_without_a_look() {
     let mut server = [Server::start().unwrap()];
     let client = builder(&server).build().unwrap();
     assert_eq!(
-        (client.nodes().unwrap()[0].note(), client.nodes().unwrap()[0].counted_for()),
+        (
+            client.nodes().unwrap()[0].note(),
+            client.nodes().unwrap()[0].counted_for()
+        ),
         (NodeNote::Unknown, None)
     );
     let _ = take(&client.mutex(KEY)).unlock().unwrap();
@@ -137,19 +208,32 @@ fn the_time_for_which_votes_have_counted_goes_on_without_a_look() {
     thread::sleep(wait);
     let status = client.nodes().unwrap().remove(0);
     let counted = status.counted_for().unwrap();
-    assert!(counted >= wait && status.note() == (NodeNote::Founder { age: counted }), "{status:?}");
-    assert!(status.to_string().contains(", votes counted for "), "{status}");
+    assert!(
+        counted >= wait && status.note() == (NodeNote::Founder { age: counted }),
+        "{status:?}"
+    );
+    assert!(
+        status.to_string().contains(", votes counted for "),
+        "{status}"
+    );
     server[0].kill();
     failure(&client.mutex(KEY));
     let status = client.nodes().unwrap().remove(0);
-    assert_eq!((status.note(), status.counted_for()), (NodeNote::Unknown, None));
+    assert_eq!(
+        (status.note(), status.counted_for()),
+        (NodeNote::Unknown, None)
+    );
 }
 
 #[test]
 fn nodes_are_shown_as_they_are() {
     let mut servers = Server::several(2).unwrap();
-    servers.insert(0, Server::with(&["--appendonly", "yes", "--appendfsync", "always"]).unwrap());
-    let replica = Server::with(&["--replicaof", "127.0.0.1", &servers[0].port().to_string()]).unwrap();
+    servers.insert(
+        0,
+        Server::with(&["--appendonly", "yes", "--appendfsync", "always"]).unwrap(),
+    );
+    let replica =
+        Server::with(&["--replicaof", "127.0.0.1", &servers[0].port().to_string()]).unwrap();
     let locked = Server::with(&["--requirepass", "hunter2"]).unwrap();
     let unused = free_port().unwrap();
     let urls: Vec<String> = servers.iter().map(Server::url).collect();
@@ -167,13 +251,27 @@ fn nodes_are_shown_as_they_are() {
         .build()
         .unwrap();
     let unknown = client.nodes().unwrap();
-    assert!(unknown.iter().all(|node| node.state() == NodeState::Unknown && !node.is_connected()), "{unknown:?}");
     assert!(
-        servers[1..].iter().all(|server| server.info("total_connections_received").unwrap() == "1"),
+        unknown
+            .iter()
+            .all(|node| node.state() == NodeState::Unknown && !node.is_connected()),
+        "{unknown:?}"
+    );
+    assert!(
+        servers[1..]
+            .iter()
+            .all(|server| server.info("total_connections_received").unwrap() == "1"),
         "no node was asked"
     );
 
-    let states = || client.nodes().unwrap().iter().map(|node| node.state()).collect::<Vec<_>>();
+    let states = || {
+        client
+            .nodes()
+            .unwrap()
+            .iter()
+            .map(|node| node.state())
+            .collect::<Vec<_>>()
+    };
     let twin = |state: &NodeState| matches!(state, NodeState::Rejected(Cause::Duplicate(_)));
     let settled = || {
         // Three of seven can vote.
@@ -186,7 +284,9 @@ fn nodes_are_shown_as_they_are() {
             NodeState::Down(Cause::Refused),
         ];
         let one_of_two = twin(&states[1]) != twin(&states[6]);
-        one_of_two && [0, 3, 4, 5].map(|node: usize| states[node]) == expected && states[2] == NodeState::Voting
+        one_of_two
+            && [0, 3, 4, 5].map(|node: usize| states[node]) == expected
+            && states[2] == NodeState::Voting
     };
     assert!(eventually(SOON, settled), "{:?}", client.nodes());
     let nodes = client.nodes().unwrap();
@@ -195,11 +295,25 @@ fn nodes_are_shown_as_they_are() {
     assert_eq!(nodes[0].address(), servers[0].address());
     assert!(nodes[0].is_durable() && !nodes[2].is_durable() && nodes[0].is_connected());
     let version = servers[0].info("valkey_version").unwrap();
-    let version = if version.is_empty() { servers[0].info("redis_version").unwrap() } else { version };
-    assert!(nodes[0].server().unwrap().ends_with(&format!(" {version}")), "{:?}", nodes[0].server());
-    assert_eq!((nodes[0].is_master(), nodes[3].is_master()), (Some(true), Some(false)));
+    let version = if version.is_empty() {
+        servers[0].info("redis_version").unwrap()
+    } else {
+        version
+    };
+    assert!(
+        nodes[0].server().unwrap().ends_with(&format!(" {version}")),
+        "{:?}",
+        nodes[0].server()
+    );
+    assert_eq!(
+        (nodes[0].is_master(), nodes[3].is_master()),
+        (Some(true), Some(false))
+    );
     let fault = nodes[4].last_fault().unwrap();
-    assert_eq!((fault.phase(), fault.cause(), nodes[2].last_fault()), (Phase::Handshake, Cause::Auth, None));
+    assert_eq!(
+        (fault.phase(), fault.cause(), nodes[2].last_fault()),
+        (Phase::Handshake, Cause::Auth, None)
+    );
     assert!(nodes[2].state_age() < SOON);
     keeps_secrets(&[&nodes, &client]);
     for node in &nodes {
@@ -221,7 +335,9 @@ fn nodes_are_shown_as_they_are() {
         let states = states();
         matches!(states[2], NodeState::Quarantined { remaining } if remaining > MAX_TTL / 2 && remaining <= MAX_TTL)
             && states[0] == NodeState::Voting
-            && client.nodes().unwrap()[0].run_id().is_some_and(|id| id != run_id[..8])
+            && client.nodes().unwrap()[0]
+                .run_id()
+                .is_some_and(|id| id != run_id[..8])
     };
     assert!(eventually(SOON, noticed), "{:?}", client.nodes());
 }
@@ -239,12 +355,18 @@ fn reading_the_status_waits_for_no_node() {
         let nodes = client.nodes().unwrap();
         assert!(begun.elapsed() < Duration::from_millis(500) && nodes.len() == 3);
         assert!(!waiting.is_finished(), "nothing was shown");
-        assert_eq!(waiting.join().unwrap().unwrap_err().kind(), ErrorKind::Unavailable);
+        assert_eq!(
+            waiting.join().unwrap().unwrap_err().kind(),
+            ErrorKind::Unavailable
+        );
     });
     failure(&client.mutex(KEY));
     let state = client.nodes().unwrap()[0].state();
     assert_eq!(state, NodeState::Down(Cause::TimedOut));
     servers.iter().for_each(|server| server.resume().unwrap());
     let server = &servers[0];
-    assert!(eventually(SOON, || matches!(server.command(&["PING"]), Ok(Answer::Text(_)))));
+    assert!(eventually(SOON, || matches!(
+        server.command(&["PING"]),
+        Ok(Answer::Text(_))
+    )));
 }

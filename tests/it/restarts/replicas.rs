@@ -35,19 +35,32 @@ fn brief(server: &Server) -> Builder {
 }
 
 fn shown(server: &Server) -> String {
-    ["redis_version", "valkey_version"].map(|field| server.info(field).unwrap()).join(" ")
+    ["redis_version", "valkey_version"]
+        .map(|field| server.info(field).unwrap())
+        .join(" ")
 }
 
 #[track_caller]
 fn ok(server: &Server, words: &[&str]) {
-    assert_eq!(server.command(words).unwrap(), Answer::Text("OK".into()), "{words:?}");
+    assert_eq!(
+        server.command(words).unwrap(),
+        Answer::Text("OK".into()),
+        "{words:?}"
+    );
 }
 
 /// Makes a server follow another one until it has its data.
 #[track_caller]
 fn follow(server: &Server, master: &Server) {
-    ok(server, &["REPLICAOF", "127.0.0.1", &master.port().to_string()]);
-    assert!(eventually(SOON, || server.info("master_link_status").unwrap() == "up"), "{}", server.log());
+    ok(
+        server,
+        &["REPLICAOF", "127.0.0.1", &master.port().to_string()],
+    );
+    assert!(
+        eventually(SOON, || server.info("master_link_status").unwrap() == "up"),
+        "{}",
+        server.log()
+    );
 }
 
 /// Makes it a replica of the other one, and a master again: its keys are gone.
@@ -70,7 +83,11 @@ fn stir(server: &Server, other: &Server) {
 }
 
 fn count_connections(server: &Server) -> u64 {
-    server.info("total_connections_received").unwrap().parse().unwrap()
+    server
+        .info("total_connections_received")
+        .unwrap()
+        .parse()
+        .unwrap()
 }
 
 #[test]
@@ -89,7 +106,10 @@ fn a_master_that_was_a_replica_between_two_attempts_gives_no_lock_away_on_the_sa
         assert_eq!(causes(&error)[0].2, Cause::Quarantined, "{name}");
         // One connection asks for this number.
         assert_eq!(count_connections(&server), before + 1, "it connected again");
-        assert!(matches!(theirs.nodes().unwrap()[0].state(), NodeState::Quarantined { .. }));
+        assert!(matches!(
+            theirs.nodes().unwrap()[0].state(),
+            NodeState::Quarantined { .. }
+        ));
     }
 }
 
@@ -100,7 +120,9 @@ fn a_master_that_was_a_replica_between_two_connections_gives_no_lock_away() {
         acquaint(&theirs);
         let held = take(&brief(&server).build().unwrap().mutex(KEY).ttl(MAX_TTL));
         lose_keys(&server, &other);
-        server.command(&["CLIENT", "KILL", "TYPE", "normal"]).unwrap();
+        server
+            .command(&["CLIENT", "KILL", "TYPE", "normal"])
+            .unwrap();
         let is_quarantined = || {
             let attempt = theirs.mutex(KEY).ttl(MAX_TTL).try_lock();
             assert!(!held.remaining().is_zero(), "too slow");
@@ -121,7 +143,9 @@ fn an_extension_does_not_count_on_a_node_that_was_a_replica_though_it_finds_its_
         // As after a repair: the node may have promised the lock to another client in the meantime.
         ok(&server, &["SET", KEY, &token, "PX", "60000"]);
         sleep(IDLE);
-        let ExtendOutcome::Failed(faults) = guard.extend(MAX_TTL).unwrap() else { panic!("{}", shown(&server)) };
+        let ExtendOutcome::Failed(faults) = guard.extend(MAX_TTL).unwrap() else {
+            panic!("{}", shown(&server))
+        };
         assert_eq!(faults[0].cause(), Cause::Quarantined, "{}", shown(&server));
     }
 }
@@ -134,20 +158,44 @@ fn a_master_that_stays_one_counts_whatever_becomes_of_its_replication_ids() {
         let id = server.info("master_replid").unwrap();
         let guard = take(&client.mutex(KEY).ttl(MAX_TTL * 3 / 4));
         stir(&server, &other);
-        assert_ne!(server.info("master_replid").unwrap(), id, "nothing was shown of {}", shown(&server));
+        assert_ne!(
+            server.info("master_replid").unwrap(),
+            id,
+            "nothing was shown of {}",
+            shown(&server)
+        );
         sleep(IDLE);
         drop(take(&client.mutex("other").ttl(MAX_TTL)));
         ok(&server, &["FLUSHALL"]);
         server.command(&["DEBUG", "RELOAD"]).unwrap();
-        server.command(&["CLIENT", "KILL", "TYPE", "normal"]).unwrap();
+        server
+            .command(&["CLIENT", "KILL", "TYPE", "normal"])
+            .unwrap();
         let before = count_connections(&server);
-        let is_taken = || client.mutex("other").ttl(MAX_TTL).try_lock().is_ok_and(|guard| guard.is_some());
-        assert!(eventually(SOON, is_taken) && count_connections(&server) > before + 1, "it did not connect again");
+        let is_taken = || {
+            client
+                .mutex("other")
+                .ttl(MAX_TTL)
+                .try_lock()
+                .is_ok_and(|guard| guard.is_some())
+        };
+        assert!(
+            eventually(SOON, is_taken) && count_connections(&server) > before + 1,
+            "it did not connect again"
+        );
         sleep(IDLE);
         drop(take(&client.mutex("other").ttl(MAX_TTL)));
         // The key was flushed: that is a loss, and no quarantine.
-        assert!(matches!(guard.extend(MAX_TTL).unwrap(), ExtendOutcome::Lost | ExtendOutcome::Failed(_)));
-        assert_eq!(client.nodes().unwrap()[0].state(), NodeState::Voting, "{}", shown(&server));
+        assert!(matches!(
+            guard.extend(MAX_TTL).unwrap(),
+            ExtendOutcome::Lost | ExtendOutcome::Failed(_)
+        ));
+        assert_eq!(
+            client.nodes().unwrap()[0].state(),
+            NodeState::Voting,
+            "{}",
+            shown(&server)
+        );
     }
 }
 
@@ -159,26 +207,47 @@ fn a_master_that_was_promoted_before_it_was_met_counts() {
         acquaint(&client);
         sleep(IDLE);
         drop(take(&client.mutex(KEY).ttl(MAX_TTL)));
-        assert_eq!(client.nodes().unwrap()[0].state(), NodeState::Voting, "{}", shown(&server));
+        assert_eq!(
+            client.nodes().unwrap()[0].state(),
+            NodeState::Voting,
+            "{}",
+            shown(&server)
+        );
     }
 }
 
 #[test]
 fn a_durable_node_that_has_loaded_its_former_id_counts_and_so_does_every_node_without_the_guard() {
-    let durable: fn(&Server) -> Builder =
-        |server| Redlock::builder().node(format!("{}?durable=true", server.url())).max_ttl(MAX_TTL);
+    let durable: fn(&Server) -> Builder = |server| {
+        Redlock::builder()
+            .node(format!("{}?durable=true", server.url()))
+            .max_ttl(MAX_TTL)
+    };
     let off: fn(&Server) -> Builder = |server| brief(server).restart_policy(RestartPolicy::Off);
     // What is declared durable must append its writes.
-    let durable = pairs_with(&["--appendonly", "yes", "--appendfsync", "always"]).map(|pair| (pair, durable));
+    let durable =
+        pairs_with(&["--appendonly", "yes", "--appendfsync", "always"]).map(|pair| (pair, durable));
     for ([mut server, other], builder) in durable.chain(pairs().map(|pair| (pair, off))) {
         let client = builder(&server).build().unwrap();
         acquaint(&client);
         follow(&other, &server);
-        assert!(eventually(SOON, || server.command(&["SAVE"]).unwrap() == Answer::Text("OK".into())));
+        assert!(eventually(SOON, || server.command(&["SAVE"]).unwrap()
+            == Answer::Text("OK".into())));
         server.restart().unwrap();
-        let is_taken = || client.mutex(KEY).ttl(MAX_TTL).try_lock().is_ok_and(|guard| guard.is_some());
+        let is_taken = || {
+            client
+                .mutex(KEY)
+                .ttl(MAX_TTL)
+                .try_lock()
+                .is_ok_and(|guard| guard.is_some())
+        };
         assert!(eventually(SOON, is_taken), "{}", shown(&server));
-        assert_eq!(client.nodes().unwrap()[0].state(), NodeState::Voting, "{}", shown(&server));
+        assert_eq!(
+            client.nodes().unwrap()[0].state(),
+            NodeState::Voting,
+            "{}",
+            shown(&server)
+        );
     }
 }
 
@@ -191,6 +260,11 @@ fn a_replica_is_seen_before_it_refuses_anything() {
         ok(&server, &["CONFIG", "SET", "slave-read-only", "no"]);
         follow(&server, &other);
         sleep(IDLE);
-        assert_eq!(causes(&failure(&client.mutex(KEY).ttl(MAX_TTL)))[0].2, Cause::NotMaster, "{}", shown(&server));
+        assert_eq!(
+            causes(&failure(&client.mutex(KEY).ttl(MAX_TTL)))[0].2,
+            Cause::NotMaster,
+            "{}",
+            shown(&server)
+        );
     }
 }

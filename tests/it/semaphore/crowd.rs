@@ -49,7 +49,11 @@ fn no_four_are_inside() {
     let killed = storm.workers.end();
     let story = Story::read(storm.workers.directory());
     let most = judge::most_at_once(&story.done);
-    println!("{} times inside, {most} at once, {killed} killed, {:?}", story.done.len(), story.counts);
+    println!(
+        "{} times inside, {most} at once, {killed} killed, {:?}",
+        story.done.len(),
+        story.counts
+    );
     assert!(most <= PERMITS, "{most} are inside");
     for slot in 0..PERMITS as u64 {
         let most = judge::most_at_once(story.done.iter().filter(|stay| stay.value == slot));
@@ -58,11 +62,22 @@ fn no_four_are_inside() {
     assert!(story.done.len() as u64 > seconds * 10 && most == PERMITS);
     let living = &storm.servers[..SERVERS - 1];
     let semaphore = semaphore(&client_of(storm.servers.iter().map(Server::url)));
-    judge::nothing_is_left(living, || _ = semaphore.lock_timeout(TTL).unwrap().map(|permit| permit.unlock().unwrap()));
+    judge::nothing_is_left(living, || {
+        _ = semaphore
+            .lock_timeout(TTL)
+            .unwrap()
+            .map(|permit| permit.unlock().unwrap())
+    });
 }
 
 fn client_of(urls: impl IntoIterator<Item = impl Into<String>>) -> Redlock {
-    Redlock::builder().nodes(urls).restart_policy(RestartPolicy::Off).ttl(TTL).max_ttl(TTL).build().unwrap()
+    Redlock::builder()
+        .nodes(urls)
+        .restart_policy(RestartPolicy::Off)
+        .ttl(TTL)
+        .max_ttl(TTL)
+        .build()
+        .unwrap()
 }
 
 fn semaphore(client: &Redlock) -> Semaphore {
@@ -85,7 +100,13 @@ fn go_inside(semaphore: &Semaphore, process: usize, log: &Log, random: &mut Rand
     let until = now();
     // A machine that stood still for longer than that shows nothing.
     if permit.ensure(Duration::ZERO).is_ok() {
-        log.done(Stay { process, wanted, since, until, value: permit.slot() as u64 });
+        log.done(Stay {
+            process,
+            wanted,
+            since,
+            until,
+            value: permit.slot() as u64,
+        });
     }
     match random.below(2) {
         0 => drop(permit),

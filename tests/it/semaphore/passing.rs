@@ -14,7 +14,12 @@ const TIME: Duration = Duration::from_millis(700);
 
 /// How many permits the three threads of each of two clients acquire, and how many commands each takes at a node.
 fn shared(servers: &[Server]) -> ([u64; 2], f64) {
-    let commands = || ["set", "eval", "evalsha"].map(|command| calls(&servers[0], command)).into_iter().sum::<u64>();
+    let commands = || {
+        ["set", "eval", "evalsha"]
+            .map(|command| calls(&servers[0], command))
+            .into_iter()
+            .sum::<u64>()
+    };
     let before = commands();
     let end = Instant::now() + TIME;
     let acquired = [client(servers), client(servers)].map(|client| {
@@ -43,7 +48,9 @@ fn a_thread_that_takes_over_the_wait_asks_nothing_that_is_known_and_both_program
     // On a busy machine, what was known is out of date: one of three.
     let found: Vec<_> = (0..3).map(|_| shared(&servers)).collect();
     let is_known = found.iter().any(|(_, commands)| *commands < 4.0);
-    let is_shared = found.iter().any(|(acquired, _)| acquired.iter().all(|one| one * 5 > acquired.iter().sum()));
+    let is_shared = found
+        .iter()
+        .any(|(acquired, _)| acquired.iter().all(|one| one * 5 > acquired.iter().sum()));
     assert!(is_known && is_shared, "{found:?}");
 }
 
@@ -65,7 +72,11 @@ fn an_attempt_finds_a_slot_of_far_nodes_and_lasts_three_node_timeouts_at_most() 
                 _ => vec![Act::Wait(late), say(":1\r\n")],
             }
         });
-        let client = Redlock::builder().node(node.url()).node_timeout(NODE_TIMEOUT).build().unwrap();
+        let client = Redlock::builder()
+            .node(node.url())
+            .node_timeout(NODE_TIMEOUT)
+            .build()
+            .unwrap();
         client.connect(NODE_TIMEOUT * 4).unwrap();
         let begun = Instant::now();
         let ended = semaphore(&client, 2).try_lock();

@@ -1,7 +1,9 @@
 //! Attempts of which nodes do a part: keys that are held on some nodes, batches that are cut, other libraries.
 
 use super::{set, take};
-use crate::clients::{LONG_TTL, SOON, address_of, builder, client, client_of, gone_for_good, long_lock, value};
+use crate::clients::{
+    LONG_TTL, SOON, address_of, builder, client, client_of, gone_for_good, long_lock, value,
+};
 use crate::embedded_vs_real::say_once;
 use crate::support::process::eventually;
 use crate::support::proxy::{Direction, Proxy};
@@ -16,15 +18,24 @@ const THEIRS: &str = "theirs";
 
 /// `QUORUMLOCK_SERVERS` names further servers, separated by colons.
 fn servers_of_each_version() -> Vec<Vec<Server>> {
-    let three = |binary| (0..3).map(|_| Server::plan().binary(&binary).start().unwrap()).collect();
+    let three = |binary| {
+        (0..3)
+            .map(|_| Server::plan().binary(&binary).start().unwrap())
+            .collect()
+    };
     binaries().unwrap().into_iter().map(three).collect()
 }
 
 /// What of the keys stands on each node for another client, as the bits of its number say.
 fn attempt_where(addresses: &[String], client: &Redlock, keys: &[&str], held: &[usize]) {
-    let held_keys = |bits: usize| keys.iter().enumerate().filter(move |(index, _)| bits & 1 << index != 0);
+    let held_keys = |bits: usize| {
+        keys.iter()
+            .enumerate()
+            .filter(move |(index, _)| bits & 1 << index != 0)
+    };
     for (address, &bits) in addresses.iter().zip(held) {
-        held_keys(bits).for_each(|(_, key)| assert_eq!(say_once(address, &["SET", key, THEIRS]), "+OK\r\n"));
+        held_keys(bits)
+            .for_each(|(_, key)| assert_eq!(say_once(address, &["SET", key, THEIRS]), "+OK\r\n"));
     }
     let has_quorum = held.iter().filter(|&&bits| bits == 0).count() > addresses.len() / 2;
     let guard = set(client, keys).try_lock().unwrap();
@@ -33,8 +44,16 @@ fn attempt_where(addresses: &[String], client: &Redlock, keys: &[&str], held: &[
     client.flush_releases(SOON).unwrap();
     for (address, &bits) in addresses.iter().zip(held) {
         for (index, key) in keys.iter().enumerate() {
-            let expected = if bits & 1 << index != 0 { format!("$6\r\n{THEIRS}\r\n") } else { "$-1\r\n".to_owned() };
-            assert_eq!(say_once(address, &["GET", key]), expected, "{held:?}: {key} is not as it was");
+            let expected = if bits & 1 << index != 0 {
+                format!("$6\r\n{THEIRS}\r\n")
+            } else {
+                "$-1\r\n".to_owned()
+            };
+            assert_eq!(
+                say_once(address, &["GET", key]),
+                expected,
+                "{held:?}: {key} is not as it was"
+            );
         }
         say_once(address, &["FLUSHALL"]);
     }
@@ -49,7 +68,12 @@ fn attempts_wherever(addresses: &[String], client: &Redlock) {
         attempt_where(addresses, client, &KEYS, &held);
     }
     for number in 0..64 {
-        attempt_where(addresses, client, &KEYS[..2], &[number % 4, number / 4 % 4, number / 16]);
+        attempt_where(
+            addresses,
+            client,
+            &KEYS[..2],
+            &[number % 4, number / 4 % 4, number / 16],
+        );
     }
 }
 
@@ -72,15 +96,21 @@ fn embedded_nodes_decide_so_and_keep_nothing_either() {
 fn a_waiter_finds_out_which_key_it_waits_for_and_a_node_that_lost_one_key_is_repaired() {
     for servers in servers_of_each_version() {
         // Nothing that is asked runs out of time.
-        let [mine, theirs] = [(); 2].map(|()| builder(&servers).node_timeout(SOON).build().unwrap());
-        [&mine, &theirs].into_iter().for_each(|client| drop(client.connect(SOON).unwrap()));
+        let [mine, theirs] =
+            [(); 2].map(|()| builder(&servers).node_timeout(SOON).build().unwrap());
+        [&mine, &theirs]
+            .into_iter()
+            .for_each(|client| drop(client.connect(SOON).unwrap()));
         let held = ["b", "c"].map(|key| long_lock(&theirs, key).lock().unwrap());
         let guard = thread::scope(|threads| {
-            let waiting = threads.spawn(|| set(&mine, &KEYS).lock_timeout(SOON * 3).unwrap().unwrap());
+            let waiting =
+                threads.spawn(|| set(&mine, &KEYS).lock_timeout(SOON * 3).unwrap().unwrap());
             for guard in held {
                 thread::sleep(Duration::from_millis(150));
                 // An attempt sets it for as long as the machine takes to undo that.
-                assert!(eventually(SOON, || servers.iter().all(|server| value(server, "a").is_none())));
+                assert!(eventually(SOON, || servers
+                    .iter()
+                    .all(|server| value(server, "a").is_none())));
                 assert!(!waiting.is_finished());
                 assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
             }
@@ -105,15 +135,28 @@ fn a_waiter_finds_out_which_key_it_waits_for_and_a_node_that_lost_one_key_is_rep
 #[test]
 fn a_batch_that_is_cut_anywhere_leaves_nothing() {
     let servers = Server::several(3).unwrap();
-    let proxies: Vec<Proxy> = servers.iter().map(|server| Proxy::before(server.port())).collect();
+    let proxies: Vec<Proxy> = servers
+        .iter()
+        .map(|server| Proxy::before(server.port()))
+        .collect();
     let timeout = Duration::from_millis(500);
-    let client = Redlock::builder().nodes(proxies.iter().map(Proxy::url)).node_timeout(timeout).build().unwrap();
+    let client = Redlock::builder()
+        .nodes(proxies.iter().map(Proxy::url))
+        .node_timeout(timeout)
+        .build()
+        .unwrap();
     let mutex = set(&client, &KEYS);
-    let connected = || client.connect(SOON).is_ok_and(|nodes| nodes.iter().all(|node| node.is_connected()));
+    let connected = || {
+        client
+            .connect(SOON)
+            .is_ok_and(|nodes| nodes.iter().all(|node| node.is_connected()))
+    };
     let mut lost = 0;
     for bytes in (0..400).step_by(23) {
         assert!(eventually(SOON, connected));
-        proxies[..2].iter().for_each(|proxy| proxy.cut_after(Direction::ToServer, bytes));
+        proxies[..2]
+            .iter()
+            .for_each(|proxy| proxy.cut_after(Direction::ToServer, bytes));
         match mutex.try_lock() {
             Ok(guard) => drop(guard.unwrap()),
             Err(error) => {
@@ -139,7 +182,10 @@ const DELETE_OWN: &str = "local count = 0 for i, key in ipairs(KEYS) do if redis
 fn call(servers: &[Server], script: &str, keys: &[&str], arguments: &[&str]) -> Vec<Answer> {
     let count = keys.len().to_string();
     let command = [&["EVAL", script, &count], keys, arguments].concat();
-    servers.iter().map(|server| server.command(&command).unwrap()).collect()
+    servers
+        .iter()
+        .map(|server| server.command(&command).unwrap())
+        .collect()
 }
 
 #[test]
@@ -149,17 +195,37 @@ fn multi_locks_of_node_redlock_exclude_sets_and_are_excluded_by_them() {
     let mutex = set(&client, &KEYS);
     for theirs in [&["c", "d"][..], &["b"], &["d", "a", "c"]] {
         let guard = take(&mutex);
-        assert!(eventually(SOON, || servers.iter().all(|server| value(server, "c").is_some())));
-        assert_eq!(call(&servers, SET_ALL, theirs, &["5f1d7a84", "60000"]), [const { Answer::Number(0) }; 3]);
-        assert_eq!(call(&servers, DELETE_OWN, &KEYS, &["5f1d7a84"]), [const { Answer::Number(0) }; 3]);
+        assert!(eventually(SOON, || servers
+            .iter()
+            .all(|server| value(server, "c").is_some())));
+        assert_eq!(
+            call(&servers, SET_ALL, theirs, &["5f1d7a84", "60000"]),
+            [const { Answer::Number(0) }; 3]
+        );
+        assert_eq!(
+            call(&servers, DELETE_OWN, &KEYS, &["5f1d7a84"]),
+            [const { Answer::Number(0) }; 3]
+        );
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
         client.flush_releases(SOON).unwrap();
 
         let count = Answer::Number(theirs.len() as i64);
-        assert!(call(&servers, SET_ALL, theirs, &["5f1d7a84", "60000"]).iter().all(|answer| *answer == count));
+        assert!(
+            call(&servers, SET_ALL, theirs, &["5f1d7a84", "60000"])
+                .iter()
+                .all(|answer| *answer == count)
+        );
         assert!(mutex.try_lock().unwrap().is_none());
         client.flush_releases(SOON).unwrap();
-        assert!(call(&servers, DELETE_OWN, theirs, &["5f1d7a84"]).iter().all(|answer| *answer == count));
-        assert!(servers.iter().all(|server| server.keys().unwrap().is_empty()));
+        assert!(
+            call(&servers, DELETE_OWN, theirs, &["5f1d7a84"])
+                .iter()
+                .all(|answer| *answer == count)
+        );
+        assert!(
+            servers
+                .iter()
+                .all(|server| server.keys().unwrap().is_empty())
+        );
     }
 }

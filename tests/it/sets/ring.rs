@@ -25,12 +25,18 @@ const REST: Duration = Duration::from_millis(10);
 
 #[test]
 fn neighbours_in_a_ring_share_and_never_overlap() {
-    run("sets::ring::neighbours_in_a_ring_share_and_never_overlap", 0);
+    run(
+        "sets::ring::neighbours_in_a_ring_share_and_never_overlap",
+        0,
+    );
 }
 
 #[test]
 fn neighbours_in_a_ring_and_single_locks_share_and_never_overlap() {
-    run("sets::ring::neighbours_in_a_ring_and_single_locks_share_and_never_overlap", RESOURCES);
+    run(
+        "sets::ring::neighbours_in_a_ring_and_single_locks_share_and_never_overlap",
+        RESOURCES,
+    );
 }
 
 #[allow(clippy::print_stdout)]
@@ -39,7 +45,12 @@ fn run(test: &'static str, singles: usize) {
         return work(&worker);
     }
     let seconds = number("QUORUMLOCK_SETS_SECONDS").unwrap_or(4);
-    let mut storm = Storm::begin(test, Server::several(SERVERS).unwrap(), RESOURCES + singles, seconds);
+    let mut storm = Storm::begin(
+        test,
+        Server::several(SERVERS).unwrap(),
+        RESOURCES + singles,
+        seconds,
+    );
     // With the strict policy, no node of a new deployment votes before.
     thread::sleep(TTL);
     thread::sleep(Duration::from_secs(seconds) / 4);
@@ -56,20 +67,41 @@ fn run(test: &'static str, singles: usize) {
         story
     });
     let stories: Vec<Story> = stories.collect();
-    let taken = |number: usize| stories[number % RESOURCES].done.iter().filter(|stay| stay.process == number).count();
+    let taken = |number: usize| {
+        stories[number % RESOURCES]
+            .done
+            .iter()
+            .filter(|stay| stay.process == number)
+            .count()
+    };
     for workers in [0..RESOURCES, RESOURCES..RESOURCES + singles] {
         let shares: Vec<usize> = workers.map(taken).collect();
         let mean = shares.iter().sum::<usize>() as f64 / RESOURCES as f64;
-        let least = shares.iter().copied().min().map_or(1.0, |least| least as f64 / mean);
+        let least = shares
+            .iter()
+            .copied()
+            .min()
+            .map_or(1.0, |least| least as f64 / mean);
         println!("{shares:?}, the least {least:.2} of the mean");
         // A short run on a busy machine says little of shares.
         assert!(least >= if seconds >= 30 { 0.8 } else { 0.2 }, "{shares:?}");
     }
     let living = &storm.servers[..4];
-    let client = Redlock::builder().nodes(living.iter().map(Server::url)).max_ttl(TTL).build().unwrap();
+    let client = Redlock::builder()
+        .nodes(living.iter().map(Server::url))
+        .max_ttl(TTL)
+        .build()
+        .unwrap();
     judge::nothing_is_left(living, || {
         for resource in 0..RESOURCES {
-            drop(client.mutex(name(resource)).ttl(TTL).lock().unwrap().unlock());
+            drop(
+                client
+                    .mutex(name(resource))
+                    .ttl(TTL)
+                    .lock()
+                    .unwrap()
+                    .unlock(),
+            );
         }
     });
 }
@@ -85,7 +117,11 @@ fn place(directory: &Path, resource: usize) -> PathBuf {
 
 /// What a worker process does.
 fn work(worker: &Worker) {
-    let client = Redlock::builder().nodes(&worker.urls).restart_policy(RestartPolicy::Strict).ttl(TTL).max_ttl(TTL);
+    let client = Redlock::builder()
+        .nodes(&worker.urls)
+        .restart_policy(RestartPolicy::Strict)
+        .ttl(TTL)
+        .max_ttl(TTL);
     let client = client.build().unwrap();
     let number = worker.number;
     let is_single = number >= RESOURCES;
@@ -94,7 +130,9 @@ fn work(worker: &Worker) {
     if number % 2 == 1 {
         resources.reverse();
     }
-    let mutex = client.mutex_set(resources.iter().copied().map(name)).ttl(TTL);
+    let mutex = client
+        .mutex_set(resources.iter().copied().map(name))
+        .ttl(TTL);
     let places = resources.iter().map(|&resource| {
         let place = place(&worker.directory, resource);
         (worker.log_in(&place, 0), Counter::of(&place))
@@ -113,14 +151,23 @@ fn work(worker: &Worker) {
         if guard.ensure(NEEDED).is_err() {
             continue;
         }
-        let values: Vec<u64> = places.iter().map(|(_, counter)| counter.read() + 1).collect();
+        let values: Vec<u64> = places
+            .iter()
+            .map(|(_, counter)| counter.read() + 1)
+            .collect();
         thread::sleep(random.up_to(Duration::from_millis(3)));
         if guard.ensure(NEEDED / 2).is_err() {
             continue;
         }
         for ((log, counter), value) in places.iter().zip(values) {
             counter.write(value);
-            log.done(Stay { process: number, wanted, since, until: now(), value });
+            log.done(Stay {
+                process: number,
+                wanted,
+                since,
+                until: now(),
+                value,
+            });
         }
         drop(guard);
         if is_single {

@@ -21,26 +21,42 @@ fn a_set_that_waits_holds_nothing_and_is_woken_by_each_key_that_it_lacks() {
     let theirs = client(&servers);
     let held = ["b", "c"].map(|key| long_lock(&theirs, key).lock().unwrap());
     thread::scope(|threads| {
-        let waiting = threads.spawn(|| set(&mine, &["a", "b", "c", "d"]).lock_timeout(SOON * 3).unwrap().unwrap());
+        let waiting = threads.spawn(|| {
+            set(&mine, &["a", "b", "c", "d"])
+                .lock_timeout(SOON * 3)
+                .unwrap()
+                .unwrap()
+        });
         thread::sleep(ARRIVAL);
         for guard in held {
             assert!(!waiting.is_finished());
             // An attempt that was held up may be under way; one that is left would last for its lease.
-            let is_free = |server: &Server| ["a", "d"].iter().all(|key| value(server, key).is_none());
+            let is_free =
+                |server: &Server| ["a", "d"].iter().all(|key| value(server, key).is_none());
             assert!(eventually(SOON, || servers.iter().all(is_free)));
             assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
             thread::sleep(ARRIVAL);
         }
-        assert_eq!(waiting.join().unwrap().unlock().unwrap(), ReleaseOutcome::Released);
+        assert_eq!(
+            waiting.join().unwrap().unlock().unwrap(),
+            ReleaseOutcome::Released
+        );
     });
-    ["a", "b", "c", "d"].iter().for_each(|key| gone_for_good(&servers, key));
+    ["a", "b", "c", "d"]
+        .iter()
+        .for_each(|key| gone_for_good(&servers, key));
 }
 
 #[test]
 fn a_set_waits_where_a_node_has_no_scripts() {
     let without = EmbeddedNode::builder().without_scripts().start();
     let nodes = [without, EmbeddedNode::start(), EmbeddedNode::start()].map(Result::unwrap);
-    let client = || Redlock::builder().nodes(nodes.iter().map(EmbeddedNode::url)).build().unwrap();
+    let client = || {
+        Redlock::builder()
+            .nodes(nodes.iter().map(EmbeddedNode::url))
+            .build()
+            .unwrap()
+    };
     let downs = Seen::nothing();
     let builder = Redlock::builder()
         .nodes(nodes.iter().map(EmbeddedNode::url))
@@ -50,18 +66,29 @@ fn a_set_waits_where_a_node_has_no_scripts() {
     let other = client();
     let held = ["b", "c"].map(|key| long_lock(&theirs, key).lock().unwrap());
     thread::scope(|threads| {
-        let waiting = threads.spawn(|| set(&mine, &["a", "b", "c", "d"]).lock_timeout(SOON * 3).unwrap().unwrap());
+        let waiting = threads.spawn(|| {
+            set(&mine, &["a", "b", "c", "d"])
+                .lock_timeout(SOON * 3)
+                .unwrap()
+                .unwrap()
+        });
         for guard in held {
             thread::sleep(ARRIVAL);
             assert!(!waiting.is_finished());
             assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
         }
-        assert_eq!(waiting.join().unwrap().unlock().unwrap(), ReleaseOutcome::Released);
+        assert_eq!(
+            waiting.join().unwrap().unlock().unwrap(),
+            ReleaseOutcome::Released
+        );
     });
     // That a node has no queue says nothing of its votes.
     assert_eq!(downs.all(), []);
     // Nothing is left where it could be deleted.
-    assert_eq!(take(&set(&other, &["a", "b", "c", "d"])).unlock().unwrap(), ReleaseOutcome::Released);
+    assert_eq!(
+        take(&set(&other, &["a", "b", "c", "d"])).unlock().unwrap(),
+        ReleaseOutcome::Released
+    );
 }
 
 #[test]
@@ -73,18 +100,37 @@ fn a_wait_for_a_set_ends_in_time_and_when_it_is_cancelled() {
     let mutex = set(&mine, &["a", "b"]);
     let start = Instant::now();
     assert!(mutex.lock_timeout(ARRIVAL).unwrap().is_none() && start.elapsed() >= ARRIVAL);
-    assert!(mutex.lock_with(&Wait::deadline(Instant::now() + ARRIVAL)).unwrap().is_none());
+    assert!(
+        mutex
+            .lock_with(&Wait::deadline(Instant::now() + ARRIVAL))
+            .unwrap()
+            .is_none()
+    );
     let cancel = CancelHandle::new();
     thread::scope(|threads| {
-        let waits = [Wait::unlimited(), Wait::timeout(SOON * 10)].map(|wait| wait.cancelled_by(&cancel));
-        let waiting = waits.map(|wait| threads.spawn(|| mutex.clone().lock_with(&{ wait }).unwrap_err().kind()));
+        let waits =
+            [Wait::unlimited(), Wait::timeout(SOON * 10)].map(|wait| wait.cancelled_by(&cancel));
+        let waiting = waits
+            .map(|wait| threads.spawn(|| mutex.clone().lock_with(&{ wait }).unwrap_err().kind()));
         thread::sleep(ARRIVAL);
         cancel.cancel();
-        assert!(waiting.into_iter().all(|waiting| waiting.join().unwrap() == ErrorKind::Cancelled));
+        assert!(
+            waiting
+                .into_iter()
+                .all(|waiting| waiting.join().unwrap() == ErrorKind::Cancelled)
+        );
     });
-    assert_eq!(mutex.lock_with(&Wait::unlimited().cancelled_by(&cancel)).unwrap_err().kind(), ErrorKind::Cancelled);
+    assert_eq!(
+        mutex
+            .lock_with(&Wait::unlimited().cancelled_by(&cancel))
+            .unwrap_err()
+            .kind(),
+        ErrorKind::Cancelled
+    );
     drop(held);
-    ["a", "b", "c"].iter().for_each(|key| gone_for_good(&servers, key));
+    ["a", "b", "c"]
+        .iter()
+        .for_each(|key| gone_for_good(&servers, key));
 }
 
 #[test]
@@ -95,16 +141,33 @@ fn a_set_without_time_to_wait_makes_one_attempt_while_its_client_has_one_of_the_
     let mutex = set(&client, &["a", "b"]);
     let now = Instant::now();
     let cancel = CancelHandle::new();
-    for wait in [Wait::timeout(Duration::ZERO), Wait::deadline(now), Wait::deadline(now - SOON)] {
+    for wait in [
+        Wait::timeout(Duration::ZERO),
+        Wait::deadline(now),
+        Wait::deadline(now - SOON),
+    ] {
         let before = calls(&servers[0], "set");
         assert!(mutex.lock_with(&wait).unwrap().is_none());
-        assert_eq!(calls(&servers[0], "set"), before + 2, "one attempt at two keys");
+        assert_eq!(
+            calls(&servers[0], "set"),
+            before + 2,
+            "one attempt at two keys"
+        );
     }
     cancel.cancel();
     let cancelled = Wait::timeout(Duration::ZERO).cancelled_by(&cancel);
-    assert_eq!(mutex.lock_with(&cancelled).unwrap_err().kind(), ErrorKind::Cancelled);
-    assert_eq!(held.unlock().unwrap(), ReleaseOutcome::Released, "it was held all the time");
-    ["a", "b"].iter().for_each(|key| gone_for_good(&servers, key));
+    assert_eq!(
+        mutex.lock_with(&cancelled).unwrap_err().kind(),
+        ErrorKind::Cancelled
+    );
+    assert_eq!(
+        held.unlock().unwrap(),
+        ReleaseOutcome::Released,
+        "it was held all the time"
+    );
+    ["a", "b"]
+        .iter()
+        .for_each(|key| gone_for_good(&servers, key));
 }
 
 #[test]
@@ -113,7 +176,10 @@ fn sets_and_locks_of_one_client_wait_for_each_other_and_ask_no_node() {
     let waits = Seen::nothing();
     // No attempt is made again because the machine has held it up.
     let become_as_many_as = |number| {
-        assert!(eventually(SOON, || waits.all().len() == number), "not {number} wait");
+        assert!(
+            eventually(SOON, || waits.all().len() == number),
+            "not {number} wait"
+        );
         // The last of them has time to ask, if it does.
         thread::sleep(ARRIVAL);
     };
@@ -127,13 +193,22 @@ fn sets_and_locks_of_one_client_wait_for_each_other_and_ask_no_node() {
     thread::scope(|threads| {
         let waiting = threads.spawn(|| set(&client, &["a", "b", "c"]).lock().unwrap());
         become_as_many_as(1);
-        assert_eq!(calls(&server, "set"), before, "the guard of b is in this client");
+        assert_eq!(
+            calls(&server, "set"),
+            before,
+            "the guard of b is in this client"
+        );
         assert_eq!(lock.unlock().unwrap(), ReleaseOutcome::Released);
         let guard = waiting.join().unwrap();
         assert_eq!(calls(&server, "set"), before + 3);
         let single = threads.spawn(|| long_lock(&client, "c").lock().unwrap());
         become_as_many_as(2);
-        let other = threads.spawn(|| set(&client, &["c", "d"]).lock_timeout(SOON * 3).unwrap().unwrap());
+        let other = threads.spawn(|| {
+            set(&client, &["c", "d"])
+                .lock_timeout(SOON * 3)
+                .unwrap()
+                .unwrap()
+        });
         become_as_many_as(3);
         assert_eq!(calls(&server, "set"), before + 3);
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
@@ -142,17 +217,24 @@ fn sets_and_locks_of_one_client_wait_for_each_other_and_ask_no_node() {
         drop(first);
         let _ = other.join().unwrap().unlock().unwrap();
     });
-    ["a", "b", "c", "d"].iter().for_each(|key| gone_for_good([&server], key));
+    ["a", "b", "c", "d"]
+        .iter()
+        .for_each(|key| gone_for_good([&server], key));
 }
 
 #[test]
 fn a_lock_that_never_ends_is_found_where_a_set_waits_for_it() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
-    servers.iter().for_each(|server| _ = server.command(&["SET", "b", "for ever"]).unwrap());
+    servers
+        .iter()
+        .for_each(|server| _ = server.command(&["SET", "b", "for ever"]).unwrap());
     let error = set(&client, &["a", "b"]).lock_timeout(SOON).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
-    assert!(error.to_string().contains("its key \"b\" has no expiry"), "{error}");
+    assert!(
+        error.to_string().contains("its key \"b\" has no expiry"),
+        "{error}"
+    );
     gone_for_good(&servers, "a");
 }
 
@@ -165,7 +247,16 @@ fn sets_in_opposite_orders_and_single_locks_do_not_deadlock() {
     let clients: Vec<Redlock> = (0..2).map(|_| client(&servers)).collect();
     let in_use: [AtomicBool; 4] = Default::default();
     let rounds = AtomicUsize::new(0);
-    let wanted: [&[usize]; 8] = [&[0, 1], &[1, 0], &[2, 1], &[3, 2, 0], &[0, 3], &[1], &[2], &[0, 1, 2, 3]];
+    let wanted: [&[usize]; 8] = [
+        &[0, 1],
+        &[1, 0],
+        &[2, 1],
+        &[3, 2, 0],
+        &[0, 3],
+        &[1],
+        &[2],
+        &[0, 1, 2, 3],
+    ];
     thread::scope(|threads| {
         for (number, wanted) in wanted.into_iter().enumerate() {
             let client = &clients[number % 2];
@@ -175,9 +266,16 @@ fn sets_in_opposite_orders_and_single_locks_do_not_deadlock() {
                 let names: Vec<&str> = wanted.iter().map(|&index| NAMES[index]).collect();
                 for _ in 0..ROUNDS {
                     let guard = set(client, &names).lock_timeout(SOON * 3).unwrap().unwrap();
-                    assert!(wanted.iter().all(|&index| !in_use[index].swap(true, Ordering::SeqCst)), "{names:?}");
+                    assert!(
+                        wanted
+                            .iter()
+                            .all(|&index| !in_use[index].swap(true, Ordering::SeqCst)),
+                        "{names:?}"
+                    );
                     thread::yield_now();
-                    wanted.iter().for_each(|&index| in_use[index].store(false, Ordering::SeqCst));
+                    wanted
+                        .iter()
+                        .for_each(|&index| in_use[index].store(false, Ordering::SeqCst));
                     drop(guard);
                     rounds.fetch_add(1, Ordering::Relaxed);
                 }

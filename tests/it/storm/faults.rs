@@ -8,7 +8,14 @@ use std::fs;
 use std::thread;
 
 /// Each write is on disk before it is answered, and what a server reads when it restarts stays short.
-const DURABLE: [&str; 6] = ["--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-min-size", "4mb"];
+const DURABLE: [&str; 6] = [
+    "--appendonly",
+    "yes",
+    "--appendfsync",
+    "always",
+    "--auto-aof-rewrite-min-size",
+    "4mb",
+];
 
 /// Servers that keep what they have granted.
 pub(crate) fn durable() -> Plan {
@@ -26,7 +33,12 @@ pub(crate) struct Storm {
 
 impl Storm {
     /// Starts so many workers of this test, which use these servers.
-    pub(crate) fn begin(test: &'static str, servers: Vec<Server>, workers: usize, seed: u64) -> Storm {
+    pub(crate) fn begin(
+        test: &'static str,
+        servers: Vec<Server>,
+        workers: usize,
+        seed: u64,
+    ) -> Storm {
         let urls = servers.iter().map(Server::url).collect();
         let mut storm = Storm::without_workers(test, servers, urls, seed);
         (0..workers).for_each(|_| storm.workers.start());
@@ -34,12 +46,22 @@ impl Storm {
     }
 
     /// Starts no worker yet. They will use these URLs.
-    pub(crate) fn without_workers(test: &'static str, servers: Vec<Server>, urls: Vec<String>, seed: u64) -> Storm {
+    pub(crate) fn without_workers(
+        test: &'static str,
+        servers: Vec<Server>,
+        urls: Vec<String>,
+        seed: u64,
+    ) -> Storm {
         // It is removed with the server's own.
         let directory = servers[0].directory().join("storm");
         fs::create_dir(&directory).unwrap();
         let workers = Workers::none_yet(test, directory, urls);
-        Storm { workers, servers, random: Random::from_seed(seed), injected: BTreeMap::new() }
+        Storm {
+            workers,
+            servers,
+            random: Random::from_seed(seed),
+            injected: BTreeMap::new(),
+        }
     }
 
     /// Injects a fault, and returns some time after its end. The servers must be [`durable`].
@@ -79,9 +101,13 @@ impl Storm {
 
     /// Hangs servers for less than so many milliseconds.
     pub(crate) fn hang(&mut self, victims: &[usize], limit: u64) {
-        victims.iter().for_each(|&victim| self.servers[victim].pause().unwrap());
+        victims
+            .iter()
+            .for_each(|&victim| self.servers[victim].pause().unwrap());
         self.rest(limit);
-        victims.iter().for_each(|&victim| self.servers[victim].resume().unwrap());
+        victims
+            .iter()
+            .for_each(|&victim| self.servers[victim].resume().unwrap());
     }
 
     /// Kills a server, and starts it again less than so many milliseconds later.
@@ -89,7 +115,10 @@ impl Storm {
         self.servers[victim].kill();
         self.rest(limit);
         // A busy machine delays it.
-        self.servers[victim].restart().or_else(|_| self.servers[victim].wait_ready()).unwrap();
+        self.servers[victim]
+            .restart()
+            .or_else(|_| self.servers[victim].wait_ready())
+            .unwrap();
     }
 
     /// Kills a worker, most likely with a lock, and starts another.

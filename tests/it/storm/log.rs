@@ -19,7 +19,11 @@ impl Log {
     pub(crate) fn open(directory: &Path, name: impl Display) -> Log {
         fs::create_dir_all(directory).unwrap();
         let path = directory.join(format!("log.{name}"));
-        Log(OpenOptions::new().create(true).append(true).open(path).unwrap())
+        Log(OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(path)
+            .unwrap())
     }
 
     pub(crate) fn say(&self, line: &str) {
@@ -28,7 +32,13 @@ impl Log {
     }
 
     pub(crate) fn done(&self, stay: Stay) {
-        let Stay { process, wanted, since, until, value } = stay;
+        let Stay {
+            process,
+            wanted,
+            since,
+            until,
+            value,
+        } = stay;
         self.say(&format!("done {process} {wanted} {since} {until} {value}"));
     }
 }
@@ -74,19 +84,37 @@ impl Story {
 
     /// The longest time without a holder, as a beginning and an end.
     pub(crate) fn longest_gap(&self) -> (u64, u64) {
-        let gaps = self.done.windows(2).map(|pair| (pair[0].until, pair[1].since));
-        gaps.max_by_key(|(start, end)| end.saturating_sub(*start)).unwrap_or_default()
+        let gaps = self
+            .done
+            .windows(2)
+            .map(|pair| (pair[0].until, pair[1].since));
+        gaps.max_by_key(|(start, end)| end.saturating_sub(*start))
+            .unwrap_or_default()
     }
 
     /// Half a line, the last one of a killed process, does not count.
     fn add(&mut self, text: &str) {
-        for line in text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')) {
+        for line in text
+            .split_inclusive('\n')
+            .filter_map(|line| line.strip_suffix('\n'))
+        {
             match line.strip_prefix("done ") {
                 None => *self.counts.entry(line.to_owned()).or_default() += 1,
                 Some(numbers) => {
-                    let numbers: Vec<u64> = numbers.split(' ').map(|number| number.parse().unwrap()).collect();
-                    let [process, wanted, since, until, value] = numbers[..] else { panic!("{line}") };
-                    self.done.push(Stay { process: process as usize, wanted, since, until, value });
+                    let numbers: Vec<u64> = numbers
+                        .split(' ')
+                        .map(|number| number.parse().unwrap())
+                        .collect();
+                    let [process, wanted, since, until, value] = numbers[..] else {
+                        panic!("{line}")
+                    };
+                    self.done.push(Stay {
+                        process: process as usize,
+                        wanted,
+                        since,
+                        until,
+                        value,
+                    });
                 }
             }
         }
@@ -95,12 +123,17 @@ impl Story {
 
 /// The size of all logs in a directory: how much was logged, without reading it.
 pub(crate) fn bytes(directory: &Path) -> u64 {
-    logs(directory).map(|entry| entry.metadata().unwrap().len()).sum()
+    logs(directory)
+        .map(|entry| entry.metadata().unwrap().len())
+        .sum()
 }
 
 fn logs(directory: &Path) -> impl Iterator<Item = fs::DirEntry> {
     // The first worker that logs creates it.
-    let entries = fs::read_dir(directory).into_iter().flatten().map(Result::unwrap);
+    let entries = fs::read_dir(directory)
+        .into_iter()
+        .flatten()
+        .map(Result::unwrap);
     entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("log."))
 }
 

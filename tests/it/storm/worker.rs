@@ -28,7 +28,11 @@ impl Worker {
         let mut words = order.split(' ');
         let number = words.next().unwrap().parse().unwrap();
         let directory = PathBuf::from(words.next().unwrap());
-        Some(Worker { number, directory, urls: words.map(str::to_owned).collect() })
+        Some(Worker {
+            number,
+            directory,
+            urls: words.map(str::to_owned).collect(),
+        })
     }
 
     /// The nodes, each of which is configured to write to disk before it replies.
@@ -80,6 +84,8 @@ impl Counter {
         let new = self.0.join("new");
         fs::write(&new, value.to_string()).unwrap();
         let renamed = fs::rename(new, self.0.join("counter"));
-        renamed.expect("the file that was just written, which only another holder could have taken away");
+        renamed.expect(
+            "the file that was just written, which only another holder could have taken away",
+        );
     }
 }

@@ -27,7 +27,13 @@ pub(crate) struct Workers {
 
 impl Workers {
     pub(super) fn none_yet(test: &'static str, directory: PathBuf, urls: Vec<String>) -> Workers {
-        Workers { test, directory, urls, running: BTreeMap::new(), started: 0 }
+        Workers {
+            test,
+            directory,
+            urls,
+            running: BTreeMap::new(),
+            started: 0,
+        }
     }
 
     /// Where they write to.
@@ -41,7 +47,14 @@ impl Workers {
         let output = File::create(self.directory.join(format!("output.{number}"))).unwrap();
         let worker = Command::new(std::env::current_exe().unwrap())
             .args([self.test, "--exact", "--nocapture", "--test-threads=1"])
-            .env(VARIABLE, format!("{number} {} {}", self.directory.display(), self.urls.join(" ")))
+            .env(
+                VARIABLE,
+                format!(
+                    "{number} {} {}",
+                    self.directory.display(),
+                    self.urls.join(" ")
+                ),
+            )
             .stdout(output.try_clone().unwrap())
             .stderr(output)
             .spawn()
@@ -62,7 +75,11 @@ impl Workers {
     /// Kills one, and starts another.
     pub(crate) fn replace(&mut self, number: usize) {
         let mut worker = self.running.remove(&number).unwrap();
-        assert!(worker.try_wait().unwrap().is_none(), "a worker failed: {}", self.complaints());
+        assert!(
+            worker.try_wait().unwrap().is_none(),
+            "a worker failed: {}",
+            self.complaints()
+        );
         worker.kill().unwrap();
         worker.wait().unwrap();
         self.start();
@@ -77,7 +94,11 @@ impl Workers {
 
     /// Waits until one has stopped itself, and continues it after this time.
     pub(crate) fn let_pause(&self, number: usize, time: Duration) {
-        assert!(eventually(SOON, || self.is_stopped(number)), "a worker does not stop: {}", self.complaints());
+        assert!(
+            eventually(SOON, || self.is_stopped(number)),
+            "a worker does not stop: {}",
+            self.complaints()
+        );
         thread::sleep(time);
         self.signal(number, Signal::SIGCONT);
     }
@@ -92,16 +113,22 @@ impl Workers {
                 worker.kill().unwrap();
             }
             let status = worker.wait().unwrap();
-            assert!(has_ended, "all is well again, and a worker does not get the lock");
+            assert!(
+                has_ended,
+                "all is well again, and a worker does not get the lock"
+            );
             assert!(status.success(), "a worker failed: {}", self.complaints());
         }
         killed
     }
 
     fn is_stopped(&self, number: usize) -> bool {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.running[&number].id())).unwrap_or_default();
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.running[&number].id()))
+            .unwrap_or_default();
         // Behind the name in parentheses.
-        stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T'))
+        stat.rsplit(") ")
+            .next()
+            .is_some_and(|rest| rest.starts_with('T'))
     }
 
     fn signal(&self, number: usize, signal: Signal) {

@@ -6,7 +6,10 @@ use std::sync::OnceLock;
 
 /// Whether this server has users: Redis 6 and later.
 pub(crate) fn knows_users(server: &Server) -> bool {
-    !matches!(server.command(&["ACL", "WHOAMI"]).unwrap(), Answer::Error(_))
+    !matches!(
+        server.command(&["ACL", "WHOAMI"]).unwrap(),
+        Answer::Error(_)
+    )
 }
 
 /// The servers of these that have users. The others are reported as left out.
@@ -23,7 +26,9 @@ pub(crate) fn with_users(servers: Vec<Server>) -> impl Iterator<Item = Server> {
 /// Whether the server has users. If not, the test that asks is reported as skipped.
 pub(crate) fn has_users() -> bool {
     static HAS: OnceLock<bool> = OnceLock::new();
-    can(&HAS, "users (ACL)", || knows_users(&Server::start().unwrap()))
+    can(&HAS, "users (ACL)", || {
+        knows_users(&Server::start().unwrap())
+    })
 }
 
 /// The same of TLS: servers can be built without it.
@@ -31,13 +36,17 @@ pub(crate) fn has_tls() -> bool {
     static HAS: OnceLock<bool> = OnceLock::new();
     // One that has it misses the certificate.
     let misses_one = |error: std::io::Error| error.to_string().contains("tls-cert-file");
-    can(&HAS, "TLS", || Server::plan().tls().start().is_err_and(misses_one))
+    can(&HAS, "TLS", || {
+        Server::plan().tls().start().is_err_and(misses_one)
+    })
 }
 
 /// The same of a delay for each key that is loaded: Redis 6 and later.
 pub(crate) fn has_slow_loading() -> bool {
     static HAS: OnceLock<bool> = OnceLock::new();
-    can(&HAS, "key-load-delay", || Server::with(&["--key-load-delay", "0"]).is_ok())
+    can(&HAS, "key-load-delay", || {
+        Server::with(&["--key-load-delay", "0"]).is_ok()
+    })
 }
 
 fn can(known: &OnceLock<bool>, what: &str, find_out: impl FnOnce() -> bool) -> bool {
@@ -51,5 +60,9 @@ fn can(known: &OnceLock<bool>, what: &str, find_out: impl FnOnce() -> bool) -> b
 fn say_skipped(what: &str) {
     let thread = std::thread::current();
     // Not by `println`, which a run shows of failed tests only.
-    _ = writeln!(std::io::stderr(), "skipped: {}: the server has no {what}", thread.name().unwrap_or("a test"));
+    _ = writeln!(
+        std::io::stderr(),
+        "skipped: {}: the server has no {what}",
+        thread.name().unwrap_or("a test")
+    );
 }

@@ -50,12 +50,21 @@ impl Child {
         // SAFETY: The child does more than POSIX promises to a child of many threads: it allocates, for one, as the
         // library does and its users do. The C libraries of the systems that run this test see to that.
         match unsafe { fork() }.expect("a child") {
-            ForkResult::Parent { child } => Child { pid: child, output, input, has_ended: false },
+            ForkResult::Parent { child } => Child {
+                pid: child,
+                output,
+                input,
+                has_ended: false,
+            },
             ForkResult::Child => {
                 alarm::set(LIFETIME_SECONDS);
                 drop((output, input));
-                let mut parent = Parent { output: parent_output, input: parent_input };
-                let code = catch_unwind(AssertUnwindSafe(|| body(&mut parent))).map_or(PANICKED, |()| 0);
+                let mut parent = Parent {
+                    output: parent_output,
+                    input: parent_input,
+                };
+                let code =
+                    catch_unwind(AssertUnwindSafe(|| body(&mut parent))).map_or(PANICKED, |()| 0);
                 match end {
                     End::Exit => std::process::exit(code),
                     // SAFETY: It ends the process and does nothing else.
@@ -68,7 +77,9 @@ impl Child {
     /// Waits for the next character from the child.
     pub(crate) fn receive(&mut self) -> char {
         let mut byte = [0];
-        self.output.read_exact(&mut byte).expect("output of the child");
+        self.output
+            .read_exact(&mut byte)
+            .expect("output of the child");
         byte[0].into()
     }
 
@@ -80,7 +91,8 @@ impl Child {
     /// Stops it where it is, by SIGSTOP.
     pub(crate) fn stop(&self) {
         kill(self.pid, Signal::SIGSTOP).expect("it is a child of ours");
-        let stopped = waitpid(self.pid, Some(WaitPidFlag::WUNTRACED)).expect("it is a child of ours");
+        let stopped =
+            waitpid(self.pid, Some(WaitPidFlag::WUNTRACED)).expect("it is a child of ours");
         assert!(matches!(stopped, WaitStatus::Stopped(..)), "{stopped:?}");
     }
 
@@ -104,7 +116,10 @@ impl Child {
         });
         assert!(status != WaitStatus::StillAlive, "the child hangs");
         self.has_ended = true;
-        assert!(matches!(status, WaitStatus::Exited(_, 0)), "the child ended with {status:?}");
+        assert!(
+            matches!(status, WaitStatus::Exited(_, 0)),
+            "the child ended with {status:?}"
+        );
         let mut text = String::new();
         self.output.read_to_string(&mut text).expect("text");
         text
@@ -113,12 +128,18 @@ impl Child {
 
 impl Parent {
     pub(crate) fn send(&mut self, text: &str) {
-        self.output.write_all(text.as_bytes()).expect("a parent that reads");
+        self.output
+            .write_all(text.as_bytes())
+            .expect("a parent that reads");
     }
 
     /// Whether the parent lets the child continue, or has ended.
     pub(crate) fn may_continue(&self) -> bool {
-        poll(&mut [PollFd::new(&self.input, PollFlags::IN)], Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
+        poll(
+            &mut [PollFd::new(&self.input, PollFlags::IN)],
+            Some(&Timespec::default()),
+        )
+        .is_ok_and(|ready| ready > 0)
     }
 
     /// Waits until the parent lets the child continue, or ends.

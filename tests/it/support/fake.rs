@@ -57,9 +57,14 @@ pub(crate) struct Fake {
 
 impl Fake {
     /// Behaves as the script requires. `connection` counts from 0 in the order of accepting.
-    pub(crate) fn scripted(script: impl FnMut(usize, Event<'_>) -> Vec<Act> + Send + 'static) -> Fake {
+    pub(crate) fn scripted(
+        script: impl FnMut(usize, Event<'_>) -> Vec<Act> + Send + 'static,
+    ) -> Fake {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port of 127.0.0.1");
-        let port = listener.local_addr().expect("the port that was bound").port();
+        let port = listener
+            .local_addr()
+            .expect("the port that was bound")
+            .port();
         let shared = Arc::new(Shared {
             changed: Condvar::new(),
             script: Mutex::new(Box::new(script)),
@@ -69,7 +74,11 @@ impl Fake {
             let shared = Arc::clone(&shared);
             move || accept(&listener, &shared)
         });
-        Fake { port, shared, listener: Some(listener) }
+        Fake {
+            port,
+            shared,
+            listener: Some(listener),
+        }
     }
 
     /// A well-behaved, empty master: every SET succeeds.
@@ -79,7 +88,13 @@ impl Fake {
 
     /// Well-behaved, except that this command (`"SET"`, in any case) gets these acts in place of its answer.
     pub(crate) fn healthy_but(name: &'static str, acts: Vec<Act>) -> Fake {
-        Fake::on_command(move |command| if is(command, name) { acts.clone() } else { vec![Act::Say(healthy(command))] })
+        Fake::on_command(move |command| {
+            if is(command, name) {
+                acts.clone()
+            } else {
+                vec![Act::Say(healthy(command))]
+            }
+        })
     }
 
     /// Answers each SET with this, after this delay, and everything else well and at once.
@@ -152,14 +167,21 @@ impl Fake {
 
     /// Refuses everything with an error that repeats what it was sent, passwords and tokens included.
     pub(crate) fn echoing() -> Fake {
-        Fake::on_command(|command| vec![say(&format!("-ERR what do you mean by '{}'?\r\n", command.join("' '")))])
+        Fake::on_command(|command| {
+            vec![say(&format!(
+                "-ERR what do you mean by '{}'?\r\n",
+                command.join("' '")
+            ))]
+        })
     }
 
     /// Answers a SET only when the next command on its connection has arrived, and that one right after it.
     pub(crate) fn late() -> Fake {
         let mut owed: Vec<(usize, Vec<u8>)> = Vec::new();
         Fake::scripted(move |connection, event| {
-            let Event::Received(command) = event else { return Vec::new() };
+            let Event::Received(command) = event else {
+                return Vec::new();
+            };
             let mut acts = Vec::new();
             owed.retain(|(owner, answer)| {
                 if *owner == connection {
@@ -186,19 +208,34 @@ impl Fake {
 
     /// Everything received so far, in order, on all connections.
     pub(crate) fn commands(&self) -> Vec<Command> {
-        self.shared.state().received.iter().map(|(_, command)| command.clone()).collect()
+        self.shared
+            .state()
+            .received
+            .iter()
+            .map(|(_, command)| command.clone())
+            .collect()
     }
 
     /// What was received on the connection with this number, counting from 0.
     pub(crate) fn commands_on(&self, connection: usize) -> Vec<Command> {
         let state = self.shared.state();
-        state.received.iter().filter(|(on, _)| *on == connection).map(|(_, command)| command.clone()).collect()
+        state
+            .received
+            .iter()
+            .filter(|(on, _)| *on == connection)
+            .map(|(_, command)| command.clone())
+            .collect()
     }
 
     /// Waits until at least `count` commands with this name have arrived; false when they have not in time.
     pub(crate) fn wait_for(&self, name: &str, count: usize, timeout: Duration) -> bool {
         self.shared.wait_until(timeout, |state| {
-            state.received.iter().filter(|(_, command)| is(command, name)).count() >= count
+            state
+                .received
+                .iter()
+                .filter(|(_, command)| is(command, name))
+                .count()
+                >= count
         })
     }
 
@@ -214,15 +251,27 @@ impl Fake {
 
     /// Waits for the end of the connection with this number, and returns how the other side ended it: a close is
     /// `UnexpectedEof`, a reset `ConnectionReset`. None when it has not ended in time.
-    pub(crate) fn wait_for_end(&self, connection: usize, timeout: Duration) -> Option<io::ErrorKind> {
-        let end = |state: &State| state.ended.iter().find(|(ended, _)| *ended == connection).map(|&(_, end)| end);
-        self.shared.wait_until(timeout, |state| end(state).is_some());
+    pub(crate) fn wait_for_end(
+        &self,
+        connection: usize,
+        timeout: Duration,
+    ) -> Option<io::ErrorKind> {
+        let end = |state: &State| {
+            state
+                .ended
+                .iter()
+                .find(|(ended, _)| *ended == connection)
+                .map(|&(_, end)| end)
+        };
+        self.shared
+            .wait_until(timeout, |state| end(state).is_some());
         end(&self.shared.state())
     }
 
     /// Waits until so many connections are open; false when they are not in time.
     pub(crate) fn wait_for_open(&self, count: usize, timeout: Duration) -> bool {
-        self.shared.wait_until(timeout, |state| state.open.len() == count)
+        self.shared
+            .wait_until(timeout, |state| state.open.len() == count)
     }
 }
 
@@ -250,7 +299,10 @@ pub(crate) fn healthy(command: &Command) -> Vec<u8> {
         run_id:0123456789abcdef0123456789abcdef01234567\r\nuptime_in_seconds:864000\r\n\
         # Memory\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\n# Persistence\r\nloading:0\r\naof_enabled:0\r\n\
         # Replication\r\nrole:master\r\nconnected_slaves:0\r\n# Cluster\r\ncluster_enabled:0\r\n";
-    let name = command.first().map(|name| name.to_ascii_uppercase()).unwrap_or_default();
+    let name = command
+        .first()
+        .map(|name| name.to_ascii_uppercase())
+        .unwrap_or_default();
     match name.as_str() {
         "AUTH" | "CLIENT" | "SELECT" | "SET" => b"+OK\r\n".to_vec(),
         "DEL" | "EVAL" | "PEXPIRE" | "PUBLISH" => b":1\r\n".to_vec(),
@@ -280,7 +332,9 @@ pub(crate) fn refusal(command: &Command) -> Option<Vec<u8>> {
 
 impl Fake {
     /// A script that minds neither the connection nor its beginning.
-    pub(crate) fn on_command(mut answer: impl FnMut(&Command) -> Vec<Act> + Send + 'static) -> Fake {
+    pub(crate) fn on_command(
+        mut answer: impl FnMut(&Command) -> Vec<Act> + Send + 'static,
+    ) -> Fake {
         Fake::scripted(move |_, event| match event {
             Event::Connected => Vec::new(),
             Event::Received(command) => answer(command),
@@ -313,7 +367,9 @@ impl Shared {
     }
 
     fn wait_until(&self, timeout: Duration, condition: impl Fn(&State) -> bool) -> bool {
-        let waiting = self.changed.wait_timeout_while(self.state(), timeout, |state| !condition(state));
+        let waiting = self
+            .changed
+            .wait_timeout_while(self.state(), timeout, |state| !condition(state));
         let (state, _) = waiting.unwrap_or_else(PoisonError::into_inner);
         condition(&state)
     }
@@ -326,7 +382,9 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
         if state.stopping {
             break;
         }
-        let Ok(stream) = stream.map(Arc::new) else { continue };
+        let Ok(stream) = stream.map(Arc::new) else {
+            continue;
+        };
         let number = state.accepted;
         state.accepted += 1;
         state.open.push((number, Arc::clone(&stream)));
@@ -334,11 +392,18 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
         shared.changed.notify_all();
         let shared = Arc::clone(shared);
         threads.push(spawn("fake connection", move || {
-            let end = Connection { number, shared: &shared, stream: &stream }.serve();
+            let end = Connection {
+                number,
+                shared: &shared,
+                stream: &stream,
+            }
+            .serve();
             let _ = stream.shutdown(Shutdown::Both);
             let mut state = shared.state();
             state.open.retain(|(open, _)| *open != number);
-            state.ended.extend(end.err().map(|error| (number, error.kind())));
+            state
+                .ended
+                .extend(end.err().map(|error| (number, error.kind())));
             drop(state);
             shared.changed.notify_all();
         }));
@@ -361,7 +426,10 @@ impl Connection<'_> {
         let mut reader = BufReader::new(self.stream);
         loop {
             let command = read_command(&mut reader)?;
-            self.shared.state().received.push((self.number, command.clone()));
+            self.shared
+                .state()
+                .received
+                .push((self.number, command.clone()));
             self.shared.changed.notify_all();
             self.react(Event::Received(&command))?;
         }
@@ -369,7 +437,11 @@ impl Connection<'_> {
 
     fn react(&self, event: Event<'_>) -> io::Result<()> {
         let acts = {
-            let mut script = self.shared.script.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut script = self
+                .shared
+                .script
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
             script(self.number, event)
         };
         acts.into_iter().try_for_each(|act| self.perform(act))
@@ -398,7 +470,11 @@ impl Connection<'_> {
     /// Sleeps, but not through the end of the fake.
     fn wait(&self, pause: Duration) -> io::Result<()> {
         let stopping = self.shared.wait_until(pause, |state| state.stopping);
-        if stopping { Err(io::ErrorKind::ConnectionAborted.into()) } else { Ok(()) }
+        if stopping {
+            Err(io::ErrorKind::ConnectionAborted.into())
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -421,15 +497,24 @@ fn read_length(reader: &mut impl BufRead, kind: char) -> io::Result<usize> {
     if reader.take(32).read_line(&mut line)? == 0 {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
-    let digits = line.strip_suffix("\r\n").and_then(|line| line.strip_prefix(kind));
-    let length = digits.and_then(|digits| digits.parse().ok()).filter(|&length| length <= 1 << 20);
+    let digits = line
+        .strip_suffix("\r\n")
+        .and_then(|line| line.strip_prefix(kind));
+    let length = digits
+        .and_then(|digits| digits.parse().ok())
+        .filter(|&length| length <= 1 << 20);
     length.ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
 pub(crate) fn is(command: &Command, name: &str) -> bool {
-    command.first().is_some_and(|first| first.eq_ignore_ascii_case(name))
+    command
+        .first()
+        .is_some_and(|first| first.eq_ignore_ascii_case(name))
 }
 
 fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
-    thread::Builder::new().name(name.into()).spawn(body).expect("a thread")
+    thread::Builder::new()
+        .name(name.into())
+        .spawn(body)
+        .expect("a thread")
 }

@@ -14,7 +14,11 @@ static MILLIS: AtomicU64 = AtomicU64::new(0);
 #[allow(unsafe_code)]
 pub(crate) fn hang(thread: Pthread, time: Duration) {
     MILLIS.store(time.as_millis() as u64, Ordering::SeqCst);
-    let action = SigAction::new(SigHandler::Handler(sleep), SaFlags::empty(), SigSet::empty());
+    let action = SigAction::new(
+        SigHandler::Handler(sleep),
+        SaFlags::empty(),
+        SigSet::empty(),
+    );
     // SAFETY: The handler sleeps, which is safe in a signal handler, and touches nothing else but an atomic number.
     unsafe { sigaction(Signal::SIGUSR1, &action) }.expect("a handler");
     pthread_kill(thread, Signal::SIGUSR1).expect("a thread");

@@ -24,7 +24,8 @@ pub(crate) struct Thread {
 impl Thread {
     /// How long it has run, on any processor.
     pub(crate) fn processor_time(&self) -> Duration {
-        let times = fs::read_to_string(format!("/proc/self/task/{}/schedstat", self.id)).unwrap_or_default();
+        let times = fs::read_to_string(format!("/proc/self/task/{}/schedstat", self.id))
+            .unwrap_or_default();
         let running = times.split(' ').next().and_then(|nanos| nanos.parse().ok());
         Duration::from_nanos(running.unwrap_or_default())
     }
@@ -32,10 +33,19 @@ impl Thread {
 
 /// How long the threads of this process have run, those that have ended too, to a hundredth of a second.
 pub(crate) fn processor_time() -> Duration {
-    let text = fs::read_to_string("/proc/self/stat").expect("what the system counts for this process");
+    let text =
+        fs::read_to_string("/proc/self/stat").expect("what the system counts for this process");
     // Behind the name, which may contain blanks: the 12th and 13th field.
-    let fields = text.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).take(2);
-    fields.map(|ticks| Duration::from_millis(10) * ticks.parse::<u32>().expect("a number")).sum()
+    let fields = text
+        .rsplit(')')
+        .next()
+        .unwrap_or_default()
+        .split_whitespace()
+        .skip(11)
+        .take(2);
+    fields
+        .map(|ticks| Duration::from_millis(10) * ticks.parse::<u32>().expect("a number"))
+        .sum()
 }
 
 /// A TCP socket that this process has open.
@@ -74,12 +84,24 @@ pub(crate) fn alone_with(test: &str, variables: &[(&str, &Path)], body: impl FnO
     }
     let binary = std::env::current_exe().expect("the path of this test binary");
     let mut command = Command::new(binary);
-    command.args([test, "--exact", "--nocapture", "--test-threads=1"]).env(ALONE_VARIABLE, test);
+    command
+        .args([test, "--exact", "--nocapture", "--test-threads=1"])
+        .env(ALONE_VARIABLE, test);
     command.envs(variables.iter().copied());
     let output = command.output().expect("this test binary runs");
-    let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{test}, alone in a process:\n{text}");
-    assert!(text.contains("1 passed"), "{test} is not the name of this test:\n{text}");
+    let text = format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(
+        output.status.success(),
+        "{test}, alone in a process:\n{text}"
+    );
+    assert!(
+        text.contains("1 passed"),
+        "{test} is not the name of this test:\n{text}"
+    );
     // What it measures is shown as in a test that is not alone.
     print!("{text}");
 }
@@ -92,12 +114,22 @@ pub(crate) fn threads() -> Vec<Thread> {
     let ids = numbers_in("/proc/self/task");
     // A thread that ends while we look has no name any more, and is not there any more.
     let name = |id| fs::read_to_string(format!("/proc/self/task/{id}/comm")).ok();
-    ids.into_iter().filter_map(|id| Some(Thread { id, name: name(id)?.trim_end().to_owned() })).collect()
+    ids.into_iter()
+        .filter_map(|id| {
+            Some(Thread {
+                id,
+                name: name(id)?.trim_end().to_owned(),
+            })
+        })
+        .collect()
 }
 
 /// The threads whose name begins so.
 pub(crate) fn threads_named(prefix: &str) -> Vec<Thread> {
-    threads().into_iter().filter(|thread| thread.name.starts_with(prefix)).collect()
+    threads()
+        .into_iter()
+        .filter(|thread| thread.name.starts_with(prefix))
+        .collect()
 }
 
 /// The open descriptors of this process and what they lead to, such as `socket:[123]`.
@@ -105,7 +137,9 @@ pub(crate) fn descriptors() -> HashMap<u32, String> {
     let target = |number| fs::read_link(format!("/proc/self/fd/{number}")).ok();
     let numbers = numbers_in("/proc/self/fd").into_iter();
     // The descriptor that lists this directory is closed by now and drops out.
-    numbers.filter_map(|number| Some((number, target(number)?.to_string_lossy().into_owned()))).collect()
+    numbers
+        .filter_map(|number| Some((number, target(number)?.to_string_lossy().into_owned())))
+        .collect()
 }
 
 /// The TCP sockets of this process.
@@ -113,9 +147,12 @@ pub(crate) fn sockets() -> Vec<Socket> {
     let descriptors = descriptors();
     let by_inode: HashMap<&str, u32> = descriptors
         .iter()
-        .filter_map(|(&number, target)| Some((target.strip_prefix("socket:[")?.strip_suffix(']')?, number)))
+        .filter_map(|(&number, target)| {
+            Some((target.strip_prefix("socket:[")?.strip_suffix(']')?, number))
+        })
         .collect();
-    let tables = ["/proc/self/net/tcp", "/proc/self/net/tcp6"].map(|path| fs::read_to_string(path).unwrap_or_default());
+    let tables = ["/proc/self/net/tcp", "/proc/self/net/tcp6"]
+        .map(|path| fs::read_to_string(path).unwrap_or_default());
     let lines = tables.iter().flat_map(|table| table.lines().skip(1));
     let mut sockets: Vec<Socket> = lines.filter_map(|line| socket(line, &by_inode)).collect();
     // The kernel lists a socket again when others come and go while it is read.
@@ -127,7 +164,9 @@ pub(crate) fn sockets() -> Vec<Socket> {
 /// The connections of this process that lead to one of these ports, whatever their state.
 pub(crate) fn connections_to(ports: &[u16]) -> Vec<Socket> {
     let mut sockets = sockets();
-    sockets.retain(|socket| socket.state != SocketState::Listening && ports.contains(&socket.remote_port));
+    sockets.retain(|socket| {
+        socket.state != SocketState::Listening && ports.contains(&socket.remote_port)
+    });
     sockets
 }
 
@@ -160,12 +199,19 @@ fn socket(line: &str, by_inode: &HashMap<&str, u32>) -> Option<Socket> {
         _ => SocketState::Other,
     };
     let descriptor = *by_inode.get(fields.get(9)?)?;
-    Some(Socket { descriptor, local_port: port(1)?, remote_port: port(2)?, state })
+    Some(Socket {
+        descriptor,
+        local_port: port(1)?,
+        remote_port: port(2)?,
+        state,
+    })
 }
 
 fn numbers_in(folder: &str) -> Vec<u32> {
     let entries = fs::read_dir(folder).expect("/proc is there").flatten();
-    let mut numbers: Vec<u32> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    let mut numbers: Vec<u32> = entries
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect();
     numbers.sort_unstable();
     numbers
 }

@@ -53,16 +53,33 @@ impl Proxy {
     pub(crate) fn before(server: u16) -> Proxy {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port of 127.0.0.1");
         // The connections that it accepts have this too.
-        SockRef::from(&listener).set_tcp_mss(SEGMENT).expect("a size of segments");
-        SockRef::from(&listener).set_recv_buffer_size(WINDOW).expect("a size of a buffer");
-        let port = listener.local_addr().expect("the port that was bound").port();
-        let state = Mutex::new(State { server, ..State::default() });
-        let shared = Arc::new(Shared { changed: Condvar::new(), state });
+        SockRef::from(&listener)
+            .set_tcp_mss(SEGMENT)
+            .expect("a size of segments");
+        SockRef::from(&listener)
+            .set_recv_buffer_size(WINDOW)
+            .expect("a size of a buffer");
+        let port = listener
+            .local_addr()
+            .expect("the port that was bound")
+            .port();
+        let state = Mutex::new(State {
+            server,
+            ..State::default()
+        });
+        let shared = Arc::new(Shared {
+            changed: Condvar::new(),
+            state,
+        });
         let listener = spawn("proxy listener", {
             let shared = Arc::clone(&shared);
             move || accept(&listener, &shared)
         });
-        Proxy { port, shared, listener: Some(listener) }
+        Proxy {
+            port,
+            shared,
+            listener: Some(listener),
+        }
     }
 
     pub(crate) fn port(&self) -> u16 {
@@ -75,7 +92,11 @@ impl Proxy {
     }
 
     pub(crate) fn url(&self) -> String {
-        let scheme = if std::env::var_os(TLS_VARIABLE).is_some() { "rediss" } else { "redis" };
+        let scheme = if std::env::var_os(TLS_VARIABLE).is_some() {
+            "rediss"
+        } else {
+            "redis"
+        };
         format!("{scheme}://{}:{}", Ipv4Addr::LOCALHOST, self.port)
     }
 
@@ -121,7 +142,13 @@ impl Proxy {
 
     /// Leaves every open connection half open: whatever either side sends on it is lost. New ones are well.
     pub(crate) fn lose_all(&self) {
-        for wire in self.shared.state().connections.iter().filter_map(|connection| connection.wire.upgrade()) {
+        for wire in self
+            .shared
+            .state()
+            .connections
+            .iter()
+            .filter_map(|connection| connection.wire.upgrade())
+        {
             wire.is_lost.store(true, Ordering::Relaxed);
         }
     }
@@ -144,7 +171,12 @@ impl Proxy {
 
     /// How many connections are open.
     pub(crate) fn open(&self) -> usize {
-        self.shared.state().connections.iter().filter(|connection| connection.is_open()).count()
+        self.shared
+            .state()
+            .connections
+            .iter()
+            .filter(|connection| connection.is_open())
+            .count()
     }
 
     /// How many bytes went this way so far, on all connections.
@@ -253,7 +285,10 @@ impl Shared {
         let mut state = self.state();
         while state.gate(direction).stalled && wire.ending().is_none() {
             // A timeout too, as an ending is stored under another lock.
-            let (woken, _) = self.changed.wait_timeout(state, GLANCE).unwrap_or_else(PoisonError::into_inner);
+            let (woken, _) = self
+                .changed
+                .wait_timeout(state, GLANCE)
+                .unwrap_or_else(PoisonError::into_inner);
             state = woken;
         }
         let pause = state.gate(direction).pause;
@@ -267,7 +302,9 @@ impl Shared {
         }
         let gate = state.gate(direction);
         let wanted = if pause.is_some() { 1 } else { wanted };
-        let allowed = gate.allowance.map_or(wanted, |left| wanted.min(usize::try_from(left).unwrap_or(wanted)));
+        let allowed = gate.allowance.map_or(wanted, |left| {
+            wanted.min(usize::try_from(left).unwrap_or(wanted))
+        });
         let mut last = false;
         if let Some(left) = &mut gate.allowance {
             *left -= allowed as u64;
@@ -293,7 +330,10 @@ impl Wire {
     }
 
     fn end(&self, ending: Ending) {
-        self.ending.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(ending);
+        self.ending
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_or_insert(ending);
         let (side, linger) = match ending {
             Ending::Close => (Shutdown::Both, None),
             Ending::Reset => (Shutdown::Read, Some(Duration::ZERO)),
@@ -327,7 +367,9 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
         }
         // Without a server the client sees its connection closed.
         let server = shared.state().server;
-        let Ok(server) = TcpStream::connect((Ipv4Addr::LOCALHOST, server)) else { continue };
+        let Ok(server) = TcpStream::connect((Ipv4Addr::LOCALHOST, server)) else {
+            continue;
+        };
         for stream in [&client, &server] {
             let _ = stream.set_nodelay(true);
             let _ = stream.set_write_timeout(Some(GLANCE));
@@ -342,18 +384,24 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
         // Until the connection is known, its pumps pass nothing: a disturbance reaches all that have passed anything.
         let mut state = shared.state();
         let delay = state.delay;
-        let pumps = [(Direction::ToClient, "proxy to client"), (Direction::ToServer, "proxy to server")]
-            .map(|(direction, name)| {
-                let wire = Arc::clone(&wire);
-                let shared = Arc::clone(shared);
-                spawn(name, move || match delay {
-                    Duration::ZERO => pump(&wire, direction, &shared),
-                    delay => pump_late(&wire, direction, delay, &shared),
-                })
+        let pumps = [
+            (Direction::ToClient, "proxy to client"),
+            (Direction::ToServer, "proxy to server"),
+        ]
+        .map(|(direction, name)| {
+            let wire = Arc::clone(&wire);
+            let shared = Arc::clone(shared);
+            spawn(name, move || match delay {
+                Duration::ZERO => pump(&wire, direction, &shared),
+                delay => pump_late(&wire, direction, delay, &shared),
             })
-            .into();
+        })
+        .into();
         state.connections.retain(Connection::is_open);
-        state.connections.push(Connection { wire: Arc::downgrade(&wire), pumps });
+        state.connections.push(Connection {
+            wire: Arc::downgrade(&wire),
+            pumps,
+        });
     }
 }
 
@@ -374,9 +422,15 @@ fn pump(wire: &Arc<Wire>, direction: Direction, shared: &Shared) {
         };
         let undisturbed = messages::take_out(wire, direction, &buffer[..filled], shared);
         let bytes = undisturbed.as_deref().unwrap_or(&buffer[..filled]);
-        let mut rest = if wire.is_lost.load(Ordering::Relaxed) { &[] } else { bytes };
+        let mut rest = if wire.is_lost.load(Ordering::Relaxed) {
+            &[]
+        } else {
+            bytes
+        };
         while !rest.is_empty() {
-            let Some((allowed, last)) = shared.pass(wire, direction, rest.len()) else { return };
+            let Some((allowed, last)) = shared.pass(wire, direction, rest.len()) else {
+                return;
+            };
             let (now, later) = rest.split_at(allowed);
             if write_all(&mut sink, now, wire).is_err() {
                 return wire.end(Ending::Reset);
@@ -439,5 +493,8 @@ fn write_all(sink: &mut impl Write, mut bytes: &[u8], wire: &Wire) -> io::Result
 }
 
 fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
-    thread::Builder::new().name(name.into()).spawn(body).expect("a thread")
+    thread::Builder::new()
+        .name(name.into())
+        .spawn(body)
+        .expect("a thread")
 }

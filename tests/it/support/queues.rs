@@ -21,7 +21,10 @@ pub(crate) fn entries(server: &Server, lock: &str) -> Vec<String> {
 
 /// How many entries are in the queue of the lock with this key.
 pub(crate) fn count(server: &Server, lock: &str) -> usize {
-    match server.command(&["ZCARD", &(QUEUE.to_owned() + lock)]).unwrap() {
+    match server
+        .command(&["ZCARD", &(QUEUE.to_owned() + lock)])
+        .unwrap()
+    {
         Answer::Number(number) => number as usize,
         answer => panic!("{answer:?}"),
     }
@@ -29,9 +32,23 @@ pub(crate) fn count(server: &Server, lock: &str) -> usize {
 
 /// Waits until each server has so many entries in the queue of this lock.
 #[track_caller]
-pub(crate) fn has_entries<'s>(servers: impl IntoIterator<Item = &'s Server> + Clone, lock: &str, expected: usize) {
-    let found = || servers.clone().into_iter().map(|server| entries(server, lock)).collect::<Vec<_>>();
-    assert!(eventually(SOON, || found().iter().all(|found| found.len() == expected)), "{:?}, not {expected}", found());
+pub(crate) fn has_entries<'s>(
+    servers: impl IntoIterator<Item = &'s Server> + Clone,
+    lock: &str,
+    expected: usize,
+) {
+    let found = || {
+        servers
+            .clone()
+            .into_iter()
+            .map(|server| entries(server, lock))
+            .collect::<Vec<_>>()
+    };
+    assert!(
+        eventually(SOON, || found().iter().all(|found| found.len() == expected)),
+        "{:?}, not {expected}",
+        found()
+    );
 }
 
 /// Stores an entry of this client with this ticket, as if a call of a plain or fair lock had.
@@ -41,7 +58,9 @@ pub(crate) fn forge(server: &Server, lock: &str, client: &str, ticket: &str) {
 
 /// Stores this member of a queue.
 pub(crate) fn forge_member(server: &Server, lock: &str, member: &str, ticket: &str) {
-    let answer = server.command(&["ZADD", &(QUEUE.to_owned() + lock), ticket, member]).unwrap();
+    let answer = server
+        .command(&["ZADD", &(QUEUE.to_owned() + lock), ticket, member])
+        .unwrap();
     assert!(matches!(answer, Answer::Number(_)), "{answer:?}");
 }
 
@@ -53,9 +72,17 @@ pub(crate) fn no_entry_stays<'s>(servers: impl IntoIterator<Item = &'s Server> +
             let keys = texts(server, &["KEYS", "quorumlock-queue:*"]).into_iter();
             keys.map(|key| (server.port(), entries(server, &key[QUEUE.len()..])))
         };
-        servers.clone().into_iter().flat_map(of_server).collect::<Vec<_>>()
+        servers
+            .clone()
+            .into_iter()
+            .flat_map(of_server)
+            .collect::<Vec<_>>()
     };
-    assert!(eventually(SOON, || queues().is_empty()), "entries stay: {:?}", queues());
+    assert!(
+        eventually(SOON, || queues().is_empty()),
+        "entries stay: {:?}",
+        queues()
+    );
 }
 
 /// Has releases, which do that, remove the entries that are dead, until no server has any. One is alive until its
@@ -83,20 +110,40 @@ pub(crate) fn channels(server: &Server) -> Vec<String> {
 
 /// Waits until each server has so many channels of clients.
 #[track_caller]
-pub(crate) fn has_channels<'s>(servers: impl IntoIterator<Item = &'s Server> + Clone, expected: usize) {
-    let found = || servers.clone().into_iter().map(|server| channels(server).len()).collect::<Vec<_>>();
-    assert!(eventually(SOON, || found().iter().all(|&found| found == expected)), "{:?}, not {expected}", found());
+pub(crate) fn has_channels<'s>(
+    servers: impl IntoIterator<Item = &'s Server> + Clone,
+    expected: usize,
+) {
+    let found = || {
+        servers
+            .clone()
+            .into_iter()
+            .map(|server| channels(server).len())
+            .collect::<Vec<_>>()
+    };
+    assert!(
+        eventually(SOON, || found().iter().all(|&found| found == expected)),
+        "{:?}, not {expected}",
+        found()
+    );
 }
 
 /// How many connections of subscribers a server has.
 pub(crate) fn subscribers(server: &Server) -> usize {
-    let Answer::Text(list) = server.command(&["CLIENT", "LIST", "TYPE", "pubsub"]).unwrap() else { panic!() };
+    let Answer::Text(list) = server
+        .command(&["CLIENT", "LIST", "TYPE", "pubsub"])
+        .unwrap()
+    else {
+        panic!()
+    };
     list.lines().count()
 }
 
 /// Cuts all connections of subscribers.
 pub(crate) fn cut_subscribers(server: &Server) {
-    server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]).unwrap();
+    server
+        .command(&["CLIENT", "KILL", "TYPE", "pubsub"])
+        .unwrap();
 }
 
 /// A connection that is subscribed to a channel, or to a pattern, and is not read from then on.
@@ -138,6 +185,12 @@ fn texts(server: &Server, words: &[&str]) -> Vec<String> {
         Answer::Error(error) if error.starts_with("WRONGTYPE") => Vec::new(),
         answer => panic!("{words:?}: {answer:?}"),
     };
-    let text = |answer| if let Answer::Text(text) = answer { text } else { panic!("{answer:?}") };
+    let text = |answer| {
+        if let Answer::Text(text) = answer {
+            text
+        } else {
+            panic!("{answer:?}")
+        }
+    };
     list.into_iter().map(text).collect()
 }

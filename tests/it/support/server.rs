@@ -105,7 +105,10 @@ impl Server {
 
     /// The Unix socket, where one was asked for.
     pub fn socket(&self) -> Option<PathBuf> {
-        self.plan.socket.as_ref().map(|path| self.directory.0.join(path))
+        self.plan
+            .socket
+            .as_ref()
+            .map(|path| self.directory.0.join(path))
     }
 
     /// The server's own directory: its log, its dump files, a relative Unix socket.
@@ -130,7 +133,10 @@ impl Server {
         #[cfg(target_os = "linux")]
         {
             use nix::sys::wait::{Id, WaitPidFlag, waitid};
-            waitid(Id::Pid(pid), WaitPidFlag::WSTOPPED | WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT)?;
+            waitid(
+                Id::Pid(pid),
+                WaitPidFlag::WSTOPPED | WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT,
+            )?;
         }
         #[cfg(not(target_os = "linux"))]
         let _ = pid;
@@ -158,7 +164,11 @@ impl Server {
         let deadline = Instant::now() + START_TIMEOUT;
         loop {
             // The log and not a PING: a PING can be answered by another program that took the port.
-            if self.log().to_ascii_lowercase().contains("ready to accept connections") {
+            if self
+                .log()
+                .to_ascii_lowercase()
+                .contains("ready to accept connections")
+            {
                 return Ok(());
             }
             let process = self.process.as_mut().ok_or_else(not_running)?;
@@ -169,10 +179,16 @@ impl Server {
                 } else {
                     io::ErrorKind::Other
                 };
-                return Err(io::Error::new(kind, format!("the server ended with {status}; its log:\n{log}")));
+                return Err(io::Error::new(
+                    kind,
+                    format!("the server ended with {status}; its log:\n{log}"),
+                ));
             }
             if Instant::now() > deadline {
-                let message = format!("the server was not ready within {START_TIMEOUT:?}; its log:\n{}", self.log());
+                let message = format!(
+                    "the server was not ready within {START_TIMEOUT:?}; its log:\n{}",
+                    self.log()
+                );
                 return Err(io::Error::new(io::ErrorKind::TimedOut, message));
             }
             thread::sleep(Duration::from_millis(3));
@@ -181,9 +197,21 @@ impl Server {
 
     /// The keys, without what the server remembers of itself.
     pub fn keys(&self) -> io::Result<Vec<String>> {
-        let Answer::List(keys) = self.command(&["KEYS", "*"])? else { return Err(io::ErrorKind::InvalidData.into()) };
-        let text = |answer| if let Answer::Text(text) = answer { Some(text) } else { None };
-        Ok(keys.into_iter().filter_map(text).filter(|key| !key.starts_with("quorumlock-node:")).collect())
+        let Answer::List(keys) = self.command(&["KEYS", "*"])? else {
+            return Err(io::ErrorKind::InvalidData.into());
+        };
+        let text = |answer| {
+            if let Answer::Text(text) = answer {
+                Some(text)
+            } else {
+                None
+            }
+        };
+        Ok(keys
+            .into_iter()
+            .filter_map(text)
+            .filter(|key| !key.starts_with("quorumlock-node:"))
+            .collect())
     }
 
     /// Sends one command on a connection of its own and returns the answer: `server.command(&["GET", "key"])`.
@@ -198,7 +226,10 @@ impl Server {
                 self.converse(stream, words)
             }
             None => {
-                let stream = TcpStream::connect_timeout(&(Ipv4Addr::LOCALHOST, self.port()).into(), ANSWER_TIMEOUT)?;
+                let stream = TcpStream::connect_timeout(
+                    &(Ipv4Addr::LOCALHOST, self.port()).into(),
+                    ANSWER_TIMEOUT,
+                )?;
                 stream.set_nodelay(true)?;
                 stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
                 stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
@@ -209,8 +240,12 @@ impl Server {
 
     /// One field of the server's INFO, such as `run_id`; empty when there is no such field.
     pub fn info(&self, field: &str) -> io::Result<String> {
-        let Answer::Text(all) = self.command(&["INFO"])? else { return Err(malformed()) };
-        let value = all.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+        let Answer::Text(all) = self.command(&["INFO"])? else {
+            return Err(malformed());
+        };
+        let value = all
+            .lines()
+            .find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
         Ok(value.unwrap_or_default().to_owned())
     }
 
@@ -258,7 +293,8 @@ pub struct Plan {
 impl Plan {
     /// Adds arguments; the last one for a setting wins.
     pub fn arguments(mut self, arguments: &[&str]) -> Plan {
-        self.arguments.extend(arguments.iter().map(|&argument| argument.to_owned()));
+        self.arguments
+            .extend(arguments.iter().map(|&argument| argument.to_owned()));
         self
     }
 
@@ -283,8 +319,14 @@ impl Plan {
     /// Listens on its port by TLS, with the certificates of this directory, and lets clients in without one.
     fn tls_of(mut self, directory: &Path) -> Plan {
         let named = std::mem::take(&mut self.arguments);
-        let mut plan = self.tls().arguments(&["--tls-auth-clients", "no", "--tls-replication", "yes"]);
-        for (setting, file) in [("cert", "node.crt"), ("key", "node.key"), ("ca-cert", "ca.crt")] {
+        let mut plan =
+            self.tls()
+                .arguments(&["--tls-auth-clients", "no", "--tls-replication", "yes"]);
+        for (setting, file) in [
+            ("cert", "node.crt"),
+            ("key", "node.key"),
+            ("ca-cert", "ca.crt"),
+        ] {
             let path = directory.join(file).display().to_string();
             plan = plan.arguments(&[&format!("--tls-{setting}-file"), &path]);
         }
@@ -314,7 +356,11 @@ impl Plan {
             self = self.tls_of(Path::new(&directory));
         }
         let any_port = self.port.is_none() && (self.has_tls || self.socket.is_none());
-        let mut server = Server { plan: self, directory: Directory::create()?, process: None };
+        let mut server = Server {
+            plan: self,
+            directory: Directory::create()?,
+            process: None,
+        };
         let mut tries = 0;
         loop {
             if any_port {
@@ -323,7 +369,10 @@ impl Plan {
             tries += 1;
             match server.launch() {
                 Ok(()) => return Ok(server),
-                Err(error) if any_port && error.kind() == io::ErrorKind::AddrInUse && tries < PORT_TRIES => {}
+                Err(error)
+                    if any_port
+                        && error.kind() == io::ErrorKind::AddrInUse
+                        && tries < PORT_TRIES => {}
                 Err(error) => return Err(error),
             }
         }
@@ -335,13 +384,30 @@ impl Plan {
         let mut command = Command::new(binary);
         let port = self.port.unwrap_or(0).to_string();
         let none = "0".to_owned();
-        let (plain, tls) = if self.has_tls { (none, port) } else { (port, none) };
+        let (plain, tls) = if self.has_tls {
+            (none, port)
+        } else {
+            (port, none)
+        };
         command.args(["--bind", "127.0.0.1", "--port", &plain]);
         if self.has_tls {
             command.args(["--tls-port", &tls]);
         }
-        command.args(["--save", "", "--appendonly", "no", "--daemonize", "no", "--protected-mode", "no"]);
-        command.arg("--dir").arg(directory).arg("--logfile").arg(directory.join("server.log"));
+        command.args([
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+            "--daemonize",
+            "no",
+            "--protected-mode",
+            "no",
+        ]);
+        command
+            .arg("--dir")
+            .arg(directory)
+            .arg("--logfile")
+            .arg(directory.join("server.log"));
         if let Some(path) = &self.socket {
             command.arg("--unixsocket").arg(directory.join(path));
         }
@@ -351,7 +417,10 @@ impl Plan {
     }
 
     fn password(&self) -> Option<&str> {
-        let at = self.arguments.iter().rposition(|argument| argument == "--requirepass")?;
+        let at = self
+            .arguments
+            .iter()
+            .rposition(|argument| argument == "--requirepass")?;
         self.arguments.get(at + 1).map(String::as_str)
     }
 }

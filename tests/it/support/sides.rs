@@ -11,7 +11,10 @@ pub(crate) struct Sides<W: Kind = Write> {
 
 impl<W: Kind> Clone for Sides<W> {
     fn clone(&self) -> Sides<W> {
-        Sides { read: self.read.clone(), write: self.write.clone() }
+        Sides {
+            read: self.read.clone(),
+            write: self.write.clone(),
+        }
     }
 }
 
@@ -20,20 +23,32 @@ pub(crate) type FencedSides = Sides<Fenced<Write>>;
 
 impl Sides {
     pub(crate) fn of(client: &Redlock, name: &str) -> Sides {
-        Sides { read: client.read_mutex(name), write: client.write_mutex(name) }
+        Sides {
+            read: client.read_mutex(name),
+            write: client.write_mutex(name),
+        }
     }
 
     pub(crate) fn fenced(self) -> FencedSides {
-        Sides { read: self.read, write: self.write.fenced() }
+        Sides {
+            read: self.read,
+            write: self.write.fenced(),
+        }
     }
 }
 
 impl<W: Kind> Sides<W> {
     pub(crate) fn ttl(self, ttl: Duration) -> Sides<W> {
-        Sides { read: self.read.ttl(ttl), write: self.write.ttl(ttl) }
+        Sides {
+            read: self.read.ttl(ttl),
+            write: self.write.ttl(ttl),
+        }
     }
 
     pub(crate) fn watchdog(self, watchdog: Watchdog) -> Sides<W> {
-        Sides { read: self.read.watchdog(watchdog.clone()), write: self.write.watchdog(watchdog) }
+        Sides {
+            read: self.read.watchdog(watchdog.clone()),
+            write: self.write.watchdog(watchdog),
+        }
     }
 }

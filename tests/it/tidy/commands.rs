@@ -20,16 +20,37 @@ struct Command<'p> {
 fn every_command_names_tests_and_variables_that_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut pages = vec![root.join("README.md"), root.join(".github/CONTRIBUTING.md")];
-    pages.extend(fs::read_dir(root.join("src/docs")).unwrap().map(|entry| entry.unwrap().path()));
+    pages.extend(
+        fs::read_dir(root.join("src/docs"))
+            .unwrap()
+            .map(|entry| entry.unwrap().path()),
+    );
     pages.retain(|page| page.extension().is_some_and(|kind| kind == "md"));
-    let texts: Vec<String> = pages.iter().map(|page| fs::read_to_string(page).unwrap()).collect();
+    let texts: Vec<String> = pages
+        .iter()
+        .map(|page| fs::read_to_string(page).unwrap())
+        .collect();
     let commands: Vec<Command<'_>> = texts.iter().flat_map(|text| commands(text)).collect();
-    assert!(commands.iter().filter(|command| !command.filters.is_empty()).count() > 12, "no longer recognised");
+    assert!(
+        commands
+            .iter()
+            .filter(|command| !command.filters.is_empty())
+            .count()
+            > 12,
+        "no longer recognised"
+    );
     let below = |folder: &str| {
         let found = files(folder, "rs").into_iter();
-        found.map(|(file, text)| (format!("{folder}/{file}"), text)).collect::<Vec<_>>()
+        found
+            .map(|(file, text)| (format!("{folder}/{file}"), text))
+            .collect::<Vec<_>>()
     };
-    none(commands.iter().flat_map(|command| findings(command, &[below("src"), below("tests")].concat())).collect());
+    none(
+        commands
+            .iter()
+            .flat_map(|command| findings(command, &[below("src"), below("tests")].concat()))
+            .collect(),
+    );
 }
 
 /// Those that `tests/run` has run first, or behind all others.
@@ -37,24 +58,54 @@ fn every_command_names_tests_and_variables_that_exist() {
 #[test]
 fn every_test_that_has_its_own_turn_exists() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let [script, alone] = ["tests/run", "tests/it/alone"].map(|file| fs::read_to_string(root.join(file)).unwrap());
-    let first = script.lines().find_map(|line| line.strip_prefix("BUILDING=")).unwrap();
-    let named = first.trim_matches('"').split(' ').chain(alone.lines().filter(|line| !line.starts_with('#')));
-    let listed = std::process::Command::new(std::env::current_exe().unwrap()).arg("--list").output().unwrap().stdout;
+    let [script, alone] =
+        ["tests/run", "tests/it/alone"].map(|file| fs::read_to_string(root.join(file)).unwrap());
+    let first = script
+        .lines()
+        .find_map(|line| line.strip_prefix("BUILDING="))
+        .unwrap();
+    let named = first
+        .trim_matches('"')
+        .split(' ')
+        .chain(alone.lines().filter(|line| !line.starts_with('#')));
+    let listed = std::process::Command::new(std::env::current_exe().unwrap())
+        .arg("--list")
+        .output()
+        .unwrap()
+        .stdout;
     let listed = String::from_utf8(listed).unwrap();
-    let is_absent = |name: &&str| name.is_empty() || !listed.lines().any(|test| test.contains(name));
-    none(named.filter(is_absent).map(|name| format!("there is no test of this name: {name}")).collect());
+    let is_absent =
+        |name: &&str| name.is_empty() || !listed.lines().any(|test| test.contains(name));
+    none(
+        named
+            .filter(is_absent)
+            .map(|name| format!("there is no test of this name: {name}"))
+            .collect(),
+    );
 }
 
 #[test]
 fn each_package_of_tests_is_run() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let [script, manifest] = ["tests/run", "Cargo.toml"].map(|file| fs::read_to_string(root.join(file)).unwrap());
-    let members = manifest.lines().find(|line| line.starts_with("members = ")).unwrap();
-    let members: Vec<&str> = members.split('"').filter(|member| member.starts_with("tests/")).collect();
+    let [script, manifest] =
+        ["tests/run", "Cargo.toml"].map(|file| fs::read_to_string(root.join(file)).unwrap());
+    let members = manifest
+        .lines()
+        .find(|line| line.starts_with("members = "))
+        .unwrap();
+    let members: Vec<&str> = members
+        .split('"')
+        .filter(|member| member.starts_with("tests/"))
+        .collect();
     assert!(members.len() > 3, "no longer recognised: {members:?}");
     let words: Vec<&str> = script.split([' ', ')', '\n']).collect();
-    none(members.iter().filter(|member| !words.contains(member)).map(|member| format!("not run: {member}")).collect());
+    none(
+        members
+            .iter()
+            .filter(|member| !words.contains(member))
+            .map(|member| format!("not run: {member}"))
+            .collect(),
+    );
 }
 
 /// The commands of a page that run tests.
@@ -64,9 +115,18 @@ fn commands(page: &str) -> Vec<Command<'_>> {
 
 fn command(text: &str) -> Option<Command<'_>> {
     let (before, behind) = text.split_once("cargo test ")?;
-    let variables = before.split_whitespace().filter_map(|word| word.split_once('=')).map(|(name, _)| name).collect();
+    let variables = before
+        .split_whitespace()
+        .filter_map(|word| word.split_once('='))
+        .map(|(name, _)| name)
+        .collect();
     let words: Vec<&str> = behind.split_whitespace().collect();
-    let value = |option: &str| words.iter().position(|word| *word == option).and_then(|at| words.get(at + 1).copied());
+    let value = |option: &str| {
+        words
+            .iter()
+            .position(|word| *word == option)
+            .and_then(|at| words.get(at + 1).copied())
+    };
     let folder = match (value("-p"), value("--test")) {
         (Some(package), Some(test)) => format!("tests/{package}/{test}"),
         (Some(name), None) | (None, Some(name)) => format!("tests/{name}"),
@@ -80,7 +140,11 @@ fn command(text: &str) -> Option<Command<'_>> {
         }
         is_value = WITH_VALUE.contains(&word) || word == "--skip";
     }
-    Some(Command { variables, folder, filters })
+    Some(Command {
+        variables,
+        folder,
+        filters,
+    })
 }
 
 /// What a command names and the files do not have.
@@ -91,21 +155,45 @@ fn findings(command: &Command<'_>, files: &[(String, String)]) -> Vec<String> {
         .flatten()
         .collect();
     let is_absent = |filter: &&&str| !own.iter().any(|name| name.contains(**filter));
-    let absent = command.filters.iter().filter(is_absent).map(|name| format!("no test has {name} in its name"));
-    let is_read = |name: &str| files.iter().any(|(_, text)| text.contains(&format!("\"{name}\"")));
-    let unread = command.variables.iter().filter(|name| !is_read(name)).map(|name| format!("no test reads {name}"));
+    let absent = command
+        .filters
+        .iter()
+        .filter(is_absent)
+        .map(|name| format!("no test has {name} in its name"));
+    let is_read = |name: &str| {
+        files
+            .iter()
+            .any(|(_, text)| text.contains(&format!("\"{name}\"")))
+    };
+    let unread = command
+        .variables
+        .iter()
+        .filter(|name| !is_read(name))
+        .map(|name| format!("no test reads {name}"));
     let nothing = own.is_empty().then(|| "no test at all".to_owned());
-    absent.chain(unread).chain(nothing).map(|what| format!("{command:?}: {what}")).collect()
+    absent
+        .chain(unread)
+        .chain(nothing)
+        .map(|what| format!("{command:?}: {what}"))
+        .collect()
 }
 
 /// The names of the tests of a file, given below the folder of its tests, as cargo prints them.
 fn tests(file: &str, text: &str) -> Vec<String> {
     let path = file.trim_end_matches(".rs").trim_matches('/');
-    let module = path.trim_end_matches("main").trim_end_matches("mod").trim_matches('/').replace('/', "::");
+    let module = path
+        .trim_end_matches("main")
+        .trim_end_matches("mod")
+        .trim_matches('/')
+        .replace('/', "::");
     let mut names = Vec::new();
     let mut is_test = false;
     for line in text.lines().map(str::trim) {
-        if let (true, Some(name)) = (is_test, line.strip_prefix("fn ").and_then(|rest| rest.split('(').next())) {
+        if let (true, Some(name)) = (
+            is_test,
+            line.strip_prefix("fn ")
+                .and_then(|rest| rest.split('(').next()),
+        ) {
             names.push(format!("{module}::{name}"));
         }
         is_test = line == "#[test]" || is_test && line.starts_with(['#', '/']);
@@ -116,12 +204,20 @@ fn tests(file: &str, text: &str) -> Vec<String> {
 #[test]
 fn a_command_that_names_no_test_is_found() {
     let files = [
-        ("tests/it/fair/storms.rs", "#[test]\n#[ignore]\nfn waves() { var(\"SECONDS\") }"),
+        (
+            "tests/it/fair/storms.rs",
+            "#[test]\n#[ignore]\nfn waves() { var(\"SECONDS\") }",
+        ),
         ("tests/models/fair/main.rs", "#[test]\nfn order() {}"),
         ("src/api/wait.rs", "    #[test]\n    fn waits() {}"),
     ];
     let files = files.map(|(file, text)| (file.to_owned(), text.to_owned()));
-    let found = |page: &str| commands(page).iter().flat_map(|command| findings(command, &files)).count();
+    let found = |page: &str| {
+        commands(page)
+            .iter()
+            .flat_map(|command| findings(command, &files))
+            .count()
+    };
     for sound in [
         "SECONDS=60 cargo test --release --test it fair::storms -- --nocapture",
         "`cargo test --test it -- storms::wav fair` and `cargo test -p models --test fair -- --skip ::tests::`",

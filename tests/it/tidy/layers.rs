@@ -34,7 +34,9 @@ pub(crate) enum Layer {
 impl Layer {
     /// The layer of a file, by its path below `src/`; none for a file that is in no layer.
     pub(crate) fn of(file: &str) -> Option<Layer> {
-        let top = file.split_once('/').map_or(file.trim_end_matches(".rs"), |(folder, _)| folder);
+        let top = file
+            .split_once('/')
+            .map_or(file.trim_end_matches(".rs"), |(folder, _)| folder);
         Some(match top {
             "algorithm" => Layer::Algorithm,
             "api" => Layer::Api,
@@ -59,7 +61,9 @@ impl Layer {
             Layer::CommandLine | Layer::Docs | Layer::Fault => &[],
             Layer::Algorithm => &[Fault],
             Layer::Api => &[Algorithm, Engine, Events, Fault, Os, Protocol],
-            Layer::Contents => &[Algorithm, Api, Docs, Embedded, Engine, Events, Fault, Ffi, Os, Protocol],
+            Layer::Contents => &[
+                Algorithm, Api, Docs, Embedded, Engine, Events, Fault, Ffi, Os, Protocol,
+            ],
             Layer::Embedded => &[Algorithm, Fault, Os, Protocol],
             Layer::Engine => &[Algorithm, Events, Fault, Os, Protocol],
             Layer::Events => &[Algorithm, Fault, Os, Protocol],
@@ -83,20 +87,33 @@ impl Tree {
     pub(crate) fn read(files: &[(String, String)]) -> Tree {
         let tests = test_files(files);
         let files = || files.iter().filter(|(file, _)| !tests.contains(file));
-        let modules: BTreeMap<String, String> =
-            files().map(|(file, _)| (module_of(file).join("::"), file.clone())).collect();
+        let modules: BTreeMap<String, String> = files()
+            .map(|(file, _)| (module_of(file).join("::"), file.clone()))
+            .collect();
         let named = files()
             .map(|(file, text)| {
                 let module = module_of(file);
                 let (code, _) = without_tests(&code(text));
-                (file.clone(), paths(&code, &module, &children(&module, &modules)))
+                (
+                    file.clone(),
+                    paths(&code, &module, &children(&module, &modules)),
+                )
             })
             .collect();
-        let mut tree = Tree { imports: BTreeMap::new(), modules, named };
+        let mut tree = Tree {
+            imports: BTreeMap::new(),
+            modules,
+            named,
+        };
         for (file, named) in &tree.named {
             // What the crate root offers is public, wherever it comes from.
-            let is_public = |path: &[String]| path.first().is_some_and(|name| !tree.modules.contains_key(name));
-            let inside = named.iter().filter(|named| Layer::of(file) != Some(Layer::Ffi) || !is_public(&named.path));
+            let is_public = |path: &[String]| {
+                path.first()
+                    .is_some_and(|name| !tree.modules.contains_key(name))
+            };
+            let inside = named
+                .iter()
+                .filter(|named| Layer::of(file) != Some(Layer::Ffi) || !is_public(&named.path));
             let targets = inside.filter_map(|named| tree.target(&named.path, 8));
             let targets = targets.filter(|target| target != file).collect();
             tree.imports.insert(file.clone(), targets);
@@ -112,10 +129,14 @@ impl Tree {
                 findings.push(format!("{file} stands in no layer"));
                 continue;
             };
-            let layers = targets.iter().filter_map(|target| Some((target, Layer::of(target)?)));
+            let layers = targets
+                .iter()
+                .filter_map(|target| Some((target, Layer::of(target)?)));
             for (target, other) in layers {
                 if other != layer && !layer.below().contains(&other) {
-                    findings.push(format!("{file} imports from {target}: {layer:?} must not know {other:?}"));
+                    findings.push(format!(
+                        "{file} imports from {target}: {layer:?} must not know {other:?}"
+                    ));
                 }
             }
         }
@@ -165,8 +186,12 @@ impl Tree {
         let known = |length: &usize| self.modules.contains_key(&path[..*length].join("::"));
         let length = (0..=path.len()).rev().find(known)?;
         let file = &self.modules[&path[..length].join("::")];
-        let Some(name) = path.get(length).filter(|_| patience > 0) else { return Some(file.clone()) };
-        let from = self.named[file].iter().find(|named| named.alias.as_ref() == Some(name) && named.path != path);
+        let Some(name) = path.get(length).filter(|_| patience > 0) else {
+            return Some(file.clone());
+        };
+        let from = self.named[file]
+            .iter()
+            .find(|named| named.alias.as_ref() == Some(name) && named.path != path);
         match from {
             Some(named) => self.target(&named.path, patience - 1),
             None => Some(file.clone()),
@@ -178,8 +203,15 @@ impl Tree {
 /// root, `bin/quorumlock/main.rs` is `bin, quorumlock`.
 pub(crate) fn module_of(file: &str) -> Vec<String> {
     let path = file.trim_end_matches(".rs");
-    let path = path.strip_suffix("/mod").or_else(|| path.strip_suffix("/main")).unwrap_or(path);
-    if path == "lib" { Vec::new() } else { path.split('/').map(str::to_owned).collect() }
+    let path = path
+        .strip_suffix("/mod")
+        .or_else(|| path.strip_suffix("/main"))
+        .unwrap_or(path);
+    if path == "lib" {
+        Vec::new()
+    } else {
+        path.split('/').map(str::to_owned).collect()
+    }
 }
 
 /// The files that other files declare as modules for tests only, and all below them.
@@ -196,19 +228,39 @@ pub(crate) fn test_files(files: &[(String, String)]) -> Vec<String> {
         test_modules(text).into_iter().map(place)
     });
     let declared: Vec<Vec<String>> = declared.collect();
-    let below = |file: &String| declared.iter().any(|module| module_of(file).starts_with(module));
-    files.iter().map(|(file, _)| file.clone()).filter(below).collect()
+    let below = |file: &String| {
+        declared
+            .iter()
+            .any(|module| module_of(file).starts_with(module))
+    };
+    files
+        .iter()
+        .map(|(file, _)| file.clone())
+        .filter(below)
+        .collect()
 }
 
 fn children(module: &[String], modules: &BTreeMap<String, String>) -> Vec<String> {
-    let all = modules.keys().filter(|path| !path.is_empty()).map(|path| path.split("::").collect::<Vec<_>>());
-    let below = all.filter(|path| path.len() == module.len() + 1 && path.iter().zip(module).all(|(a, b)| a == b));
-    below.filter_map(|path| path.last().map(|&name| name.to_owned())).collect()
+    let all = modules
+        .keys()
+        .filter(|path| !path.is_empty())
+        .map(|path| path.split("::").collect::<Vec<_>>());
+    let below = all.filter(|path| {
+        path.len() == module.len() + 1 && path.iter().zip(module).all(|(a, b)| a == b)
+    });
+    below
+        .filter_map(|path| path.last().map(|&name| name.to_owned()))
+        .collect()
 }
 
 #[cfg(test)]
 fn tree(files: &[(&str, &str)]) -> Tree {
-    Tree::read(&files.iter().map(|&(file, text)| (file.to_owned(), text.to_owned())).collect::<Vec<_>>())
+    Tree::read(
+        &files
+            .iter()
+            .map(|&(file, text)| (file.to_owned(), text.to_owned()))
+            .collect::<Vec<_>>(),
+    )
 }
 
 #[test]
@@ -227,21 +279,50 @@ fn a_planted_upward_import_is_found() {
             "api/mutex.rs",
         ];
         let others = others.iter().filter(|&&other| other != file);
-        let contents =
-            |&other: &&'static str| (other, if other == "lib.rs" { "pub use events::error::Error;" } else { "" });
+        let contents = |&other: &&'static str| {
+            (
+                other,
+                if other == "lib.rs" {
+                    "pub use events::error::Error;"
+                } else {
+                    ""
+                },
+            )
+        };
         let mut files: Vec<(&str, &str)> = others.map(contents).collect();
         files.extend([("embedded/mod.rs", ""), (file, text)]);
         files.dedup();
         tree(&files).upward().join("; ")
     };
     let allowed = [
-        ("lib.rs", "pub mod embedded; pub use embedded::Node; pub use events::error::Error;"),
-        ("engine/nodes.rs", "use super::calls::Engine; use crate::protocol::resp; use crate::os::clock;"),
-        ("api/guard.rs", "use crate::{engine::calls, protocol::resp}; // crate::embedded::Node\n"),
-        ("os/poll.rs", "use crate::algorithm::vote; #[cfg(test)] mod tests { use crate::embedded::Node; }"),
-        ("embedded/store.rs", "use crate::protocol::resp; use crate::os::clock;"),
-        ("ffi/mod.rs", "use crate::{Error, os::clock}; fn f() -> crate::Error { todo!() }"),
-        ("protocol/session.rs", "use super::resp; use std::fmt; const TEXT: &str = \"crate::engine::calls\";"),
+        (
+            "lib.rs",
+            "pub mod embedded; pub use embedded::Node; pub use events::error::Error;",
+        ),
+        (
+            "engine/nodes.rs",
+            "use super::calls::Engine; use crate::protocol::resp; use crate::os::clock;",
+        ),
+        (
+            "api/guard.rs",
+            "use crate::{engine::calls, protocol::resp}; // crate::embedded::Node\n",
+        ),
+        (
+            "os/poll.rs",
+            "use crate::algorithm::vote; #[cfg(test)] mod tests { use crate::embedded::Node; }",
+        ),
+        (
+            "embedded/store.rs",
+            "use crate::protocol::resp; use crate::os::clock;",
+        ),
+        (
+            "ffi/mod.rs",
+            "use crate::{Error, os::clock}; fn f() -> crate::Error { todo!() }",
+        ),
+        (
+            "protocol/session.rs",
+            "use super::resp; use std::fmt; const TEXT: &str = \"crate::engine::calls\";",
+        ),
     ];
     for (file, text) in allowed {
         assert_eq!(found(file, text), "", "{file}: {text}");
@@ -251,9 +332,15 @@ fn a_planted_upward_import_is_found() {
         ("algorithm/lease.rs", "use super::super::os::clock;"),
         ("protocol/session.rs", "use crate::engine::calls::Engine;"),
         ("protocol/session.rs", "fn f() -> crate::Error { todo!() }"),
-        ("protocol/session.rs", "mod inner { use super::super::super::os::clock; }"),
+        (
+            "protocol/session.rs",
+            "mod inner { use super::super::super::os::clock; }",
+        ),
         ("os/poll.rs", "use crate::protocol::resp;"),
-        ("events/report.rs", "use crate::{protocol::resp, engine::calls::Engine};"),
+        (
+            "events/report.rs",
+            "use crate::{protocol::resp, engine::calls::Engine};",
+        ),
         ("engine/nodes.rs", "use crate::api::mutex;"),
         ("api/guard.rs", "use crate::embedded::Node;"),
         ("embedded/store.rs", "use crate::engine::calls;"),
@@ -261,7 +348,10 @@ fn a_planted_upward_import_is_found() {
         ("ffi/mod.rs", "use crate::events::error::Error;"),
     ];
     for (file, text) in planted {
-        assert!(found(file, text).starts_with(&format!("{file} imports from ")), "{file}: {text}");
+        assert!(
+            found(file, text).starts_with(&format!("{file} imports from ")),
+            "{file}: {text}"
+        );
     }
     assert_eq!(found("net.rs", ""), "net.rs stands in no layer");
 }
@@ -270,13 +360,19 @@ fn a_planted_upward_import_is_found() {
 fn files_of_tests_are_known() {
     let files = [
         ("engine/mod.rs", "#[cfg(test)]\nmod tests;"),
-        ("engine/link.rs", "#[cfg(test)]\n#[path = \"link_tests.rs\"]\nmod tests;"),
+        (
+            "engine/link.rs",
+            "#[cfg(test)]\n#[path = \"link_tests.rs\"]\nmod tests;",
+        ),
         ("engine/link_tests.rs", "use crate::api::clock;"),
         ("engine/tests.rs", ""),
         ("api/clock.rs", ""),
     ];
     let files = files.map(|(file, text)| (file.to_owned(), text.to_owned()));
-    assert_eq!(test_files(&files), ["engine/link_tests.rs", "engine/tests.rs"]);
+    assert_eq!(
+        test_files(&files),
+        ["engine/link_tests.rs", "engine/tests.rs"]
+    );
     assert!(Tree::read(&files).upward().is_empty());
 }
 
@@ -295,19 +391,31 @@ fn a_planted_cycle_is_found() {
     // Through re-exports, by whatever name.
     assert_eq!(
         cycles(&[
-            ("lib.rs", "mod guard; mod mutex; pub use guard::Guard; pub use mutex::Mutex as Lock;"),
+            (
+                "lib.rs",
+                "mod guard; mod mutex; pub use guard::Guard; pub use mutex::Mutex as Lock;"
+            ),
             ("guard.rs", "use crate::Lock;"),
             ("mutex.rs", "use crate::Guard;"),
         ]),
         "guard.rs imports itself: guard.rs → mutex.rs → guard.rs"
     );
     // A parent that needs its child, which needs its parent.
-    assert!(!cycles(&[("net/mod.rs", "mod link; use link::Link;"), ("net/link.rs", "use super::Limits;")]).is_empty());
+    assert!(
+        !cycles(&[
+            ("net/mod.rs", "mod link; use link::Link;"),
+            ("net/link.rs", "use super::Limits;")
+        ])
+        .is_empty()
+    );
     // No cycle: what the parent only passes on, what only tests need, and diamonds.
     assert_eq!(
         cycles(&[
             ("net/mod.rs", "mod a; mod b; pub use a::A; pub use b::B;"),
-            ("net/a.rs", "use super::B; #[cfg(test)] mod tests { use super::super::C; use super::*; }"),
+            (
+                "net/a.rs",
+                "use super::B; #[cfg(test)] mod tests { use super::super::C; use super::*; }"
+            ),
             ("net/b.rs", "use crate::D;"),
             ("net/c.rs", "use super::{A, B};"),
             ("lib.rs", "pub use net::c;"),

@@ -11,7 +11,16 @@ use std::path::{Path, PathBuf};
 const TOP: [&str; 6] = [".ci/", "benches/", "examples/", "fuzz/", "src/", "tests/"];
 
 /// How a path in a comment may begin. The path of a page below `src/` is named from the top as well.
-const NAMED: [&str; 8] = [".ci/", ".github/", "benches/", "docs/", "examples/", "fuzz/", "src/", "tests/"];
+const NAMED: [&str; 8] = [
+    ".ci/",
+    ".github/",
+    "benches/",
+    "docs/",
+    "examples/",
+    "fuzz/",
+    "src/",
+    "tests/",
+];
 
 /// How a path in a comment ends.
 const KINDS: [&str; 7] = [".h", ".lua", ".md", ".py", ".rs", ".toml", ".txt"];
@@ -21,81 +30,146 @@ fn every_link_and_path_of_a_page_leads_somewhere() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut pages = vec![root.join("README.md"), root.join("CHANGELOG.md")];
     for folder in [".github", "src/docs"] {
-        pages.extend(fs::read_dir(root.join(folder)).unwrap().map(|entry| entry.unwrap().path()));
+        pages.extend(
+            fs::read_dir(root.join(folder))
+                .unwrap()
+                .map(|entry| entry.unwrap().path()),
+        );
     }
     pages.retain(|page| page.extension().is_some_and(|kind| kind == "md"));
     assert!(pages.len() > 6, "pages are no longer found");
-    none(pages.iter().flat_map(|page| findings(root, page, &fs::read_to_string(page).unwrap())).collect());
+    none(
+        pages
+            .iter()
+            .flat_map(|page| findings(root, page, &fs::read_to_string(page).unwrap()))
+            .collect(),
+    );
 }
 
 #[test]
 fn every_path_in_a_comment_leads_somewhere() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folders = ["benches", "examples", "fuzz", "src", "tests"];
-    let files = || folders.iter().flat_map(|folder| files(folder, "rs").into_iter().map(move |file| (folder, file)));
-    let named: usize = files().map(|(_, (_, text))| paths_in_comments(&text).len()).sum();
+    let files = || {
+        folders.iter().flat_map(|folder| {
+            files(folder, "rs")
+                .into_iter()
+                .map(move |file| (folder, file))
+        })
+    };
+    let named: usize = files()
+        .map(|(_, (_, text))| paths_in_comments(&text).len())
+        .sum();
     assert!(named > 20, "{named} paths: no longer recognised");
-    none(files().flat_map(|(folder, (file, text))| gone(root, &format!("{folder}/{file}"), &text)).collect());
+    none(
+        files()
+            .flat_map(|(folder, (file, text))| gone(root, &format!("{folder}/{file}"), &text))
+            .collect(),
+    );
 }
 
 #[test]
 fn every_setting_is_on_the_page_of_operations() {
-    let read = |path: &str| fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap();
+    let read =
+        |path: &str| fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap();
     let page = read("src/docs/operations.md");
-    let files = ["builder/mod.rs", "mutex/kinds.rs", "mutex/mod.rs", "watchdog.rs"];
+    let files = [
+        "builder/mod.rs",
+        "mutex/kinds.rs",
+        "mutex/mod.rs",
+        "watchdog.rs",
+    ];
     let settings = files.iter().map(|file| read(&format!("src/api/{file}")));
-    let settings: Vec<String> =
-        settings.flat_map(|text| setters(&text).map(str::to_owned).collect::<Vec<_>>()).collect();
+    let settings: Vec<String> = settings
+        .flat_map(|text| setters(&text).map(str::to_owned).collect::<Vec<_>>())
+        .collect();
     assert!(settings.len() > 12, "no longer recognised: {settings:?}");
-    let absent = settings.iter().filter(|name| !page.contains(&format!("`{name}`")));
-    none(absent.map(|name| format!("operations.md does not have {name}")).collect());
+    let absent = settings
+        .iter()
+        .filter(|name| !page.contains(&format!("`{name}`")));
+    none(
+        absent
+            .map(|name| format!("operations.md does not have {name}"))
+            .collect(),
+    );
 }
 
 /// The names of the methods that change a value and give it back.
 fn setters(text: &str) -> impl Iterator<Item = &str> {
-    let public = text.lines().filter_map(|line| line.trim().strip_prefix("pub fn "));
-    public.filter_map(|line| line.split_once("(mut self")).map(|(name, _)| name.split('<').next().unwrap_or(name))
+    let public = text
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("pub fn "));
+    public
+        .filter_map(|line| line.split_once("(mut self"))
+        .map(|(name, _)| name.split('<').next().unwrap_or(name))
 }
 
 fn findings(root: &Path, page: &Path, text: &str) -> Vec<String> {
     let name = name_below(root, page);
     let links = links(text).filter(|target| !leads_somewhere(page, text, target));
-    let mut findings: Vec<String> = links.map(|target| format!("{name}: {target} leads nowhere")).collect();
-    let paths = text.split('`').skip(1).step_by(2).filter(|path| TOP.iter().any(|top| path.starts_with(top)));
+    let mut findings: Vec<String> = links
+        .map(|target| format!("{name}: {target} leads nowhere"))
+        .collect();
+    let paths = text
+        .split('`')
+        .skip(1)
+        .step_by(2)
+        .filter(|path| TOP.iter().any(|top| path.starts_with(top)));
     let gone = paths.filter(|path| !path.contains([' ', '*', '<']) && !root.join(path).exists());
     findings.extend(gone.map(|path| format!("{name}: names {path}, which does not exist")));
     // rustdoc shows the manual too: a link to another page has a definition there, which `src/docs/mod.rs` replaces.
     let is_of_manual = name.starts_with("src/docs/");
     let pages = inline_links(text).filter(|target| is_of_manual && target.contains(".md"));
-    findings.extend(pages.map(|target| format!("{name}: {target} leads nowhere in the documentation of the crate")));
+    findings.extend(
+        pages.map(|target| {
+            format!("{name}: {target} leads nowhere in the documentation of the crate")
+        }),
+    );
     findings
 }
 
 /// The paths that comments name and that do not exist.
 fn gone(root: &Path, file: &str, text: &str) -> Vec<String> {
-    let gone = paths_in_comments(text).into_iter().filter(|path| !root.join(path).exists());
-    gone.map(|path| format!("{file}: names {path}, which does not exist")).collect()
+    let gone = paths_in_comments(text)
+        .into_iter()
+        .filter(|path| !root.join(path).exists());
+    gone.map(|path| format!("{file}: names {path}, which does not exist"))
+        .collect()
 }
 
 /// The words of comments that look like paths in this repository.
 fn paths_in_comments(text: &str) -> Vec<&str> {
-    let comments = text.lines().filter_map(|line| line.trim_start().strip_prefix("//"));
+    let comments = text
+        .lines()
+        .filter_map(|line| line.trim_start().strip_prefix("//"));
     let is_of_path = |letter: char| letter.is_ascii_alphanumeric() || "_-./".contains(letter);
     let words = comments.flat_map(|line| line.split(move |letter| !is_of_path(letter)));
-    let is_path =
-        |word: &&str| NAMED.iter().any(|top| word.starts_with(top)) && KINDS.iter().any(|kind| word.ends_with(kind));
-    words.map(|word| word.trim_end_matches('.')).filter(is_path).collect()
+    let is_path = |word: &&str| {
+        NAMED.iter().any(|top| word.starts_with(top))
+            && KINDS.iter().any(|kind| word.ends_with(kind))
+    };
+    words
+        .map(|word| word.trim_end_matches('.'))
+        .filter(is_path)
+        .collect()
 }
 
 /// The targets of links within the repository, by `](target)` and by `[label]: target`.
 fn links(text: &str) -> impl Iterator<Item = &str> {
-    let defined = text.lines().filter_map(|line| line.strip_prefix('[')?.split_once("]: ")).map(|(_, target)| target);
-    inline_links(text).chain(defined).filter(|target| !target.contains("://") && !target.starts_with("crate"))
+    let defined = text
+        .lines()
+        .filter_map(|line| line.strip_prefix('[')?.split_once("]: "))
+        .map(|(_, target)| target);
+    inline_links(text)
+        .chain(defined)
+        .filter(|target| !target.contains("://") && !target.starts_with("crate"))
 }
 
 /// The targets of links by `](target)`.
 fn inline_links(text: &str) -> impl Iterator<Item = &str> {
-    text.split("](").skip(1).filter_map(|behind| behind.split(')').next())
+    text.split("](")
+        .skip(1)
+        .filter_map(|behind| behind.split(')').next())
 }
 
 fn leads_somewhere(page: &Path, text: &str, target: &str) -> bool {
@@ -104,7 +178,9 @@ fn leads_somewhere(page: &Path, text: &str, target: &str) -> bool {
     if file.is_empty() {
         return has_heading(text, heading);
     }
-    path.exists() && (heading.is_empty() || has_heading(&fs::read_to_string(path).unwrap_or_default(), heading))
+    path.exists()
+        && (heading.is_empty()
+            || has_heading(&fs::read_to_string(path).unwrap_or_default(), heading))
 }
 
 fn has_heading(text: &str, wanted: &str) -> bool {
@@ -117,8 +193,18 @@ fn has_heading(text: &str, wanted: &str) -> bool {
 
 /// As GitHub and rustdoc name a heading in a link.
 fn slug(heading: &str) -> String {
-    let letters = heading.chars().filter(|letter| letter.is_alphanumeric() || [' ', '-', '_'].contains(letter));
-    letters.map(|letter| if letter == ' ' { '-' } else { letter.to_ascii_lowercase() }).collect()
+    let letters = heading
+        .chars()
+        .filter(|letter| letter.is_alphanumeric() || [' ', '-', '_'].contains(letter));
+    letters
+        .map(|letter| {
+            if letter == ' ' {
+                '-'
+            } else {
+                letter.to_ascii_lowercase()
+            }
+        })
+        .collect()
 }
 
 #[test]
@@ -137,7 +223,11 @@ fn a_link_that_leads_nowhere_is_found() {
     ] {
         assert!(found(text).contains("made-up.md: "), "{text}");
     }
-    let of_the_top = findings(root, &root.join("made-up.md"), "[a](src/docs/rules.md#2-the-attempt)");
+    let of_the_top = findings(
+        root,
+        &root.join("made-up.md"),
+        "[a](src/docs/rules.md#2-the-attempt)",
+    );
     assert_eq!(of_the_top.join("; "), "", "rustdoc shows no other page");
 }
 
@@ -147,7 +237,16 @@ fn a_path_in_a_comment_that_leads_nowhere_is_found() {
     let sound = "//! See `src/lib.rs`, (tests/it/main.rs) and src/docs/rules.md.\nlet path = \"src/absent.rs\";\n\
                  // `net/link.rs`, https://host/src/absent.rs";
     assert_eq!(gone(root, "a.rs", sound), [""; 0]);
-    for text in ["//! As tests/it/absent.rs says.", "    /// `docs/rules.md`", "    // src/docs/absent.txt."] {
-        assert!(gone(root, "a.rs", text).join("; ").starts_with("a.rs: names "), "{text}");
+    for text in [
+        "//! As tests/it/absent.rs says.",
+        "    /// `docs/rules.md`",
+        "    // src/docs/absent.txt.",
+    ] {
+        assert!(
+            gone(root, "a.rs", text)
+                .join("; ")
+                .starts_with("a.rs: names "),
+            "{text}"
+        );
     }
 }

@@ -15,13 +15,18 @@ fn steps(text: &str) -> Vec<(String, String)> {
     let rows = text.lines().filter_map(|line| line.strip_prefix("//! | "));
     let rows = rows.filter(|row| row.starts_with(|first: char| first.is_ascii_digit()));
     let code = |cell: &str| cell.split('`').nth(1).unwrap_or_default().to_owned();
-    rows.map(|row| row.split(" | ").map(code).collect::<Vec<_>>()).map(|row| (row[2].clone(), row[3].clone())).collect()
+    rows.map(|row| row.split(" | ").map(code).collect::<Vec<_>>())
+        .map(|row| (row[2].clone(), row[3].clone()))
+        .collect()
 }
 
 /// The steps of each path that is listed.
 pub(crate) fn listed() -> Vec<Vec<(String, String)>> {
     let text = fs::read_to_string(source().join("engine/mod.rs")).unwrap();
-    text.split("\n//! # ").map(steps).filter(|steps| !steps.is_empty()).collect()
+    text.split("\n//! # ")
+        .map(steps)
+        .filter(|steps| !steps.is_empty())
+        .collect()
 }
 
 fn source() -> PathBuf {
@@ -38,7 +43,9 @@ fn findings(steps: &[(String, String)], read: impl Fn(&str) -> Option<String>) -
     for (function, file) in steps {
         let name = function.rsplit("::").next().unwrap_or(function);
         let text = read(file).unwrap_or_default();
-        let stands_there = [format!("fn {name}("), format!("fn {name}<")].iter().any(|text_of| text.contains(text_of));
+        let stands_there = [format!("fn {name}("), format!("fn {name}<")]
+            .iter()
+            .any(|text_of| text.contains(text_of));
         if !stands_there {
             findings.push(format!("{function} does not stand in {file}"));
         }
@@ -51,18 +58,24 @@ fn the_paths_of_an_attempt_a_wait_and_a_release_are_as_listed() {
     let paths = listed();
     let lengths: Vec<usize> = paths.iter().map(Vec::len).collect();
     assert!(matches!(lengths[..], [(16..), (6..), (6..)]), "{paths:?}");
-    none(paths.iter().flat_map(|steps| findings(steps, |file| fs::read_to_string(source().join(file)).ok())).collect());
+    none(
+        paths
+            .iter()
+            .flat_map(|steps| findings(steps, |file| fs::read_to_string(source().join(file)).ok()))
+            .collect(),
+    );
 }
 
 #[test]
 fn a_planted_step_is_found() {
-    let table =
-        "//! | | What | Function | File |\n//! |---|---|---|---|\n//! | 1 | It asks | [`A::go`](a::A::go) | `a.rs` |\n";
+    let table = "//! | | What | Function | File |\n//! |---|---|---|---|\n//! | 1 | It asks | [`A::go`](a::A::go) | `a.rs` |\n";
     let listed = steps(table);
     assert_eq!(listed, [("A::go".to_owned(), "a.rs".to_owned())]);
     assert!(findings(&listed, |_| Some("pub fn go(&self) {}".into())).is_empty());
     assert!(findings(&listed, |_| Some("pub fn went(&self) {}".into()))[0].contains("A::go"));
     assert!(findings(&listed, |_| None)[0].contains("a.rs"));
-    let long: Vec<_> = (0..MOST_FILES).map(|file| ("A::go".to_owned(), file.to_string())).collect();
+    let long: Vec<_> = (0..MOST_FILES)
+        .map(|file| ("A::go".to_owned(), file.to_string()))
+        .collect();
     assert!(findings(&long, |_| Some("fn go()".into()))[0].contains("20 files"));
 }

@@ -10,11 +10,22 @@ use std::fs;
 use std::path::Path;
 
 /// Files and folders of the tree that hold no text of the repository: what tools write, and inputs of the fuzzer.
-const OUTSIDE: [&str; 7] =
-    [".git", "fuzz/artifacts", "fuzz/corpus", "fuzz/coverage", "fuzz/seeds", "fuzz/target", "target"];
+const OUTSIDE: [&str; 7] = [
+    ".git",
+    "fuzz/artifacts",
+    "fuzz/corpus",
+    "fuzz/coverage",
+    "fuzz/seeds",
+    "fuzz/target",
+    "target",
+];
 
 /// What may break a rule: error replies of servers, this list itself, and planted faults, whose strings are code.
-const EXEMPT: [&str; 3] = ["src/protocol/error_texts.txt", "tests/it/tidy/prose.rs", "tests/sim/mutants"];
+const EXEMPT: [&str; 3] = [
+    "src/protocol/error_texts.txt",
+    "tests/it/tidy/prose.rs",
+    "tests/sim/mutants",
+];
 
 fn is_exempt(name: &str) -> bool {
     EXEMPT.iter().any(|exempt| name.starts_with(exempt))
@@ -52,14 +63,42 @@ const COLUMNS: usize = 120;
 /// Words that hide which component does what, and how often the tree may use them. A phrase in lower case counts in
 /// either case; one with a capital counts where it begins a sentence. A limit is lowered when the tree has less.
 const LIMITS: [Limit; 10] = [
-    Limit::new(&["gives"], 1.5, "a function returns, a server replies, a node grants"),
-    Limit::new(&["gave"], 0.8, "a function returned, a call ended without the lock"),
-    Limit::new(&["says"], 2.7, "a message contains, a rule requires, a log shows, a node reports"),
-    Limit::new(&["said", "say"], 2.1, "a node has replied, a caller has set"),
-    Limit::new(&["stands"], 1.4, "a key exists or holds, an item is in its file, a value remains"),
-    Limit::new(&["stand"], 0.7, "keys exist or hold, items are in their files; a substitute"),
+    Limit::new(
+        &["gives"],
+        1.5,
+        "a function returns, a server replies, a node grants",
+    ),
+    Limit::new(
+        &["gave"],
+        0.8,
+        "a function returned, a call ended without the lock",
+    ),
+    Limit::new(
+        &["says"],
+        2.7,
+        "a message contains, a rule requires, a log shows, a node reports",
+    ),
+    Limit::new(
+        &["said", "say"],
+        2.1,
+        "a node has replied, a caller has set",
+    ),
+    Limit::new(
+        &["stands"],
+        1.4,
+        "a key exists or holds, an item is in its file, a value remains",
+    ),
+    Limit::new(
+        &["stand"],
+        0.7,
+        "keys exist or hold, items are in their files; a substitute",
+    ),
     Limit::new(&["that of"], 1.0, "repeat the noun"),
-    Limit::new(&["Of a", "Of the"], 0.7, "the sentence begins with its subject, or with 'for a'"),
+    Limit::new(
+        &["Of a", "Of the"],
+        0.7,
+        "the sentence begins with its subject, or with 'for a'",
+    ),
     Limit::new(&["what is left"], 0.4, "the rest, or name what remains"),
     Limit::new(&["besides"], 0.2, "in addition to, apart from, also"),
 ];
@@ -74,14 +113,22 @@ struct Limit {
 
 impl Limit {
     const fn new(phrases: &'static [&'static str], frequency: f64, instead: &'static str) -> Limit {
-        Limit { phrases, frequency, instead }
+        Limit {
+            phrases,
+            frequency,
+            instead,
+        }
     }
 }
 
 #[test]
 fn prose_is_plain_and_fits() {
     let texts = texts().into_iter().filter(|(name, _)| !is_exempt(name));
-    none(texts.flat_map(|(name, text)| findings(&name, &text)).collect());
+    none(
+        texts
+            .flat_map(|(name, text)| findings(&name, &text))
+            .collect(),
+    );
 }
 
 #[test]
@@ -95,7 +142,10 @@ fn texts() -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut folders = vec![root.to_owned()];
     while let Some(folder) = folders.pop() {
-        for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        for path in fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+        {
             let name = name_below(root, &path);
             if OUTSIDE.contains(&name.as_str()) {
                 continue;
@@ -112,12 +162,23 @@ fn texts() -> Vec<(String, String)> {
 }
 
 fn too_frequent(texts: &[(String, String)]) -> Vec<String> {
-    let lines: Vec<(String, &str)> = texts.iter().flat_map(|(name, text)| lines_of_prose(name, text)).collect();
+    let lines: Vec<(String, &str)> = texts
+        .iter()
+        .flat_map(|(name, text)| lines_of_prose(name, text))
+        .collect();
     let words: usize = lines.iter().map(|(_, line)| number_of_words(line)).sum();
     let excess = |limit: &Limit| {
-        let uses = |line: &str| limit.phrases.iter().map(|phrase| occurrences(line, phrase)).sum::<usize>();
-        let places: Vec<&str> =
-            lines.iter().flat_map(|(place, line)| std::iter::repeat_n(place.as_str(), uses(line))).collect();
+        let uses = |line: &str| {
+            limit
+                .phrases
+                .iter()
+                .map(|phrase| occurrences(line, phrase))
+                .sum::<usize>()
+        };
+        let places: Vec<&str> = lines
+            .iter()
+            .flat_map(|(place, line)| std::iter::repeat_n(place.as_str(), uses(line)))
+            .collect();
         let frequency = places.len() as f64 * 10_000.0 / words as f64;
         (frequency > limit.frequency).then(|| {
             let Limit { phrases, frequency: most, instead } = limit;
@@ -148,26 +209,39 @@ fn lines_of_prose<'t>(file: &str, text: &'t str) -> Vec<(String, &'t str)> {
 }
 
 fn comment(line: &str) -> Option<&str> {
-    let before = if line.starts_with("//") { 0 } else { line.find(" //")? + 1 };
+    let before = if line.starts_with("//") {
+        0
+    } else {
+        line.find(" //")? + 1
+    };
     Some(line[before..].trim_start_matches(['/', '!']))
 }
 
 fn number_of_words(line: &str) -> usize {
-    line.split(|letter: char| !(letter == '\'' || letter.is_ascii_alphabetic())).filter(|word| !word.is_empty()).count()
+    line.split(|letter: char| !(letter == '\'' || letter.is_ascii_alphabetic()))
+        .filter(|word| !word.is_empty())
+        .count()
 }
 
 /// How often a line contains a phrase as whole words.
 fn occurrences(line: &str, phrase: &str) -> usize {
     let is_beginning = phrase.starts_with(|letter: char| letter.is_uppercase());
-    let line = if is_beginning { line.to_owned() } else { line.to_ascii_lowercase() };
+    let line = if is_beginning {
+        line.to_owned()
+    } else {
+        line.to_ascii_lowercase()
+    };
     let is_use = |at: usize| {
         let before = &line[..at];
         let after = &line[at + phrase.len()..];
         let is_whole = !before.ends_with(is_of_word) && !after.starts_with(is_of_word);
         let sentence = before.trim_end();
-        is_whole && (!is_beginning || sentence.is_empty() || sentence.ends_with(['.', '!', '?', ':']))
+        is_whole
+            && (!is_beginning || sentence.is_empty() || sentence.ends_with(['.', '!', '?', ':']))
     };
-    line.match_indices(phrase).filter(|&(at, _)| is_use(at)).count()
+    line.match_indices(phrase)
+        .filter(|&(at, _)| is_use(at))
+        .count()
 }
 
 /// An underscore is part of a word: what a name is made of is no prose.
@@ -176,14 +250,22 @@ fn is_of_word(letter: char) -> bool {
 }
 
 fn references(file: &str, text: &str) -> Vec<String> {
-    let found = text.lines().enumerate().filter(|(_, line)| line.contains('§'));
-    let what = "refers by § to a document outside of the repository; name a rule of src/docs/rules.md";
-    found.map(|(at, _)| format!("{file}:{}: {what}", at + 1)).collect()
+    let found = text
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| line.contains('§'));
+    let what =
+        "refers by § to a document outside of the repository; name a rule of src/docs/rules.md";
+    found
+        .map(|(at, _)| format!("{file}:{}: {what}", at + 1))
+        .collect()
 }
 
 fn findings(file: &str, text: &str) -> Vec<String> {
     let is_markdown = file.ends_with(".md");
-    let is_source = [".rs", ".c", ".cpp", ".h", ".hpp"].iter().any(|kind| file.ends_with(kind));
+    let is_source = [".rs", ".c", ".cpp", ".h", ".hpp"]
+        .iter()
+        .any(|kind| file.ends_with(kind));
     let prose = match (is_markdown || file.ends_with(".py"), is_source) {
         (true, _) => text.to_owned(),
         (_, true) => comments_and_strings(text),
@@ -207,7 +289,11 @@ fn findings(file: &str, text: &str) -> Vec<String> {
 
 fn banned_words(line: &str) -> impl Iterator<Item = &str> {
     let words = line.split(|letter: char| !is_of_word(letter));
-    words.filter(|word| BANNED.iter().any(|banned| banned.eq_ignore_ascii_case(word)))
+    words.filter(|word| {
+        BANNED
+            .iter()
+            .any(|banned| banned.eq_ignore_ascii_case(word))
+    })
 }
 
 /// A row of a table, which Markdown does not let break.
@@ -218,7 +304,11 @@ fn is_table(line: &str) -> bool {
 /// The text with everything blanked but what follows the sign of a comment: scripts and manifests.
 fn comments_of_script(text: &str, sign: &str) -> String {
     let comment = |line: &str| {
-        let before = if line.starts_with(sign) { Some(0) } else { line.find(&format!(" {sign}")) };
+        let before = if line.starts_with(sign) {
+            Some(0)
+        } else {
+            line.find(&format!(" {sign}"))
+        };
         before.map_or_else(String::new, |at| " ".repeat(at) + &line[at..])
     };
     text.lines().map(comment).collect::<Vec<_>>().join("\n")
@@ -230,7 +320,10 @@ fn comments_and_strings(text: &str) -> String {
     let mut code = code.as_bytes().iter();
     let mut prose = String::with_capacity(text.len());
     for letter in text.chars() {
-        let is_code = code.by_ref().take(letter.len_utf8()).any(|&byte| !byte.is_ascii_whitespace());
+        let is_code = code
+            .by_ref()
+            .take(letter.len_utf8())
+            .any(|&byte| !byte.is_ascii_whitespace());
         prose.push(if is_code { ' ' } else { letter });
     }
     prose
@@ -239,45 +332,113 @@ fn comments_and_strings(text: &str) -> String {
 #[test]
 fn planted_prose_is_found() {
     let count = |file: &str, text: &str| findings(file, text).len();
-    for text in ["Nobody waits.", "for his sake", "See SPEC §2.4.", "He", &"long ".repeat(30)] {
+    for text in [
+        "Nobody waits.",
+        "for his sake",
+        "See SPEC §2.4.",
+        "He",
+        &"long ".repeat(30),
+    ] {
         assert_eq!(count("docs/a.md", text), 1, "{text}");
         assert_eq!(count("src/a.rs", &format!("/// {text}")), 1, "{text}");
         assert_eq!(count("src/a.h", &format!("/* {text} */")), 1, "{text}");
     }
-    assert_eq!(findings("src/a.rs", "let a = f(\n    \"somebody\", // whoever\n);").len(), 2);
-    assert_eq!(findings("src/a.rs", "fn f() {}\n// who")[0], "src/a.rs:2: says \"who\"");
+    assert_eq!(
+        findings("src/a.rs", "let a = f(\n    \"somebody\", // whoever\n);").len(),
+        2
+    );
+    assert_eq!(
+        findings("src/a.rs", "fn f() {}\n// who")[0],
+        "src/a.rs:2: says \"who\""
+    );
 
     let long = "x".repeat(COLUMNS + 1);
-    for text in ["The", "a_lock_that_nobody_waits_for", "whole", &format!("| {long} |"), &format!("```\n{long}\n```")] {
+    for text in [
+        "The",
+        "a_lock_that_nobody_waits_for",
+        "whole",
+        &format!("| {long} |"),
+        &format!("```\n{long}\n```"),
+    ] {
         assert_eq!(count("docs/a.md", text), 0, "{text}");
     }
-    for text in ["let who = told(he);", &format!("let {long};"), &format!("//! | {long} |"), "'a'"] {
+    for text in [
+        "let who = told(he);",
+        &format!("let {long};"),
+        &format!("//! | {long} |"),
+        "'a'",
+    ] {
         assert_eq!(count("src/a.rs", text), 0, "{text}");
     }
-    assert_eq!(findings("a/run", "told=1 # nobody\n#he"), ["a/run:1: says \"nobody\"", "a/run:2: says \"he\""]);
-    assert_eq!(findings("src/a.lua", "-- who\nlocal he = #told")[..], ["src/a.lua:1: says \"who\""]);
-    assert_eq!(count("docs/a.md", &"ä".repeat(COLUMNS)), 0, "columns are characters");
+    assert_eq!(
+        findings("a/run", "told=1 # nobody\n#he"),
+        ["a/run:1: says \"nobody\"", "a/run:2: says \"he\""]
+    );
+    assert_eq!(
+        findings("src/a.lua", "-- who\nlocal he = #told")[..],
+        ["src/a.lua:1: says \"who\""]
+    );
+    assert_eq!(
+        count("docs/a.md", &"ä".repeat(COLUMNS)),
+        0,
+        "columns are characters"
+    );
 }
 
 #[test]
 fn planted_words_are_counted() {
-    for line in ["It says so.", "Says so.", "a rule (says)", "says, in one line"] {
+    for line in [
+        "It says so.",
+        "Says so.",
+        "a rule (says)",
+        "says, in one line",
+    ] {
         assert_eq!(occurrences(line, "says"), 1, "{line}");
     }
     assert_eq!(occurrences("essays of it_says", "says"), 0, "whole words");
-    for line in ["Of the keys, one", "Kept. Of the keys, one", "One: Of the keys"] {
+    for line in [
+        "Of the keys, one",
+        "Kept. Of the keys, one",
+        "One: Of the keys",
+    ] {
         assert_eq!(occurrences(line, "Of the"), 1, "{line}");
     }
-    assert_eq!(occurrences("one of the keys, The House Of the Keys", "Of the"), 0, "in a sentence");
+    assert_eq!(
+        occurrences("one of the keys, The House Of the Keys", "Of the"),
+        0,
+        "in a sentence"
+    );
 
     let counted = |file: &str, text: &str| too_frequent(&[(file.to_owned(), text.to_owned())]);
     let second = ["let gives = 1;", "// that of"].join(" ");
-    let found = counted("src/a.rs", &format!("/// It gives.\n{second}\nlet a = \"says\";\n//! Of a set"));
+    let found = counted(
+        "src/a.rs",
+        &format!("/// It gives.\n{second}\nlet a = \"says\";\n//! Of a set"),
+    );
     assert_eq!(found.len(), 3, "{found:?}");
-    assert!(found[0].ends_with("At src/a.rs:1") && found[1].ends_with("At src/a.rs:2"), "{found:?}");
-    assert_eq!(counted("docs/a.md", "It stands.\n```text\nIt says.\n```\nand besides").len(), 2);
-    assert_eq!(counted("a.py", "# It says.").len() + counted("src/a.rs", &"// a word\n".repeat(9)).len(), 0);
+    assert!(
+        found[0].ends_with("At src/a.rs:1") && found[1].ends_with("At src/a.rs:2"),
+        "{found:?}"
+    );
+    assert_eq!(
+        counted(
+            "docs/a.md",
+            "It stands.\n```text\nIt says.\n```\nand besides"
+        )
+        .len(),
+        2
+    );
+    assert_eq!(
+        counted("a.py", "# It says.").len() + counted("src/a.rs", &"// a word\n".repeat(9)).len(),
+        0
+    );
     let rare = "word ".repeat(10_000);
-    assert!(counted("docs/a.md", &format!("{rare} gives")).is_empty(), "within its limit");
-    assert_eq!(counted("docs/a.md", &format!("{rare} gives gives")).len(), 1);
+    assert!(
+        counted("docs/a.md", &format!("{rare} gives")).is_empty(),
+        "within its limit"
+    );
+    assert_eq!(
+        counted("docs/a.md", &format!("{rare} gives gives")).len(),
+        1
+    );
 }

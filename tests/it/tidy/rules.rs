@@ -21,26 +21,38 @@ struct Rule<'a> {
 
 #[test]
 fn every_rule_names_tests_that_exist() {
-    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/docs/rules.md")).unwrap();
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/docs/rules.md"))
+        .unwrap();
     assert!(rules(&page).len() > 50, "rules are no longer recognised");
     none(findings(&page, &all_tests()));
 }
 
 #[test]
 fn every_rule_that_a_comment_names_exists() {
-    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/docs/rules.md")).unwrap();
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/docs/rules.md"))
+        .unwrap();
     let tests = all_tests();
-    let named = || tests.iter().flat_map(|(file, text)| references(text).map(move |number| (file, number)));
+    let named = || {
+        tests
+            .iter()
+            .flat_map(|(file, text)| references(text).map(move |number| (file, number)))
+    };
     assert!(named().count() > 10, "references are no longer recognised");
     let rules = rules(&page);
     let absent = named().filter(|(_, number)| rules.iter().all(|rule| rule.number != *number));
-    none(absent.map(|(file, number)| format!("{file}: names rule {number}, and rules.md has none")).collect());
+    none(
+        absent
+            .map(|(file, number)| format!("{file}: names rule {number}, and rules.md has none"))
+            .collect(),
+    );
 }
 
 /// The numbers of rules that a text names, as in `rule 2.4`.
 fn references(text: &str) -> impl Iterator<Item = &str> {
     let found = text.split("rule ").skip(1).map(|behind| {
-        let end = behind.find(|letter: char| !(letter == '.' || letter.is_ascii_digit())).unwrap_or(behind.len());
+        let end = behind
+            .find(|letter: char| !(letter == '.' || letter.is_ascii_digit()))
+            .unwrap_or(behind.len());
         behind[..end].trim_end_matches('.')
     });
     found.filter(|number| number.contains('.'))
@@ -48,15 +60,27 @@ fn references(text: &str) -> impl Iterator<Item = &str> {
 
 #[test]
 fn every_variable_of_the_tests_is_listed() {
-    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(".github/CONTRIBUTING.md")).unwrap();
+    let page =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(".github/CONTRIBUTING.md"))
+            .unwrap();
     let listed = |name: &str| page.contains(&format!("`{name}`"));
     let tests = all_tests();
     let names = || tests.iter().flat_map(|(_, text)| variables(text));
     assert!(names().count() > 20, "variables are no longer recognised");
-    none(names().filter(|name| !listed(name)).map(|name| format!("CONTRIBUTING.md does not list {name}")).collect());
+    none(
+        names()
+            .filter(|name| !listed(name))
+            .map(|name| format!("CONTRIBUTING.md does not list {name}"))
+            .collect(),
+    );
     let read = |name: &str| tests.iter().any(|(_, text)| text.contains(name));
-    let gone = page.split('`').filter(|name| variable(name).is_some() && !read(name));
-    none(gone.map(|name| format!("CONTRIBUTING.md lists {name}, and no test reads it")).collect());
+    let gone = page
+        .split('`')
+        .filter(|name| variable(name).is_some() && !read(name));
+    none(
+        gone.map(|name| format!("CONTRIBUTING.md lists {name}, and no test reads it"))
+            .collect(),
+    );
 }
 
 /// The names of variables that a file quotes. The results of the C interface begin alike and have no such word behind
@@ -85,26 +109,35 @@ fn variable(word: &str) -> Option<&str> {
         "WRITE_",
     ];
     let name = word.strip_prefix("QUORUMLOCK_")?;
-    let is_one = name.chars().all(|letter| letter == '_' || letter.is_ascii_uppercase());
+    let is_one = name
+        .chars()
+        .all(|letter| letter == '_' || letter.is_ascii_uppercase());
     (is_one && kinds.iter().any(|kind| name.starts_with(kind))).then_some(word)
 }
 
 fn rules(page: &str) -> Vec<Rule<'_>> {
-    page.split("\n\n").filter_map(|paragraph| rule(paragraph.trim())).collect()
+    page.split("\n\n")
+        .filter_map(|paragraph| rule(paragraph.trim()))
+        .collect()
 }
 
 fn rule(paragraph: &str) -> Option<Rule<'_>> {
     let (number, text) = paragraph.strip_prefix("**")?.split_once("** ")?;
     number.split_once('.')?.1.parse::<u32>().ok()?;
     let tests = text.split_once("*Tests:*").map_or("", |(_, tests)| tests);
-    Some(Rule { number, tests: tests.split('`').skip(1).step_by(2).collect() })
+    Some(Rule {
+        number,
+        tests: tests.split('`').skip(1).step_by(2).collect(),
+    })
 }
 
 /// Pairs of path and text, of every file that may hold tests.
 fn all_tests() -> Vec<(String, String)> {
     let below = |folder: &str| {
         let found = files(folder, "rs").into_iter();
-        found.map(|(file, text)| (format!("{folder}/{file}"), text)).collect::<Vec<_>>()
+        found
+            .map(|(file, text)| (format!("{folder}/{file}"), text))
+            .collect::<Vec<_>>()
     };
     [below("src"), below("tests")].concat()
 }
@@ -112,31 +145,47 @@ fn all_tests() -> Vec<(String, String)> {
 fn findings(page: &str, tests: &[(String, String)]) -> Vec<String> {
     let mut findings = Vec::new();
     let mut before = (0, 0);
-    for Rule { number, tests: named } in rules(page) {
+    for Rule {
+        number,
+        tests: named,
+    } in rules(page)
+    {
         let (section, item) = number.split_once('.').unwrap_or_default();
         let place = (section.parse().unwrap_or(0), item.parse().unwrap_or(0));
         if place != (before.0, before.1 + 1) && (place.0 <= before.0 || place.1 != 1) {
-            findings.push(format!("rules.md: rule {number} follows rule {}.{}", before.0, before.1));
+            findings.push(format!(
+                "rules.md: rule {number} follows rule {}.{}",
+                before.0, before.1
+            ));
         }
         before = place;
         if named.is_empty() {
             findings.push(format!("rules.md: rule {number} names no test"));
         }
         let absent = named.iter().filter(|name| !exists(name, tests));
-        findings.extend(absent.map(|name| format!("rules.md: rule {number} names {name}, and there is no such test")));
+        findings.extend(absent.map(|name| {
+            format!("rules.md: rule {number} names {name}, and there is no such test")
+        }));
     }
     findings
 }
 
 fn exists(name: &str, tests: &[(String, String)]) -> bool {
     let parts: Vec<&str> = name.split("::").collect();
-    let Some((&last, path)) = parts.split_last() else { return false };
-    tests.iter().any(|(file, text)| leads_to(&parts, file) || leads_to(path, file) && has_test(last, text))
+    let Some((&last, path)) = parts.split_last() else {
+        return false;
+    };
+    tests
+        .iter()
+        .any(|(file, text)| leads_to(&parts, file) || leads_to(path, file) && has_test(last, text))
 }
 
 /// Whether the parts of a file's path are among them in this order. `lib` is all of `src/`.
 fn leads_to(parts: &[&str], file: &str) -> bool {
-    let mut path = file.trim_end_matches(".rs").split('/').map(|part| if part == "src" { "lib" } else { part });
+    let mut path = file
+        .trim_end_matches(".rs")
+        .split('/')
+        .map(|part| if part == "src" { "lib" } else { part });
     !parts.is_empty() && parts.iter().all(|part| path.any(|found| found == *part))
 }
 
@@ -155,7 +204,10 @@ fn has_test(name: &str, text: &str) -> bool {
 #[test]
 fn a_rule_without_a_test_is_found() {
     let tests = [
-        ("src/algorithm/vote.rs", "    #[test]\n    fn votes_count() {}\n    fn helper() {}"),
+        (
+            "src/algorithm/vote.rs",
+            "    #[test]\n    fn votes_count() {}\n    fn helper() {}",
+        ),
         ("tests/it/waiting.rs", "#[test]\nfn waits_end() {}"),
         ("tests/sim/main.rs", ""),
     ];
@@ -165,9 +217,14 @@ fn a_rule_without_a_test_is_found() {
                  *Tests:* `it::waiting`, `sim`.";
     assert_eq!(found(sound), "");
     assert!(found("**1.1** A `rule`.").contains("1.1 names no test"));
-    for absent in
-        ["lib::helper", "lib::waits_end", "it::waiting::votes_count", "it::pending_releases", "votes_count", "it"]
-    {
+    for absent in [
+        "lib::helper",
+        "lib::waits_end",
+        "it::waiting::votes_count",
+        "it::pending_releases",
+        "votes_count",
+        "it",
+    ] {
         let expected = absent != "it";
         assert_eq!(
             found(&format!("**1.1** A rule. *Tests:* `{absent}`.")).contains("no such test"),
@@ -175,9 +232,13 @@ fn a_rule_without_a_test_is_found() {
             "{absent}"
         );
     }
-    let named: Vec<&str> = references("A rule 2.4. Another rule, 1.1; rule 10.3, and the rule 5").collect();
+    let named: Vec<&str> =
+        references("A rule 2.4. Another rule, 1.1; rule 10.3, and the rule 5").collect();
     assert_eq!(named, ["2.4", "10.3"]);
-    for order in ["**1.2** A. *Tests:* `sim`.", "**1.1** A. *Tests:* `sim`.\n\n**1.3** A. *Tests:* `sim`."] {
+    for order in [
+        "**1.2** A. *Tests:* `sim`.",
+        "**1.1** A. *Tests:* `sim`.\n\n**1.3** A. *Tests:* `sim`.",
+    ] {
         assert!(found(order).contains(" follows rule "), "{order}");
     }
 }

@@ -34,7 +34,8 @@ pub(crate) fn without_tests(code: &str) -> (String, Vec<Range<usize>>) {
         out.push_str(before);
         let attribute = &from[..from.find(']').map_or(from.len(), |end| end + 1)];
         let words = tokens(attribute);
-        let otherwise = words.contains(&"any") || words.windows(3).any(|three| three == ["not", "(", "test"]);
+        let otherwise =
+            words.contains(&"any") || words.windows(3).any(|three| three == ["not", "(", "test"]);
         if words.contains(&"test") && !otherwise {
             let item = &from[..attribute.len() + item_length(&from[attribute.len()..])];
             items.push(out.len()..out.len() + item.len());
@@ -55,8 +56,12 @@ pub(crate) fn test_modules(text: &str) -> Vec<(String, Option<String>)> {
     let items = without_tests(&code).1.into_iter();
     items
         .filter_map(|item| {
-            let [.., "mod", name, ";"] = tokens(&code[item.clone()])[..] else { return None };
-            let path = text[item].split_once("#[path = \"").and_then(|(_, path)| path.split_once('"'));
+            let [.., "mod", name, ";"] = tokens(&code[item.clone()])[..] else {
+                return None;
+            };
+            let path = text[item]
+                .split_once("#[path = \"")
+                .and_then(|(_, path)| path.split_once('"'));
             Some((name.to_owned(), path.map(|(path, _)| path.to_owned())))
         })
         .collect()
@@ -98,7 +103,13 @@ pub(crate) fn paths(code: &str, module: &[String], children: &[String]) -> Vec<N
     let mut depth = 0_usize;
     let mut at = 0;
     while at < tokens.len() {
-        let here = || module.iter().cloned().chain(inline.iter().map(|(name, _)| name.clone())).collect::<Vec<_>>();
+        let here = || {
+            module
+                .iter()
+                .cloned()
+                .chain(inline.iter().map(|(name, _)| name.clone()))
+                .collect::<Vec<_>>()
+        };
         let before = if at == 0 { "" } else { tokens[at - 1] };
         match tokens[at] {
             "{" => depth += 1,
@@ -116,7 +127,10 @@ pub(crate) fn paths(code: &str, module: &[String], children: &[String]) -> Vec<N
                 let (leaves, end) = use_tree(&tokens, at + 1);
                 let local = if inline.is_empty() { children } else { &[] };
                 for (leaf, alias) in leaves {
-                    found.extend(resolve(&leaf, &here(), local).map(|path| Named { path, alias: Some(alias) }));
+                    found.extend(resolve(&leaf, &here(), local).map(|path| Named {
+                        path,
+                        alias: Some(alias),
+                    }));
                 }
                 at = end;
             }
@@ -128,12 +142,15 @@ pub(crate) fn paths(code: &str, module: &[String], children: &[String]) -> Vec<N
             }
             first if tokens.get(at + 1) == Some(&"::") && !["::", "."].contains(&before) => {
                 let mut leaf = vec![first];
-                while tokens.get(at + 1) == Some(&"::") && tokens.get(at + 2).is_some_and(|next| is_name(next)) {
+                while tokens.get(at + 1) == Some(&"::")
+                    && tokens.get(at + 2).is_some_and(|next| is_name(next))
+                {
                     leaf.push(tokens[at + 2]);
                     at += 2;
                 }
                 let local = if inline.is_empty() { children } else { &[] };
-                found.extend(resolve(&leaf, &here(), local).map(|path| Named { path, alias: None }));
+                found
+                    .extend(resolve(&leaf, &here(), local).map(|path| Named { path, alias: None }));
             }
             _ => {}
         }
@@ -145,8 +162,12 @@ pub(crate) fn paths(code: &str, module: &[String], children: &[String]) -> Vec<N
 /// The paths that the code imports, as they are written. For other crates, whose modules have no files here.
 pub(crate) fn imports(code: &str) -> Vec<Vec<&str>> {
     let tokens = tokens(code);
-    let starts = (0..tokens.len()).filter(|&at| tokens[at] == "use" && tokens.get(at + 1) != Some(&"<"));
-    starts.flat_map(|at| use_tree(&tokens, at + 1).0).map(|(leaf, _)| leaf).collect()
+    let starts =
+        (0..tokens.len()).filter(|&at| tokens[at] == "use" && tokens.get(at + 1) != Some(&"<"));
+    starts
+        .flat_map(|at| use_tree(&tokens, at + 1).0)
+        .map(|(leaf, _)| leaf)
+        .collect()
 }
 
 /// The leaves of a use tree that begins at a token, each with the name it gets, and the place of its semicolon.
@@ -171,7 +192,11 @@ fn use_tree<'a>(tokens: &[&'a str], start: usize) -> (Vec<(Vec<&'a str>, String)
                     prefixes.pop();
                 }
                 // After a brace the leaf is done: what follows is a comma, another brace or the semicolon.
-                path = if token == "}" { Vec::new() } else { prefixes.last().cloned().unwrap_or_default() };
+                path = if token == "}" {
+                    Vec::new()
+                } else {
+                    prefixes.last().cloned().unwrap_or_default()
+                };
                 if token == ";" {
                     return (leaves, at);
                 }
@@ -211,13 +236,20 @@ fn resolve(leaf: &[&str], here: &[String], children: &[String]) -> Option<Vec<St
         }
         rest = later;
     }
-    base.extend(rest.iter().map(|&name| name.trim_start_matches("r#").to_owned()));
+    base.extend(
+        rest.iter()
+            .map(|&name| name.trim_start_matches("r#").to_owned()),
+    );
     Some(base)
 }
 
 /// The root of the crate that a module is in: a program below `bin/` is one of its own.
 fn root_of(here: &[String]) -> Vec<String> {
-    if here.first().is_some_and(|top| top == "bin") { here[..here.len().min(2)].to_vec() } else { Vec::new() }
+    if here.first().is_some_and(|top| top == "bin") {
+        here[..here.len().min(2)].to_vec()
+    } else {
+        Vec::new()
+    }
 }
 
 /// The length of the comment, string or character that the text begins with.
@@ -229,13 +261,19 @@ fn literal_length(text: &str, before: Option<char>) -> Option<usize> {
         return Some(block_comment_length(text));
     }
     // A prefix belongs to a string only where no longer word ends.
-    let prefix = if before.is_some_and(is_word) { 0 } else { text.find(|c| !"bcr".contains(c)).unwrap_or(0) };
+    let prefix = if before.is_some_and(is_word) {
+        0
+    } else {
+        text.find(|c| !"bcr".contains(c)).unwrap_or(0)
+    };
     let (prefix, rest) = text.split_at(if prefix > 2 { 0 } else { prefix });
     if prefix.ends_with('r') {
         let hashes = rest.len() - rest.trim_start_matches('#').len();
         if rest[hashes..].starts_with('"') {
             let end = format!("\"{}", "#".repeat(hashes));
-            let length = rest[hashes + 1..].find(&end).map_or(rest.len(), |at| hashes + 1 + at + end.len());
+            let length = rest[hashes + 1..]
+                .find(&end)
+                .map_or(rest.len(), |at| hashes + 1 + at + end.len());
             return Some(prefix.len() + length);
         }
         return None;
@@ -245,7 +283,8 @@ fn literal_length(text: &str, before: Option<char>) -> Option<usize> {
     }
     // A lifetime is an apostrophe too, but has no second one after its first letter.
     let mut letters = rest.chars().skip(1);
-    let is_character = rest.starts_with('\'') && (letters.next() == Some('\\') || letters.next() == Some('\''));
+    let is_character =
+        rest.starts_with('\'') && (letters.next() == Some('\\') || letters.next() == Some('\''));
     is_character.then(|| prefix.len() + quoted_length(rest, '\''))
 }
 
@@ -301,7 +340,10 @@ fn item_length(code: &str) -> usize {
 
 /// Spaces for every byte, so that places in the code are places in the text.
 fn blank(out: &mut String, text: &str) {
-    out.extend(text.bytes().map(|byte| if byte == b'\n' { '\n' } else { ' ' }));
+    out.extend(
+        text.bytes()
+            .map(|byte| if byte == b'\n' { '\n' } else { ' ' }),
+    );
 }
 
 fn is_word(c: char) -> bool {
@@ -335,15 +377,29 @@ fn test_items_are_blanked() {
     let (code, items) = without_tests(text);
     assert!(code.contains('a') && !code.contains('b') && code.contains('c'));
     assert_eq!(&text[items[0].clone()], "#[cfg(test)]\nmod tests { b(); }");
-    assert!(without_tests("#[cfg(not(test))] mod real { a(); }").0.contains('a'));
-    assert!(without_tests("struct S { #[cfg(test)] b: B } fn a() {}").0.contains('a'));
+    assert!(
+        without_tests("#[cfg(not(test))] mod real { a(); }")
+            .0
+            .contains('a')
+    );
+    assert!(
+        without_tests("struct S { #[cfg(test)] b: B } fn a() {}")
+            .0
+            .contains('a')
+    );
 }
 
 #[test]
 fn test_modules_have_names_and_paths() {
     let text = "// „mod“\n#[cfg(test)] mod simulated; mod real; #[cfg(test)]\n#[path = \"b.rs\"]\nmod tests;";
     let found = test_modules(text);
-    assert_eq!(found, [("simulated".to_owned(), None), ("tests".to_owned(), Some("b.rs".to_owned()))]);
+    assert_eq!(
+        found,
+        [
+            ("simulated".to_owned(), None),
+            ("tests".to_owned(), Some("b.rs".to_owned()))
+        ]
+    );
 }
 
 #[test]
@@ -352,23 +408,36 @@ fn paths_lead_from_the_root() {
     let found = |code: &str| {
         let children = ["inner".to_owned()];
         let named = paths(code, &module, &children);
-        named.iter().map(|named| named.path.join("::")).collect::<Vec<_>>().join(" ")
+        named
+            .iter()
+            .map(|named| named.path.join("::"))
+            .collect::<Vec<_>>()
+            .join(" ")
     };
-    assert_eq!(found("use crate::protocol::{resp, vote::{self, Tally as T}, *};"), {
-        "protocol::resp protocol::vote protocol::vote::Tally protocol::*"
-    });
+    assert_eq!(
+        found("use crate::protocol::{resp, vote::{self, Tally as T}, *};"),
+        { "protocol::resp protocol::vote protocol::vote::Tally protocol::*" }
+    );
     assert_eq!(
         found("use std::{io, fmt}; use super::link::Link; use inner::A;"),
         "net::link::Link net::engine::inner::A"
     );
-    assert_eq!(found("fn f(x: crate::os::clock::Clock) { super::link::go(self::g()) }"), {
-        "os::clock::Clock net::link::go net::engine::g"
-    });
-    assert_eq!(found("mod a { use super::b; mod c { super::super::d(); } } super::e();"), {
-        "net::engine::b net::engine::d net::e"
-    });
-    assert_eq!(found("pub(crate) fn f() -> impl Sized + use<'a> { std::crate_::x() }"), "");
-    assert_eq!(found("pub(in crate::api::redlock) fn f() { for x in crate::a::b() {} }"), "a::b");
+    assert_eq!(
+        found("fn f(x: crate::os::clock::Clock) { super::link::go(self::g()) }"),
+        { "os::clock::Clock net::link::go net::engine::g" }
+    );
+    assert_eq!(
+        found("mod a { use super::b; mod c { super::super::d(); } } super::e();"),
+        { "net::engine::b net::engine::d net::e" }
+    );
+    assert_eq!(
+        found("pub(crate) fn f() -> impl Sized + use<'a> { std::crate_::x() }"),
+        ""
+    );
+    assert_eq!(
+        found("pub(in crate::api::redlock) fn f() { for x in crate::a::b() {} }"),
+        "a::b"
+    );
     assert_eq!(found("use crate::{a::{b, c,}, d};"), "a::b a::c d");
     let program = ["bin", "quorumlock", "run"].map(str::to_owned);
     let named = paths("use crate::exit::Exit;", &program, &[]);

@@ -9,22 +9,54 @@ const MOST_CRATES: usize = 13;
 /// The crates of a build for this machine with these features, without their versions.
 fn crates(features: &str) -> BTreeSet<String> {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(["tree", "--offline", "--edges", "normal", "--prefix", "none", "--features", features]);
-    let output = command.current_dir(env!("CARGO_MANIFEST_DIR")).output().unwrap();
+    command.args([
+        "tree",
+        "--offline",
+        "--edges",
+        "normal",
+        "--prefix",
+        "none",
+        "--features",
+        features,
+    ]);
+    let output = command
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    text.lines().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect()
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    text.lines()
+        .filter_map(|line| line.split(' ').next())
+        .map(str::to_owned)
+        .collect()
 }
 
 #[test]
 fn not_one_crate_more() {
-    let of_tls = ["rcgen", "ring", "rustls", "rustls-native-certs", "rustls-pki-types", "rustls-webpki"];
+    let of_tls = [
+        "rcgen",
+        "ring",
+        "rustls",
+        "rustls-native-certs",
+        "rustls-pki-types",
+        "rustls-webpki",
+    ];
     for features in ["", "capi,cli,embedded,log,metrics"] {
         let crates = crates(features);
-        assert!(of_tls.iter().all(|name| !crates.contains(*name)), "{features}: {crates:?}");
+        assert!(
+            of_tls.iter().all(|name| !crates.contains(*name)),
+            "{features}: {crates:?}"
+        );
     }
     assert!(crates("").len() <= MOST_CRATES, "{:?}", crates(""));
     // The list belongs to the feature; what makes certificates for tests is not in it.
-    let with: Vec<_> = crates("tls-native-roots").into_iter().filter(|name| of_tls.contains(&name.as_str())).collect();
+    let with: Vec<_> = crates("tls-native-roots")
+        .into_iter()
+        .filter(|name| of_tls.contains(&name.as_str()))
+        .collect();
     assert_eq!(with, of_tls[1..]);
 }

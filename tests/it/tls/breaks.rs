@@ -18,14 +18,22 @@ const STALL: Duration = Duration::from_secs(2);
 /// A server with TLS, what has issued its certificate, and a proxy before it.
 fn node() -> (Authority, Server, Proxy) {
     let authority = Authority::new();
-    let server = authority.issue("node", Particulars::default()).server("node");
+    let server = authority
+        .issue("node", Particulars::default())
+        .server("node");
     let proxy = Proxy::before(server.port());
     (authority, server, proxy)
 }
 
 fn lock(url: &str, authority: &Authority) -> Mutex {
-    let builder = Redlock::builder().node(url.replace("redis://", "rediss://")).tls(authority.roots());
-    builder.node_timeout(NODE_TIMEOUT).build().unwrap().mutex("orders/42")
+    let builder = Redlock::builder()
+        .node(url.replace("redis://", "rediss://"))
+        .tls(authority.roots());
+    builder
+        .node_timeout(NODE_TIMEOUT)
+        .build()
+        .unwrap()
+        .mutex("orders/42")
 }
 
 /// The fault of the one node, no later than a first attempt may be.
@@ -33,8 +41,14 @@ fn lock(url: &str, authority: &Authority) -> Mutex {
 fn fault(mutex: &Mutex) -> (Phase, Cause) {
     let begun = Instant::now();
     let error: Error = mutex.try_lock().unwrap_err();
-    assert!(begun.elapsed() < NODE_TIMEOUT * 2 + STALL, "{:?}", begun.elapsed());
-    let [fault] = error.causes() else { panic!("{error}") };
+    assert!(
+        begun.elapsed() < NODE_TIMEOUT * 2 + STALL,
+        "{:?}",
+        begun.elapsed()
+    );
+    let [fault] = error.causes() else {
+        panic!("{error}")
+    };
     (fault.phase(), fault.cause())
 }
 
@@ -49,7 +63,12 @@ fn works_again(mutex: &Mutex, server: &Server) {
 fn handshake(authority: &Authority, server: &Server) -> u64 {
     let proxy = Proxy::before(server.port());
     let mutex = lock(&proxy.url(), authority);
-    let _ = mutex.try_lock().unwrap().expect("it grants").unlock().unwrap();
+    let _ = mutex
+        .try_lock()
+        .unwrap()
+        .expect("it grants")
+        .unlock()
+        .unwrap();
     proxy.bytes(Direction::ToClient)
 }
 
@@ -68,7 +87,11 @@ fn connections_that_are_cut_anywhere_are_made_again() {
         match mutex.try_lock() {
             Err(error) => {
                 let fault = &error.causes()[0];
-                assert_eq!(fault.cause(), Cause::Closed, "after {bytes} of {whole} bytes: {error}");
+                assert_eq!(
+                    fault.cause(),
+                    Cause::Closed,
+                    "after {bytes} of {whole} bytes: {error}"
+                );
             }
             // The grant came before the cut.
             Ok(guard) => drop(guard.expect("no other client has this lock")),
@@ -97,7 +120,10 @@ fn a_reset_in_the_handshake_is_one() {
         proxy.reset_all();
         let (phase, cause) = attempt.join().unwrap();
         assert_eq!(phase, Phase::Handshake);
-        assert!(matches!(cause, Cause::Closed | Cause::TimedOut), "{cause:?}");
+        assert!(
+            matches!(cause, Cause::Closed | Cause::TimedOut),
+            "{cause:?}"
+        );
         proxy.flow(direction);
         works_again(&mutex, &server);
     }
@@ -118,7 +144,10 @@ fn a_reset_behind_the_handshake_leaves_no_key() {
             let mutex = mutex.clone();
             move || fault(&mutex)
         });
-        assert!(eventually(SOON, || server.command(&["EXISTS", "orders/42"]).unwrap() == Answer::Number(1)));
+        assert!(eventually(SOON, || server
+            .command(&["EXISTS", "orders/42"])
+            .unwrap()
+            == Answer::Number(1)));
         proxy.reset_all();
         assert_eq!(attempt.join().unwrap(), (Phase::Reply, Cause::Closed));
         proxy.flow(Direction::ToClient);
@@ -154,7 +183,10 @@ fn sets_that_tls_has_sent_in_part_leave_no_key() {
     }
     let (authority, server, proxy) = node();
     let url = proxy.url().replace("redis://", "rediss://");
-    let builder = Redlock::builder().node(url).tls(authority.roots()).node_timeout(NODE_TIMEOUT);
+    let builder = Redlock::builder()
+        .node(url)
+        .tls(authority.roots())
+        .node_timeout(NODE_TIMEOUT);
     let redlock = builder.build().unwrap();
     let mutex = redlock.mutex("orders/42");
     let mut late = 0;
@@ -166,14 +198,20 @@ fn sets_that_tls_has_sent_in_part_leave_no_key() {
         thread::scope(|scope| {
             for thread in 0..60 {
                 let mutex = redlock.mutex(format!("{thread}{}", "x".repeat(4000)));
-                scope.spawn(move || assert_eq!(mutex.try_lock().unwrap_err().kind(), ErrorKind::Unavailable));
+                scope.spawn(move || {
+                    assert_eq!(mutex.try_lock().unwrap_err().kind(), ErrorKind::Unavailable)
+                });
             }
         });
         server.resume().unwrap();
         works_again(&mutex, &server);
         late += calls(&server, "set") - before - 1;
         let keys = || server.keys().unwrap();
-        assert!(eventually(SOON, || keys().is_empty()), "after {passed} bytes: {:?}", keys());
+        assert!(
+            eventually(SOON, || keys().is_empty()),
+            "after {passed} bytes: {:?}",
+            keys()
+        );
     }
     assert!(late > 0, "no SET ran late: nothing was shown");
 }
@@ -185,16 +223,42 @@ fn a_handshake_that_trickles_costs_the_node_timeout_and_no_other_node_anything()
     }
     let (authority, server, proxy) = node();
     let others = [authority.server("node"), authority.server("node")];
-    let urls = others.iter().map(Server::url).chain([proxy.url().replace("redis://", "rediss://")]);
-    let builder = Redlock::builder().nodes(urls).tls(authority.roots()).node_timeout(STALL * 2);
+    let urls = others
+        .iter()
+        .map(Server::url)
+        .chain([proxy.url().replace("redis://", "rediss://")]);
+    let builder = Redlock::builder()
+        .nodes(urls)
+        .tls(authority.roots())
+        .node_timeout(STALL * 2);
     // A new deployment waits for all its nodes once.
-    drop(builder.clone().build().unwrap().mutex("first").try_lock().unwrap().expect("it is free"));
+    drop(
+        builder
+            .clone()
+            .build()
+            .unwrap()
+            .mutex("first")
+            .try_lock()
+            .unwrap()
+            .expect("it is free"),
+    );
     proxy.trickle(Direction::ToClient, Duration::from_millis(5));
-    assert_eq!(fault(&lock(&proxy.url(), &authority)), (Phase::Handshake, Cause::TimedOut));
+    assert_eq!(
+        fault(&lock(&proxy.url(), &authority)),
+        (Phase::Handshake, Cause::TimedOut)
+    );
     let mutex = builder.build().unwrap().mutex("orders/42");
     let begun = Instant::now();
     for _ in 0..10 {
-        assert_eq!(mutex.try_lock().unwrap().expect("it is free").unlock().unwrap(), ReleaseOutcome::Released);
+        assert_eq!(
+            mutex
+                .try_lock()
+                .unwrap()
+                .expect("it is free")
+                .unlock()
+                .unwrap(),
+            ReleaseOutcome::Released
+        );
     }
     assert!(begun.elapsed() < STALL * 2, "{:?}", begun.elapsed());
     drop(server);
@@ -204,11 +268,20 @@ fn a_handshake_that_trickles_costs_the_node_timeout_and_no_other_node_anything()
 #[test]
 fn what_is_wrong_is_told_to_the_server() {
     let authority = Authority::new();
-    authority.issue("node", Particulars { names: Some("IP:10.0.0.1"), ..Particulars::default() });
+    authority.issue(
+        "node",
+        Particulars {
+            names: Some("IP:10.0.0.1"),
+            ..Particulars::default()
+        },
+    );
     let server = Server::start().unwrap();
     let peer = Peer::before(server.port(), &authority, Cut::Bytes);
     let mutex = lock(&peer.url(), &authority);
-    assert_eq!(fault(&mutex), (Phase::Handshake, Cause::Tls(TlsError::WrongName)));
+    assert_eq!(
+        fault(&mutex),
+        (Phase::Handshake, Cause::Tls(TlsError::WrongName))
+    );
     let told = || peer.seen.errors.lock().unwrap().clone();
     assert!(eventually(SOON, || !told().is_empty()), "no alert came");
     assert_eq!(told(), ["received fatal alert: BadCertificate"]);
@@ -222,9 +295,21 @@ fn a_forged_record_ends_the_connection_and_the_server_is_told() {
     let server = Server::start().unwrap();
     let peer = Peer::before(server.port(), &authority, Cut::Forged);
     let mutex = lock(&peer.url(), &authority);
-    let error = mutex.try_lock().unwrap().expect("it is free").unlock().unwrap_err();
-    let causes: Vec<_> = error.causes().iter().map(|fault| (fault.phase(), fault.cause())).collect();
+    let error = mutex
+        .try_lock()
+        .unwrap()
+        .expect("it is free")
+        .unlock()
+        .unwrap_err();
+    let causes: Vec<_> = error
+        .causes()
+        .iter()
+        .map(|fault| (fault.phase(), fault.cause()))
+        .collect();
     assert_eq!(causes, [(Phase::Reply, Cause::Tls(TlsError::Misbehaved))]);
     works_again(&mutex, &server);
-    assert_eq!(*peer.seen.errors.lock().unwrap(), ["received fatal alert: BadRecordMac"]);
+    assert_eq!(
+        *peer.seen.errors.lock().unwrap(),
+        ["received fatal alert: BadRecordMac"]
+    );
 }

@@ -11,9 +11,15 @@ use std::process::{Command, Stdio};
 /// What the program prints with these arguments and variables.
 fn says(program: &Path, arguments: &[&str], variables: &[(&str, String)]) -> String {
     let mut command = Command::new(program);
-    command.args(arguments).envs(variables.iter().cloned()).stdin(Stdio::null());
+    command
+        .args(arguments)
+        .envs(variables.iter().cloned())
+        .stdin(Stdio::null());
     let said = Running::start(&mut command).end(LIMIT).success();
-    assert!(!said.contains("hunter2") && !said.contains("BEGIN"), "{said}");
+    assert!(
+        !said.contains("hunter2") && !said.contains("BEGIN"),
+        "{said}"
+    );
     // Without the address.
     match (said.find("127.0.0.1:"), said.find(": ")) {
         (Some(begin), Some(end)) => format!("{}{}", &said[..begin], said[end + 2..].trim_end()),
@@ -26,7 +32,12 @@ fn each_fault_has_its_numbers() {
     if !has_tls() {
         return;
     }
-    let program = compile_against(library_with_tls(), "tls", "tests/it/capi/tls.c", &["-std=c99"]);
+    let program = compile_against(
+        library_with_tls(),
+        "tls",
+        "tests/it/capi/tls.c",
+        &["-std=c99"],
+    );
     let authority = Authority::new();
     let other = Authority::new();
     let path = |authority: &Authority, name: &str| authority.path(name).display().to_string();
@@ -36,19 +47,43 @@ fn each_fault_has_its_numbers() {
     let future = Some(("20600101000000Z", "20610101000000Z"));
     let plain = Particulars::default();
     for (particulars, roots, says_so) in [
-        (plain, &foreign, "25 2 1 the server's certificate is not accepted: unknown issuer"),
-        (Particulars { validity: past, ..plain }, &roots, "25 3 1 the server's certificate is not accepted: expired"),
         (
-            Particulars { validity: future, ..plain },
+            plain,
+            &foreign,
+            "25 2 1 the server's certificate is not accepted: unknown issuer",
+        ),
+        (
+            Particulars {
+                validity: past,
+                ..plain
+            },
+            &roots,
+            "25 3 1 the server's certificate is not accepted: expired",
+        ),
+        (
+            Particulars {
+                validity: future,
+                ..plain
+            },
             &roots,
             "25 4 0 the server's certificate is not accepted: not valid",
         ),
         (
-            Particulars { names: Some("IP:10.0.0.1"), ..plain },
+            Particulars {
+                names: Some("IP:10.0.0.1"),
+                ..plain
+            },
             &roots,
             "25 5 1 the server's certificate is not accepted",
         ),
-        (Particulars { is_version_1: true, ..plain }, &roots, "25 6 1 the server's certificate is not accepted: X.509"),
+        (
+            Particulars {
+                is_version_1: true,
+                ..plain
+            },
+            &roots,
+            "25 6 1 the server's certificate is not accepted: X.509",
+        ),
         (plain, &roots, "all kept"),
     ] {
         let server = authority.issue("node", particulars).server("node");
@@ -56,19 +91,39 @@ fn each_fault_has_its_numbers() {
         assert!(said.starts_with(says_so), "{said}");
     }
     let without = Server::start().unwrap();
-    let said = says(&program, &[&without.url().replace("redis:", "rediss:"), &roots], &[]);
+    let said = says(
+        &program,
+        &[&without.url().replace("redis:", "rediss:"), &roots],
+        &[],
+    );
     assert_eq!(said, "26 -1 1 does not speak TLS");
 
     authority.issue("client", plain);
     let strict = authority.plan("node").start().unwrap();
     let said = says(&program, &[&strict.url(), &roots], &[]);
-    assert_eq!(said, "27 116 1 TLS failed: the server requires a client certificate");
+    assert_eq!(
+        said,
+        "27 116 1 TLS failed: the server requires a client certificate"
+    );
     let certificate = path(&authority, "client.crt");
     let key = path(&authority, "client.key");
-    assert_eq!(says(&program, &[&strict.url(), &roots, &certificate, &key], &[]), "all kept");
-    let variables = [("NODES", strict.url()), ("CACERT", roots), ("CERT", certificate), ("KEY", key)];
-    let variables: Vec<_> = variables.map(|(name, value)| (format!("LOCKS_{name}"), value)).into();
-    let variables: Vec<_> = variables.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
+    assert_eq!(
+        says(&program, &[&strict.url(), &roots, &certificate, &key], &[]),
+        "all kept"
+    );
+    let variables = [
+        ("NODES", strict.url()),
+        ("CACERT", roots),
+        ("CERT", certificate),
+        ("KEY", key),
+    ];
+    let variables: Vec<_> = variables
+        .map(|(name, value)| (format!("LOCKS_{name}"), value))
+        .into();
+    let variables: Vec<_> = variables
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.clone()))
+        .collect();
     assert_eq!(says(&program, &[], &variables), "all kept");
 }
 

@@ -26,20 +26,34 @@ pub(crate) struct Particulars {
 impl Authority {
     pub(crate) fn new() -> Authority {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
-        let name = format!("quorumlock-ca-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let authority = Authority { directory: std::env::temp_dir().join(name) };
+        let name = format!(
+            "quorumlock-ca-{}-{}",
+            std::process::id(),
+            COUNT.fetch_add(1, Ordering::Relaxed)
+        );
+        let authority = Authority {
+            directory: std::env::temp_dir().join(name),
+        };
         fs::create_dir(&authority.directory).unwrap();
         let key = "-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes";
-        authority.openssl(&format!("req -x509 {key} -days 3650 -subj /CN=hunter2-ca -keyout ca.key -out ca.crt"));
+        authority.openssl(&format!(
+            "req -x509 {key} -days 3650 -subj /CN=hunter2-ca -keyout ca.key -out ca.crt"
+        ));
         authority
     }
 
     /// Issues a certificate: `name.crt`, with its key in `name.key`. What it contains about itself must never show.
     pub(crate) fn issue(&self, name: &str, particulars: Particulars) -> &Authority {
         let key = "-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes";
-        self.openssl(&format!("req {key} -subj /CN=hunter2-{name} -keyout {name}.key -out {name}.csr"));
+        self.openssl(&format!(
+            "req {key} -subj /CN=hunter2-{name} -keyout {name}.key -out {name}.csr"
+        ));
         let names = particulars.names.unwrap_or("IP:127.0.0.1");
-        fs::write(self.path(&format!("{name}.ext")), format!("subjectAltName={names}\n")).unwrap();
+        fs::write(
+            self.path(&format!("{name}.ext")),
+            format!("subjectAltName={names}\n"),
+        )
+        .unwrap();
         let issuer = "-CA ca.crt -CAkey ca.key -CAcreateserial";
         match particulars.validity {
             Some((begin, end)) => {
@@ -57,11 +71,15 @@ impl Authority {
                 ));
             }
             None if particulars.is_version_1 => {
-                self.openssl(&format!("x509 -req -in {name}.csr {issuer} -days 365 -out {name}.crt"));
+                self.openssl(&format!(
+                    "x509 -req -in {name}.csr {issuer} -days 365 -out {name}.crt"
+                ));
             }
             None => {
                 let extensions = format!("-extfile {name}.ext");
-                self.openssl(&format!("x509 -req -in {name}.csr {issuer} -days 365 {extensions} -out {name}.crt"));
+                self.openssl(&format!(
+                    "x509 -req -in {name}.csr {issuer} -days 365 {extensions} -out {name}.crt"
+                ));
             }
         }
         self
@@ -82,7 +100,10 @@ impl Authority {
 
     /// A server with this certificate, which lets clients in without one.
     pub(crate) fn server(&self, name: &str) -> Server {
-        self.plan(name).arguments(&["--tls-auth-clients", "no"]).start().unwrap()
+        self.plan(name)
+            .arguments(&["--tls-auth-clients", "no"])
+            .start()
+            .unwrap()
     }
 
     /// A server with this certificate.
@@ -103,9 +124,17 @@ impl Authority {
 
     fn openssl(&self, arguments: &str) {
         let mut command = Command::new("openssl");
-        let output = command.args(arguments.split_whitespace()).current_dir(&self.directory).output();
-        let output = output.expect("openssl is needed to issue certificates: `apt-get install openssl`");
-        assert!(output.status.success(), "openssl {arguments}: {}", String::from_utf8_lossy(&output.stderr));
+        let output = command
+            .args(arguments.split_whitespace())
+            .current_dir(&self.directory)
+            .output();
+        let output =
+            output.expect("openssl is needed to issue certificates: `apt-get install openssl`");
+        assert!(
+            output.status.success(),
+            "openssl {arguments}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
 
     pub(crate) fn directory(&self) -> &Path {

@@ -3,22 +3,35 @@
 use crate::clients::SOON;
 use crate::support::process::eventually;
 use quorumlock::embedded::EmbeddedNode;
-use quorumlock::{Builder, Cause, NodeState, Redlock, ReleaseOutcome, RestartPolicy, Tls, TlsError};
+use quorumlock::{
+    Builder, Cause, NodeState, Redlock, ReleaseOutcome, RestartPolicy, Tls, TlsError,
+};
 use std::thread;
 use std::time::Duration;
 
 const SECOND: Duration = Duration::from_secs(1);
 
 fn builder(nodes: &[EmbeddedNode]) -> Builder {
-    let tls = nodes.iter().fold(Tls::new(), |tls, node| tls.roots_pem(node.root_pem().unwrap()));
-    Redlock::builder().nodes(nodes.iter().map(EmbeddedNode::url)).tls(tls).node_timeout(SECOND)
+    let tls = nodes.iter().fold(Tls::new(), |tls, node| {
+        tls.roots_pem(node.root_pem().unwrap())
+    });
+    Redlock::builder()
+        .nodes(nodes.iter().map(EmbeddedNode::url))
+        .tls(tls)
+        .node_timeout(SECOND)
 }
 
 #[test]
 fn locks_work_as_without() {
     let nodes = [0; 3].map(|_| EmbeddedNode::builder().tls().start().unwrap());
     let redlock = builder(&nodes).build().unwrap();
-    assert!(redlock.connect(SOON).unwrap().iter().all(|status| status.state() == NodeState::Voting));
+    assert!(
+        redlock
+            .connect(SOON)
+            .unwrap()
+            .iter()
+            .all(|status| status.state() == NodeState::Voting)
+    );
     thread::scope(|scope| {
         for thread in 0..4 {
             // Long enough that a request takes several reads.
@@ -39,11 +52,19 @@ fn locks_work_as_without() {
 
 #[test]
 fn waiters_are_woken_and_fences_grow() {
-    let nodes = [EmbeddedNode::builder().password("hunter2").tls().start().unwrap()];
+    let nodes = [EmbeddedNode::builder()
+        .password("hunter2")
+        .tls()
+        .start()
+        .unwrap()];
     let url = nodes[0].url().replace("://", "://:hunter2@");
     let tls = Tls::new().roots_pem(nodes[0].root_pem().unwrap());
     let minute = 60 * SECOND;
-    let client = Redlock::builder().node(url).tls(tls).retry_delay(minute, minute).node_timeout(SECOND);
+    let client = Redlock::builder()
+        .node(url)
+        .tls(tls)
+        .retry_delay(minute, minute)
+        .node_timeout(SECOND);
     let ours = client.clone().build().unwrap();
     let theirs = client.build().unwrap();
     let held = theirs.mutex("orders/42").fenced().lock().unwrap();
@@ -51,33 +72,73 @@ fn waiters_are_woken_and_fences_grow() {
     let waiting = thread::spawn(move || ours.mutex("orders/42").fenced().lock_timeout(20 * SECOND));
     thread::sleep(Duration::from_millis(200));
     drop(held);
-    assert!(waiting.join().unwrap().unwrap().expect("it was woken").fence() > fence);
+    assert!(
+        waiting
+            .join()
+            .unwrap()
+            .unwrap()
+            .expect("it was woken")
+            .fence()
+            > fence
+    );
 }
 
 #[test]
 fn a_node_hangs_and_dies_and_comes_back() {
     let nodes = [EmbeddedNode::builder().tls().start().unwrap()];
-    let client = builder(&nodes).restart_policy(RestartPolicy::Off).node_timeout(SECOND / 5).build().unwrap();
+    let client = builder(&nodes)
+        .restart_policy(RestartPolicy::Off)
+        .node_timeout(SECOND / 5)
+        .build()
+        .unwrap();
     let mutex = client.mutex("orders/42");
     let cause = || mutex.try_lock().unwrap_err().causes()[0].cause();
     let _ = mutex.lock().unwrap().unlock().unwrap();
     nodes[0].hang();
     assert_eq!(cause(), Cause::TimedOut);
     nodes[0].resume();
-    let _ = mutex.lock_timeout(SOON).unwrap().expect("it goes on").unlock().unwrap();
+    let _ = mutex
+        .lock_timeout(SOON)
+        .unwrap()
+        .expect("it goes on")
+        .unlock()
+        .unwrap();
     nodes[0].kill();
     assert!(eventually(SOON, || cause() == Cause::Refused));
     nodes[0].revive().unwrap();
-    let _ = mutex.lock_timeout(SOON).unwrap().expect("it is back").unlock().unwrap();
+    let _ = mutex
+        .lock_timeout(SOON)
+        .unwrap()
+        .expect("it is back")
+        .unlock()
+        .unwrap();
 }
 
 #[test]
 fn each_is_trusted_by_its_own_root() {
     let [node, other] = [0; 2].map(|_| EmbeddedNode::builder().tls().start().unwrap());
-    let client = |tls| Redlock::builder().node(node.url()).tls(tls).node_timeout(SECOND).build().unwrap();
+    let client = |tls| {
+        Redlock::builder()
+            .node(node.url())
+            .tls(tls)
+            .node_timeout(SECOND)
+            .build()
+            .unwrap()
+    };
     let tls = |pem: &str| Tls::new().roots_pem(pem);
-    let error = client(tls(other.root_pem().unwrap())).mutex("a").try_lock().unwrap_err();
-    assert_eq!(error.causes()[0].cause(), Cause::Tls(TlsError::UnknownIssuer));
-    let _ = client(tls(node.root_pem().unwrap())).mutex("a").lock().unwrap().unlock().unwrap();
+    let error = client(tls(other.root_pem().unwrap()))
+        .mutex("a")
+        .try_lock()
+        .unwrap_err();
+    assert_eq!(
+        error.causes()[0].cause(),
+        Cause::Tls(TlsError::UnknownIssuer)
+    );
+    let _ = client(tls(node.root_pem().unwrap()))
+        .mutex("a")
+        .lock()
+        .unwrap()
+        .unlock()
+        .unwrap();
     assert_eq!(EmbeddedNode::start().unwrap().root_pem(), None);
 }

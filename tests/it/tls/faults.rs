@@ -17,15 +17,29 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// How the one node fails.
 fn failure(url: &str, tls: Tls) -> Error {
-    let redlock = Redlock::builder().node(url).tls(tls).node_timeout(SECOND).build().unwrap();
+    let redlock = Redlock::builder()
+        .node(url)
+        .tls(tls)
+        .node_timeout(SECOND)
+        .build()
+        .unwrap();
     let error = redlock.mutex("a").try_lock().unwrap_err();
-    let [fault] = error.causes() else { panic!("{error}") };
+    let [fault] = error.causes() else {
+        panic!("{error}")
+    };
     assert_eq!(fault.phase(), Phase::Handshake, "{error}");
     // A second attempt does not hide the reason.
     let again = redlock.mutex("a").try_lock().unwrap_err();
     assert_eq!(again.causes()[0].cause(), fault.cause());
-    let shown = format!("{error} {error:?} {:?} {:?}", redlock, redlock.nodes().unwrap());
-    assert!(!shown.contains("hunter2") && !shown.contains("BEGIN"), "{shown}");
+    let shown = format!(
+        "{error} {error:?} {:?} {:?}",
+        redlock,
+        redlock.nodes().unwrap()
+    );
+    assert!(
+        !shown.contains("hunter2") && !shown.contains("BEGIN"),
+        "{shown}"
+    );
     error
 }
 
@@ -47,10 +61,38 @@ fn each_fault_of_a_certificate_has_its_own_cause() {
     let plain = Particulars::default();
     for (particulars, roots, error) in [
         (plain, &other, UnknownIssuer),
-        (Particulars { names: Some("DNS:hunter2.internal,IP:10.0.0.1"), ..plain }, &authority, WrongName),
-        (Particulars { validity: past, ..plain }, &authority, CertificateExpired),
-        (Particulars { validity: future, ..plain }, &authority, CertificateNotYetValid),
-        (Particulars { is_version_1: true, ..plain }, &authority, CertificateVersion1),
+        (
+            Particulars {
+                names: Some("DNS:hunter2.internal,IP:10.0.0.1"),
+                ..plain
+            },
+            &authority,
+            WrongName,
+        ),
+        (
+            Particulars {
+                validity: past,
+                ..plain
+            },
+            &authority,
+            CertificateExpired,
+        ),
+        (
+            Particulars {
+                validity: future,
+                ..plain
+            },
+            &authority,
+            CertificateNotYetValid,
+        ),
+        (
+            Particulars {
+                is_version_1: true,
+                ..plain
+            },
+            &authority,
+            CertificateVersion1,
+        ),
     ] {
         let server = authority.issue("node", particulars).server("node");
         let expected = (Cause::Tls(error), error != CertificateNotYetValid);
@@ -59,12 +101,24 @@ fn each_fault_of_a_certificate_has_its_own_cause() {
     // One that has issued itself, as `openssl req -x509` makes it, and that is no root of the client; and one that is.
     for (roots, error) in [(&other, UnknownIssuer), (&authority, BadCertificate)] {
         let server = authority.server("ca");
-        assert_eq!(cause(&server.url(), roots.roots()), (Cause::Tls(error), true));
+        assert_eq!(
+            cause(&server.url(), roots.roots()),
+            (Cause::Tls(error), true)
+        );
     }
     // One that is issued for clients only.
-    authority.issue("node", Particulars { names: Some("IP:127.0.0.1\nextendedKeyUsage=clientAuth"), ..plain });
+    authority.issue(
+        "node",
+        Particulars {
+            names: Some("IP:127.0.0.1\nextendedKeyUsage=clientAuth"),
+            ..plain
+        },
+    );
     let server = authority.server("node");
-    assert_eq!(cause(&server.url(), authority.roots()), (Cause::Tls(BadCertificate), true));
+    assert_eq!(
+        cause(&server.url(), authority.roots()),
+        (Cause::Tls(BadCertificate), true)
+    );
 }
 
 /// Redis waits in silence for the end of a line.
@@ -78,7 +132,11 @@ fn a_server_without_tls_is_said_to_have_none() {
     }
     let node = EmbeddedNode::start().unwrap();
     let url = node.url().replace("redis://", "rediss://");
-    assert_eq!(cause(&url, authority.roots()), (Cause::NotTls, true), "it answers at once");
+    assert_eq!(
+        cause(&url, authority.roots()),
+        (Cause::NotTls, true),
+        "it answers at once"
+    );
 }
 
 /// Redis closes such a connection without a byte. What it speaks is asked once, on a second connection, in the first
@@ -89,9 +147,15 @@ fn a_server_with_tls_is_said_to_have_it_where_the_url_has_not() {
         return;
     }
     let authority = Authority::new();
-    let server = authority.issue("node", Particulars::default()).server("node");
+    let server = authority
+        .issue("node", Particulars::default())
+        .server("node");
     let proxy = Proxy::before(server.port());
-    let redlock = Redlock::builder().node(proxy.url()).node_timeout(SECOND).build().unwrap();
+    let redlock = Redlock::builder()
+        .node(proxy.url())
+        .node_timeout(SECOND)
+        .build()
+        .unwrap();
     let mutex = redlock.mutex("a");
     let cause = || mutex.try_lock().unwrap_err().causes()[0].cause();
     assert_eq!(cause(), Cause::Tls(TlsError::Required));
@@ -101,11 +165,24 @@ fn a_server_with_tls_is_said_to_have_it_where_the_url_has_not() {
         assert_eq!(cause(), Cause::Tls(TlsError::Required));
     }
     // Ten by the back-off at most, the one that asks, and some before the answer was there.
-    assert!(connections <= 8 && proxy.connections() <= connections + 8, "{connections} {}", proxy.connections());
+    assert!(
+        connections <= 8 && proxy.connections() <= connections + 8,
+        "{connections} {}",
+        proxy.connections()
+    );
     let error = mutex.lock().unwrap_err();
-    assert!(error.is_permanent() && error.to_string().contains("the URL does not say rediss://"), "{error}");
-    let another = Redlock::builder().node(server.url().replace("rediss:", "redis:")).build().unwrap();
-    assert_eq!(another.connect(SECOND).unwrap_err().causes()[0].cause(), Cause::Tls(TlsError::Required));
+    assert!(
+        error.is_permanent() && error.to_string().contains("the URL does not say rediss://"),
+        "{error}"
+    );
+    let another = Redlock::builder()
+        .node(server.url().replace("rediss:", "redis:"))
+        .build()
+        .unwrap();
+    assert_eq!(
+        another.connect(SECOND).unwrap_err().causes()[0].cause(),
+        Cause::Tls(TlsError::Required)
+    );
 }
 
 /// A server that does not reply about TLS does not hold an attempt up for longer than half of the node timeout.
@@ -115,9 +192,16 @@ fn a_server_that_closes_and_then_hangs_keeps_its_cause() {
         Event::Received(_) if connection == 0 => vec![Act::Close],
         _ => Vec::new(),
     });
-    let redlock = Redlock::builder().node(fake.url()).node_timeout(SECOND * 2).build().unwrap();
+    let redlock = Redlock::builder()
+        .node(fake.url())
+        .node_timeout(SECOND * 2)
+        .build()
+        .unwrap();
     let begun = Instant::now();
-    assert_eq!(redlock.mutex("a").try_lock().unwrap_err().causes()[0].cause(), Cause::Closed);
+    assert_eq!(
+        redlock.mutex("a").try_lock().unwrap_err().causes()[0].cause(),
+        Cause::Closed
+    );
     assert!(begun.elapsed() < SECOND * 3 / 2, "{:?}", begun.elapsed());
 }
 
@@ -125,9 +209,17 @@ fn a_server_that_closes_and_then_hangs_keeps_its_cause() {
 #[test]
 fn an_alert_says_that_the_port_speaks_tls() {
     let fake = Fake::on_command(|_| vec![Act::Say(vec![21, 3, 3, 0, 2, 2, 10]), Act::Close]);
-    let redlock = Redlock::builder().node(fake.url()).node_timeout(SECOND).build().unwrap();
+    let redlock = Redlock::builder()
+        .node(fake.url())
+        .node_timeout(SECOND)
+        .build()
+        .unwrap();
     let error = redlock.mutex("a").try_lock().unwrap_err();
-    assert_eq!(error.causes()[0].cause(), Cause::Tls(TlsError::Required), "{error}");
+    assert_eq!(
+        error.causes()[0].cause(),
+        Cause::Tls(TlsError::Required),
+        "{error}"
+    );
 }
 
 /// What closes each connection and is no TLS keeps its cause, and is asked once.
@@ -145,13 +237,23 @@ fn a_server_that_closes_each_connection_is_not_said_to_have_tls() {
             }
         }
     });
-    let redlock = Redlock::builder().node(url).node_timeout(SECOND).build().unwrap();
+    let redlock = Redlock::builder()
+        .node(url)
+        .node_timeout(SECOND)
+        .build()
+        .unwrap();
     for _ in 0..5 {
-        assert_eq!(redlock.mutex("a").try_lock().unwrap_err().causes()[0].cause(), Cause::Closed);
+        assert_eq!(
+            redlock.mutex("a").try_lock().unwrap_err().causes()[0].cause(),
+            Cause::Closed
+        );
         thread::sleep(SECOND / 10);
     }
     let firsts = firsts.lock().unwrap();
-    assert!(firsts.iter().filter(|&&first| first == 22).count() == 1 && firsts.len() > 3, "{firsts:?}");
+    assert!(
+        firsts.iter().filter(|&&first| first == 22).count() == 1 && firsts.len() > 3,
+        "{firsts:?}"
+    );
 }
 
 /// It is only asked whether it speaks TLS, and its first connection is used when it goes on.
@@ -161,14 +263,28 @@ fn a_server_that_is_late_in_the_handshake_is_not_said_to_have_no_tls() {
         return;
     }
     let authority = Authority::new();
-    let server = authority.issue("node", Particulars::default()).server("node");
+    let server = authority
+        .issue("node", Particulars::default())
+        .server("node");
     let builder = Redlock::builder().node(server.url()).tls(authority.roots());
-    let redlock = builder.node_timeout(Duration::from_millis(100)).build().unwrap();
+    let redlock = builder
+        .node_timeout(Duration::from_millis(100))
+        .build()
+        .unwrap();
     server.pause().unwrap();
     let error = redlock.mutex("a").try_lock().unwrap_err();
-    assert_eq!((error.causes()[0].cause(), error.causes()[0].phase()), (Cause::TimedOut, Phase::Handshake));
+    assert_eq!(
+        (error.causes()[0].cause(), error.causes()[0].phase()),
+        (Cause::TimedOut, Phase::Handshake)
+    );
     server.resume().unwrap();
-    let _ = redlock.mutex("a").lock_timeout(5 * SECOND).unwrap().expect("it grants").unlock().unwrap();
+    let _ = redlock
+        .mutex("a")
+        .lock_timeout(5 * SECOND)
+        .unwrap()
+        .expect("it grants")
+        .unlock()
+        .unwrap();
 }
 
 #[test]
@@ -181,47 +297,110 @@ fn a_client_certificate_that_is_missing_or_not_trusted_is_named() {
     authority.issue("node", Particulars::default());
     other.issue("client", Particulars::default());
     for protocol in ["TLSv1.3", "TLSv1.2"] {
-        let server = authority.plan("node").arguments(&["--tls-protocols", protocol]).start().unwrap();
+        let server = authority
+            .plan("node")
+            .arguments(&["--tls-protocols", protocol])
+            .start()
+            .unwrap();
         let missing = failure(&server.url(), authority.roots());
-        assert_eq!(missing.causes()[0].cause(), Cause::Tls(TlsError::ClientCertificateRequired), "{protocol}");
-        assert!(missing.is_permanent() && missing.to_string().contains("the server requires a client certificate"));
-        let tls = authority.roots().identity_pem(other.read("client.crt"), other.read("client.key"));
-        assert_eq!(cause(&server.url(), tls), (Cause::Tls(TlsError::Alert(48)), true), "{protocol}");
+        assert_eq!(
+            missing.causes()[0].cause(),
+            Cause::Tls(TlsError::ClientCertificateRequired),
+            "{protocol}"
+        );
+        assert!(
+            missing.is_permanent()
+                && missing
+                    .to_string()
+                    .contains("the server requires a client certificate")
+        );
+        let tls = authority
+            .roots()
+            .identity_pem(other.read("client.crt"), other.read("client.key"));
+        assert_eq!(
+            cause(&server.url(), tls),
+            (Cause::Tls(TlsError::Alert(48)), true),
+            "{protocol}"
+        );
     }
 }
 
 #[test]
 fn settings_that_cannot_be_used_are_refused_by_name() {
     let authority = Authority::new();
-    authority.issue("node", Particulars::default()).issue("other", Particulars::default());
-    let [certificate, key, other] = ["node.crt", "node.key", "other.key"].map(|name| authority.read(name));
+    authority
+        .issue("node", Particulars::default())
+        .issue("other", Particulars::default());
+    let [certificate, key, other] =
+        ["node.crt", "node.key", "other.key"].map(|name| authority.read(name));
     let roots = || authority.roots();
     let damaged = "-----BEGIN CERTIFICATE-----\nhunter2=\n-----END CERTIFICATE-----\n";
     for (tls, words) in [
-        (Tls::new().roots_pem(""), "tls: roots_pem: no certificate in PEM"),
-        (Tls::new().roots_pem(key.clone()), "tls: roots_pem: no certificate in PEM"),
-        (Tls::new().roots_pem(damaged), "tls: roots_pem: a certificate is malformed"),
-        (Tls::new().roots_pem(damaged.replace("=", "!")), "tls: roots_pem: malformed PEM"),
-        (Tls::new().roots_file("/absent/ca.crt"), "tls: /absent/ca.crt: No such file"),
+        (
+            Tls::new().roots_pem(""),
+            "tls: roots_pem: no certificate in PEM",
+        ),
+        (
+            Tls::new().roots_pem(key.clone()),
+            "tls: roots_pem: no certificate in PEM",
+        ),
+        (
+            Tls::new().roots_pem(damaged),
+            "tls: roots_pem: a certificate is malformed",
+        ),
+        (
+            Tls::new().roots_pem(damaged.replace("=", "!")),
+            "tls: roots_pem: malformed PEM",
+        ),
+        (
+            Tls::new().roots_file("/absent/ca.crt"),
+            "tls: /absent/ca.crt: No such file",
+        ),
         (
             roots().identity_pem(certificate.clone(), other),
             "tls: identity: the private key is not that of the certificate",
         ),
-        (roots().identity_pem(certificate.clone(), ""), "tls: identity: no private key in PEM"),
-        (roots().identity_pem("", key), "tls: identity: no certificate in PEM"),
+        (
+            roots().identity_pem(certificate.clone(), ""),
+            "tls: identity: no private key in PEM",
+        ),
+        (
+            roots().identity_pem("", key),
+            "tls: identity: no certificate in PEM",
+        ),
     ] {
         let shown = format!("{tls:?}");
-        let error = Redlock::builder().node("rediss://127.0.0.1").tls(tls).build().unwrap_err();
+        let error = Redlock::builder()
+            .node("rediss://127.0.0.1")
+            .tls(tls)
+            .build()
+            .unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Config);
         let message = error.to_string();
         assert!(message.contains(words), "{message}");
-        assert!(!format!("{message}{shown}").contains("hunter2") && !shown.contains("BEGIN"), "{message} {shown}");
+        assert!(
+            !format!("{message}{shown}").contains("hunter2") && !shown.contains("BEGIN"),
+            "{message} {shown}"
+        );
     }
     for (url, words) in [
-        ("rediss://127.0.0.1?server_name=a..b", "node 0: a server name must be a host name or an IP address"),
-        ("redis://127.0.0.1?server_name=name", "node 0: server_name is for rediss:// nodes only"),
+        (
+            "rediss://127.0.0.1?server_name=a..b",
+            "node 0: a server name must be a host name or an IP address",
+        ),
+        (
+            "redis://127.0.0.1?server_name=name",
+            "node 0: server_name is for rediss:// nodes only",
+        ),
     ] {
-        let error = Redlock::builder().node(url).tls(roots()).build().unwrap_err();
-        assert_eq!((error.kind(), error.to_string()), (ErrorKind::Config, words.to_owned()));
+        let error = Redlock::builder()
+            .node(url)
+            .tls(roots())
+            .build()
+            .unwrap_err();
+        assert_eq!(
+            (error.kind(), error.to_string()),
+            (ErrorKind::Config, words.to_owned())
+        );
     }
 }

@@ -17,7 +17,12 @@ fn authority() -> Authority {
 }
 
 fn client(servers: &[Server], tls: Tls) -> Redlock {
-    Redlock::builder().nodes(servers.iter().map(Server::url)).tls(tls).node_timeout(SECOND).build().unwrap()
+    Redlock::builder()
+        .nodes(servers.iter().map(Server::url))
+        .tls(tls)
+        .node_timeout(SECOND)
+        .build()
+        .unwrap()
 }
 
 #[test]
@@ -38,10 +43,20 @@ fn three_nodes_grant_and_release() {
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     }
     let held = mutex.lock().unwrap();
-    assert!(servers.iter().filter(|server| server.keys().unwrap() == ["orders/42"]).count() >= 2);
+    assert!(
+        servers
+            .iter()
+            .filter(|server| server.keys().unwrap() == ["orders/42"])
+            .count()
+            >= 2
+    );
     drop(held);
     redlock.flush_releases(5 * SECOND).unwrap();
-    assert!(servers.iter().all(|server| server.keys().unwrap().is_empty()));
+    assert!(
+        servers
+            .iter()
+            .all(|server| server.keys().unwrap().is_empty())
+    );
 }
 
 #[test]
@@ -74,7 +89,10 @@ fn replies_of_many_threads_reach_their_requests() {
             let mutex = redlock.mutex(format!("thread {thread}"));
             scope.spawn(move || {
                 for _ in 0..100 {
-                    assert_eq!(mutex.lock().unwrap().unlock().unwrap(), ReleaseOutcome::Released);
+                    assert_eq!(
+                        mutex.lock().unwrap().unlock().unwrap(),
+                        ReleaseOutcome::Released
+                    );
                 }
             });
         }
@@ -89,8 +107,17 @@ fn a_waiter_is_woken_by_a_release() {
     let authority = authority();
     let servers = [authority.server("node")];
     let minute = 60 * SECOND;
-    let builder = Redlock::builder().node(servers[0].url()).tls(authority.roots());
-    let client = || builder.clone().retry_delay(minute, minute).node_timeout(SECOND).build().unwrap();
+    let builder = Redlock::builder()
+        .node(servers[0].url())
+        .tls(authority.roots());
+    let client = || {
+        builder
+            .clone()
+            .retry_delay(minute, minute)
+            .node_timeout(SECOND)
+            .build()
+            .unwrap()
+    };
     let ours = client();
     let theirs = client();
     let held = theirs.mutex("orders/42").ttl(30 * SECOND).lock().unwrap();
@@ -113,17 +140,37 @@ fn commands_and_subscriptions_share_sessions() {
     }
     let authority = authority();
     for protocol in ["TLSv1.3", "TLSv1.2"] {
-        let plan = authority.plan("node").arguments(&["--tls-auth-clients", "no", "--tls-protocols", protocol]);
+        let plan = authority.plan("node").arguments(&[
+            "--tls-auth-clients",
+            "no",
+            "--tls-protocols",
+            protocol,
+        ]);
         let server = plan.start().unwrap();
         let wire = Recorder::before(server.port());
-        let redlock = Redlock::builder().node(wire.url()).tls(authority.roots()).node_timeout(SECOND).build().unwrap();
+        let redlock = Redlock::builder()
+            .node(wire.url())
+            .tls(authority.roots())
+            .node_timeout(SECOND)
+            .build()
+            .unwrap();
         let other = client(std::slice::from_ref(&server), authority.roots());
         let held = other.mutex("orders/42").ttl(30 * SECOND).lock().unwrap();
         let mutex = redlock.mutex("orders/42");
-        assert!(mutex.lock_timeout(SECOND).unwrap().is_none(), "subscribes meanwhile");
+        assert!(
+            mutex.lock_timeout(SECOND).unwrap().is_none(),
+            "subscribes meanwhile"
+        );
         drop(held);
-        server.command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]).unwrap();
-        let _ = mutex.lock_timeout(5 * SECOND).unwrap().expect("it connects again").unlock().unwrap();
+        server
+            .command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"])
+            .unwrap();
+        let _ = mutex
+            .lock_timeout(5 * SECOND)
+            .unwrap()
+            .expect("it connects again")
+            .unlock()
+            .unwrap();
         let resumed = wire.resumed();
         assert!(
             !resumed[0] && resumed.len() >= 3 && resumed[1..].iter().all(|&resumed| resumed),
@@ -140,8 +187,14 @@ fn a_client_certificate_lets_in() {
     let authority = authority();
     authority.issue("client", Particulars::default());
     for protocol in ["TLSv1.3", "TLSv1.2"] {
-        let servers = [authority.plan("node").arguments(&["--tls-protocols", protocol]).start().unwrap()];
-        let tls = authority.roots().identity_pem(authority.read("client.crt"), authority.read("client.key"));
+        let servers = [authority
+            .plan("node")
+            .arguments(&["--tls-protocols", protocol])
+            .start()
+            .unwrap()];
+        let tls = authority
+            .roots()
+            .identity_pem(authority.read("client.crt"), authority.read("client.key"));
         let redlock = client(&servers, tls);
         let _ = redlock.mutex("orders/42").lock().unwrap().unlock().unwrap();
     }
@@ -157,21 +210,45 @@ fn variables_name_files_of_certificates() {
     let server = authority.plan("node").start().unwrap();
     let file = |name: &str| authority.path(name).display().to_string();
     let built = |ca: &str, certificate: &str, key: &str| {
-        let files = [("Q_CACERT", file(ca)), ("Q_CERT", file(certificate)), ("Q_KEY", file(key))];
-        Builder::from_variables("Q_", files.into_iter().chain([("Q_NODES", server.url())])).unwrap().build()
+        let files = [
+            ("Q_CACERT", file(ca)),
+            ("Q_CERT", file(certificate)),
+            ("Q_KEY", file(key)),
+        ];
+        Builder::from_variables("Q_", files.into_iter().chain([("Q_NODES", server.url())]))
+            .unwrap()
+            .build()
     };
     let redlock = built("ca.crt", "client.crt", "client.key").unwrap();
     assert!(redlock.connect(5 * SECOND).is_ok());
     let _ = redlock.mutex("orders/42").lock().unwrap().unlock().unwrap();
     for (files, words) in [
-        (("absent.crt", "client.crt", "client.key"), format!("tls: {}: No such file", file("absent.crt"))),
-        (("ca.crt", "absent.crt", "client.key"), format!("tls: {}: No such file", file("absent.crt"))),
-        (("ca.crt", "client.crt", "absent.key"), format!("tls: {}: No such file", file("absent.key"))),
-        (("client.key", "client.crt", "client.key"), format!("tls: {}: no certificate in PEM", file("client.key"))),
-        (("ca.crt", "client.crt", "node.key"), "tls: identity: the private key is not that of the".to_owned()),
+        (
+            ("absent.crt", "client.crt", "client.key"),
+            format!("tls: {}: No such file", file("absent.crt")),
+        ),
+        (
+            ("ca.crt", "absent.crt", "client.key"),
+            format!("tls: {}: No such file", file("absent.crt")),
+        ),
+        (
+            ("ca.crt", "client.crt", "absent.key"),
+            format!("tls: {}: No such file", file("absent.key")),
+        ),
+        (
+            ("client.key", "client.crt", "client.key"),
+            format!("tls: {}: no certificate in PEM", file("client.key")),
+        ),
+        (
+            ("ca.crt", "client.crt", "node.key"),
+            "tls: identity: the private key is not that of the".to_owned(),
+        ),
     ] {
         let error = built(files.0, files.1, files.2).unwrap_err();
-        assert!(error.kind() == ErrorKind::Config && error.to_string().starts_with(&words), "{error}");
+        assert!(
+            error.kind() == ErrorKind::Config && error.to_string().starts_with(&words),
+            "{error}"
+        );
     }
 }
 
@@ -181,11 +258,27 @@ fn a_name_counts_in_place_of_the_host() {
         return;
     }
     let authority = Authority::new();
-    authority.issue("node", Particulars { names: Some("DNS:redis-1.internal,IP:10.0.0.1"), ..Particulars::default() });
+    authority.issue(
+        "node",
+        Particulars {
+            names: Some("DNS:redis-1.internal,IP:10.0.0.1"),
+            ..Particulars::default()
+        },
+    );
     let server = authority.server("node");
     for name in ["redis-1.internal", "10.0.0.1"] {
         let url = format!("{}?server_name={name}", server.url());
-        let builder = Redlock::builder().node(url).tls(Tls::new().roots_pem(authority.read("ca.crt")));
-        let _ = builder.node_timeout(SECOND).build().unwrap().mutex("a").lock().unwrap().unlock().unwrap();
+        let builder = Redlock::builder()
+            .node(url)
+            .tls(Tls::new().roots_pem(authority.read("ca.crt")));
+        let _ = builder
+            .node_timeout(SECOND)
+            .build()
+            .unwrap()
+            .mutex("a")
+            .lock()
+            .unwrap()
+            .unlock()
+            .unwrap();
     }
 }

@@ -74,16 +74,31 @@ pub(super) fn over_tls_in_c(tests: &[&str]) {
 
 fn run(tests: &[&str], threads: &str, is_left_out: fn(&str) -> bool) {
     let authority = Authority::new();
-    authority.issue("node", Particulars { names: Some("IP:127.0.0.1,DNS:localhost"), ..Particulars::default() });
+    authority.issue(
+        "node",
+        Particulars {
+            names: Some("IP:127.0.0.1,DNS:localhost"),
+            ..Particulars::default()
+        },
+    );
     let mut command = Command::new(std::env::current_exe().expect("the path of this test binary"));
     command.args(tests).args(["--test-threads", threads]);
     let left_out = LEFT_OUT.iter().filter(|test| is_left_out(test));
     command.args(left_out.flat_map(|test| ["--skip", test]));
-    command.env(TLS_VARIABLE, authority.directory()).env("SSL_CERT_FILE", authority.path("ca.crt"));
+    command
+        .env(TLS_VARIABLE, authority.directory())
+        .env("SSL_CERT_FILE", authority.path("ca.crt"));
     let output = command.output().expect("this test binary runs");
-    let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let text = format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
     assert!(output.status.success(), "over TLS:\n{text}");
-    assert!(!text.contains(" 0 passed"), "no test is called so: {tests:?}\n{text}");
+    assert!(
+        !text.contains(" 0 passed"),
+        "no test is called so: {tests:?}\n{text}"
+    );
 }
 
 #[test]
@@ -129,6 +144,8 @@ fn further_ones() {
         return;
     }
     let tests = std::env::var(TESTS_VARIABLE);
-    let tests = tests.as_deref().unwrap_or("faults::a_wrong faults::a_missing faults::the_right faults::a_member");
+    let tests = tests
+        .as_deref()
+        .unwrap_or("faults::a_wrong faults::a_missing faults::the_right faults::a_member");
     over_tls(&tests.split_whitespace().collect::<Vec<_>>());
 }

@@ -12,7 +12,10 @@ use std::time::Duration;
 /// The blocks of a page in this language.
 fn blocks<'p>(page: &'p str, language: &str) -> Vec<&'p str> {
     let opening = format!("```{language}\n");
-    page.split(&opening).skip(1).map(|rest| rest.split("```").next().unwrap()).collect()
+    page.split(&opening)
+        .skip(1)
+        .map(|rest| rest.split("```").next().unwrap())
+        .collect()
 }
 
 #[test]
@@ -20,27 +23,53 @@ fn the_commands_and_settings_of_the_page_work() {
     if !has_tls() {
         return;
     }
-    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/docs/tls.md")).unwrap();
+    let page =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/docs/tls.md")).unwrap();
     let commands = blocks(&page, "sh");
     assert!(commands.len() >= 4, "no longer recognised");
     // For its directory.
     let authority = Authority::new();
     for command in commands {
-        let output = Command::new("sh").args(["-euc", command]).current_dir(authority.directory()).output().unwrap();
-        assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+        let output = Command::new("sh")
+            .args(["-euc", command])
+            .current_dir(authority.directory())
+            .output()
+            .unwrap();
+        assert!(
+            output.status.success(),
+            "{command}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
-    let settings = blocks(&page, "text").into_iter().find(|block| block.contains("tls-port")).unwrap();
+    let settings = blocks(&page, "text")
+        .into_iter()
+        .find(|block| block.contains("tls-port"))
+        .unwrap();
     let directory = format!("{}/", authority.directory().display());
-    let lines = settings.lines().filter_map(|line| line.split_once(' ')).filter(|(name, _)| !name.contains("port"));
-    let arguments: Vec<String> =
-        lines.flat_map(|(name, value)| [format!("--{name}"), value.replace("/etc/redis/tls/", &directory)]).collect();
+    let lines = settings
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .filter(|(name, _)| !name.contains("port"));
+    let arguments: Vec<String> = lines
+        .flat_map(|(name, value)| {
+            [
+                format!("--{name}"),
+                value.replace("/etc/redis/tls/", &directory),
+            ]
+        })
+        .collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let server = Server::plan().tls().arguments(&arguments).start().unwrap();
     for name in ["10.0.0.1", "redis-1.internal"] {
         let tls = Tls::new().roots_file(authority.path("ca.crt"));
         let tls = tls.identity_pem(authority.read("client.crt"), authority.read("client.key"));
-        let builder = Redlock::builder().node(format!("{}?server_name={name}", server.url())).tls(tls);
-        let redlock = builder.node_timeout(Duration::from_secs(1)).build().unwrap();
+        let builder = Redlock::builder()
+            .node(format!("{}?server_name={name}", server.url()))
+            .tls(tls);
+        let redlock = builder
+            .node_timeout(Duration::from_secs(1))
+            .build()
+            .unwrap();
         let _ = redlock.mutex("a").lock().unwrap().unlock().unwrap();
     }
 }

@@ -32,7 +32,9 @@ pub(super) enum Cut {
 }
 
 /// A record of application data.
-const FORGED: [u8; 29] = [23, 3, 3, 0, 24, 1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3, 4, 5, 6];
+const FORGED: [u8; 29] = [
+    23, 3, 3, 0, 24, 1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3, 4, 5, 6,
+];
 
 /// What a peer has seen of its clients.
 #[derive(Default)]
@@ -76,12 +78,22 @@ impl Peer {
         let shared = Arc::clone(&seen);
         thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
-                let Ok(server) = TcpStream::connect((Ipv4Addr::LOCALHOST, server)) else { continue };
-                [&client, &server].into_iter().for_each(|stream| stream.set_nodelay(true).unwrap());
+                let Ok(server) = TcpStream::connect((Ipv4Addr::LOCALHOST, server)) else {
+                    continue;
+                };
+                [&client, &server]
+                    .into_iter()
+                    .for_each(|stream| stream.set_nodelay(true).unwrap());
                 let tls = ServerConnection::new(Arc::clone(&config)).unwrap();
                 let tls = Mutex::new(tls);
                 let seen = Arc::clone(&shared);
-                let wire = Arc::new(Wire { cut, tls, client, server, seen });
+                let wire = Arc::new(Wire {
+                    cut,
+                    tls,
+                    client,
+                    server,
+                    seen,
+                });
                 let same = Arc::clone(&wire);
                 thread::spawn(move || same.pass_requests());
                 thread::spawn(move || wire.pass_replies());
@@ -98,10 +110,17 @@ impl Peer {
 /// The settings of a server with the certificate `node`.
 pub(super) fn config(authority: &Authority) -> Arc<ServerConfig> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap();
     let certificate = CertificateDer::from_pem_slice(&authority.read("node.crt")).unwrap();
     let key = PrivateKeyDer::from_pem_slice(&authority.read("node.key")).unwrap();
-    Arc::new(config.with_no_client_auth().with_single_cert(vec![certificate], key).unwrap())
+    Arc::new(
+        config
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate], key)
+            .unwrap(),
+    )
 }
 
 impl Wire {
@@ -135,7 +154,11 @@ impl Wire {
         loop {
             let whole = whole_replies(&replies);
             let is_enough = whole.len() > if self.cut == Cut::Together { 1 } else { 0 };
-            let patience = if whole.is_empty() { None } else { Some(TOGETHER) };
+            let patience = if whole.is_empty() {
+                None
+            } else {
+                Some(TOGETHER)
+            };
             if !is_enough {
                 self.server.set_read_timeout(patience).unwrap();
                 match (&self.server).read(&mut bytes) {
@@ -143,7 +166,9 @@ impl Wire {
                         replies.extend_from_slice(&bytes[..count]);
                         continue;
                     }
-                    Err(error) if [ErrorKind::WouldBlock, ErrorKind::TimedOut].contains(&error.kind()) => {}
+                    Err(error)
+                        if [ErrorKind::WouldBlock, ErrorKind::TimedOut].contains(&error.kind()) => {
+                    }
                     _ => return self.close(),
                 }
             }
@@ -157,7 +182,9 @@ impl Wire {
         let mut begin = 0;
         if self.cut == Cut::Together {
             for pair in ends.chunks(2) {
-                self.seen.shared.fetch_add(pair.len() - 1, Ordering::Relaxed);
+                self.seen
+                    .shared
+                    .fetch_add(pair.len() - 1, Ordering::Relaxed);
                 let end = pair[pair.len() - 1];
                 self.send_record(&replies[begin..end]);
                 begin = end;
@@ -178,13 +205,17 @@ impl Wire {
                     tls.refresh_traffic_keys().unwrap();
                     self.send(&mut tls);
                 }
-                Cut::Pieces(count) => {
-                    reply.chunks(reply.len().div_ceil(count)).for_each(|piece| self.send_record(piece))
-                }
-                Cut::Forged if reply == b":1\r\n" && !self.seen.is_once.swap(true, Ordering::Relaxed) => {
+                Cut::Pieces(count) => reply
+                    .chunks(reply.len().div_ceil(count))
+                    .for_each(|piece| self.send_record(piece)),
+                Cut::Forged
+                    if reply == b":1\r\n" && !self.seen.is_once.swap(true, Ordering::Relaxed) =>
+                {
                     (&self.client).write_all(&FORGED).unwrap();
                 }
-                Cut::Ends if reply == b"+OK\r\n" && !self.seen.is_once.swap(true, Ordering::Relaxed) => {
+                Cut::Ends
+                    if reply == b"+OK\r\n" && !self.seen.is_once.swap(true, Ordering::Relaxed) =>
+                {
                     let mut tls = self.tls.lock().unwrap();
                     tls.writer().write_all(reply).unwrap();
                     tls.send_close_notify();
@@ -206,9 +237,15 @@ impl Wire {
         while connection.wants_write() {
             connection.write_tls(&mut bytes).unwrap();
         }
-        let size = if self.cut == Cut::Bytes { 1 } else { bytes.len().max(1) };
+        let size = if self.cut == Cut::Bytes {
+            1
+        } else {
+            bytes.len().max(1)
+        };
         // A client that is gone shows where it is read from.
-        let _ = bytes.chunks(size).try_for_each(|piece| (&self.client).write_all(piece));
+        let _ = bytes
+            .chunks(size)
+            .try_for_each(|piece| (&self.client).write_all(piece));
     }
 
     fn close(&self) {
@@ -227,10 +264,17 @@ fn whole_replies(bytes: &[u8]) -> Vec<usize> {
 fn reply_end(bytes: &[u8], begin: usize) -> Option<usize> {
     let line = bytes.get(begin..)?;
     let length = line.windows(2).position(|pair| pair == b"\r\n")?;
-    let number = || std::str::from_utf8(&line[1..length]).unwrap().parse::<i64>().unwrap();
+    let number = || {
+        std::str::from_utf8(&line[1..length])
+            .unwrap()
+            .parse::<i64>()
+            .unwrap()
+    };
     let end = begin + length + 2;
     match line[0] {
-        b'$' if number() >= 0 => Some(end + number() as usize + 2).filter(|&end| end <= bytes.len()),
+        b'$' if number() >= 0 => {
+            Some(end + number() as usize + 2).filter(|&end| end <= bytes.len())
+        }
         b'*' => (0..number()).try_fold(end, |end, _| reply_end(bytes, end)),
         _ => Some(end),
     }

@@ -31,14 +31,20 @@ fn exchange(cut: Cut, threads: usize) -> Peer {
         drop(take(&long_lock(&client([&server]), "first")));
     }
     let peer = Peer::before(server.port(), &authority, cut);
-    let builder = Redlock::builder().node(peer.url()).tls(authority.roots()).node_timeout(NODE_TIMEOUT);
+    let builder = Redlock::builder()
+        .node(peer.url())
+        .tls(authority.roots())
+        .node_timeout(NODE_TIMEOUT);
     let redlock = builder.build().unwrap();
     thread::scope(|scope| {
         for thread in 0..threads {
             let mutex = redlock.mutex(format!("{cut:?} {thread}"));
             scope.spawn(move || {
                 for _ in 0..pairs().div_ceil(threads) {
-                    let guard = mutex.try_lock().unwrap().expect("no other client has this lock");
+                    let guard = mutex
+                        .try_lock()
+                        .unwrap()
+                        .expect("no other client has this lock");
                     assert!(mutex.try_lock().unwrap().is_none(), "it is held");
                     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
                 }
@@ -54,7 +60,10 @@ fn exchange(cut: Cut, threads: usize) -> Peer {
 fn two_replies_in_one_record() {
     let peer = exchange(Cut::Together, THREADS);
     let shared = peer.seen.shared.load(Ordering::Relaxed);
-    assert!(shared > pairs() / 4, "only {shared} records had two replies");
+    assert!(
+        shared > pairs() / 4,
+        "only {shared} records had two replies"
+    );
 }
 
 #[test]
@@ -80,13 +89,23 @@ fn a_long_reply_in_two_records() {
             return vec![Act::Say(answer)];
         }
         let answer = String::from_utf8(answer).unwrap();
-        let info = format!("{}{}\r\n", answer.split_once("\r\n").unwrap().1, "x:".repeat(12_000));
+        let info = format!(
+            "{}{}\r\n",
+            answer.split_once("\r\n").unwrap().1,
+            "x:".repeat(12_000)
+        );
         vec![say(&format!("${}\r\n{info}\r\n", info.len()))]
     });
     let peer = Peer::before(fake.port(), &authority, Cut::Pieces(2));
-    let builder = Redlock::builder().node(peer.url()).tls(authority.roots()).node_timeout(NODE_TIMEOUT);
+    let builder = Redlock::builder()
+        .node(peer.url())
+        .tls(authority.roots())
+        .node_timeout(NODE_TIMEOUT);
     let begun = Instant::now();
-    assert_eq!(builder.build().unwrap().connect(NODE_TIMEOUT).unwrap()[0].state(), NodeState::Voting);
+    assert_eq!(
+        builder.build().unwrap().connect(NODE_TIMEOUT).unwrap()[0].state(),
+        NodeState::Voting
+    );
     assert!(begun.elapsed() < NODE_TIMEOUT);
 }
 

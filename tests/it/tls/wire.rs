@@ -23,7 +23,9 @@ impl Recorder {
         let kept = Arc::clone(&answers);
         thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
-                let Ok(server) = TcpStream::connect((Ipv4Addr::LOCALHOST, server)) else { continue };
+                let Ok(server) = TcpStream::connect((Ipv4Addr::LOCALHOST, server)) else {
+                    continue;
+                };
                 let index = {
                     let mut kept = kept.lock().unwrap();
                     kept.push(Vec::new());
@@ -34,7 +36,9 @@ impl Recorder {
                 thread::spawn(move || pump(from_client, to_server, |_| {}));
                 let kept = Arc::clone(&kept);
                 thread::spawn(move || {
-                    pump(server, client, |bytes| kept.lock().unwrap()[index].extend_from_slice(bytes))
+                    pump(server, client, |bytes| {
+                        kept.lock().unwrap()[index].extend_from_slice(bytes)
+                    })
                 });
             }
         });
@@ -48,7 +52,11 @@ impl Recorder {
     /// For each connection that was answered, in order: whether it resumed a session.
     pub(super) fn resumed(&self) -> Vec<bool> {
         let answers = self.answers.lock().unwrap();
-        answers.iter().filter(|answer| !answer.is_empty()).map(|answer| is_resumed(answer)).collect()
+        answers
+            .iter()
+            .filter(|answer| !answer.is_empty())
+            .map(|answer| is_resumed(answer))
+            .collect()
     }
 }
 
@@ -59,15 +67,23 @@ fn is_resumed(answer: &[u8]) -> bool {
     let hello_ends = 5 + hello;
     // TLS 1.3: the extension pre_shared_key with the index 0. TLS 1.2: no Certificate follows, in that record or the
     // next one.
-    let has_pre_shared_key = answer[..hello_ends].windows(6).any(|bytes| bytes == [0, 41, 0, 2, 0, 0]);
-    let is_1_3 = answer[..hello_ends].windows(6).any(|bytes| bytes == [0, 43, 0, 2, 3, 4]);
+    let has_pre_shared_key = answer[..hello_ends]
+        .windows(6)
+        .any(|bytes| bytes == [0, 41, 0, 2, 0, 0]);
+    let is_1_3 = answer[..hello_ends]
+        .windows(6)
+        .any(|bytes| bytes == [0, 43, 0, 2, 3, 4]);
     let message = usize::from(answer[7]) << 8 | usize::from(answer[8]);
     let next = match 9 + message < hello_ends {
         true => answer[9 + message],
         false if answer[hello_ends] == 22 => answer[hello_ends + 5],
         false => 0,
     };
-    if is_1_3 { has_pre_shared_key } else { next != 11 }
+    if is_1_3 {
+        has_pre_shared_key
+    } else {
+        next != 11
+    }
 }
 
 fn pump(mut from: TcpStream, mut to: TcpStream, mut see: impl FnMut(&[u8])) {

@@ -16,12 +16,19 @@ const SHORT: Duration = Duration::from_millis(10);
 const WHILE: Duration = Duration::from_secs(3);
 
 fn connections(server: &Server) -> u64 {
-    server.info("total_connections_received").unwrap().parse().unwrap()
+    server
+        .info("total_connections_received")
+        .unwrap()
+        .parse()
+        .unwrap()
 }
 
 /// How often the first server is asked for a lock, plain or fenced.
 fn asked(server: &Server) -> u64 {
-    ["set", "eval", "evalsha"].map(|command| calls(server, command)).into_iter().sum()
+    ["set", "eval", "evalsha"]
+        .map(|command| calls(server, command))
+        .into_iter()
+        .sum()
 }
 
 /// How many attempts reach the first server while a waiter waits for a lock that stays held.
@@ -57,7 +64,9 @@ fn fenced(client: &Redlock) -> Mutex<Any> {
 #[test]
 fn a_waiter_asks_seldom_while_one_holder_keeps_the_lock() {
     let servers = Server::several(3).unwrap();
-    let attempts = attempts(&servers, plain, |_, until| thread::sleep(until - Instant::now()));
+    let attempts = attempts(&servers, plain, |_, until| {
+        thread::sleep(until - Instant::now())
+    });
     // One at first, and in its turn; one more for each subscription that is confirmed, and then each second.
     assert!(attempts <= 2 + 3 + WHILE.as_secs() + 1, "{attempts}");
 }
@@ -75,7 +84,10 @@ fn a_waiter_for_a_fenced_lock_asks_seldom_as_well() {
         thread::sleep(until - Instant::now());
     });
     // An attempt that two other nodes have refused already is undone at this one.
-    assert!(attempts <= 2 * (2 + 3 + WHILE.as_secs() + 1) + EXTENSIONS, "{attempts}");
+    assert!(
+        attempts <= 2 * (2 + 3 + WHILE.as_secs() + 1) + EXTENSIONS,
+        "{attempts}"
+    );
 }
 
 /// Turns by one node alone bring a round after 10 ms, 20 ms, and so on up to `place_lease`.
@@ -87,7 +99,9 @@ fn what_a_stranger_publishes_at_one_node_costs_a_few_rounds() {
         let entry = entries(&servers[0], "k").remove(0);
         let message = format!("{} k", &entry[16..]);
         while Instant::now() < until {
-            servers[0].command(&["PUBLISH", &channel, &message]).unwrap();
+            servers[0]
+                .command(&["PUBLISH", &channel, &message])
+                .unwrap();
             thread::sleep(Duration::from_millis(1));
         }
     });
@@ -99,19 +113,33 @@ fn what_a_stranger_publishes_at_one_node_costs_a_few_rounds() {
 fn a_waiter_undoes_nothing_that_all_nodes_have_refused() {
     let servers = Server::several(3).unwrap();
     // An attempt that the machine holds up ends with the wait, and not before.
-    let mine = builder(&servers).release_notifications(false).retry_delay(SHORT, SHORT).node_timeout(SOON);
+    let mine = builder(&servers)
+        .release_notifications(false)
+        .retry_delay(SHORT, SHORT)
+        .node_timeout(SOON);
     let mine = mine.build().unwrap();
     let theirs = client(&servers);
     let _held = take(&long_lock(&theirs, "k"));
     mine.connect(SOON).unwrap();
-    let count = |command| servers.iter().map(|server| calls(server, command)).sum::<u64>();
+    let count = |command| {
+        servers
+            .iter()
+            .map(|server| calls(server, command))
+            .sum::<u64>()
+    };
     let mut found = Vec::new();
     // Without the rule one of three is undone. A machine may hold a node up again and again, and the first attempt is
     // made before the caller waits.
     let is_seldom = (0..3).any(|_| {
         let before = [count("set"), count("eval") + count("evalsha")];
-        assert!(!matches!(long_lock(&mine, "k").lock_timeout(WHILE / 2), Ok(Some(_))));
-        let [sets, undone] = [count("set") - before[0], count("eval") + count("evalsha") - before[1]];
+        assert!(!matches!(
+            long_lock(&mine, "k").lock_timeout(WHILE / 2),
+            Ok(Some(_))
+        ));
+        let [sets, undone] = [
+            count("set") - before[0],
+            count("eval") + count("evalsha") - before[1],
+        ];
         found.push((undone, sets));
         sets > 100 && undone * 6 <= sets
     });
@@ -125,7 +153,12 @@ fn short_waits_in_a_row_use_one_connection_each() {
     let theirs = client(&servers);
     let _held = take(&long_lock(&theirs, "k"));
     // A machine may hold up an attempt for so long that it is none.
-    let wait = || assert!(!matches!(long_lock(&mine, "k").lock_timeout(Duration::from_millis(20)), Ok(Some(_))));
+    let wait = || {
+        assert!(!matches!(
+            long_lock(&mine, "k").lock_timeout(Duration::from_millis(20)),
+            Ok(Some(_))
+        ))
+    };
     let waits = |times| (0..times).for_each(|_| wait());
     waits(3);
     let before = connections(&servers[0]);
@@ -147,21 +180,40 @@ fn a_subscription_is_kept_between_waits() {
         no_entry_stays(&servers);
         assert!(servers.iter().all(|server| subscribers(server) == 1));
     }
-    assert!(servers.iter().all(|server| calls(server, "subscribe") == 1 && calls(server, "unsubscribe") == 0));
+    assert!(
+        servers
+            .iter()
+            .all(|server| calls(server, "subscribe") == 1 && calls(server, "unsubscribe") == 0)
+    );
 }
 
 /// Its release sends no message; the first one that waits asks for it.
 #[test]
 fn the_release_of_another_library_is_noticed_before_the_place_lease() {
     let servers = Server::several(3).unwrap();
-    let command = |words: &[&str]| servers.iter().for_each(|server| _ = server.command(words).unwrap());
+    let command = |words: &[&str]| {
+        servers
+            .iter()
+            .for_each(|server| _ = server.command(words).unwrap())
+    };
     let mut waited = Vec::new();
     // A machine may hold a waiter up.
     let is_prompt = (0..3).any(|_| {
         let mine = client(&servers);
-        command(&["SET", "k", "another library", "PX", &LONG_TTL.as_millis().to_string()]);
+        command(&[
+            "SET",
+            "k",
+            "another library",
+            "PX",
+            &LONG_TTL.as_millis().to_string(),
+        ]);
         let released = thread::scope(|scope| {
-            let waiting = scope.spawn(|| (long_lock(&mine, "k").lock_timeout(SOON).unwrap().unwrap(), Instant::now()));
+            let waiting = scope.spawn(|| {
+                (
+                    long_lock(&mine, "k").lock_timeout(SOON).unwrap().unwrap(),
+                    Instant::now(),
+                )
+            });
             thread::sleep(ARRIVAL);
             let released = Instant::now();
             command(&["DEL", "k"]);
@@ -187,7 +239,10 @@ fn a_waiter_gets_its_share_beside_a_program_that_polls() {
             for number in 0_u32.. {
                 let token = format!("another library {number}");
                 let set = |server: &&Server| {
-                    server.command(&["SET", "k", &token, "NX", "PX", &millis]).unwrap() == Answer::Text("OK".into())
+                    server
+                        .command(&["SET", "k", &token, "NX", "PX", &millis])
+                        .unwrap()
+                        == Answer::Text("OK".into())
                 };
                 let taken: Vec<&Server> = servers.iter().filter(set).collect();
                 if taken.len() >= 2 {
@@ -206,7 +261,10 @@ fn a_waiter_gets_its_share_beside_a_program_that_polls() {
         let until = Instant::now() + WHILE;
         let mut ours = 0;
         while Instant::now() < until {
-            let guard = long_lock(&mine, "k").lock_timeout(SOON).unwrap().expect("it is free most of the time");
+            let guard = long_lock(&mine, "k")
+                .lock_timeout(SOON)
+                .unwrap()
+                .expect("it is free most of the time");
             ours += 1;
             thread::sleep(Duration::from_millis(2));
             drop(guard.unlock());

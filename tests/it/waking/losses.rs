@@ -20,16 +20,21 @@ const BOUND: Duration = Duration::from_millis(1000 + 50 + 500);
 /// What was refused: which side, by which node, and why.
 fn refusal_of(event: &Event) -> Option<(bool, String, Cause)> {
     match event {
-        Event::ReleaseNotificationsRefused { node, fault, is_publishing, .. } => {
-            Some((*is_publishing, node.to_string(), fault.cause()))
-        }
+        Event::ReleaseNotificationsRefused {
+            node,
+            fault,
+            is_publishing,
+            ..
+        } => Some((*is_publishing, node.to_string(), fault.cause())),
         _ => None,
     }
 }
 
 fn urls<'s>(servers: &'s [Server], user: &str) -> impl Iterator<Item = String> + use<'s> {
     let user = user.to_owned();
-    servers.iter().map(move |server| format!("redis://{user}:secret@{}", server.address()))
+    servers
+        .iter()
+        .map(move |server| format!("redis://{user}:secret@{}", server.address()))
 }
 
 #[test]
@@ -53,18 +58,36 @@ fn a_node_that_closes_them_each_time_is_not_flooded() {
     let node = Fake::on_command(|command| match &*command[0] {
         "SUBSCRIBE" => {
             let channel = &command[1];
-            let answer = format!("*3\r\n$9\r\nsubscribe\r\n${}\r\n{channel}\r\n:1\r\n", channel.len());
+            let answer = format!(
+                "*3\r\n$9\r\nsubscribe\r\n${}\r\n{channel}\r\n:1\r\n",
+                channel.len()
+            );
             vec![say(&answer), Act::Close]
         }
-        _ => vec![Act::Say(refusal(command).unwrap_or_else(|| healthy(command)))],
+        _ => vec![Act::Say(
+            refusal(command).unwrap_or_else(|| healthy(command)),
+        )],
     });
-    let client = Redlock::builder().node(node.url()).retry_delay(LONG, LONG).place_lease(LONG).build().unwrap();
-    assert!(long_lock(&client, "k").lock_timeout(Duration::from_secs(1)).unwrap().is_none());
+    let client = Redlock::builder()
+        .node(node.url())
+        .retry_delay(LONG, LONG)
+        .place_lease(LONG)
+        .build()
+        .unwrap();
+    assert!(
+        long_lock(&client, "k")
+            .lock_timeout(Duration::from_secs(1))
+            .unwrap()
+            .is_none()
+    );
     // 10 ms, 20 ms, and so on, less a quarter at most.
     let connections = node.connections();
     let commands = node.commands().len();
     assert!(connections > 3, "it is tried again");
-    assert!(connections < 16 && commands < 80, "{connections} connections, {commands} commands");
+    assert!(
+        connections < 16 && commands < 80,
+        "{connections} connections, {commands} commands"
+    );
 }
 
 /// A node that refuses SUBSCRIBE with this error for so many times, and permits it then.
@@ -77,25 +100,52 @@ fn refusing_to_subscribe(error: &'static str, times: usize) -> Fake {
         }
         "SUBSCRIBE" => {
             let channel = &command[1];
-            vec![say(&format!("*3\r\n$9\r\nsubscribe\r\n${}\r\n{channel}\r\n:1\r\n", channel.len()))]
+            vec![say(&format!(
+                "*3\r\n$9\r\nsubscribe\r\n${}\r\n{channel}\r\n:1\r\n",
+                channel.len()
+            ))]
         }
-        _ => vec![Act::Say(refusal(command).unwrap_or_else(|| healthy(command)))],
+        _ => vec![Act::Say(
+            refusal(command).unwrap_or_else(|| healthy(command)),
+        )],
     })
 }
 
 #[test]
 fn an_error_that_passes_is_no_denial_and_the_node_is_asked_again_soon() {
-    for error in ["-ERR max number of clients reached\r\n", "-BUSY a script runs\r\n", "-LOADING its data\r\n"] {
+    for error in [
+        "-ERR max number of clients reached\r\n",
+        "-BUSY a script runs\r\n",
+        "-LOADING its data\r\n",
+    ] {
         let refusals = Seen::nothing();
         let wait = |node: &Fake, limit| {
             let client = Redlock::builder().node(node.url()).retry_delay(LONG, LONG);
             let client = client.observer(refusals.by(refusal_of)).build().unwrap();
-            assert!(long_lock(&client, "k").lock_timeout(limit).unwrap().is_none());
-            node.commands().iter().filter(|command| command[0] == "SUBSCRIBE").count()
+            assert!(
+                long_lock(&client, "k")
+                    .lock_timeout(limit)
+                    .unwrap()
+                    .is_none()
+            );
+            node.commands()
+                .iter()
+                .filter(|command| command[0] == "SUBSCRIBE")
+                .count()
         };
-        assert_eq!(wait(&refusing_to_subscribe(error, 3), Duration::from_secs(1)), 4, "{error}");
-        let asked = wait(&refusing_to_subscribe(error, usize::MAX), Duration::from_secs(1));
-        assert!((4..16).contains(&asked), "{error} {asked}: 10 ms, 20 ms, and so on");
+        assert_eq!(
+            wait(&refusing_to_subscribe(error, 3), Duration::from_secs(1)),
+            4,
+            "{error}"
+        );
+        let asked = wait(
+            &refusing_to_subscribe(error, usize::MAX),
+            Duration::from_secs(1),
+        );
+        assert!(
+            (4..16).contains(&asked),
+            "{error} {asked}: 10 ms, 20 ms, and so on"
+        );
         assert_eq!(refusals.all(), [], "{error}");
     }
 }
@@ -112,7 +162,12 @@ fn connections_that_are_cut_again_and_again_are_made_again_at_once_and_a_fair_lo
     let theirs = client(&servers);
     let _held = take(&fair(&theirs));
     thread::scope(|scope| {
-        let waiting = scope.spawn(|| fair(&mine).lock_timeout(SOON).unwrap().map(|_| Instant::now()));
+        let waiting = scope.spawn(|| {
+            fair(&mine)
+                .lock_timeout(SOON)
+                .unwrap()
+                .map(|_| Instant::now())
+        });
         let kill = || servers.iter().for_each(cut_subscribers);
         let back = || {
             let begun = Instant::now();
@@ -130,7 +185,9 @@ fn connections_that_are_cut_again_and_again_are_made_again_at_once_and_a_fair_lo
         // What the last subscription made the waiter ask is answered.
         thread::sleep(APART);
         // No node tells of this.
-        servers.iter().for_each(|server| _ = server.command(&["DEL", "k"]).unwrap());
+        servers
+            .iter()
+            .for_each(|server| _ = server.command(&["DEL", "k"]).unwrap());
         thread::sleep(APART);
         assert!(!waiting.is_finished());
         kill();
@@ -148,7 +205,9 @@ fn what_was_released_while_the_connections_were_cut_is_noticed_when_they_are_bac
     let _held = take(&long_lock(&theirs, "k"));
     let took = time_to_wake(&mine, "k", || {
         // No node tells of this.
-        servers.iter().for_each(|server| _ = server.command(&["DEL", "k"]).unwrap());
+        servers
+            .iter()
+            .for_each(|server| _ = server.command(&["DEL", "k"]).unwrap());
         thread::sleep(ARRIVAL);
         servers.iter().for_each(cut_subscribers);
     });
@@ -162,10 +221,24 @@ fn a_user_that_may_not_subscribe_waits_by_the_clock_and_is_reported_once() {
     }
     let servers = Server::several(3).unwrap();
     for server in &servers {
-        server.command(&["ACL", "SETUSER", "deaf", "on", ">secret", "~*", "&*", "+@all", "-subscribe"]).unwrap();
+        server
+            .command(&[
+                "ACL",
+                "SETUSER",
+                "deaf",
+                "on",
+                ">secret",
+                "~*",
+                "&*",
+                "+@all",
+                "-subscribe",
+            ])
+            .unwrap();
     }
     let refusals = Seen::nothing();
-    let mine = Redlock::builder().nodes(urls(&servers, "deaf")).observer(refusals.by(refusal_of));
+    let mine = Redlock::builder()
+        .nodes(urls(&servers, "deaf"))
+        .observer(refusals.by(refusal_of));
     let mine = mine.node_timeout(Duration::from_secs(1)).build().unwrap();
     let theirs = client(&servers);
     for _ in 0..3 {
@@ -177,8 +250,13 @@ fn a_user_that_may_not_subscribe_waits_by_the_clock_and_is_reported_once() {
     assert!(servers.iter().all(|server| subscribers(server) == 0));
     // A server that denies SUBSCRIBE is not asked again for longer than a wait.
     for server in &servers {
-        let Answer::Text(statistics) = server.command(&["INFO", "commandstats"]).unwrap() else { panic!() };
-        let line = statistics.lines().find(|line| line.starts_with("cmdstat_subscribe:")).unwrap();
+        let Answer::Text(statistics) = server.command(&["INFO", "commandstats"]).unwrap() else {
+            panic!()
+        };
+        let line = statistics
+            .lines()
+            .find(|line| line.starts_with("cmdstat_subscribe:"))
+            .unwrap();
         assert!(line.contains("rejected_calls=1,"), "{line}");
     }
     reported_once(&refusals, &servers, false);
@@ -191,15 +269,30 @@ fn a_user_that_may_not_publish_releases_as_well_and_is_reported_once() {
     }
     let servers = Server::several(3).unwrap();
     for server in &servers {
-        server.command(&["ACL", "SETUSER", "mute", "on", ">secret", "~*", "resetchannels", "+@all"]).unwrap();
+        server
+            .command(&[
+                "ACL",
+                "SETUSER",
+                "mute",
+                "on",
+                ">secret",
+                "~*",
+                "resetchannels",
+                "+@all",
+            ])
+            .unwrap();
     }
     let refusals = Seen::nothing();
-    let theirs = Redlock::builder().nodes(urls(&servers, "mute")).observer(refusals.by(refusal_of));
+    let theirs = Redlock::builder()
+        .nodes(urls(&servers, "mute"))
+        .observer(refusals.by(refusal_of));
     let theirs = theirs.node_timeout(Duration::from_secs(1)).build().unwrap();
     let mine = client(&servers);
     for _ in 0..3 {
         let held = take(&long_lock(&theirs, "k"));
-        let took = time_to_wake(&mine, "k", || assert_eq!(held.unlock().unwrap(), ReleaseOutcome::Released));
+        let took = time_to_wake(&mine, "k", || {
+            assert_eq!(held.unlock().unwrap(), ReleaseOutcome::Released)
+        });
         assert!(took < BOUND, "{took:?}");
     }
     // Whatever the third node said, it has said by now.
@@ -211,8 +304,10 @@ fn a_user_that_may_not_publish_releases_as_well_and_is_reported_once() {
 fn reported_once(refusals: &Seen<(bool, String, Cause)>, servers: &[Server], is_publishing: bool) {
     let mut told = refusals.all();
     told.sort_by(|one, other| one.1.cmp(&other.1));
-    let mut expected: Vec<_> =
-        servers.iter().map(|server| (is_publishing, server.address(), Cause::NoPermission)).collect();
+    let mut expected: Vec<_> = servers
+        .iter()
+        .map(|server| (is_publishing, server.address(), Cause::NoPermission))
+        .collect();
     expected.sort_by(|one, other| one.1.cmp(&other.1));
     assert_eq!(told, expected);
 }
@@ -221,7 +316,11 @@ fn reported_once(refusals: &Seen<(bool, String, Cause)>, servers: &[Server], is_
 fn a_node_that_hangs_does_not_prevent_a_wake_up() {
     for hung in 0..3 {
         let servers = Server::several(3).unwrap();
-        let slow_retries = || Redlock::builder().nodes(servers.iter().map(Server::url)).retry_delay(LONG, LONG);
+        let slow_retries = || {
+            Redlock::builder()
+                .nodes(servers.iter().map(Server::url))
+                .retry_delay(LONG, LONG)
+        };
         let mine = slow_retries().build().unwrap();
         let theirs = slow_retries().build().unwrap();
         for (client, name) in [(&mine, "a"), (&theirs, "b")] {
@@ -238,7 +337,11 @@ fn a_node_that_hangs_does_not_prevent_a_wake_up() {
 #[test]
 fn a_node_that_hangs_during_a_subscription_does_not_prevent_a_wake_up() {
     let servers = Server::several(5).unwrap();
-    let slow_retries = || Redlock::builder().nodes(servers.iter().map(Server::url)).retry_delay(LONG, LONG);
+    let slow_retries = || {
+        Redlock::builder()
+            .nodes(servers.iter().map(Server::url))
+            .retry_delay(LONG, LONG)
+    };
     let mine = slow_retries().build().unwrap();
     let theirs = slow_retries().build().unwrap();
     let held = take(&long_lock(&theirs, "k"));
@@ -283,14 +386,24 @@ fn a_release_between_a_lost_attempt_and_the_subscription_is_not_missed() {
         for round in 0..ROUNDS {
             is_ready.recv().unwrap();
             let begun = Instant::now();
-            let guard = long_lock(&mine, "k").lock_timeout(SOON).unwrap().expect("every waiter gets the lock");
+            let guard = long_lock(&mine, "k")
+                .lock_timeout(SOON)
+                .unwrap()
+                .expect("every waiter gets the lock");
             waited += u32::from(begun.elapsed() > Duration::from_micros(500));
-            assert!(begun.elapsed() < PROMPT, "round {round}: {:?}", begun.elapsed());
+            assert!(
+                begun.elapsed() < PROMPT,
+                "round {round}: {:?}",
+                begun.elapsed()
+            );
             assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
             done.send(()).unwrap();
         }
         holder.join().unwrap();
         waited
     });
-    assert!(waited > ROUNDS / 20, "in {waited} of {ROUNDS} rounds a thread waited at all");
+    assert!(
+        waited > ROUNDS / 20,
+        "in {waited} of {ROUNDS} rounds a thread waited at all"
+    );
 }

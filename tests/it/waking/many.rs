@@ -37,8 +37,14 @@ fn eight_programs_get_equal_shares_and_none_waits_for_long() {
                     waits
                 }
             };
-            let threads: Vec<_> = clients.iter().map(|client| scope.spawn(play(client))).collect();
-            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+            let threads: Vec<_> = clients
+                .iter()
+                .map(|client| scope.spawn(play(client)))
+                .collect();
+            threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap())
+                .collect()
         });
         let all: Vec<u32> = waits.iter().flatten().copied().collect();
         let mean = f64::from(all.iter().sum::<u32>()) / all.len() as f64;
@@ -80,41 +86,57 @@ fn a_program_of_many_threads_lets_another_one_in() {
         turns
     });
     let theirs = theirs.into_inner();
-    assert!(turns * 60 >= theirs && turns >= 10, "{turns} turns against {theirs}");
+    assert!(
+        turns * 60 >= theirs && turns >= 10,
+        "{turns} turns against {theirs}"
+    );
 }
 
 #[test]
 fn a_thousand_locks_are_waited_for_on_one_connection_each_and_nothing_stays() {
-    alone("waking::many::a_thousand_locks_are_waited_for_on_one_connection_each_and_nothing_stays", || {
-        const LOCKS: usize = 1000;
-        let servers = Server::several(3).unwrap();
-        // A node that the machine holds up for longer than its timeout misses entries, until their calls ask again.
-        let mine = client(&servers);
-        let theirs = client(&servers);
-        let name = |number: usize| format!("k{number}");
-        let held: Vec<_> = (0..LOCKS).map(|number| take(&long_lock(&theirs, &name(number)))).collect();
-        thread::scope(|scope| {
-            let waiting: Vec<_> = (0..LOCKS)
-                .map(|number| {
-                    let mutex = long_lock(&mine, &name(number));
-                    let thread = thread::Builder::new().stack_size(256 * 1024);
-                    thread.spawn_scoped(scope, move || drop(mutex.lock_timeout(SOON * 6).unwrap().unwrap())).unwrap()
-                })
+    alone(
+        "waking::many::a_thousand_locks_are_waited_for_on_one_connection_each_and_nothing_stays",
+        || {
+            const LOCKS: usize = 1000;
+            let servers = Server::several(3).unwrap();
+            // A node that the machine holds up for longer than its timeout misses entries, until their calls ask again.
+            let mine = client(&servers);
+            let theirs = client(&servers);
+            let name = |number: usize| format!("k{number}");
+            let held: Vec<_> = (0..LOCKS)
+                .map(|number| take(&long_lock(&theirs, &name(number))))
                 .collect();
-            let has_all = |server: &Server| (0..LOCKS).all(|number| count(server, &name(number)) == 1);
-            assert!(eventually(SOON * 2, || servers.iter().all(has_all)));
-            has_channels(&servers, 1);
-            assert!(servers.iter().all(|server| subscribers(server) == 1), "one connection for all");
-            drop(held);
-            for thread in waiting {
-                thread.join().unwrap();
-            }
-        });
-        no_entry_stays(&servers);
-        // What the program has subscribed to goes with it.
-        drop(mine);
-        has_channels(&servers, 0);
-    });
+            thread::scope(|scope| {
+                let waiting: Vec<_> = (0..LOCKS)
+                    .map(|number| {
+                        let mutex = long_lock(&mine, &name(number));
+                        let thread = thread::Builder::new().stack_size(256 * 1024);
+                        thread
+                            .spawn_scoped(scope, move || {
+                                drop(mutex.lock_timeout(SOON * 6).unwrap().unwrap())
+                            })
+                            .unwrap()
+                    })
+                    .collect();
+                let has_all =
+                    |server: &Server| (0..LOCKS).all(|number| count(server, &name(number)) == 1);
+                assert!(eventually(SOON * 2, || servers.iter().all(has_all)));
+                has_channels(&servers, 1);
+                assert!(
+                    servers.iter().all(|server| subscribers(server) == 1),
+                    "one connection for all"
+                );
+                drop(held);
+                for thread in waiting {
+                    thread.join().unwrap();
+                }
+            });
+            no_entry_stays(&servers);
+            // What the program has subscribed to goes with it.
+            drop(mine);
+            has_channels(&servers, 0);
+        },
+    );
 }
 
 #[test]
@@ -125,12 +147,21 @@ fn waiters_that_give_up_leave_no_entry_and_share_one_connection() {
     let held = take(&long_lock(&theirs, "k"));
     for _ in 0..20 {
         // On a busy machine it may not find out in so short a time.
-        assert!(!matches!(long_lock(&mine, "k").lock_timeout(Duration::from_millis(20)), Ok(Some(_))));
+        assert!(!matches!(
+            long_lock(&mine, "k").lock_timeout(Duration::from_millis(20)),
+            Ok(Some(_))
+        ));
     }
     no_entry_stays(&servers);
-    assert!(servers.iter().all(|server| channels(server).len() <= 1 && subscribers(server) <= 1));
+    assert!(
+        servers
+            .iter()
+            .all(|server| channels(server).len() <= 1 && subscribers(server) <= 1)
+    );
     drop(mine);
-    assert!(eventually(SOON, || servers.iter().all(|server| subscribers(server) == 0)));
+    assert!(eventually(SOON, || servers
+        .iter()
+        .all(|server| subscribers(server) == 0)));
     drop(held);
     gone_for_good(&servers, "k");
 }

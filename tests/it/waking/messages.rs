@@ -21,9 +21,16 @@ fn all_progress(disturbance: Disturbance) {
     let servers = Server::several(3).unwrap();
     let programs: Vec<(Vec<Proxy>, Redlock)> = (0..PROGRAMS)
         .map(|_| {
-            let proxies: Vec<Proxy> = servers.iter().map(|server| Proxy::before(server.port())).collect();
-            proxies.iter().for_each(|proxy| proxy.disturb_messages(disturbance));
-            let client = Redlock::builder().nodes(proxies.iter().map(Proxy::url)).node_timeout(Duration::from_secs(1));
+            let proxies: Vec<Proxy> = servers
+                .iter()
+                .map(|server| Proxy::before(server.port()))
+                .collect();
+            proxies
+                .iter()
+                .for_each(|proxy| proxy.disturb_messages(disturbance));
+            let client = Redlock::builder()
+                .nodes(proxies.iter().map(Proxy::url))
+                .node_timeout(Duration::from_secs(1));
             let client = client.build().unwrap();
             (proxies, client)
         })
@@ -36,9 +43,17 @@ fn all_progress(disturbance: Disturbance) {
             scope.spawn(move || {
                 for turn in 0..TURNS {
                     // No wait ends without the lock, and no call fails.
-                    let guard = client.mutex("k").ttl(LONG_TTL).lock_timeout(6 * SOON).unwrap();
+                    let guard = client
+                        .mutex("k")
+                        .ttl(LONG_TTL)
+                        .lock_timeout(6 * SOON)
+                        .unwrap();
                     let guard = guard.unwrap_or_else(|| panic!("turn {turn}: {disturbance:?}"));
-                    assert_eq!(holders.fetch_add(1, Ordering::SeqCst), 0, "{disturbance:?}: two holders");
+                    assert_eq!(
+                        holders.fetch_add(1, Ordering::SeqCst),
+                        0,
+                        "{disturbance:?}: two holders"
+                    );
                     thread::sleep(Duration::from_millis(1 + u64::from(turn % 4) * 5));
                     holders.fetch_sub(1, Ordering::SeqCst);
                     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
@@ -48,8 +63,15 @@ fn all_progress(disturbance: Disturbance) {
     });
     let attempts = calls(&servers[0], "set") - before;
     let acquisitions = u64::from(TURNS * PROGRAMS);
-    assert!(attempts <= ATTEMPTS * acquisitions, "{disturbance:?}: {attempts} for {acquisitions} acquisitions");
-    let disturbed: usize = programs.iter().flat_map(|(proxies, _)| proxies).map(Proxy::disturbed).sum();
+    assert!(
+        attempts <= ATTEMPTS * acquisitions,
+        "{disturbance:?}: {attempts} for {acquisitions} acquisitions"
+    );
+    let disturbed: usize = programs
+        .iter()
+        .flat_map(|(proxies, _)| proxies)
+        .map(Proxy::disturbed)
+        .sum();
     assert!(disturbed > 0, "{disturbance:?}: no message was disturbed");
     thread::sleep(ARRIVAL);
     gone_for_good(&servers, "k");

@@ -26,15 +26,25 @@ fn extensions_by_hand_and_by_a_watchdog_get_along() {
     let guard = take(&watched(&client, TTL));
     for round in 0..20_u32 {
         let ttl = TTL * 2 + TTL * round / 5;
-        assert_eq!(guard.extend(ttl).unwrap(), ExtendOutcome::Extended, "round {round}");
+        assert_eq!(
+            guard.extend(ttl).unwrap(),
+            ExtendOutcome::Extended,
+            "round {round}"
+        );
         let until = Instant::now() + Duration::from_millis(u64::from(round) * 13);
         while Instant::now() < until {
             let remaining = guard.remaining();
-            assert!(remaining <= ttl && !remaining.is_zero(), "{remaining:?} of {ttl:?}");
+            assert!(
+                remaining <= ttl && !remaining.is_zero(),
+                "{remaining:?} of {ttl:?}"
+            );
             thread::sleep(Duration::from_millis(1));
         }
     }
-    assert_eq!(guard.lost().unwrap().recv_timeout(TTL * 5), Err(RecvTimeoutError::Timeout));
+    assert_eq!(
+        guard.lost().unwrap().recv_timeout(TTL * 5),
+        Err(RecvTimeoutError::Timeout)
+    );
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     gone_for_good(&servers, KEY);
 }
@@ -46,32 +56,64 @@ fn a_shorter_time_by_hand_holds_though_a_renewal_was_under_way() {
     // Whether the extension fails before the wait for the renewal is over, or after.
     for breaks in [false, true] {
         let servers = Server::several(5).unwrap();
-        let proxies: Vec<Proxy> = servers[..4].iter().map(|server| Proxy::before(server.port())).collect();
+        let proxies: Vec<Proxy> = servers[..4]
+            .iter()
+            .map(|server| Proxy::before(server.port()))
+            .collect();
         let urls = proxies.iter().map(Proxy::url).chain([servers[4].url()]);
         let long = Duration::from_millis(1500);
         let short = Duration::from_secs(1);
         let node_timeout = NODE_TIMEOUT * 4;
-        let client = Redlock::builder().nodes(urls).node_timeout(node_timeout).build().unwrap();
-        let guard = take(&client.mutex(KEY).ttl(long).watchdog(Watchdog::new().max_extensions(1)));
-        assert!(eventually(SOON, || servers.iter().all(|server| value(server, KEY).is_some())));
+        let client = Redlock::builder()
+            .nodes(urls)
+            .node_timeout(node_timeout)
+            .build()
+            .unwrap();
+        let guard = take(
+            &client
+                .mutex(KEY)
+                .ttl(long)
+                .watchdog(Watchdog::new().max_extensions(1)),
+        );
+        assert!(eventually(SOON, || servers
+            .iter()
+            .all(|server| value(server, KEY).is_some())));
         servers[4].pause().unwrap();
-        assert!(eventually(SOON, || extensions(&servers[..4]) >= 4), "no renewal");
+        assert!(
+            eventually(SOON, || extensions(&servers[..4]) >= 4),
+            "no renewal"
+        );
         thread::sleep(SLACK);
         for proxy in &proxies {
             proxy.stall(Direction::ToClient);
         }
         let extension = thread::scope(|scope| {
             let extension = scope.spawn(|| guard.extend(short).unwrap());
-            assert!(eventually(SOON, || extensions(&servers[..4]) >= 8), "nothing was asked by hand");
+            assert!(
+                eventually(SOON, || extensions(&servers[..4]) >= 8),
+                "nothing was asked by hand"
+            );
             proxies.iter().filter(|_| breaks).for_each(Proxy::reset_all);
             extension.join().unwrap()
         });
-        assert!(matches!(extension, ExtendOutcome::Failed(_)), "{extension:?}");
-        let are_gone = || servers[..4].iter().all(|server| value(server, KEY).is_none());
+        assert!(
+            matches!(extension, ExtendOutcome::Failed(_)),
+            "{extension:?}"
+        );
+        let are_gone = || {
+            servers[..4]
+                .iter()
+                .all(|server| value(server, KEY).is_none())
+        };
         assert!(eventually(SOON, are_gone));
         let remaining = guard.remaining();
-        assert!(remaining.is_zero(), "any client may lock it, and this guard counts on {remaining:?} more");
+        assert!(
+            remaining.is_zero(),
+            "any client may lock it, and this guard counts on {remaining:?} more"
+        );
         servers[4].resume().unwrap();
-        proxies.iter().for_each(|proxy| proxy.flow(Direction::ToClient));
+        proxies
+            .iter()
+            .for_each(|proxy| proxy.flow(Direction::ToClient));
     }
 }

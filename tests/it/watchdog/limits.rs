@@ -12,14 +12,20 @@ fn a_limited_number_of_extensions_is_kept_and_then_the_lock_is_lost() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
     for at_most in [0, 1, 4] {
-        let mutex = client.mutex(KEY).ttl(TTL).watchdog(Watchdog::new().max_extensions(at_most));
+        let mutex = client
+            .mutex(KEY)
+            .ttl(TTL)
+            .watchdog(Watchdog::new().max_extensions(at_most));
         let before = extensions(&servers);
         let start = Instant::now();
         let guard = take(&mutex);
         let taken = runs_out(&guard).duration_since(start);
         // The last one begins at so many periods, and holds for a whole time to live less drift and margin.
         let expected = TTL / 3 * at_most + TTL * 9 / 10;
-        assert!(taken + TTL / 20 >= expected && taken < expected + SOON / 10, "{taken:?}, not {expected:?}");
+        assert!(
+            taken + TTL / 20 >= expected && taken < expected + SOON / 10,
+            "{taken:?}, not {expected:?}"
+        );
         assert!(extensions(&servers) - before <= u64::from(at_most) * 3);
         assert!(extensions(&servers) - before >= u64::from(at_most) * 2);
         drop(guard);
@@ -32,7 +38,12 @@ fn a_limited_time_of_extension_is_kept_and_then_the_lock_is_lost() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
     let limit = TTL * 3 / 2;
-    let guard = take(&client.mutex(KEY).ttl(TTL).watchdog(Watchdog::new().max_duration(limit)));
+    let guard = take(
+        &client
+            .mutex(KEY)
+            .ttl(TTL)
+            .watchdog(Watchdog::new().max_duration(limit)),
+    );
     let start = Instant::now();
     let taken = runs_out(&guard).duration_since(start);
     // No extension begins after the limit, and the last one does not begin long before.
@@ -48,7 +59,14 @@ fn runs_out(guard: &MutexGuard) -> Instant {
     let lost = guard.lost().unwrap();
     assert_eq!(lost.recv_timeout(SOON), Ok(()));
     let reported_at = Instant::now();
-    assert_eq!(lost.recv_timeout(TTL), Err(RecvTimeoutError::Timeout), "reported twice");
-    assert!(guard.remaining().is_zero(), "extended after its loss was reported");
+    assert_eq!(
+        lost.recv_timeout(TTL),
+        Err(RecvTimeoutError::Timeout),
+        "reported twice"
+    );
+    assert!(
+        guard.remaining().is_zero(),
+        "extended after its loss was reported"
+    );
     reported_at
 }

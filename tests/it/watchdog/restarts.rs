@@ -12,9 +12,20 @@ fn a_restarted_node_is_repaired_automatically() {
     let mut servers = Server::several(3).unwrap();
     // It counts restarted nodes; with restart protection the lock would be lost with the second one.
     let nodes = servers.iter().map(Server::url);
-    let client = Redlock::builder().nodes(nodes).restart_policy(RestartPolicy::Off).build().unwrap();
-    let guard = take(&client.mutex(KEY).ttl(Duration::from_secs(3)).watchdog(Watchdog::new()));
-    assert!(eventually(SOON, || servers.iter().all(|server| value(server, KEY).is_some())));
+    let client = Redlock::builder()
+        .nodes(nodes)
+        .restart_policy(RestartPolicy::Off)
+        .build()
+        .unwrap();
+    let guard = take(
+        &client
+            .mutex(KEY)
+            .ttl(Duration::from_secs(3))
+            .watchdog(Watchdog::new()),
+    );
+    assert!(eventually(SOON, || servers
+        .iter()
+        .all(|server| value(server, KEY).is_some())));
     let token = value(&servers[0], KEY);
     for server in &mut servers {
         server.restart().unwrap();
@@ -32,11 +43,20 @@ fn a_node_that_comes_back_empty_gets_the_keys_at_once() {
     let client = client(&servers);
     let mutexes = [client.mutex("a"), client.mutex("b")];
     let guards = mutexes.map(|mutex| take(&mutex.ttl(SOON * 6).watchdog(Watchdog::new())));
-    assert!(eventually(SOON, || ["a", "b"].iter().all(|key| value(&servers[0], key).is_some())));
+    assert!(eventually(SOON, || ["a", "b"].iter().all(|key| value(
+        &servers[0],
+        key
+    )
+    .is_some())));
     let values = ["a", "b"].map(|key| value(&servers[0], key));
     servers[0].restart().unwrap();
-    assert!(eventually(SOON, || ["a", "b"].map(|key| value(&servers[0], key)) == values));
-    assert_eq!(guards.map(|guard| guard.unlock().unwrap()), [ReleaseOutcome::Released; 2]);
+    assert!(eventually(SOON, || ["a", "b"]
+        .map(|key| value(&servers[0], key))
+        == values));
+    assert_eq!(
+        guards.map(|guard| guard.unlock().unwrap()),
+        [ReleaseOutcome::Released; 2]
+    );
     gone_for_good(&servers, "a");
     gone_for_good(&servers, "b");
 }
@@ -47,7 +67,12 @@ fn the_loss_of_a_lock_by_nodes_that_come_back_empty_is_reported_at_once() {
     let client = client(&servers);
     let guard = take(&client.mutex(KEY).ttl(SOON * 6).watchdog(Watchdog::new()));
     let lost = guard.lost().unwrap();
-    servers[..2].iter_mut().for_each(|server| server.restart().unwrap());
-    assert!(lost.recv_timeout(SOON).is_ok(), "the lock is extended in 20 s");
+    servers[..2]
+        .iter_mut()
+        .for_each(|server| server.restart().unwrap());
+    assert!(
+        lost.recv_timeout(SOON).is_ok(),
+        "the lock is extended in 20 s"
+    );
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Expired);
 }

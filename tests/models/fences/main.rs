@@ -19,7 +19,12 @@
 //!   QUORUMLOCK_FENCE_MODEL=full cargo test --release -p models --test fences -- --nocapture   all scopes
 //! ```
 
-#![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout, reason = "a test")]
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test"
+)]
 
 mod rules;
 #[path = "../search.rs"]
@@ -41,15 +46,34 @@ fn is_full() -> bool {
     std::env::var("QUORUMLOCK_FENCE_MODEL").is_ok_and(|value| value == "full")
 }
 
-const TWO: Scope = Scope { attempts: 2, floors: true, repairs: false, shares: false, ahead: false };
-const THREE: Scope = Scope { attempts: 3, floors: false, ..TWO };
+const TWO: Scope = Scope {
+    attempts: 2,
+    floors: true,
+    repairs: false,
+    shares: false,
+    ahead: false,
+};
+const THREE: Scope = Scope {
+    attempts: 3,
+    floors: false,
+    ..TWO
+};
 /// A read-write lock.
-const SHARED: Scope = Scope { shares: true, ..TWO };
+const SHARED: Scope = Scope {
+    shares: true,
+    ..TWO
+};
 
 #[test]
 fn the_rule_holds_for_two_attempts() {
     holds(Rule::Proved, TWO);
-    holds(Rule::Proved, Scope { repairs: true, ..TWO });
+    holds(
+        Rule::Proved,
+        Scope {
+            repairs: true,
+            ..TWO
+        },
+    );
     holds(Rule::LateRepliesJoin, TWO);
 }
 
@@ -58,20 +82,57 @@ fn the_rule_holds_with_readers_in_between() {
     holds(Rule::Proved, SHARED);
     holds(Rule::DowngradedRaises, SHARED);
     if !cfg!(debug_assertions) {
-        holds(Rule::Proved, Scope { repairs: true, floors: false, ..SHARED });
+        holds(
+            Rule::Proved,
+            Scope {
+                repairs: true,
+                floors: false,
+                ..SHARED
+            },
+        );
     }
     if is_full() {
-        holds(Rule::Proved, Scope { repairs: true, ..SHARED });
-        holds(Rule::DowngradedRaises, Scope { repairs: true, ..SHARED });
-        holds(Rule::Proved, Scope { shares: true, ..THREE });
+        holds(
+            Rule::Proved,
+            Scope {
+                repairs: true,
+                ..SHARED
+            },
+        );
+        holds(
+            Rule::DowngradedRaises,
+            Scope {
+                repairs: true,
+                ..SHARED
+            },
+        );
+        holds(
+            Rule::Proved,
+            Scope {
+                shares: true,
+                ..THREE
+            },
+        );
     }
 }
 
 #[test]
 fn the_rule_holds_for_three_attempts() {
     if is_full() {
-        holds(Rule::Proved, Scope { floors: true, ..THREE });
-        holds(Rule::Proved, Scope { repairs: true, ..THREE });
+        holds(
+            Rule::Proved,
+            Scope {
+                floors: true,
+                ..THREE
+            },
+        );
+        holds(
+            Rule::Proved,
+            Scope {
+                repairs: true,
+                ..THREE
+            },
+        );
         holds(Rule::LateRepliesJoin, THREE);
     }
     if !cfg!(debug_assertions) {
@@ -82,9 +143,22 @@ fn the_rule_holds_for_three_attempts() {
 #[test]
 fn the_rule_holds_with_a_node_that_is_far_ahead_and_left_out() {
     holds(Rule::Proved, Scope { ahead: true, ..TWO });
-    holds(Rule::Proved, Scope { ahead: true, repairs: true, ..TWO });
+    holds(
+        Rule::Proved,
+        Scope {
+            ahead: true,
+            repairs: true,
+            ..TWO
+        },
+    );
     if !cfg!(debug_assertions) {
-        holds(Rule::Proved, Scope { ahead: true, ..THREE });
+        holds(
+            Rule::Proved,
+            Scope {
+                ahead: true,
+                ..THREE
+            },
+        );
     }
 }
 

@@ -151,9 +151,13 @@ impl search::World for World {
         for (a, attempt) in self.attempts.iter().enumerate().take(scope.attempts) {
             match attempt.phase {
                 // They are all alike, so they begin in order.
-                Phase::Unborn if a == 0 || self.attempts[a - 1].phase != Phase::Unborn => steps.push(Step::Begin(a)),
+                Phase::Unborn if a == 0 || self.attempts[a - 1].phase != Phase::Unborn => {
+                    steps.push(Step::Begin(a))
+                }
                 Phase::Collecting => {
-                    let may_count = |n| self.has_granted(a, n) && rule.may_count(self.nodes[n].traffic[a].granted);
+                    let may_count = |n| {
+                        self.has_granted(a, n) && rule.may_count(self.nodes[n].traffic[a].granted)
+                    };
                     let granted: u8 = (0..NODES).map(|n| u8::from(may_count(n)) << n).sum();
                     let subsets = (1..1 << NODES).filter(|counted: &u8| counted & !granted == 0);
                     let enough = subsets.filter(|counted| counted.count_ones() as usize >= QUORUM);
@@ -162,11 +166,15 @@ impl search::World for World {
                 Phase::Raising if rule == Rule::LateRepliesJoin => {
                     let joins = |n: &usize| {
                         let traffic = self.nodes[*n].traffic[a];
-                        self.has_granted(a, *n) && !traffic.is_counted && traffic.granted <= attempt.fence
+                        self.has_granted(a, *n)
+                            && !traffic.is_counted
+                            && traffic.granted <= attempt.fence
                     };
                     steps.extend((0..NODES).filter(joins).map(|n| Step::LateReplyJoins(a, n)));
                 }
-                Phase::Won if scope.shares && !attempt.is_downgraded => steps.push(Step::Downgrade(a)),
+                Phase::Won if scope.shares && !attempt.is_downgraded => {
+                    steps.push(Step::Downgrade(a))
+                }
                 Phase::Unborn | Phase::Raising | Phase::Won => {}
             }
             for (n, node) in self.nodes.iter().enumerate() {
@@ -180,7 +188,8 @@ impl search::World for World {
                 if traffic.raise == Message::UnderWay && node.raises_for(a, rule) {
                     steps.push(Step::Raise(a, n));
                 }
-                if scope.repairs && attempt.phase == Phase::Won && traffic.repair == Message::Unsent {
+                if scope.repairs && attempt.phase == Phase::Won && traffic.repair == Message::Unsent
+                {
                     // One that was sent before the downgrade may arrive after it, unless the downgrade has been there.
                     if !(node.is_of(a) && node.reads) {
                         steps.push(Step::Repair(a, n, true));
@@ -195,46 +204,76 @@ impl search::World for World {
             }
         }
         if scope.shares {
-            let reads = |node: &Node| node.owner > 0 && !node.reads || rule == Rule::ReaderForgets && node.fence > 0;
-            let writes = |node: &Node| node.owner > 0 || rule == Rule::UnfencedForgets && node.fence > 0;
-            steps.extend((0..NODES).filter(|&n| reads(&self.nodes[n])).map(Step::Read));
-            steps.extend((0..NODES).filter(|&n| writes(&self.nodes[n])).map(Step::Write));
+            let reads = |node: &Node| {
+                node.owner > 0 && !node.reads || rule == Rule::ReaderForgets && node.fence > 0
+            };
+            let writes =
+                |node: &Node| node.owner > 0 || rule == Rule::UnfencedForgets && node.fence > 0;
+            steps.extend(
+                (0..NODES)
+                    .filter(|&n| reads(&self.nodes[n]))
+                    .map(Step::Read),
+            );
+            steps.extend(
+                (0..NODES)
+                    .filter(|&n| writes(&self.nodes[n]))
+                    .map(Step::Write),
+            );
         }
     }
 
     fn after(mut self, step: Step, rule: Rule, scope: Scope) -> Result<After<World>, Wrong> {
         let a = match step {
             Step::Begin(a) => {
-                let won = self.attempts.iter().filter(|attempt| attempt.phase == Phase::Won);
+                let won = self
+                    .attempts
+                    .iter()
+                    .filter(|attempt| attempt.phase == Phase::Won);
                 let above = won.map(|attempt| attempt.fence).max().unwrap_or(0);
-                self.attempts[a] = Attempt { phase: Phase::Collecting, above, ..Attempt::default() };
-                self.nodes.iter_mut().for_each(|node| node.traffic[a].acquire = Message::UnderWay);
+                self.attempts[a] = Attempt {
+                    phase: Phase::Collecting,
+                    above,
+                    ..Attempt::default()
+                };
+                self.nodes
+                    .iter_mut()
+                    .for_each(|node| node.traffic[a].acquire = Message::UnderWay);
                 a
             }
             Step::Acquire(a, n, growth) => {
                 let is_wanted = self.attempts[a].phase == Phase::Collecting
                     || self.attempts[a].phase == Phase::Raising && rule.listens_late();
-                let was_won = |owner: u8| owner > 0 && self.attempts[usize::from(owner) - 1].phase == Phase::Won;
+                let was_won = |owner: u8| {
+                    owner > 0 && self.attempts[usize::from(owner) - 1].phase == Phase::Won
+                };
                 let forgets = rule == Rule::ReleaseForgets && was_won(self.nodes[n].owner);
                 let node = &mut self.nodes[n];
                 node.fence = growth + if forgets { 0 } else { node.fence };
                 node.goes_to(a, rule, scope);
                 let traffic = &mut node.traffic[a];
-                (traffic.acquire, traffic.granted) =
-                    if is_wanted { (Message::Answered, node.fence) } else { (Message::Over, 0) };
+                (traffic.acquire, traffic.granted) = if is_wanted {
+                    (Message::Answered, node.fence)
+                } else {
+                    (Message::Over, 0)
+                };
                 a
             }
             Step::Fix(a, counted) => {
                 for (n, node) in self.nodes.iter_mut().enumerate() {
                     node.traffic[a].is_counted = counted & (1 << n) != 0;
                 }
-                let Some(agreement) = agreement(rule, &self.known(a)) else { return Err(Wrong("no agreement".into())) };
-                (self.attempts[a].fence, self.attempts[a].phase) = (agreement.fence().get() as u8, Phase::Raising);
+                let Some(agreement) = agreement(rule, &self.known(a)) else {
+                    return Err(Wrong("no agreement".into()));
+                };
+                (self.attempts[a].fence, self.attempts[a].phase) =
+                    (agreement.fence().get() as u8, Phase::Raising);
                 for node in rule.raises(&agreement, NODES).iter() {
                     self.nodes[node.index()].traffic[a].raise = Message::UnderWay;
                 }
                 if !rule.listens_late() {
-                    self.nodes.iter_mut().for_each(|node| node.traffic[a].forget_uncounted());
+                    self.nodes
+                        .iter_mut()
+                        .for_each(|node| node.traffic[a].forget_uncounted());
                 }
                 a
             }
@@ -250,7 +289,11 @@ impl search::World for World {
                 let is_asked = self.attempts[a].phase == Phase::Raising;
                 let node = &mut self.nodes[n];
                 node.fence = node.fence.max(self.attempts[a].fence);
-                node.traffic[a].raise = if is_asked { Message::Answered } else { Message::Over };
+                node.traffic[a].raise = if is_asked {
+                    Message::Answered
+                } else {
+                    Message::Over
+                };
                 a
             }
             Step::Repair(a, n, writes) => {
@@ -279,7 +322,10 @@ impl search::World for World {
                 if rule == Rule::ReaderForgets {
                     node.fence = 0;
                 }
-                return Ok(After { world: self, won: None });
+                return Ok(After {
+                    world: self,
+                    won: None,
+                });
             }
             Step::Write(n) => {
                 let node = &mut self.nodes[n];
@@ -287,7 +333,10 @@ impl search::World for World {
                 if rule == Rule::UnfencedForgets {
                     node.fence = 0;
                 }
-                return Ok(After { world: self, won: None });
+                return Ok(After {
+                    world: self,
+                    won: None,
+                });
             }
         };
         let won = self.conclude(a, rule)?;
@@ -306,14 +355,22 @@ impl search::World for World {
         };
         match step {
             Step::Begin(a) => format!("{} begins", name(a)),
-            Step::Acquire(a, n, _) => format!("{}'s acquire arrives at {n}{}", name(a), and_ended(n)),
+            Step::Acquire(a, n, _) => {
+                format!("{}'s acquire arrives at {n}{}", name(a), and_ended(n))
+            }
             Step::Fix(a, counted) => {
                 let nodes = (0..NODES).filter(|n| counted & (1 << n) != 0);
-                format!("{} counts the replies of {:?}", name(a), nodes.collect::<Vec<_>>())
+                format!(
+                    "{} counts the replies of {:?}",
+                    name(a),
+                    nodes.collect::<Vec<_>>()
+                )
             }
             Step::LateReplyJoins(a, n) => format!("{} counts the late reply of {n}", name(a)),
             Step::Raise(a, n) => format!("{}'s raise arrives at {n}", name(a)),
-            Step::Repair(a, n, _) => format!("{} sets its key again at {n}{}", name(a), and_ended(n)),
+            Step::Repair(a, n, _) => {
+                format!("{} sets its key again at {n}{}", name(a), and_ended(n))
+            }
             Step::Downgrade(a) => format!("{} becomes a reader", name(a)),
             Step::Downgraded(a, n) => format!("{} is downgraded at {n}", name(a)),
             Step::Read(n) => format!("a reader comes to {n}{}", and_ended(n)),
@@ -339,18 +396,40 @@ impl World {
         let Attempt { fence, above, .. } = self.attempts[a];
         let is_same = |other: &Attempt| other.phase == Phase::Won && other.fence == fence;
         if let Some(other) = self.attempts.iter().position(is_same) {
-            return Err(Wrong(format!("{} and {} have both won with {fence}", name(other), name(a))));
+            return Err(Wrong(format!(
+                "{} and {} have both won with {fence}",
+                name(other),
+                name(a)
+            )));
         }
         if fence >= AHEAD {
-            return Err(Wrong(format!("{} has won with {fence}, which no clock explains", name(a))));
+            return Err(Wrong(format!(
+                "{} has won with {fence}, which no clock explains",
+                name(a)
+            )));
         }
         if fence <= above {
-            return Err(Wrong(format!("{} has won with {fence}, and began when {above} was won", name(a))));
+            return Err(Wrong(format!(
+                "{} has won with {fence}, and began when {above} was won",
+                name(a)
+            )));
         }
-        let has_raised = self.nodes.iter().any(|node| node.traffic[a].raise != Message::Unsent);
-        self.attempts[a] = Attempt { phase: Phase::Won, fence, ..Attempt::default() };
-        self.nodes.iter_mut().for_each(|node| node.traffic[a].forget_answers());
-        Ok(Some(Won(format!("{} wins with {fence}", name(a)), has_raised)))
+        let has_raised = self
+            .nodes
+            .iter()
+            .any(|node| node.traffic[a].raise != Message::Unsent);
+        self.attempts[a] = Attempt {
+            phase: Phase::Won,
+            fence,
+            ..Attempt::default()
+        };
+        self.nodes
+            .iter_mut()
+            .for_each(|node| node.traffic[a].forget_answers());
+        Ok(Some(Won(
+            format!("{} wins with {fence}", name(a)),
+            has_raised,
+        )))
     }
 
     fn known(&self, a: usize) -> [Known; NODES] {
@@ -438,7 +517,12 @@ impl fmt::Display for World {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for node in &self.nodes {
             let owner = usize::from(node.owner).checked_sub(1).map_or('-', name);
-            write!(f, "[{} {}{owner}]", node.fence, if node.reads { "r:" } else { "" })?;
+            write!(
+                f,
+                "[{} {}{owner}]",
+                node.fence,
+                if node.reads { "r:" } else { "" }
+            )?;
         }
         Ok(())
     }

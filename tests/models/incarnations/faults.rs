@@ -41,7 +41,10 @@ impl World {
                 }
             }
             if scope.has(Fault::Step) && there {
-                SET_TO.iter().filter(|&&age| age != node.data.memo.age).for_each(|&age| push(Event::SetTo(age)));
+                SET_TO
+                    .iter()
+                    .filter(|&&age| age != node.data.memo.age)
+                    .for_each(|&age| push(Event::SetTo(age)));
             }
         }
     }
@@ -68,17 +71,30 @@ impl World {
         let is_founding = scope.is_open(open::FOUNDING) && self.is_founding(scope);
         let is_in_process = matches!(fault, Fault::Deleted | Fault::Demoted | Fault::Flushed);
         if is_founding || is_in_process && scope.is_open(open::MOMENT) && self.is_looked_at(n) {
-            *self = World { is_passed_over: true, ..World::default() };
+            *self = World {
+                is_passed_over: true,
+                ..World::default()
+            };
             return;
         }
         let node = &mut self.nodes[n];
-        let names = if fault == Fault::Demoted { Names::Promoted } else { Names::Other };
+        let names = if fault == Fault::Demoted {
+            Names::Promoted
+        } else {
+            Names::Other
+        };
         node.data = match fault {
-            Fault::Deleted => Data { memo: Default::default(), ..node.data },
+            Fault::Deleted => Data {
+                memo: Default::default(),
+                ..node.data
+            },
             Fault::Saved | Fault::Demoted => node.copy.take().unwrap_or_default(),
             _ => Data::default(),
         };
-        if fault != Fault::Deleted && node.data.memo.is_there() && node.data.memo.names != Names::Other {
+        if fault != Fault::Deleted
+            && node.data.memo.is_there()
+            && node.data.memo.names != Names::Other
+        {
             node.data.memo.names = names;
         }
         if fault == Fault::Empty {
@@ -96,7 +112,8 @@ impl World {
             link.is_lost |= link.matters();
             link.is_kept = false;
             link.is_base = false;
-            link.is_promoted |= fault == Fault::Demoted && matches!(link.phase, Phase::Looked | Phase::Noting);
+            link.is_promoted |=
+                fault == Fault::Demoted && matches!(link.phase, Phase::Looked | Phase::Noting);
             if matches!(fault, Fault::Empty | Fault::Saved) && self.programs[p].round.is_on {
                 let link = &mut self.programs[p].links[n];
                 match link.phase {
@@ -130,7 +147,8 @@ impl World {
         }
         for program in &mut self.programs {
             let link = &mut program.links[n];
-            link.is_renamed |= link.phase == Phase::Noting || link.phase == Phase::Looked && !program.round.is_judged;
+            link.is_renamed |= link.phase == Phase::Noting
+                || link.phase == Phase::Looked && !program.round.is_judged;
         }
     }
 
@@ -151,11 +169,12 @@ impl World {
         let is_under_way = |link: &Link| link.phase == Phase::Noting && link.look_age < OLD_LOOK;
         // A note's time by the wall clock is the time of the look.
         let young = scope.patience + u8::from(scope.has(Fault::Step));
-        self.nodes[..scope.nodes].iter().any(|node| node.data.memo.is_young_founder(scope.patience, young))
-            || self
-                .programs
-                .iter()
-                .any(|program| program.round.founds && program.links[..scope.nodes].iter().any(is_under_way))
+        self.nodes[..scope.nodes]
+            .iter()
+            .any(|node| node.data.memo.is_young_founder(scope.patience, young))
+            || self.programs.iter().any(|program| {
+                program.round.founds && program.links[..scope.nodes].iter().any(is_under_way)
+            })
     }
 
     /// Whether a program has looked at a node, and is about to act on it.

@@ -31,7 +31,12 @@
 //!   QUORUMLOCK_INCARNATION_MODEL=full cargo test --release -p models --test incarnations -- --nocapture
 //! ```
 
-#![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout, reason = "a test")]
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test"
+)]
 
 mod faults;
 mod judge;
@@ -66,8 +71,15 @@ const ONE: Scope = Scope {
 const TWO: Scope = Scope { nodes: 2, ..ONE };
 const THREE: Scope = Scope { nodes: 3, ..ONE };
 /// No attempt takes a tick.
-const PROMPT: Scope = Scope { prompt: true, ..THREE };
-const STRICT: Scope = Scope { policy: RestartPolicy::Strict, open: open::NONE, ..THREE };
+const PROMPT: Scope = Scope {
+    prompt: true,
+    ..THREE
+};
+const STRICT: Scope = Scope {
+    policy: RestartPolicy::Strict,
+    open: open::NONE,
+    ..THREE
+};
 
 fn holds(scope: Scope) {
     search::holds::<World>(Rule::Proved, scope);
@@ -83,171 +95,528 @@ fn is_full() -> bool {
 
 #[test]
 fn one_node() {
-    let kinds = &[Deleted, Demoted, Empty, Flushed, Hang, Lost, Renamed, Saved, Unheard];
-    holds(Scope { faults: 3, kinds, patience: 1, ..ONE });
-    holds(Scope { kinds, apart: true, ..ONE });
-    holds(Scope { kinds: &[Empty, Saved, Step], extends: true, ..ONE });
+    let kinds = &[
+        Deleted, Demoted, Empty, Flushed, Hang, Lost, Renamed, Saved, Unheard,
+    ];
+    holds(Scope {
+        faults: 3,
+        kinds,
+        patience: 1,
+        ..ONE
+    });
+    holds(Scope {
+        kinds,
+        apart: true,
+        ..ONE
+    });
+    holds(Scope {
+        kinds: &[Empty, Saved, Step],
+        extends: true,
+        ..ONE
+    });
 }
 
 #[test]
 fn two_nodes() {
-    holds(Scope { kinds: &[Empty, Hang, Saved], ..TWO });
-    holds(Scope { kinds: &[Empty, Step], ..TWO });
-    holds(Scope { kinds: &[Empty, Hang], longer: true, ..TWO });
+    holds(Scope {
+        kinds: &[Empty, Hang, Saved],
+        ..TWO
+    });
+    holds(Scope {
+        kinds: &[Empty, Step],
+        ..TWO
+    });
+    holds(Scope {
+        kinds: &[Empty, Hang],
+        longer: true,
+        ..TWO
+    });
 }
 
 #[test]
 fn three_nodes_that_restart() {
-    holds(Scope { faults: 3, kinds: &[Empty, Hang], ..PROMPT });
-    holds(Scope { kinds: &[Empty, Hang, Lost, Unheard], ..PROMPT });
-    holds(Scope { kinds: &[Deleted, Empty, Saved], ..PROMPT });
+    holds(Scope {
+        faults: 3,
+        kinds: &[Empty, Hang],
+        ..PROMPT
+    });
+    holds(Scope {
+        kinds: &[Empty, Hang, Lost, Unheard],
+        ..PROMPT
+    });
+    holds(Scope {
+        kinds: &[Deleted, Empty, Saved],
+        ..PROMPT
+    });
     if !cfg!(debug_assertions) {
-        holds(Scope { kinds: &[Empty, Hang], ..THREE });
+        holds(Scope {
+            kinds: &[Empty, Hang],
+            ..THREE
+        });
     }
     if is_full() {
-        holds(Scope { kinds: &[Empty, Hang], patience: 1, ..THREE });
-        holds(Scope { kinds: &[Empty, Hang, Saved], ..THREE });
+        holds(Scope {
+            kinds: &[Empty, Hang],
+            patience: 1,
+            ..THREE
+        });
+        holds(Scope {
+            kinds: &[Empty, Hang, Saved],
+            ..THREE
+        });
     }
 }
 
 #[test]
 fn three_nodes_that_lose_data_in_one_process() {
-    holds(Scope { faults: 1, kinds: &[Deleted, Demoted, Flushed], apart: true, ..PROMPT });
+    holds(Scope {
+        faults: 1,
+        kinds: &[Deleted, Demoted, Flushed],
+        apart: true,
+        ..PROMPT
+    });
     if !cfg!(debug_assertions) {
-        holds(Scope { kinds: &[Deleted, Demoted, Empty, Flushed, Hang], ..PROMPT });
+        holds(Scope {
+            kinds: &[Deleted, Demoted, Empty, Flushed, Hang],
+            ..PROMPT
+        });
     }
     if is_full() {
-        holds(Scope { faults: 1, kinds: &[Flushed], apart: true, ..THREE });
+        holds(Scope {
+            faults: 1,
+            kinds: &[Flushed],
+            apart: true,
+            ..THREE
+        });
     }
 }
 
 #[test]
 fn three_nodes_whose_clocks_are_set() {
-    holds(Scope { kinds: &[Empty, Hang, Step], ..PROMPT });
-    holds(Scope { founders: 2, kinds: &[Empty, Step], ..THREE });
+    holds(Scope {
+        kinds: &[Empty, Hang, Step],
+        ..PROMPT
+    });
+    holds(Scope {
+        founders: 2,
+        kinds: &[Empty, Step],
+        ..THREE
+    });
     if is_full() {
-        holds(Scope { kinds: &[Empty, Step], ..THREE });
+        holds(Scope {
+            kinds: &[Empty, Step],
+            ..THREE
+        });
     }
 }
 
 #[test]
 fn three_nodes_and_programs_with_a_longer_time_to_live() {
-    holds(Scope { faults: 1, longer: true, ..PROMPT });
-    search::holds::<World>(Rule::StoresAtVotes, Scope { faults: 1, longer: true, ..PROMPT });
+    holds(Scope {
+        faults: 1,
+        longer: true,
+        ..PROMPT
+    });
+    search::holds::<World>(
+        Rule::StoresAtVotes,
+        Scope {
+            faults: 1,
+            longer: true,
+            ..PROMPT
+        },
+    );
     if !cfg!(debug_assertions) {
-        holds(Scope { kinds: &[Empty, Hang], longer: true, ..PROMPT });
+        holds(Scope {
+            kinds: &[Empty, Hang],
+            longer: true,
+            ..PROMPT
+        });
     }
     if is_full() {
-        search::holds::<World>(Rule::StoresAtVotes, Scope { kinds: &[Empty, Hang], longer: true, ..PROMPT });
-        holds(Scope { kinds: &[Empty, Hang], longer: true, extends: true, ..PROMPT });
-        holds(Scope { faults: 1, longer: true, ..THREE });
+        search::holds::<World>(
+            Rule::StoresAtVotes,
+            Scope {
+                kinds: &[Empty, Hang],
+                longer: true,
+                ..PROMPT
+            },
+        );
+        holds(Scope {
+            kinds: &[Empty, Hang],
+            longer: true,
+            extends: true,
+            ..PROMPT
+        });
+        holds(Scope {
+            faults: 1,
+            longer: true,
+            ..THREE
+        });
     }
 }
 
 #[test]
 fn three_nodes_and_holders_that_extend_and_repair() {
-    holds(Scope { kinds: &[Empty, Hang], extends: true, ..PROMPT });
+    holds(Scope {
+        kinds: &[Empty, Hang],
+        extends: true,
+        ..PROMPT
+    });
     if is_full() {
-        holds(Scope { kinds: &[Empty, Hang], extends: true, ..THREE });
+        holds(Scope {
+            kinds: &[Empty, Hang],
+            extends: true,
+            ..THREE
+        });
     }
 }
 
 #[test]
 fn nothing_is_passed_over_with_strict() {
-    let kinds = &[Deleted, Demoted, Empty, Flushed, Hang, Lost, Renamed, Saved, Unheard];
-    holds(Scope { nodes: 1, kinds, apart: true, patience: 1, ..STRICT });
-    holds(Scope { nodes: 1, kinds: &[Empty, Hang, Lost, Saved, Step], apart: true, patience: 1, ..STRICT });
-    holds(Scope { kinds: &[Empty, Hang], prompt: true, ..STRICT });
-    holds(Scope { kinds: &[Empty, Step], prompt: true, ..STRICT });
+    let kinds = &[
+        Deleted, Demoted, Empty, Flushed, Hang, Lost, Renamed, Saved, Unheard,
+    ];
+    holds(Scope {
+        nodes: 1,
+        kinds,
+        apart: true,
+        patience: 1,
+        ..STRICT
+    });
+    holds(Scope {
+        nodes: 1,
+        kinds: &[Empty, Hang, Lost, Saved, Step],
+        apart: true,
+        patience: 1,
+        ..STRICT
+    });
+    holds(Scope {
+        kinds: &[Empty, Hang],
+        prompt: true,
+        ..STRICT
+    });
+    holds(Scope {
+        kinds: &[Empty, Step],
+        prompt: true,
+        ..STRICT
+    });
     if !cfg!(debug_assertions) {
-        holds(Scope { nodes: 2, faults: 1, kinds: &[Demoted, Empty, Flushed, Saved], apart: true, ..STRICT });
-        holds(Scope { kinds: &[Empty, Hang], ..STRICT });
-        holds(Scope { faults: 1, kinds: &[Demoted, Flushed], apart: true, prompt: true, ..STRICT });
+        holds(Scope {
+            nodes: 2,
+            faults: 1,
+            kinds: &[Demoted, Empty, Flushed, Saved],
+            apart: true,
+            ..STRICT
+        });
+        holds(Scope {
+            kinds: &[Empty, Hang],
+            ..STRICT
+        });
+        holds(Scope {
+            faults: 1,
+            kinds: &[Demoted, Flushed],
+            apart: true,
+            prompt: true,
+            ..STRICT
+        });
     }
     if is_full() {
-        holds(Scope { nodes: 1, faults: 3, kinds, apart: true, patience: 1, ..STRICT });
-        holds(Scope { kinds: &[Empty, Hang], extends: true, ..STRICT });
-        holds(Scope { kinds: &[Empty, Hang], longer: true, prompt: true, open: open::LONGER, ..STRICT });
+        holds(Scope {
+            nodes: 1,
+            faults: 3,
+            kinds,
+            apart: true,
+            patience: 1,
+            ..STRICT
+        });
+        holds(Scope {
+            kinds: &[Empty, Hang],
+            extends: true,
+            ..STRICT
+        });
+        holds(Scope {
+            kinds: &[Empty, Hang],
+            longer: true,
+            prompt: true,
+            open: open::LONGER,
+            ..STRICT
+        });
     }
 }
 
 #[test]
 fn the_open_cases_are_there() {
-    let without = |case: u8, scope: Scope| is_refuted(Rule::Proved, Scope { open: open::ALL & !case, ..scope });
+    let without = |case: u8, scope: Scope| {
+        is_refuted(
+            Rule::Proved,
+            Scope {
+                open: open::ALL & !case,
+                ..scope
+            },
+        )
+    };
     without(open::ALL_LOST, Scope { faults: 1, ..ONE });
-    without(open::ALL_LOST, Scope { founders: 2, kinds: &[Empty, Hang], ..PROMPT });
-    without(open::FOUNDING, Scope { faults: 1, ..PROMPT });
-    without(open::MOMENT, Scope { founders: 3, faults: 1, kinds: &[Flushed], apart: true, ..PROMPT });
-    without(open::MOMENT, Scope { founders: 3, faults: 1, kinds: &[Demoted], apart: true, ..PROMPT });
-    without(open::LONGER, Scope { founders: 3, kinds: &[Empty, Hang], faults: 3, longer: true, ..PROMPT });
+    without(
+        open::ALL_LOST,
+        Scope {
+            founders: 2,
+            kinds: &[Empty, Hang],
+            ..PROMPT
+        },
+    );
+    without(
+        open::FOUNDING,
+        Scope {
+            faults: 1,
+            ..PROMPT
+        },
+    );
+    without(
+        open::MOMENT,
+        Scope {
+            founders: 3,
+            faults: 1,
+            kinds: &[Flushed],
+            apart: true,
+            ..PROMPT
+        },
+    );
+    without(
+        open::MOMENT,
+        Scope {
+            founders: 3,
+            faults: 1,
+            kinds: &[Demoted],
+            apart: true,
+            ..PROMPT
+        },
+    );
+    without(
+        open::LONGER,
+        Scope {
+            founders: 3,
+            kinds: &[Empty, Hang],
+            faults: 3,
+            longer: true,
+            ..PROMPT
+        },
+    );
     // These are open with `Strict` too.
-    let longer = Scope { kinds: &[Empty, Hang], faults: 3, longer: true, prompt: true, ..STRICT };
-    is_refuted(Rule::Proved, Scope { founders: 3, ..longer });
-    is_refuted(Rule::Proved, Scope { nodes: 1, kinds: &[Flushed, Step], apart: true, patience: 1, ..STRICT });
+    let longer = Scope {
+        kinds: &[Empty, Hang],
+        faults: 3,
+        longer: true,
+        prompt: true,
+        ..STRICT
+    };
+    is_refuted(
+        Rule::Proved,
+        Scope {
+            founders: 3,
+            ..longer
+        },
+    );
+    is_refuted(
+        Rule::Proved,
+        Scope {
+            nodes: 1,
+            kinds: &[Flushed, Step],
+            apart: true,
+            patience: 1,
+            ..STRICT
+        },
+    );
 }
 
 #[test]
 fn judging_by_the_first_quorum_is_refuted() {
     is_refuted(Rule::FirstQuorum, PROMPT);
-    is_refuted(Rule::FirstQuorum, Scope { founders: 2, faults: 1, ..PROMPT });
+    is_refuted(
+        Rule::FirstQuorum,
+        Scope {
+            founders: 2,
+            faults: 1,
+            ..PROMPT
+        },
+    );
 }
 
 #[test]
 fn a_note_of_another_incarnation_that_counts_is_refuted() {
-    is_refuted(Rule::AnyIncarnation, Scope { faults: 1, kinds: &[Saved], ..ONE });
-    is_refuted(Rule::AnyIncarnation, Scope { founders: 3, faults: 1, kinds: &[Saved], ..PROMPT });
+    is_refuted(
+        Rule::AnyIncarnation,
+        Scope {
+            faults: 1,
+            kinds: &[Saved],
+            ..ONE
+        },
+    );
+    is_refuted(
+        Rule::AnyIncarnation,
+        Scope {
+            founders: 3,
+            faults: 1,
+            kinds: &[Saved],
+            ..PROMPT
+        },
+    );
 }
 
 #[test]
 fn a_founder_that_counts_unheard_is_refuted() {
-    is_refuted(Rule::FoundsUnheard, Scope { faults: 3, kinds: &[Empty, Lost], ..PROMPT });
+    is_refuted(
+        Rule::FoundsUnheard,
+        Scope {
+            faults: 3,
+            kinds: &[Empty, Lost],
+            ..PROMPT
+        },
+    );
 }
 
 #[test]
 fn a_longer_time_to_live_that_is_overlooked_is_refuted() {
-    is_refuted(Rule::OwnTtl, Scope { founders: 3, faults: 1, longer: true, ..PROMPT });
-    let scope = Scope { founders: 3, kinds: &[Empty, Hang], longer: true, ..PROMPT };
+    is_refuted(
+        Rule::OwnTtl,
+        Scope {
+            founders: 3,
+            faults: 1,
+            longer: true,
+            ..PROMPT
+        },
+    );
+    let scope = Scope {
+        founders: 3,
+        kinds: &[Empty, Hang],
+        longer: true,
+        ..PROMPT
+    };
     is_refuted(Rule::OwnNote, scope);
     is_refuted(Rule::CountsEarly, scope);
 }
 
 #[test]
 fn one_clock_alone_is_refuted() {
-    is_refuted(Rule::ClockOfNode, Scope { founders: 3, kinds: &[Empty, Step], ..PROMPT });
-    is_refuted(Rule::YoungByEither, Scope { founders: 2, kinds: &[Empty, Step], ..PROMPT });
+    is_refuted(
+        Rule::ClockOfNode,
+        Scope {
+            founders: 3,
+            kinds: &[Empty, Step],
+            ..PROMPT
+        },
+    );
+    is_refuted(
+        Rule::YoungByEither,
+        Scope {
+            founders: 2,
+            kinds: &[Empty, Step],
+            ..PROMPT
+        },
+    );
 }
 
 #[test]
 fn a_note_that_is_written_whatever_is_there_is_refuted() {
-    is_refuted(Rule::Unconditional, Scope { faults: 1, longer: true, ..PROMPT });
+    is_refuted(
+        Rule::Unconditional,
+        Scope {
+            faults: 1,
+            longer: true,
+            ..PROMPT
+        },
+    );
 }
 
 #[test]
 fn a_note_by_an_old_look_is_refuted() {
-    is_refuted(Rule::LateNotes, Scope { faults: 1, kinds: &[Flushed], ..THREE });
+    is_refuted(
+        Rule::LateNotes,
+        Scope {
+            faults: 1,
+            kinds: &[Flushed],
+            ..THREE
+        },
+    );
 }
 
 #[test]
 fn a_program_that_notes_nothing_is_refuted() {
-    is_refuted(Rule::SomeNoteNothing, Scope { faults: 1, ..PROMPT });
+    is_refuted(
+        Rule::SomeNoteNothing,
+        Scope {
+            faults: 1,
+            ..PROMPT
+        },
+    );
 }
 
 #[test]
 fn founding_and_looks_without_names_are_refuted_with_strict() {
-    is_refuted(Rule::StrictFoundsAll, Scope { nodes: 1, faults: 1, ..STRICT });
-    is_refuted(Rule::StrictReadsNoNames, Scope { nodes: 1, faults: 1, kinds: &[Demoted], apart: true, ..STRICT });
+    is_refuted(
+        Rule::StrictFoundsAll,
+        Scope {
+            nodes: 1,
+            faults: 1,
+            ..STRICT
+        },
+    );
+    is_refuted(
+        Rule::StrictReadsNoNames,
+        Scope {
+            nodes: 1,
+            faults: 1,
+            kinds: &[Demoted],
+            apart: true,
+            ..STRICT
+        },
+    );
 }
 
 #[test]
 fn waits_without_need_are_refuted() {
-    is_refuted(Rule::IdAlone, Scope { nodes: 1, kinds: &[Renamed], ..PROMPT });
-    is_refuted(Rule::IdAlone, Scope { kinds: &[Renamed], ..PROMPT });
-    is_refuted(Rule::NothingYoung, Scope { faults: 0, kinds: &[], ..PROMPT });
-    is_refuted(Rule::WithoutQuorum, Scope { kinds: &[Hang], ..PROMPT });
-    holds(Scope { kinds: &[Hang, Renamed], ..PROMPT });
+    is_refuted(
+        Rule::IdAlone,
+        Scope {
+            nodes: 1,
+            kinds: &[Renamed],
+            ..PROMPT
+        },
+    );
+    is_refuted(
+        Rule::IdAlone,
+        Scope {
+            kinds: &[Renamed],
+            ..PROMPT
+        },
+    );
+    is_refuted(
+        Rule::NothingYoung,
+        Scope {
+            faults: 0,
+            kinds: &[],
+            ..PROMPT
+        },
+    );
+    is_refuted(
+        Rule::WithoutQuorum,
+        Scope {
+            kinds: &[Hang],
+            ..PROMPT
+        },
+    );
+    holds(Scope {
+        kinds: &[Hang, Renamed],
+        ..PROMPT
+    });
 }
 
 #[test]
 fn a_note_that_is_ahead_and_kept_is_refuted() {
-    is_refuted(Rule::KeepsAhead, Scope { kinds: &[Empty, Step], ..TWO });
+    is_refuted(
+        Rule::KeepsAhead,
+        Scope {
+            kinds: &[Empty, Step],
+            ..TWO
+        },
+    );
 }

@@ -57,13 +57,20 @@ pub(crate) fn ticks_before_now(time: u64) -> i8 {
 }
 
 fn aged(age: i8) -> i8 {
-    if age == AHEAD { AHEAD } else { (age + 1).min(OLD) }
+    if age == AHEAD {
+        AHEAD
+    } else {
+        (age + 1).min(OLD)
+    }
 }
 
 fn incarnation(run: u8, current: u8, former: u8) -> Incarnation {
     let run_id = RunId::new(&[run; 40]);
     let replication = ReplicationIds::new(&[current; 40], &[former; 40]);
-    Incarnation { run_id: run_id.unwrap(), replication: replication.unwrap() }
+    Incarnation {
+        run_id: run_id.unwrap(),
+        replication: replication.unwrap(),
+    }
 }
 
 impl Memo {
@@ -72,7 +79,15 @@ impl Memo {
     }
 
     pub(crate) fn ticked(self) -> Memo {
-        if self.is_there() { Memo { age: aged(self.age), wall: aged(self.wall), ..self } } else { self }
+        if self.is_there() {
+            Memo {
+                age: aged(self.age),
+                wall: aged(self.wall),
+                ..self
+            }
+        } else {
+            self
+        }
     }
 
     /// A founder's, that was written not more than so many ticks ago by the node's clock, or so many by others.
@@ -91,14 +106,34 @@ impl Memo {
         };
         let time = |age: i8| NOW.saturating_add_signed(-i64::from(age) * MOMENT.as_micros() as i64);
         let found = self.origin.map_or(Found::Nothing, |origin| {
-            let age = if rule == Rule::KeepsAhead { self.age.max(0) } else { self.age };
-            let wall = if rule == Rule::ClockOfNode { self.age } else { self.wall };
+            let age = if rule == Rule::KeepsAhead {
+                self.age.max(0)
+            } else {
+                self.age
+            };
+            let wall = if rule == Rule::ClockOfNode {
+                self.age
+            } else {
+                self.wall
+            };
             let noted = duration(ttl(self.is_long));
             let max_ttl = if rule == Rule::OwnTtl { own_ttl } else { noted };
             let incarnation = incarnation(b'p', b'a', b'0');
-            Found::Note(Note { incarnation, origin, time: time(age), wall: time(wall), max_ttl, nodes: 3 })
+            Found::Note(Note {
+                incarnation,
+                origin,
+                time: time(age),
+                wall: time(wall),
+                max_ttl,
+                nodes: 3,
+            })
         });
-        Look { found, present, time: NOW, wall: NOW }
+        Look {
+            found,
+            present,
+            time: NOW,
+            wall: NOW,
+        }
     }
 }
 

@@ -35,13 +35,24 @@ impl Word {
     }
 
     fn push_data(&mut self, data: &Data, is_swapped: bool) {
-        let lock = if is_swapped { [0, 2, 1][usize::from(data.lock)] } else { data.lock };
+        let lock = if is_swapped {
+            [0, 2, 1][usize::from(data.lock)]
+        } else {
+            data.lock
+        };
         self.push_memo(&data.memo);
         self.push(u64::from(lock) | u64::from(data.lock_age) << 2, 4);
     }
 
     fn push_link(&mut self, link: &Link) {
-        self.push_flags(&[link.is_asked, link.is_granted, link.counts, link.is_kept, link.is_lost, link.is_broken]);
+        self.push_flags(&[
+            link.is_asked,
+            link.is_granted,
+            link.counts,
+            link.is_kept,
+            link.is_lost,
+            link.is_broken,
+        ]);
         self.push_flags(&[
             link.counts_early,
             link.was_absent,
@@ -57,9 +68,19 @@ impl Word {
     /// All but what it knows of nodes.
     fn push_program(&mut self, program: &Program) {
         let round = program.round;
-        self.push_flags(&[program.is_long, program.is_quiet, round.is_on, round.is_judged, round.founds, round.is_won]);
+        self.push_flags(&[
+            program.is_long,
+            program.is_quiet,
+            round.is_on,
+            round.is_judged,
+            round.founds,
+            round.is_won,
+        ]);
         self.push_flags(&[round.is_longest_long]);
-        self.push(program.life as u64 | u64::from(program.age) << 2 | u64::from(round.age) << 5, 8);
+        self.push(
+            program.life as u64 | u64::from(program.age) << 2 | u64::from(round.age) << 5,
+            8,
+        );
     }
 }
 
@@ -72,7 +93,9 @@ impl World {
         word.push_flags(&[node.copy.is_some()]);
         word.push_data(&node.copy.unwrap_or_default(), is_swapped);
         let order = if is_swapped { [1, 0] } else { [0, 1] };
-        order.iter().for_each(|&p| word.push_link(&self.programs[p].links[n]));
+        order
+            .iter()
+            .for_each(|&p| word.push_link(&self.programs[p].links[n]));
         word.0
     }
 
@@ -82,20 +105,30 @@ impl World {
         word.push_flags(&[self.is_passed_over]);
         word.push(self.faults.into(), 3);
         let order = if is_swapped { [1, 0] } else { [0, 1] };
-        order.iter().for_each(|&p| word.push_program(&self.programs[p]));
+        order
+            .iter()
+            .for_each(|&p| word.push_program(&self.programs[p]));
         word.0 as u64
     }
 
     pub(crate) fn packed(&self) -> Key {
-        key(std::array::from_fn(|n| self.node(n, false)), self.rest(false))
+        key(
+            std::array::from_fn(|n| self.node(n, false)),
+            self.rest(false),
+        )
     }
 
     /// The least of all that differ in names.
     pub(crate) fn least(self, nodes: usize) -> World {
         let variants = [false, true].map(|is_swapped| {
-            let mut named: [(u128, usize); NODES] = std::array::from_fn(|n| (self.node(n, is_swapped), n));
+            let mut named: [(u128, usize); NODES] =
+                std::array::from_fn(|n| (self.node(n, is_swapped), n));
             named[..nodes].sort_unstable();
-            (self.rest(is_swapped), named.map(|(word, _)| word), named.map(|(_, n)| n))
+            (
+                self.rest(is_swapped),
+                named.map(|(word, _)| word),
+                named.map(|(_, n)| n),
+            )
         });
         let is_swapped = variants[1] < variants[0];
         let order = variants[usize::from(is_swapped)].2;
@@ -120,8 +153,17 @@ impl World {
 /// Three words of 87 bits at most, and one of 59.
 fn key(nodes: [u128; NODES], rest: u64) -> Key {
     let [a, b, c] = nodes;
-    debug_assert!(nodes.iter().all(|&node| node < 1 << 87) && rest < 1 << 59, "a word that has no room");
+    debug_assert!(
+        nodes.iter().all(|&node| node < 1 << 87) && rest < 1 << 59,
+        "a word that has no room"
+    );
     let high = (a >> 64) | (b >> 64) << 23 | (c >> 64) << 46;
     // What does not fit into the fourth word goes on top of the fifth.
-    [a as u64, b as u64, c as u64, high as u64, rest | ((high >> 64) as u64) << 59]
+    [
+        a as u64,
+        b as u64,
+        c as u64,
+        high as u64,
+        rest | ((high >> 64) as u64) << 59,
+    ]
 }

@@ -77,7 +77,11 @@ impl Scope {
 
     /// Nothing is lost, so no program has a reason to wait.
     pub(crate) fn loses_nothing(&self) -> bool {
-        self.prompt && self.kinds.iter().all(|kind| matches!(kind, Fault::Hang | Fault::Renamed))
+        self.prompt
+            && self
+                .kinds
+                .iter()
+                .all(|kind| matches!(kind, Fault::Hang | Fault::Renamed))
     }
 }
 

@@ -37,7 +37,12 @@ impl search::World for World {
     fn first(scope: Scope) -> World {
         let mut world = World::default();
         for node in &mut world.nodes[..scope.founders] {
-            node.data.memo = Memo { origin: Some(Origin::Founder), age: OLD, wall: OLD, ..Memo::default() };
+            node.data.memo = Memo {
+                origin: Some(Origin::Founder),
+                age: OLD,
+                wall: OLD,
+                ..Memo::default()
+            };
         }
         world
     }
@@ -53,11 +58,18 @@ impl search::World for World {
             if scope.longer {
                 steps.push(Step::Begin(p, true, false));
             }
-            if rule == Rule::SomeNoteNothing && !self.programs.iter().any(|program| program.is_quiet) {
+            if rule == Rule::SomeNoteNothing
+                && !self.programs.iter().any(|program| program.is_quiet)
+            {
                 steps.push(Step::Begin(p, false, true));
             }
         }
-        for (p, program) in self.programs.iter().enumerate().filter(|(_, program)| program.life != Life::Free) {
+        for (p, program) in self
+            .programs
+            .iter()
+            .enumerate()
+            .filter(|(_, program)| program.life != Life::Free)
+        {
             if scope.extends && program.life == Life::Holding && !program.round.is_on {
                 steps.push(Step::Extend(p));
             }
@@ -98,15 +110,32 @@ impl search::World for World {
         let case = Case { rule, scope };
         let p = match step {
             Step::Begin(p, is_long, is_quiet) => {
-                let round = Round { is_on: true, ..Round::default() };
-                self.programs[p] = Program { life: Life::Trying, is_long, is_quiet, round, ..Program::default() };
+                let round = Round {
+                    is_on: true,
+                    ..Round::default()
+                };
+                self.programs[p] = Program {
+                    life: Life::Trying,
+                    is_long,
+                    is_quiet,
+                    round,
+                    ..Program::default()
+                };
                 p
             }
             Step::Extend(p) => {
                 let program = &mut self.programs[p];
-                program.round = Round { is_on: true, ..Round::default() };
+                program.round = Round {
+                    is_on: true,
+                    ..Round::default()
+                };
                 for link in &mut program.links {
-                    *link = Link { phase: Phase::Unasked, is_asked: false, is_base: link.is_kept, ..*link };
+                    *link = Link {
+                        phase: Phase::Unasked,
+                        is_asked: false,
+                        is_base: link.is_kept,
+                        ..*link
+                    };
                 }
                 p
             }
@@ -137,12 +166,19 @@ impl search::World for World {
             Step::LoseNote(p, n) => {
                 self.faults += 1;
                 let link = &mut self.programs[p].links[n];
-                *link = Link { phase: Phase::Silent, memo: Memo::default(), ..*link };
+                *link = Link {
+                    phase: Phase::Silent,
+                    memo: Memo::default(),
+                    ..*link
+                };
                 p
             }
             Step::Tick => {
                 self.tick(case);
-                return Ok(After { world: self, won: None });
+                return Ok(After {
+                    world: self,
+                    won: None,
+                });
             }
             Step::Event(n, event) => {
                 self.happens(n, event, case);
@@ -150,20 +186,35 @@ impl search::World for World {
                 for p in 0..PROGRAMS {
                     self.close(p, scope);
                 }
-                return Ok(After { world: self, won: None });
+                return Ok(After {
+                    world: self,
+                    won: None,
+                });
             }
         };
         self.judge(p, case);
-        let won = if self.is_passed_over { None } else { self.conclude(p, case)? };
+        let won = if self.is_passed_over {
+            None
+        } else {
+            self.conclude(p, case)?
+        };
         self.close(p, scope);
         if self.is_passed_over {
-            self = World { is_passed_over: true, ..World::default() };
+            self = World {
+                is_passed_over: true,
+                ..World::default()
+            };
         }
         Ok(After { world: self, won })
     }
 
     fn check(&self, rule: Rule, scope: Scope) -> Result<(), Wrong> {
-        if self.is_passed_over || self.programs.iter().any(|program| program.life != Life::Free) {
+        if self.is_passed_over
+            || self
+                .programs
+                .iter()
+                .any(|program| program.life != Life::Free)
+        {
             return Ok(());
         }
         self.check_idle(Case { rule, scope })
@@ -181,8 +232,20 @@ impl search::World for World {
         let name = |p: usize| char::from(b'A' + p as u8);
         match step {
             Step::Begin(p, is_long, is_quiet) => {
-                let long = if is_long { ", with the longer max_ttl" } else { "" };
-                format!("{} begins{long}{}", name(p), if is_quiet { ", and will write no notes" } else { "" })
+                let long = if is_long {
+                    ", with the longer max_ttl"
+                } else {
+                    ""
+                };
+                format!(
+                    "{} begins{long}{}",
+                    name(p),
+                    if is_quiet {
+                        ", and will write no notes"
+                    } else {
+                        ""
+                    }
+                )
             }
             Step::Extend(p) => format!("{} extends its lease", name(p)),
             Step::Look(p, n, true) => format!("{} looks at {n}, and asks for its vote", name(p)),
@@ -190,7 +253,9 @@ impl search::World for World {
             Step::Vote(p, n) => format!("{} asks {n} for its vote", name(p)),
             Step::Silent(p, n) => format!("{n} does not reply to {}", name(p)),
             Step::Note(p, n, true) => format!("the note of {} arrives at {n}", name(p)),
-            Step::Note(p, n, false) => format!("the note of {} arrives at {n}, the reply is lost", name(p)),
+            Step::Note(p, n, false) => {
+                format!("the note of {} arrives at {n}, the reply is lost", name(p))
+            }
             Step::LoseNote(p, n) => format!("the note of {} to {n} is lost", name(p)),
             Step::Tick => "a tick".to_owned(),
             Step::Event(n, event) => format!("{n}: {event:?}"),
@@ -202,7 +267,9 @@ impl World {
     fn may_tick(&self, scope: Scope) -> bool {
         self.programs.iter().all(|program| {
             let is_due = program.round.age >= scope.patience;
-            let waits = program.links[..scope.nodes].iter().any(|link| link.phase == Phase::Unasked);
+            let waits = program.links[..scope.nodes]
+                .iter()
+                .any(|link| link.phase == Phase::Unasked);
             !(program.round.is_on && (scope.prompt || waits && is_due))
         })
     }

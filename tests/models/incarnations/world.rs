@@ -145,7 +145,9 @@ impl Program {
     }
 
     fn is_complete(&self, nodes: usize) -> bool {
-        let is_done = |link: &Link| link.phase == Phase::Silent || link.phase == Phase::Looked && link.is_asked;
+        let is_done = |link: &Link| {
+            link.phase == Phase::Silent || link.phase == Phase::Looked && link.is_asked
+        };
         self.links[..nodes].iter().all(is_done)
     }
 }
@@ -205,7 +207,10 @@ impl World {
         use crate::note::Names;
         let mut memo = self.nodes[n].data.memo;
         let link = self.programs[p].links[n];
-        if case.rule == Rule::StrictReadsNoNames && link.is_promoted && memo.names == Names::Promoted {
+        if case.rule == Rule::StrictReadsNoNames
+            && link.is_promoted
+            && memo.names == Names::Promoted
+        {
             // The names are those of the first look, and the note is about them.
             memo.names = Names::Same;
         }
@@ -257,7 +262,8 @@ impl World {
             program.round.age += u8::from(program.round.is_on && program.life != Life::Over);
             let is_over = program.age >= program.ttl();
             for link in &mut program.links[..scope.nodes] {
-                if link.phase == Phase::Noting || link.phase == Phase::Looked && program.round.is_on {
+                if link.phase == Phase::Noting || link.phase == Phase::Looked && program.round.is_on
+                {
                     link.look_age = (link.look_age + 1).min(OLD_LOOK);
                 }
                 // One that is asked later is looked at anew; so it is as if it did not reply.
@@ -281,12 +287,29 @@ impl World {
         let program = &mut self.programs[p];
         program.life = Life::Over;
         program.age = program.ttl();
-        program.round = Round { is_on: true, is_judged: true, founds: program.round.founds, ..Round::default() };
+        program.round = Round {
+            is_on: true,
+            is_judged: true,
+            founds: program.round.founds,
+            ..Round::default()
+        };
         for link in &mut program.links {
-            let Link { phase, look_age, memo, is_unchanged, was_absent, keeps_times, is_renamed, is_promoted, .. } =
-                *link;
+            let Link {
+                phase,
+                look_age,
+                memo,
+                is_unchanged,
+                was_absent,
+                keeps_times,
+                is_renamed,
+                is_promoted,
+                ..
+            } = *link;
             if phase == Phase::Noting {
-                let rest = Link { is_asked: true, ..Link::default() };
+                let rest = Link {
+                    is_asked: true,
+                    ..Link::default()
+                };
                 *link = Link {
                     phase,
                     look_age,
@@ -299,7 +322,10 @@ impl World {
                     ..rest
                 };
             } else {
-                *link = Link { phase: Phase::Silent, ..Link::default() };
+                *link = Link {
+                    phase: Phase::Silent,
+                    ..Link::default()
+                };
             }
         }
         self.unlock(p);
@@ -320,10 +346,15 @@ impl World {
     pub(crate) fn conclude(&mut self, p: usize, case: Case) -> Result<Option<Won>, Wrong> {
         let Case { scope, rule } = case;
         let program = self.programs[p];
-        let votes = program.links[..scope.nodes].iter().filter(|link| link.is_vote(&program.round)).count();
+        let votes = program.links[..scope.nodes]
+            .iter()
+            .filter(|link| link.is_vote(&program.round))
+            .count();
         let is_in_time = program.is_alive() && program.round.is_on && program.age < program.ttl();
-        let is_stored =
-            rule == Rule::StoresAtVotes || program.links[..scope.nodes].iter().all(|link| link.knows(&program));
+        let is_stored = rule == Rule::StoresAtVotes
+            || program.links[..scope.nodes]
+                .iter()
+                .all(|link| link.knows(&program));
         if !is_in_time || program.round.is_won || votes < scope.nodes / 2 + 1 || !is_stored {
             return Ok(None);
         }
@@ -362,7 +393,12 @@ impl World {
                 let is_part = !is_won || link.is_vote(&round);
                 let is_kept = link.matters() && is_part;
                 let is_lost = link.is_lost && is_part;
-                *link = Link { is_kept, is_lost, counts: is_kept, ..Link::default() };
+                *link = Link {
+                    is_kept,
+                    is_lost,
+                    counts: is_kept,
+                    ..Link::default()
+                };
             }
             program.round = Round::default();
         } else {
@@ -375,10 +411,18 @@ impl World {
 impl fmt::Display for World {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for Node { data, .. } in &self.nodes {
-            let owner = data.lock.checked_sub(1).map_or('-', |p| char::from(b'A' + p));
+            let owner = data
+                .lock
+                .checked_sub(1)
+                .map_or('-', |p| char::from(b'A' + p));
             write!(f, "[{} {owner}]", data.memo)?;
         }
-        for (program, name) in self.programs.iter().zip(['A', 'B']).filter(|(program, _)| program.life != Life::Free) {
+        for (program, name) in self
+            .programs
+            .iter()
+            .zip(['A', 'B'])
+            .filter(|(program, _)| program.life != Life::Free)
+        {
             write!(f, " {name}:{:?} {}", program.life, program.age)?;
         }
         Ok(())

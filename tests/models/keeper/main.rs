@@ -159,7 +159,12 @@ impl Scene {
             ForkEpoch::current().unwrap(),
         );
         let is_over = AtomicBool::new(false);
-        let stage = Arc::new(Stage { network, locks: Mutex::default(), keys_stay, is_over });
+        let stage = Arc::new(Stage {
+            network,
+            locks: Mutex::default(),
+            keys_stay,
+            is_over,
+        });
         let serve = |node| {
             let network = Arc::clone(&stage.network);
             pace_of_nodes.spawn(move || network.serve(node))
@@ -169,7 +174,14 @@ impl Scene {
             let stage = Arc::clone(&stage);
             shuttle::thread::spawn(move || stage.observe())
         };
-        Scene { pace_of_owners, stage, client, nodes, observer, owners: Vec::new() }
+        Scene {
+            pace_of_owners,
+            stage,
+            client,
+            nodes,
+            observer,
+            owners: Vec::new(),
+        }
     }
 
     /// A thread that takes a lock on these nodes and does something with it.
@@ -192,13 +204,23 @@ impl Scene {
             let claim = stage.network.take(&name, token.clone(), ttl, nodes);
             let local = LocalLock::alone(&LockKey::One(name.as_str().into()));
             let lease = ttl.lease_from(claim.t0.lease);
-            let extension = watchdog.as_ref().map(|watchdog| watchdog.extension_of(ttl, claim.t0.lease, HoldId));
-            let watched = client.watchdog_thread().watch(&local, &claim, lease, extension, true);
+            let extension = watchdog
+                .as_ref()
+                .map(|watchdog| watchdog.extension_of(ttl, claim.t0.lease, HoldId));
+            let watched = client
+                .watchdog_thread()
+                .watch(&local, &claim, lease, extension, true);
             stage.network.listen(&name, watched.lost());
             let margin = watchdog.map_or(Duration::ZERO, |watchdog| watchdog.margin_for(ttl));
-            let lock = Arc::new(Lock { name, token, margin, watched: Arc::clone(&watched) });
+            let lock = Arc::new(Lock {
+                name,
+                token,
+                margin,
+                watched: Arc::clone(&watched),
+            });
             stage.locks.lock().unwrap().push(Arc::clone(&lock));
-            let guard = HeldLock::new(client.clone(), local, claim, lease, ttl).watched(Some(watched));
+            let guard =
+                HeldLock::new(client.clone(), local, claim, lease, ttl).watched(Some(watched));
             drop((still, client));
             act(&stage, &lock, guard);
         }));
@@ -206,7 +228,14 @@ impl Scene {
 
     /// Waits for the owners, and checks what remains. Time stops from then on: all due notifications were made.
     fn end(self) {
-        let Scene { stage, client, nodes, observer, owners, .. } = self;
+        let Scene {
+            stage,
+            client,
+            nodes,
+            observer,
+            owners,
+            ..
+        } = self;
         owners.into_iter().for_each(|owner| owner.join().unwrap());
         stage.is_over.store(true, Ordering::Relaxed);
         observer.join().unwrap();
@@ -214,7 +243,12 @@ impl Scene {
         drop(client);
         stage.network.close();
         nodes.into_iter().for_each(|node| node.join().unwrap());
-        stage.locks.lock().unwrap().iter().for_each(|lock| _ = stage.network.is_lost(&lock.name));
+        stage
+            .locks
+            .lock()
+            .unwrap()
+            .iter()
+            .for_each(|lock| _ = stage.network.is_lost(&lock.name));
         assert_eq!(stage.network.come_back(), 0, "a key came back");
         REPAIRS.fetch_add(stage.network.repairs(), Ordering::Relaxed);
     }
@@ -248,11 +282,18 @@ impl Stage {
     }
 
     fn check_held(&self, lock: &Lock) {
-        let is_relied_on = || !lock.watched.is_over() && lock.watched.lease().is_valid(time::lease_now());
+        let is_relied_on =
+            || !lock.watched.is_over() && lock.watched.lease().is_valid(time::lease_now());
         let lease = lock.watched.lease();
-        let lasting = self.network.count_lasting(&lock.name, &lock.token, lease.end());
+        let lasting = self
+            .network
+            .count_lasting(&lock.name, &lock.token, lease.end());
         let still = is_relied_on() && lock.watched.lease() == lease;
-        assert!(lasting > NODES / 2 || !still, "{}: {lease:?} counts, and {lasting} keys last so long", lock.name);
+        assert!(
+            lasting > NODES / 2 || !still,
+            "{}: {lease:?} counts, and {lasting} keys last so long",
+            lock.name
+        );
     }
 
     fn wait_for_loss(&self, lock: &Lock) {
@@ -276,7 +317,9 @@ fn watchdog() -> Option<Watchdog> {
 /// A moment at which much happens: the start, a renewal, or the end of a lease.
 fn any_moment() -> Timestamp {
     let moments = [0, 100, 100, 200, 255];
-    Timestamp::ORIGIN.after(Duration::from_millis(moments[thread_rng().gen_range(0..moments.len())]))
+    Timestamp::ORIGIN.after(Duration::from_millis(
+        moments[thread_rng().gen_range(0..moments.len())],
+    ))
 }
 
 fn any_node() -> usize {
@@ -295,7 +338,8 @@ fn release(stage: &Stage, lock: &Lock, guard: HeldLock) {
 
 /// Runs a scene `QUORUMLOCK_TEST_SCHEDULES` times, in orders that are drawn in two ways.
 fn check(scene: impl Fn() + Send + Sync + 'static) {
-    let schedules = std::env::var("QUORUMLOCK_TEST_SCHEDULES").map_or(SCHEDULES, |number| number.parse().unwrap());
+    let schedules = std::env::var("QUORUMLOCK_TEST_SCHEDULES")
+        .map_or(SCHEDULES, |number| number.parse().unwrap());
     let scene = Arc::new(scene);
     let again = Arc::clone(&scene);
     shuttle::check_random(move || scene(), schedules);
@@ -327,7 +371,11 @@ fn nothing_follows_a_release_that_races_extensions_and_repairs() {
 fn extensions_by_hand_and_by_the_thread_agree_with_the_nodes() {
     check(|| {
         let mut scene = Scene::new(Pace::Any, Pace::Punctual, true);
-        let watchdog = if thread_rng().gen_bool(0.8) { watchdog() } else { None };
+        let watchdog = if thread_rng().gen_bool(0.8) {
+            watchdog()
+        } else {
+            None
+        };
         scene.owner(NodeSet::first(NODES), watchdog, |stage, lock, guard| {
             stage.network.forget([any_node()], &lock.name);
             for moment in [any_moment(), any_moment()] {
@@ -348,16 +396,20 @@ fn a_loss_is_reported_once_and_in_time_when_nodes_hang() {
         let mut scene = Scene::new(Pace::Any, Pace::Any, true);
         let hung = thread_rng().gen_range(2..=NODES);
         for waits in [true, false] {
-            scene.owner(NodeSet::first(NODES), watchdog(), move |stage, lock, guard| {
-                time::sleep_until(any_moment());
-                (0..hung).for_each(|node| stage.network.hang(node, true));
-                if waits {
-                    stage.wait_for_loss(lock);
-                } else {
+            scene.owner(
+                NodeSet::first(NODES),
+                watchdog(),
+                move |stage, lock, guard| {
                     time::sleep_until(any_moment());
-                }
-                release(stage, lock, guard);
-            });
+                    (0..hung).for_each(|node| stage.network.hang(node, true));
+                    if waits {
+                        stage.wait_for_loss(lock);
+                    } else {
+                        time::sleep_until(any_moment());
+                    }
+                    release(stage, lock, guard);
+                },
+            );
         }
         scene.end();
     });
@@ -368,18 +420,22 @@ fn a_loss_is_reported_once_when_nodes_have_lost_the_key() {
     check(|| {
         let mut scene = Scene::new(Pace::Any, Pace::Any, false);
         for waits in [true, false] {
-            scene.owner(NodeSet::first(NODES), watchdog(), move |stage, lock, guard| {
-                // All of them: of two, one could be repaired because the other has answered before.
-                stage.network.forget(0..NODES, &lock.name);
-                time::sleep_until(any_moment());
-                if thread_rng().gen_bool(0.3) {
-                    let _ = guard.extend(TTL).unwrap();
-                }
-                if waits {
-                    stage.wait_for_loss(lock);
-                }
-                release(stage, lock, guard);
-            });
+            scene.owner(
+                NodeSet::first(NODES),
+                watchdog(),
+                move |stage, lock, guard| {
+                    // All of them: of two, one could be repaired because the other has answered before.
+                    stage.network.forget(0..NODES, &lock.name);
+                    time::sleep_until(any_moment());
+                    if thread_rng().gen_bool(0.3) {
+                        let _ = guard.extend(TTL).unwrap();
+                    }
+                    if waits {
+                        stage.wait_for_loss(lock);
+                    }
+                    release(stage, lock, guard);
+                },
+            );
         }
         scene.end();
     });
@@ -391,17 +447,21 @@ fn locks_that_nodes_extend_are_never_lost() {
         let mut scene = Scene::new(Pace::Punctual, Pace::Punctual, true);
         let hangs = thread_rng().gen_bool(0.5);
         for number in 0..2 {
-            scene.owner(NodeSet::first(NODES), watchdog(), move |stage, lock, guard| {
-                stage.network.forget([number], &lock.name);
-                time::sleep_until(Timestamp::ORIGIN.after(PERIOD - MARGIN));
-                // Too few answer the first try. There is time for others.
-                (0..2).for_each(|node| stage.network.hang(node, hangs));
-                time::sleep_until(Timestamp::ORIGIN.after(PERIOD * 2));
-                (0..2).for_each(|node| stage.network.hang(node, false));
-                time::sleep_until(Timestamp::ORIGIN.after(TTL * 3));
-                assert!(!stage.network.is_lost(&lock.name), "{} was lost", lock.name);
-                release(stage, lock, guard);
-            });
+            scene.owner(
+                NodeSet::first(NODES),
+                watchdog(),
+                move |stage, lock, guard| {
+                    stage.network.forget([number], &lock.name);
+                    time::sleep_until(Timestamp::ORIGIN.after(PERIOD - MARGIN));
+                    // Too few answer the first try. There is time for others.
+                    (0..2).for_each(|node| stage.network.hang(node, hangs));
+                    time::sleep_until(Timestamp::ORIGIN.after(PERIOD * 2));
+                    (0..2).for_each(|node| stage.network.hang(node, false));
+                    time::sleep_until(Timestamp::ORIGIN.after(TTL * 3));
+                    assert!(!stage.network.is_lost(&lock.name), "{} was lost", lock.name);
+                    release(stage, lock, guard);
+                },
+            );
         }
         scene.end();
     });

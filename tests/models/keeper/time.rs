@@ -58,7 +58,10 @@ pub(crate) fn lease_now() -> LeaseTime {
 
 /// What both clocks show then.
 pub(crate) fn readings(now: Timestamp) -> Readings {
-    Readings { steady: now, lease: LeaseTime::from_nanos(now.as_nanos()) }
+    Readings {
+        steady: now,
+        lease: LeaseTime::from_nanos(now.as_nanos()),
+    }
 }
 
 /// The present time, which is never the same again, as with a clock of nanoseconds: of two readings, one is the
@@ -99,11 +102,18 @@ pub(crate) fn tick() {
             && next < Timestamp::NEVER
         {
             time.now = time.now.max(next);
-            let due = time.sleepers.iter_mut().filter(|sleeper| sleeper.until <= next);
+            let due = time
+                .sleepers
+                .iter_mut()
+                .filter(|sleeper| sleeper.until <= next);
             due.for_each(|sleeper| sleeper.is_notified = true);
         }
         // Also the threads that were notified on their way to sleep: they missed it, and check again.
-        time.sleepers.iter().filter(|sleeper| sleeper.is_notified).map(|sleeper| Arc::clone(&sleeper.condvar)).collect()
+        time.sleepers
+            .iter()
+            .filter(|sleeper| sleeper.is_notified)
+            .map(|sleeper| Arc::clone(&sleeper.condvar))
+            .collect()
     });
     condvars.iter().for_each(|condvar| condvar.notify_all());
     shuttle::thread::yield_now();
@@ -121,7 +131,11 @@ pub(crate) fn sleep_until(until: Timestamp) {
 
 impl Time {
     fn is_quiet(&self) -> bool {
-        let asleep = self.sleepers.iter().filter(|sleeper| sleeper.is_punctual && !sleeper.is_notified).count();
+        let asleep = self
+            .sleepers
+            .iter()
+            .filter(|sleeper| sleeper.is_punctual && !sleeper.is_notified)
+            .count();
         self.still == 0 && asleep == self.punctual.len()
     }
 }
@@ -173,26 +187,35 @@ impl Condvar {
         });
         let guard = self.0.wait(guard);
         TIME.with(|all| all.borrow_mut().sleepers.retain(|sleeper| sleeper.id != id));
-        guard.map(|guard| (guard, ())).map_err(|_| unreachable!("no thread goes on after a panic"))
+        guard
+            .map(|guard| (guard, ()))
+            .map_err(|_| unreachable!("no thread goes on after a panic"))
     }
 
     fn note_notified(&self) -> usize {
         TIME.with(|time| {
             let sleepers = &mut time.borrow_mut().sleepers;
-            let here = sleepers.iter_mut().filter(|sleeper| Arc::ptr_eq(&sleeper.condvar, &self.0));
+            let here = sleepers
+                .iter_mut()
+                .filter(|sleeper| Arc::ptr_eq(&sleeper.condvar, &self.0));
             here.map(|sleeper| sleeper.is_notified = true).count()
         })
     }
 }
 
 /// Starts a thread of the library's: one of shuttle's, and punctual.
-pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+pub(crate) fn spawn(
+    name: &str,
+    work: impl FnOnce() + Send + 'static,
+) -> io::Result<JoinHandle<()>> {
     let still = stand_still();
-    shuttle::thread::Builder::new().name(name.to_owned()).spawn(move || {
-        let me = current().id();
-        TIME.with(|time| time.borrow_mut().punctual.insert(me));
-        drop(still);
-        work();
-        TIME.with(|time| time.borrow_mut().punctual.remove(&me));
-    })
+    shuttle::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(move || {
+            let me = current().id();
+            TIME.with(|time| time.borrow_mut().punctual.insert(me));
+            drop(still);
+            work();
+            TIME.with(|time| time.borrow_mut().punctual.remove(&me));
+        })
 }

@@ -71,10 +71,14 @@ impl Condvar {
         let guard = self.0.wait(guard);
         TIME.with(|time| {
             let limited = &mut time.borrow_mut().limited;
-            let mine = limited.iter().position(|condvar| Arc::ptr_eq(condvar, &self.0));
+            let mine = limited
+                .iter()
+                .position(|condvar| Arc::ptr_eq(condvar, &self.0));
             mine.map(|index| limited.swap_remove(index));
         });
-        guard.map(|guard| (guard, ())).map_err(|_| unreachable!("no thread goes on after a panic"))
+        guard
+            .map(|guard| (guard, ()))
+            .map_err(|_| unreachable!("no thread goes on after a panic"))
     }
 }
 
@@ -89,7 +93,10 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap()
 }
 
-pub(crate) fn spawn(_name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+pub(crate) fn spawn(
+    _name: &str,
+    work: impl FnOnce() + Send + 'static,
+) -> io::Result<JoinHandle<()>> {
     Ok(shuttle::thread::spawn(work))
 }
 

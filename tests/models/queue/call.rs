@@ -11,7 +11,8 @@ use quorumlock::algorithm::holder::HolderTag;
 use quorumlock::algorithm::kind::EntryKind;
 use quorumlock::algorithm::node::{NodeId, NodeSet};
 use quorumlock::algorithm::queue::{
-    Aftermath, Entry, HeadWatch, Member, Message, QueueReply, QueueRound, QueuedCall, Setup, Slots, Storage,
+    Aftermath, Entry, HeadWatch, Member, Message, QueueReply, QueueRound, QueuedCall, Setup, Slots,
+    Storage,
 };
 use quorumlock::algorithm::time::Timestamp;
 use std::sync::LazyLock;
@@ -22,10 +23,16 @@ const SPACING: Duration = Duration::from_millis(10);
 /// No clock is ahead.
 const LATEST: u64 = u64::MAX;
 
-static MEMBERS: LazyLock<[Member; CALLS]> = LazyLock::new(|| std::array::from_fn(|call| entry(call).member()));
+static MEMBERS: LazyLock<[Member; CALLS]> =
+    LazyLock::new(|| std::array::from_fn(|call| entry(call).member()));
 static TAGS: LazyLock<Vec<(Lock, HolderTag)>> = LazyLock::new(|| {
-    let locks = [Lock::Newcomer, Lock::Late, Lock::Leaked].into_iter().chain((0..CALLS as u8).map(Lock::Call));
-    locks.enumerate().map(|(number, lock)| (lock, HolderTag::exact(&[number as u8]))).collect()
+    let locks = [Lock::Newcomer, Lock::Late, Lock::Leaked]
+        .into_iter()
+        .chain((0..CALLS as u8).map(Lock::Call));
+    locks
+        .enumerate()
+        .map(|(number, lock)| (lock, HolderTag::exact(&[number as u8])))
+        .collect()
 });
 
 /// Where a call is.
@@ -91,11 +98,18 @@ pub(crate) struct CallState {
 pub(crate) type Heads = [[Watch; NODES]; 2];
 
 fn entry(call: usize) -> Entry {
-    Entry { client: call as u64, kind: EntryKind::Mutex, number: 1 }
+    Entry {
+        client: call as u64,
+        kind: EntryKind::Mutex,
+        number: 1,
+    }
 }
 
 pub(crate) fn setup(nodes: usize) -> Setup {
-    Setup { nodes, place_lease: PLACE_LEASE }
+    Setup {
+        nodes,
+        place_lease: PLACE_LEASE,
+    }
 }
 
 /// The call whose entry this is.
@@ -109,16 +123,35 @@ impl CallState {
         let mut queued = QueuedCall::new(setup(nodes), entry(call), NOW);
         queued.ticket = self.ticket;
         queued.found_first = self.found_first;
-        (queued.turns, queued.next, queued.retry) =
-            (self.turns, self.is_next.then_some(NOW), self.retries.then_some(SPACING));
+        (queued.turns, queued.next, queued.retry) = (
+            self.turns,
+            self.is_next.then_some(NOW),
+            self.retries.then_some(SPACING),
+        );
         queued.fallback = NOW.after(PLACE_LEASE);
-        let watches = heads.iter().enumerate().filter_map(|(n, watch)| Some((NodeId::new(n), watch.get()?)));
+        let watches = heads
+            .iter()
+            .enumerate()
+            .filter_map(|(n, watch)| Some((NodeId::new(n), watch.get()?)));
         queued.heads = watches
             .map(|(node, watch)| {
-                let HeadWatch { head, since, holder, is_passed } = watch;
+                let HeadWatch {
+                    head,
+                    since,
+                    holder,
+                    is_passed,
+                } = watch;
                 let head = MEMBERS[usize::from(head)];
                 let holder = holder.and_then(tag_of);
-                (node, HeadWatch { head, since, holder, is_passed })
+                (
+                    node,
+                    HeadWatch {
+                        head,
+                        since,
+                        holder,
+                        is_passed,
+                    },
+                )
             })
             .collect();
         queued
@@ -145,7 +178,11 @@ impl CallState {
         queued.ask(NOW);
         self.store(&queued);
         let greatest = self.ticket.unwrap_or(0);
-        let round = Round { greatest, is_by_command: has_command && request.by_command, ..Round::default() };
+        let round = Round {
+            greatest,
+            is_by_command: has_command && request.by_command,
+            ..Round::default()
+        };
         self.phase = Phase::Asking;
         self.round = round;
         request.challenged.and_then(call_of)
@@ -157,7 +194,11 @@ impl CallState {
             Reply::Granted => {
                 self.round.granted.insert(node);
             }
-            Reply::Refused { ticket, rank, is_free } => {
+            Reply::Refused {
+                ticket,
+                rank,
+                is_free,
+            } => {
                 let mut round = self.round.library(self.ticket, &Heads::default());
                 round.on_refused(node, reply_of(ticket, rank, is_free, Watch::default()));
                 self.round.refused.insert(node);
@@ -178,7 +219,12 @@ impl CallState {
 
     /// Whether the engine ends the round.
     pub(crate) fn verdict(&self, nodes: usize) -> Verdict {
-        let Round { granted, refused, silent, .. } = self.round;
+        let Round {
+            granted,
+            refused,
+            silent,
+            ..
+        } = self.round;
         let quorum = setup(nodes).quorum();
         let undecided = nodes - granted.len() - refused.len() - silent.len();
         let answered = granted.len() + refused.len();
@@ -198,11 +244,21 @@ impl CallState {
 
     /// The lock is won.
     pub(crate) fn won(&mut self) {
-        *self = CallState { phase: Phase::Holding, ticket: self.ticket, ..CallState::default() };
+        *self = CallState {
+            phase: Phase::Holding,
+            ticket: self.ticket,
+            ..CallState::default()
+        };
     }
 
     /// The round is lost. Returns what is to be done, and what the call watches from now on.
-    pub(crate) fn lost(&mut self, rule: Rule, nodes: usize, call: usize, heads: &Heads) -> (Aftermath, [Watch; NODES]) {
+    pub(crate) fn lost(
+        &mut self,
+        rule: Rule,
+        nodes: usize,
+        call: usize,
+        heads: &Heads,
+    ) -> (Aftermath, [Watch; NODES]) {
         let mut queued = self.queued(nodes, call, &heads[0]);
         let round = self.round.library(self.ticket, heads);
         let before = queued.next;
@@ -215,18 +271,43 @@ impl CallState {
         self.phase = Phase::Waiting;
         self.round = Round::default();
         let mut watches = [Watch::default(); NODES];
-        for (node, HeadWatch { head, since, holder, is_passed }) in queued.heads {
+        for (
+            node,
+            HeadWatch {
+                head,
+                since,
+                holder,
+                is_passed,
+            },
+        ) in queued.heads
+        {
             let holder = holder.and_then(lock_of);
             let head = call_of(head).unwrap_or_default() as u8;
-            watches[node.index()] = Watch::of(Some(HeadWatch { head, since, holder, is_passed }));
+            watches[node.index()] = Watch::of(Some(HeadWatch {
+                head,
+                since,
+                holder,
+                is_passed,
+            }));
         }
         (aftermath, watches)
     }
 
     /// A message arrived. True: the call has ended, and leaves that node.
-    pub(crate) fn on_message(&mut self, rule: Rule, nodes: usize, call: usize, node: NodeId, message: Message) -> bool {
+    pub(crate) fn on_message(
+        &mut self,
+        rule: Rule,
+        nodes: usize,
+        call: usize,
+        node: NodeId,
+        message: Message,
+    ) -> bool {
         let is_first = rule == Rule::ConfirmedIsFirst && message == Message::Confirmed;
-        let message = if is_first { Message::Turn(None) } else { message };
+        let message = if is_first {
+            Message::Turn(None)
+        } else {
+            message
+        };
         if matches!(self.phase, Phase::Asking | Phase::Waiting) {
             let mut queued = self.queued(nodes, call, &Default::default());
             queued.on_message(node, message, NOW);
@@ -237,7 +318,11 @@ impl CallState {
 
     /// The hold has been released, or the call ends without the lock.
     pub(crate) fn end(&mut self) {
-        *self = CallState { phase: Phase::Ended, ticket: self.ticket, ..CallState::default() };
+        *self = CallState {
+            phase: Phase::Ended,
+            ticket: self.ticket,
+            ..CallState::default()
+        };
     }
 
     /// When it asks again, if no message arrives before.
@@ -259,8 +344,20 @@ impl Round {
         }
         for (index, node) in self.refused.iter().enumerate() {
             let is_next = self.is_next && index == 0;
-            let ticket = if self.exact.contains(node) { self.greatest } else { 0 };
-            round.on_refused(node, reply_of(ticket, if is_next { 1 } else { 2 }, is_next, seen[node.index()]));
+            let ticket = if self.exact.contains(node) {
+                self.greatest
+            } else {
+                0
+            };
+            round.on_refused(
+                node,
+                reply_of(
+                    ticket,
+                    if is_next { 1 } else { 2 },
+                    is_next,
+                    seen[node.index()],
+                ),
+            );
         }
         round
     }
@@ -282,9 +379,13 @@ fn reply_of(ticket: u64, rank: u32, is_free: bool, seen: Watch) -> QueueReply {
 }
 
 fn tag_of(lock: Lock) -> Option<HolderTag> {
-    TAGS.iter().find(|(other, _)| *other == lock).map(|&(_, tag)| tag)
+    TAGS.iter()
+        .find(|(other, _)| *other == lock)
+        .map(|&(_, tag)| tag)
 }
 
 fn lock_of(tag: HolderTag) -> Option<Lock> {
-    TAGS.iter().find(|(_, other)| *other == tag).map(|&(lock, _)| lock)
+    TAGS.iter()
+        .find(|(_, other)| *other == tag)
+        .map(|&(lock, _)| lock)
 }

@@ -13,7 +13,11 @@ impl World {
     /// The faults that can happen now.
     pub(crate) fn push_faults(&self, scope: Scope, steps: &mut Vec<Step>) {
         if self.excused && self.is_settled() {
-            steps.extend((0..scope.calls).filter(|&c| self.can_poll(c)).map(Step::Poll));
+            steps.extend(
+                (0..scope.calls)
+                    .filter(|&c| self.can_poll(c))
+                    .map(Step::Poll),
+            );
         }
         for (n, state) in self.up().filter(|(_, state)| state.late.is_some()) {
             // A lock that it is granted without a need ends by itself.
@@ -29,7 +33,12 @@ impl World {
                 steps.push(step);
             }
         };
-        for (c, call) in self.calls.iter().enumerate().filter(|(_, call)| call.life == Life::Alive) {
+        for (c, call) in self
+            .calls
+            .iter()
+            .enumerate()
+            .filter(|(_, call)| call.life == Life::Alive)
+        {
             let has_ended = call.queued.phase == Phase::Ended;
             if self.waits(c) {
                 push(Fault::GiveUp, Step::GiveUp(c));
@@ -96,7 +105,9 @@ impl World {
             Step::Confirm(c, n) => {
                 self.nodes[n].node.receivers |= bit(c);
                 let count = self.count.into();
-                self.calls[c].queued.on_message(rule, count, c, NodeId::new(n), Message::Confirmed);
+                self.calls[c]
+                    .queued
+                    .on_message(rule, count, c, NodeId::new(n), Message::Confirmed);
             }
             Step::QueueLost(n) => {
                 self.nodes[n].node.scores = [0; CALLS];
@@ -115,7 +126,9 @@ impl World {
             Step::Newcomer(n) => self.nodes[n].node.lock = Lock::Newcomer,
             Step::ReleaseNewcomer(n) => self.nodes[n].node.release_newcomer(rule),
             Step::Expire(n) => {
-                let gone = (0..CALLS).filter(|&c| self.is_gone(c)).fold(0, |calls, c| calls | bit(c));
+                let gone = (0..CALLS)
+                    .filter(|&c| self.is_gone(c))
+                    .fold(0, |calls, c| calls | bit(c));
                 self.nodes[n].node.lock = Lock::Free;
                 self.nodes[n].node.holders &= !gone;
                 self.excused = true;

@@ -22,7 +22,12 @@
 //!   QUORUMLOCK_QUEUE_MODEL=full cargo test --release -p models --test queue -- --nocapture   every scope, an hour
 //! ```
 
-#![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout, reason = "a test")]
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test"
+)]
 
 mod call;
 mod faults;
@@ -55,13 +60,24 @@ const ONE: Scope = Scope {
     is_timely: false,
 };
 /// Three nodes, two calls.
-const THREE: Scope = Scope { nodes: 3, calls: 2, ..ONE };
+const THREE: Scope = Scope {
+    nodes: 3,
+    calls: 2,
+    ..ONE
+};
 const PERMITS: Kind = Kind::Permits(2);
 /// The first two calls write.
 const READ_WRITE: Kind = Kind::ReadWrite(0b11);
 /// What may fail where several calls hold at once.
-const SHARED: [Fault; 7] =
-    [Fault::Cut, Fault::GiveUp, Fault::Hang, Fault::Kill, Fault::Lose, Fault::Poll, Fault::Unheard];
+const SHARED: [Fault; 7] = [
+    Fault::Cut,
+    Fault::GiveUp,
+    Fault::Hang,
+    Fault::Kill,
+    Fault::Lose,
+    Fault::Poll,
+    Fault::Unheard,
+];
 
 fn holds(scope: Scope) {
     search::holds::<State>(Rule::Proved, scope);
@@ -77,41 +93,91 @@ fn is_full() -> bool {
 
 #[test]
 fn three_calls_wait_for_one_node() {
-    holds(Scope { is_timely: true, ..ONE });
+    holds(Scope {
+        is_timely: true,
+        ..ONE
+    });
     if is_full() {
-        holds(Scope { is_subscribed: false, ..ONE });
+        holds(Scope {
+            is_subscribed: false,
+            ..ONE
+        });
         holds(Scope { clocks: 2, ..ONE });
-        holds(Scope { faults: 2, is_timely: true, ..ONE });
+        holds(Scope {
+            faults: 2,
+            is_timely: true,
+            ..ONE
+        });
     }
 }
 
 #[test]
 fn two_calls_wait_for_three_nodes() {
-    for kind in &[Fault::Cut, Fault::GiveUp, Fault::Hang, Fault::Kill, Fault::Poll, Fault::QueueLost] {
-        holds(Scope { kinds: std::slice::from_ref(kind), ..THREE });
+    for kind in &[
+        Fault::Cut,
+        Fault::GiveUp,
+        Fault::Hang,
+        Fault::Kill,
+        Fault::Poll,
+        Fault::QueueLost,
+    ] {
+        holds(Scope {
+            kinds: std::slice::from_ref(kind),
+            ..THREE
+        });
     }
     for kind in &[Fault::Down, Fault::Lose, Fault::Unheard] {
-        holds(Scope { kinds: std::slice::from_ref(kind), is_timely: true, ..THREE });
+        holds(Scope {
+            kinds: std::slice::from_ref(kind),
+            is_timely: true,
+            ..THREE
+        });
     }
     if is_full() {
-        holds(Scope { is_timely: true, ..THREE });
-        holds(Scope { clocks: 2, faults: 0, ..THREE });
+        holds(Scope {
+            is_timely: true,
+            ..THREE
+        });
+        holds(Scope {
+            clocks: 2,
+            faults: 0,
+            ..THREE
+        });
     }
 }
 
 #[test]
 fn no_call_waits_for_a_permit_that_it_would_be_granted() {
-    let scope = Scope { kind: PERMITS, calls: 4, kinds: &SHARED, ..ONE };
-    holds(Scope { kinds: &[Fault::Kill], ..scope });
+    let scope = Scope {
+        kind: PERMITS,
+        calls: 4,
+        kinds: &SHARED,
+        ..ONE
+    };
+    holds(Scope {
+        kinds: &[Fault::Kill],
+        ..scope
+    });
     if is_full() {
-        holds(Scope { is_subscribed: true, ..scope });
+        holds(Scope {
+            is_subscribed: true,
+            ..scope
+        });
     }
 }
 
 #[test]
 fn no_call_waits_to_read_or_write_that_would_be_granted() {
-    let scope = Scope { kind: READ_WRITE, calls: 4, kinds: &SHARED, ..ONE };
-    holds(Scope { kinds: &[Fault::Kill], ..scope });
+    let scope = Scope {
+        kind: READ_WRITE,
+        calls: 4,
+        kinds: &SHARED,
+        ..ONE
+    };
+    holds(Scope {
+        kinds: &[Fault::Kill],
+        ..scope
+    });
     if is_full() {
         holds(scope);
     }
@@ -120,16 +186,34 @@ fn no_call_waits_to_read_or_write_that_would_be_granted() {
 #[test]
 fn readers_and_writers_wait_for_three_nodes() {
     for writers in [0b01, 0b11] {
-        let scope = Scope { kind: Kind::ReadWrite(writers), is_timely: true, kinds: &SHARED, ..THREE };
+        let scope = Scope {
+            kind: Kind::ReadWrite(writers),
+            is_timely: true,
+            kinds: &SHARED,
+            ..THREE
+        };
         for kind in &[Fault::GiveUp, Fault::Kill] {
-            holds(Scope { kinds: std::slice::from_ref(kind), ..scope });
+            holds(Scope {
+                kinds: std::slice::from_ref(kind),
+                ..scope
+            });
         }
         if !cfg!(debug_assertions) {
             holds(scope);
-            holds(Scope { nodes: 2, calls: 3, faults: 0, ..scope });
+            holds(Scope {
+                nodes: 2,
+                calls: 3,
+                faults: 0,
+                ..scope
+            });
         }
         if is_full() {
-            holds(Scope { nodes: 2, calls: 3, kinds: &[Fault::Kill], ..scope });
+            holds(Scope {
+                nodes: 2,
+                calls: 3,
+                kinds: &[Fault::Kill],
+                ..scope
+            });
         }
     }
 }
@@ -138,18 +222,40 @@ fn readers_and_writers_wait_for_three_nodes() {
 fn a_grant_that_removes_its_entry_is_refuted() {
     // A million states.
     if is_full() || !cfg!(debug_assertions) {
-        is_refuted(Rule::GrantRemoves, Scope { faults: 2, kinds: &[Fault::Newcomer], is_timely: true, ..THREE });
+        is_refuted(
+            Rule::GrantRemoves,
+            Scope {
+                faults: 2,
+                kinds: &[Fault::Newcomer],
+                is_timely: true,
+                ..THREE
+            },
+        );
     }
 }
 
 #[test]
 fn tickets_without_agreement_are_refuted() {
-    is_refuted(Rule::NoAgreement, Scope { faults: 2, kinds: &[Fault::Cut, Fault::Down], is_timely: true, ..THREE });
+    is_refuted(
+        Rule::NoAgreement,
+        Scope {
+            faults: 2,
+            kinds: &[Fault::Cut, Fault::Down],
+            is_timely: true,
+            ..THREE
+        },
+    );
 }
 
 #[test]
 fn a_command_of_a_call_that_no_quorum_found_to_be_first_is_refuted() {
-    let scope = Scope { faults: 2, kinds: &[Fault::Newcomer], is_subscribed: false, is_timely: true, ..THREE };
+    let scope = Scope {
+        faults: 2,
+        kinds: &[Fault::Newcomer],
+        is_subscribed: false,
+        is_timely: true,
+        ..THREE
+    };
     is_refuted(Rule::ConfirmedIsFirst, scope);
     if is_full() {
         holds(scope);
@@ -158,41 +264,122 @@ fn a_command_of_a_call_that_no_quorum_found_to_be_first_is_refuted() {
 
 #[test]
 fn a_leave_that_wakes_no_other_is_refuted() {
-    is_refuted(Rule::LeaveWakesNone, Scope { calls: 4, faults: 2, kinds: &[Fault::GiveUp], is_timely: true, ..ONE });
+    is_refuted(
+        Rule::LeaveWakesNone,
+        Scope {
+            calls: 4,
+            faults: 2,
+            kinds: &[Fault::GiveUp],
+            is_timely: true,
+            ..ONE
+        },
+    );
 }
 
 #[test]
 fn a_challenge_by_the_second_only_is_refuted() {
     let kinds = &[Fault::Hang, Fault::Kill];
-    is_refuted(Rule::OnlySecondPasses, Scope { calls: 4, faults: 2, kinds, is_timely: true, ..ONE });
+    is_refuted(
+        Rule::OnlySecondPasses,
+        Scope {
+            calls: 4,
+            faults: 2,
+            kinds,
+            is_timely: true,
+            ..ONE
+        },
+    );
 }
 
 #[test]
 fn an_entry_that_is_kept_while_its_client_reconnects_is_refuted() {
-    is_refuted(Rule::BlocksWhileAway, Scope { kinds: &[Fault::Kill], ..ONE });
-    is_refuted(Rule::PassedWhileAway, Scope { kinds: &[Fault::Cut], ..ONE });
+    is_refuted(
+        Rule::BlocksWhileAway,
+        Scope {
+            kinds: &[Fault::Kill],
+            ..ONE
+        },
+    );
+    is_refuted(
+        Rule::PassedWhileAway,
+        Scope {
+            kinds: &[Fault::Cut],
+            ..ONE
+        },
+    );
 }
 
 #[test]
 fn no_message_to_the_next_one_is_refuted() {
-    is_refuted(Rule::NoNext, Scope { kinds: &[Fault::Kill], ..ONE });
-    is_refuted(Rule::RefusedIsNotNext, Scope { kinds: &[Fault::Kill], ..ONE });
-    is_refuted(Rule::UndoWakesNoNext, Scope { faults: 2, kinds: &[Fault::Kill, Fault::Unheard], ..ONE });
-    is_refuted(Rule::EndedIgnoresNext, Scope { faults: 2, kinds: &[Fault::Kill, Fault::Late], ..ONE });
+    is_refuted(
+        Rule::NoNext,
+        Scope {
+            kinds: &[Fault::Kill],
+            ..ONE
+        },
+    );
+    is_refuted(
+        Rule::RefusedIsNotNext,
+        Scope {
+            kinds: &[Fault::Kill],
+            ..ONE
+        },
+    );
+    is_refuted(
+        Rule::UndoWakesNoNext,
+        Scope {
+            faults: 2,
+            kinds: &[Fault::Kill, Fault::Unheard],
+            ..ONE
+        },
+    );
+    is_refuted(
+        Rule::EndedIgnoresNext,
+        Scope {
+            faults: 2,
+            kinds: &[Fault::Kill, Fault::Late],
+            ..ONE
+        },
+    );
 }
 
 #[test]
 fn a_lost_attempt_that_is_not_undone_or_not_repeated_is_refuted() {
-    is_refuted(Rule::NoUndoWhereSilent, Scope { kinds: &[Fault::Unheard], ..ONE });
-    is_refuted(Rule::SilenceWaits, Scope { kinds: &[Fault::Lose], ..ONE });
+    is_refuted(
+        Rule::NoUndoWhereSilent,
+        Scope {
+            kinds: &[Fault::Unheard],
+            ..ONE
+        },
+    );
+    is_refuted(
+        Rule::SilenceWaits,
+        Scope {
+            kinds: &[Fault::Lose],
+            ..ONE
+        },
+    );
 }
 
 #[test]
 fn weaker_rules_of_shares_are_refuted() {
     for kind in [PERMITS, READ_WRITE] {
-        let scope = Scope { kind, calls: 4, kinds: &[Fault::Kill], ..ONE };
+        let scope = Scope {
+            kind,
+            calls: 4,
+            kinds: &[Fault::Kill],
+            ..ONE
+        };
         is_refuted(Rule::NoNext, scope);
         is_refuted(Rule::BlocksWhileAway, scope);
     }
-    is_refuted(Rule::NextMayBeDead, Scope { kind: READ_WRITE, calls: 4, kinds: &[Fault::Kill], ..ONE });
+    is_refuted(
+        Rule::NextMayBeDead,
+        Scope {
+            kind: READ_WRITE,
+            calls: 4,
+            kinds: &[Fault::Kill],
+            ..ONE
+        },
+    );
 }

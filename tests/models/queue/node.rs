@@ -100,7 +100,12 @@ const MOST: usize = 64;
 impl Node {
     /// Asks for the lock. The head of the queue is returned with a refusal.
     pub(crate) fn take(&mut self, rule: Rule, take: Take) -> (Reply, Option<usize>) {
-        let Take { call, stores_only, challenged, .. } = take;
+        let Take {
+            call,
+            stores_only,
+            challenged,
+            ..
+        } = take;
         if self.is_held_by(call) {
             return (Reply::Granted, None);
         }
@@ -118,8 +123,20 @@ impl Node {
             }
             grants = false;
         } else if !self.fits(call, self.rank_for(rule, call), None) {
-            let mark = if self.kind == Kind::Mutex { Mark::Turn } else { Mark::Ping };
-            self.wake(rule, &Walk { caller: Some(call), is_take: true, most: MOST, mark: Some(mark) });
+            let mark = if self.kind == Kind::Mutex {
+                Mark::Turn
+            } else {
+                Mark::Ping
+            };
+            self.wake(
+                rule,
+                &Walk {
+                    caller: Some(call),
+                    is_take: true,
+                    most: MOST,
+                    mark: Some(mark),
+                },
+            );
         }
         let rank = self.rank_for(rule, call);
         if grants && self.fits(call, rank, None) {
@@ -132,7 +149,15 @@ impl Node {
                     // Those behind a permit's call were told before: there is one slot less, and one entry less. One
                     // in front may be dead.
                     if rank > 0 || matches!(self.kind, Kind::ReadWrite(_)) {
-                        self.wake(rule, &Walk { caller: Some(call), is_take: true, most: 1, mark: None });
+                        self.wake(
+                            rule,
+                            &Walk {
+                                caller: Some(call),
+                                is_take: true,
+                                most: 1,
+                                mark: None,
+                            },
+                        );
                     }
                 } else if rule == Rule::GrantRemoves {
                     self.granted_away |= if self.scores[call] > 0 { bit(call) } else { 0 };
@@ -143,7 +168,14 @@ impl Node {
         }
         let rank = self.rank(call);
         let is_free = self.has_room(call);
-        (Reply::Refused { ticket: ticket.into(), rank, is_free }, self.first())
+        (
+            Reply::Refused {
+                ticket: ticket.into(),
+                rank,
+                is_free,
+            },
+            self.first(),
+        )
     }
 
     /// Asks by the command of the lock.
@@ -212,18 +244,33 @@ impl Node {
     fn rank_for(&self, rule: Rule, call: usize) -> u32 {
         let in_front = self.queue().take_while(|&other| other != call);
         match rule {
-            Rule::PassedWhileAway => in_front.filter(|&other| self.receivers & bit(other) != 0).count() as u32,
+            Rule::PassedWhileAway => in_front
+                .filter(|&other| self.receivers & bit(other) != 0)
+                .count() as u32,
             _ => in_front.count() as u32,
         }
     }
 
     fn wake_all(&mut self, rule: Rule, caller: Option<usize>) {
-        self.wake(rule, &Walk { caller, is_take: false, most: MOST, mark: None });
+        self.wake(
+            rule,
+            &Walk {
+                caller,
+                is_take: false,
+                most: MOST,
+                mark: None,
+            },
+        );
     }
 
     /// Tells those that would be granted now, and the next one that it is that. Removes those without a receiver.
     fn wake(&mut self, rule: Rule, walk: &Walk) {
-        let &Walk { caller, is_take, most, mark } = walk;
+        let &Walk {
+            caller,
+            is_take,
+            most,
+            mark,
+        } = walk;
         let mut rank = 0;
         let mut first = None;
         let mut told = 0;

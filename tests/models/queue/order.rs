@@ -9,9 +9,11 @@ impl World {
     /// Notes that the entry of a call is kept, if it has its ticket here.
     pub(crate) fn keep(&mut self, earlier: usize, later: usize, n: usize) {
         let call = self.calls[earlier];
-        let is_waiting = matches!(call.queued.phase, Phase::Asking | Phase::Waiting) && call.life != Life::Idle;
+        let is_waiting =
+            matches!(call.queued.phase, Phase::Asking | Phase::Waiting) && call.life != Life::Idle;
         let node = &self.nodes[n].node;
-        let is_stored = call.queued.ticket == Some(node.scores[earlier].into()) && node.scores[earlier] > 0;
+        let is_stored =
+            call.queued.ticket == Some(node.scores[earlier].into()) && node.scores[earlier] > 0;
         if is_waiting && (is_stored || node.granted_away & bit(earlier) != 0) {
             self.nodes[n].kept |= pair(earlier, later);
         }
@@ -31,11 +33,16 @@ impl World {
 
     /// No call wins that began while a quorum kept the ticket of an earlier one, and still does.
     pub(crate) fn win(&mut self, c: usize) -> Outcome {
-        let holds = |other: &Call| other.life == Life::Alive && other.queued.phase == Phase::Holding;
-        let holders: Vec<usize> = (0..CALLS).filter(|&other| holds(&self.calls[other])).collect();
+        let holds =
+            |other: &Call| other.life == Life::Alive && other.queued.phase == Phase::Holding;
+        let holders: Vec<usize> = (0..CALLS)
+            .filter(|&other| holds(&self.calls[other]))
+            .collect();
         let most = match self.nodes[0].node.kind {
             Kind::Permits(permits) => permits.into(),
-            kind @ Kind::ReadWrite(_) if !holders.iter().any(|&holder| kind.writes(holder)) => CALLS,
+            kind @ Kind::ReadWrite(_) if !holders.iter().any(|&holder| kind.writes(holder)) => {
+                CALLS
+            }
             Kind::Mutex | Kind::ReadWrite(_) => 1,
         };
         if holders.len() > most {
@@ -45,9 +52,17 @@ impl World {
             return Ok(Some(Won(format!("{} wins", name(c)), false)));
         }
         for earlier in 0..CALLS {
-            let kept = self.nodes.iter().filter(|state| state.kept & pair(earlier, c) != 0).count();
+            let kept = self
+                .nodes
+                .iter()
+                .filter(|state| state.kept & pair(earlier, c) != 0)
+                .count();
             if kept >= self.quorum() {
-                let message = format!("{} wins, and began when {} had its entry", name(c), name(earlier));
+                let message = format!(
+                    "{} wins, and began when {} had its entry",
+                    name(c),
+                    name(earlier)
+                );
                 return Err(Wrong(message));
             }
         }

@@ -26,34 +26,77 @@ pub(crate) struct Watch(u16);
 
 impl State {
     pub(crate) fn of(world: &World) -> State {
-        let World { count, nodes, faults, excused, is_littered, .. } = *world;
-        let calls = world.calls.map(|call| (call.life, call.clock, call.challenged, pack(&call.queued)));
-        State { count, nodes, calls, faults, excused, is_littered }
+        let World {
+            count,
+            nodes,
+            faults,
+            excused,
+            is_littered,
+            ..
+        } = *world;
+        let calls = world
+            .calls
+            .map(|call| (call.life, call.clock, call.challenged, pack(&call.queued)));
+        State {
+            count,
+            nodes,
+            calls,
+            faults,
+            excused,
+            is_littered,
+        }
     }
 
     pub(crate) fn world(&self) -> World {
-        let State { count, nodes, faults, excused, is_littered, .. } = *self;
+        let State {
+            count,
+            nodes,
+            faults,
+            excused,
+            is_littered,
+            ..
+        } = *self;
         let calls = self.calls.map(|(life, clock, challenged, packed)| {
             let queued = unpack(packed);
-            Call { life, queued, clock, challenged }
+            Call {
+                life,
+                queued,
+                clock,
+                challenged,
+            }
         });
-        World { count, nodes, calls, faults, excused, is_littered }
+        World {
+            count,
+            nodes,
+            calls,
+            faults,
+            excused,
+            is_littered,
+        }
     }
 }
 
 impl Watch {
     pub(crate) fn of(watch: Option<HeadWatch<u8, Lock>>) -> Watch {
-        watch.map_or(Watch(0), |HeadWatch { head, since, holder, is_passed }| {
-            let holder: u16 = match holder.unwrap_or_default() {
-                Lock::Free => 0,
-                Lock::Newcomer => 1,
-                Lock::Late => 2,
-                Lock::Leaked => 3,
-                Lock::Call(c) => 4 + u16::from(c),
-            };
-            let flags = u16::from(is_passed) << 3 | u16::from(since < NOW) << 8;
-            Watch(u16::from(head + 1) | flags | holder << 4)
-        })
+        watch.map_or(
+            Watch(0),
+            |HeadWatch {
+                 head,
+                 since,
+                 holder,
+                 is_passed,
+             }| {
+                let holder: u16 = match holder.unwrap_or_default() {
+                    Lock::Free => 0,
+                    Lock::Newcomer => 1,
+                    Lock::Late => 2,
+                    Lock::Leaked => 3,
+                    Lock::Call(c) => 4 + u16::from(c),
+                };
+                let flags = u16::from(is_passed) << 3 | u16::from(since < NOW) << 8;
+                Watch(u16::from(head + 1) | flags | holder << 4)
+            },
+        )
     }
 
     pub(crate) fn get(self) -> Option<HeadWatch<u8, Lock>> {
@@ -64,13 +107,25 @@ impl Watch {
             3 => Some(Lock::Leaked),
             call => Some(Lock::Call((call - 4) as u8)),
         };
-        let since = if self.0 & 256 == 0 { NOW } else { Timestamp::ORIGIN };
-        (self.0 != 0).then(|| HeadWatch { head: (self.0 & 7) as u8 - 1, since, holder, is_passed: self.0 & 8 != 0 })
+        let since = if self.0 & 256 == 0 {
+            NOW
+        } else {
+            Timestamp::ORIGIN
+        };
+        (self.0 != 0).then(|| HeadWatch {
+            head: (self.0 & 7) as u8 - 1,
+            since,
+            holder,
+            is_passed: self.0 & 8 != 0,
+        })
     }
 
     /// `place_lease` passes.
     pub(crate) fn aged(self) -> Watch {
-        Watch::of(self.get().map(|watch| HeadWatch { since: Timestamp::ORIGIN, ..watch }))
+        Watch::of(self.get().map(|watch| HeadWatch {
+            since: Timestamp::ORIGIN,
+            ..watch
+        }))
     }
 }
 
@@ -92,7 +147,10 @@ impl Word {
     }
 
     fn push_set(&mut self, set: NodeSet) {
-        let number = SETS.iter().position(|other| *other == set).unwrap_or_default();
+        let number = SETS
+            .iter()
+            .position(|other| *other == set)
+            .unwrap_or_default();
         self.push(number as u32, NODES as u32);
     }
 
@@ -103,16 +161,36 @@ impl Word {
 
 /// Each set of nodes.
 static SETS: LazyLock<[NodeSet; 1 << NODES]> = LazyLock::new(|| {
-    let set = |number: usize| (0..NODES).filter(|n| number & 1 << n != 0).map(NodeId::new).collect();
+    let set = |number: usize| {
+        (0..NODES)
+            .filter(|n| number & 1 << n != 0)
+            .map(NodeId::new)
+            .collect()
+    };
     std::array::from_fn(set)
 });
 
 fn pack(queued: &CallState) -> u32 {
-    let CallState { phase, ticket, round, turns, found_first, is_next, retries } = *queued;
+    let CallState {
+        phase,
+        ticket,
+        round,
+        turns,
+        found_first,
+        is_next,
+        retries,
+    } = *queued;
     let mut word = Word(0);
     word.push(phase as u32, 2);
     word.push(ticket.unwrap_or(0) as u32, 4);
-    for set in [round.granted, round.refused, round.silent, round.exact, turns, found_first] {
+    for set in [
+        round.granted,
+        round.refused,
+        round.silent,
+        round.exact,
+        turns,
+        found_first,
+    ] {
         word.push_set(set);
     }
     word.push(round.greatest as u32, 4);
@@ -124,10 +202,20 @@ fn pack(queued: &CallState) -> u32 {
 
 fn unpack(packed: u32) -> CallState {
     let mut word = Word(packed);
-    let [retries, is_next, is_behind_first, is_by_command] = std::array::from_fn(|_| word.pop(1) != 0);
+    let [retries, is_next, is_behind_first, is_by_command] =
+        std::array::from_fn(|_| word.pop(1) != 0);
     let greatest = word.pop(4).into();
-    let [found_first, turns, exact, silent, refused, granted] = std::array::from_fn(|_| word.pop_set());
-    let round = Round { granted, refused, silent, exact, greatest, is_next: is_behind_first, is_by_command };
+    let [found_first, turns, exact, silent, refused, granted] =
+        std::array::from_fn(|_| word.pop_set());
+    let round = Round {
+        granted,
+        refused,
+        silent,
+        exact,
+        greatest,
+        is_next: is_behind_first,
+        is_by_command,
+    };
     let ticket = Some(word.pop(4).into()).filter(|&ticket| ticket > 0);
     let phase = match word.pop(2) {
         0 => Phase::Asking,
@@ -135,5 +223,13 @@ fn unpack(packed: u32) -> CallState {
         2 => Phase::Holding,
         _ => Phase::Ended,
     };
-    CallState { phase, ticket, round, turns, found_first, is_next, retries }
+    CallState {
+        phase,
+        ticket,
+        round,
+        turns,
+        found_first,
+        is_next,
+        retries,
+    }
 }

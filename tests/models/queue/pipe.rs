@@ -42,7 +42,10 @@ pub(crate) struct Pipe(u16);
 
 impl Request {
     pub(crate) fn takes(self) -> bool {
-        matches!(self, Request::First | Request::Fixed | Request::Challenge | Request::Command)
+        matches!(
+            self,
+            Request::First | Request::Fixed | Request::Challenge | Request::Command
+        )
     }
 }
 
@@ -52,8 +55,10 @@ impl Pipe {
     }
 
     pub(crate) fn iter(self) -> impl Iterator<Item = Request> {
-        (0..LENGTH)
-            .filter_map(move |index| ALL.get(usize::from(self.0 >> (index * BITS) & 15).wrapping_sub(1)).copied())
+        (0..LENGTH).filter_map(move |index| {
+            ALL.get(usize::from(self.0 >> (index * BITS) & 15).wrapping_sub(1))
+                .copied()
+        })
     }
 
     pub(crate) fn pop(&mut self) -> Option<Request> {
@@ -68,8 +73,16 @@ impl Pipe {
             return;
         }
         let requests: Vec<Request> = self.iter().collect();
-        let lost = if requests.len() == LENGTH { requests.iter().position(|request| request.takes()) } else { None };
-        let kept = requests.iter().enumerate().filter(|&(index, _)| Some(index) != lost).map(|(_, &kept)| kept);
+        let lost = if requests.len() == LENGTH {
+            requests.iter().position(|request| request.takes())
+        } else {
+            None
+        };
+        let kept = requests
+            .iter()
+            .enumerate()
+            .filter(|&(index, _)| Some(index) != lost)
+            .map(|(_, &kept)| kept);
         let mut requests: Vec<Request> = kept.chain([request]).collect();
         // Where the take between them is lost, two undo no more than one.
         requests.dedup();
@@ -92,7 +105,9 @@ impl Pipe {
                 Request::Undo | Request::End => self.push(request),
                 Request::Leave => is_leave_lost = true,
                 Request::Store => {}
-                Request::First | Request::Fixed | Request::Challenge | Request::Command => lost = Some(request),
+                Request::First | Request::Fixed | Request::Challenge | Request::Command => {
+                    lost = Some(request)
+                }
             }
         }
         (lost, is_leave_lost)

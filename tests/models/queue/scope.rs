@@ -66,7 +66,16 @@ impl Scope {
 
 impl fmt::Display for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Scope { nodes, kind, calls, faults, kinds, clocks, is_subscribed, is_timely } = self;
+        let Scope {
+            nodes,
+            kind,
+            calls,
+            faults,
+            kinds,
+            clocks,
+            is_subscribed,
+            is_timely,
+        } = self;
         write!(f, "{kind:?}, N = {nodes}, {calls} calls, {clocks} clocks, ")?;
         f.write_str(if *is_subscribed { "" } else { "no channels, " })?;
         f.write_str(if *is_timely { "timely, " } else { "" })?;

@@ -53,9 +53,16 @@ impl Node {
             return None;
         }
         let in_front = self.queue().take(rank as usize);
-        for other in in_front.filter(|&other| self.kind.writes(other)).collect::<Vec<_>>() {
+        for other in in_front
+            .filter(|&other| self.kind.writes(other))
+            .collect::<Vec<_>>()
+        {
             let may_have_it = self.holders == 0 && self.first() == Some(other);
-            if self.tell(rule, other, if may_have_it { Mark::Turn } else { Mark::Ping }) {
+            if self.tell(
+                rule,
+                other,
+                if may_have_it { Mark::Turn } else { Mark::Ping },
+            ) {
                 return Some(other);
             }
             self.remove(other);
@@ -83,16 +90,26 @@ impl Node {
     pub(crate) fn grantable(&self) -> Calls {
         let is_granted = |call: usize| {
             let mut in_front = self.queue().take_while(|&other| other != call);
-            let blocker = self.queue().take_while(|&other| other != call).find(|&other| self.kind.writes(other));
+            let blocker = self
+                .queue()
+                .take_while(|&other| other != call)
+                .find(|&other| self.kind.writes(other));
             self.fits(call, in_front.by_ref().count() as u32, blocker)
         };
-        let waiting = self.queue().filter(|&call| self.holders & bit(call) == 0 && is_granted(call));
+        let waiting = self
+            .queue()
+            .filter(|&call| self.holders & bit(call) == 0 && is_granted(call));
         waiting.fold(0, |calls, call| calls | bit(call))
     }
 
     /// Whether a call that waits would be granted if it asked, and what it asked with were its entry.
     pub(crate) fn would_grant(&self, call: usize) -> bool {
-        let take = Take { call, ticket: Ok(self.scores[call].max(1)), stores_only: false, challenged: None };
+        let take = Take {
+            call,
+            ticket: Ok(self.scores[call].max(1)),
+            stores_only: false,
+            challenged: None,
+        };
         let mut node = *self;
         node.take(Rule::Proved, take).0 == Reply::Granted
     }

@@ -117,9 +117,18 @@ pub(crate) type Outcome = Result<Option<Won>, Wrong>;
 impl World {
     pub(crate) fn begin(scope: Scope) -> World {
         let mut nodes = [NodeState::default(); NODES];
-        nodes[..scope.nodes].iter_mut().for_each(|state| state.node.kind = scope.kind);
+        nodes[..scope.nodes]
+            .iter_mut()
+            .for_each(|state| state.node.kind = scope.kind);
         let calls = [Call::default(); CALLS];
-        World { count: scope.nodes as u8, nodes, calls, faults: scope.faults, excused: false, is_littered: false }
+        World {
+            count: scope.nodes as u8,
+            nodes,
+            calls,
+            faults: scope.faults,
+            excused: false,
+            is_littered: false,
+        }
     }
 
     pub(crate) fn quorum(&self) -> usize {
@@ -132,7 +141,10 @@ impl World {
     }
 
     pub(crate) fn up(&self) -> impl Iterator<Item = (usize, &NodeState)> {
-        self.nodes[..self.count.into()].iter().enumerate().filter(|(_, state)| !state.is_down)
+        self.nodes[..self.count.into()]
+            .iter()
+            .enumerate()
+            .filter(|(_, state)| !state.is_down)
     }
 
     /// What happens without a fault.
@@ -147,7 +159,10 @@ impl World {
                         steps.push(Step::Drop(c, n));
                     }
                 }
-                for (calls, message) in [(state.node.turns, Message::Turn(None)), (state.node.nexts, Message::Next)] {
+                for (calls, message) in [
+                    (state.node.turns, Message::Turn(None)),
+                    (state.node.nexts, Message::Next),
+                ] {
                     if is_alive && calls & bit(c) != 0 {
                         steps.push(Step::Deliver(c, n, message));
                     }
@@ -159,17 +174,26 @@ impl World {
             match state.node.lock {
                 Lock::Newcomer => steps.push(Step::ReleaseNewcomer(n)),
                 Lock::Late => steps.push(Step::Expire(n)),
-                Lock::Call(c) if self.is_gone(c.into()) && state.pipes[usize::from(c)].is_empty() => {
+                Lock::Call(c)
+                    if self.is_gone(c.into()) && state.pipes[usize::from(c)].is_empty() =>
+                {
                     steps.push(Step::Expire(n));
                 }
                 _ => {}
             }
-            let is_over = |&c: &usize| self.is_gone(c) && state.pipes[c].is_empty() && state.node.holders & bit(c) != 0;
+            let is_over = |&c: &usize| {
+                self.is_gone(c) && state.pipes[c].is_empty() && state.node.holders & bit(c) != 0
+            };
             if (0..CALLS).any(|c| is_over(&c)) {
                 steps.push(Step::Expire(n));
             }
         }
-        for (c, call) in self.calls.iter().enumerate().filter(|(_, call)| call.life == Life::Alive) {
+        for (c, call) in self
+            .calls
+            .iter()
+            .enumerate()
+            .filter(|(_, call)| call.life == Life::Alive)
+        {
             if call.queued.phase == Phase::Holding {
                 steps.push(Step::Release(c));
             }
@@ -188,7 +212,8 @@ impl World {
     }
 
     pub(crate) fn waits(&self, c: usize) -> bool {
-        self.calls[c].life == Life::Alive && matches!(self.calls[c].queued.phase, Phase::Asking | Phase::Waiting)
+        self.calls[c].life == Life::Alive
+            && matches!(self.calls[c].queued.phase, Phase::Asking | Phase::Waiting)
     }
 
     /// Whether it asks before `place_lease` ends.
@@ -203,7 +228,11 @@ impl World {
 
     /// Whether nothing is under way.
     pub(crate) fn is_settled(&self) -> bool {
-        let living = self.calls.iter().enumerate().filter(|(_, call)| call.life == Life::Alive);
+        let living = self
+            .calls
+            .iter()
+            .enumerate()
+            .filter(|(_, call)| call.life == Life::Alive);
         let living = living.fold(0, |calls, (c, _)| calls | bit(c));
         self.up().all(|(_, state)| {
             let messages = (state.node.turns | state.node.nexts) & living;
@@ -214,7 +243,11 @@ impl World {
     pub(crate) fn apply(&mut self, step: Step, rule: Rule, scope: Scope) -> Outcome {
         match step {
             Step::Begin(c, clock) => {
-                self.calls[c] = Call { life: Life::Alive, clock, ..Call::default() };
+                self.calls[c] = Call {
+                    life: Life::Alive,
+                    clock,
+                    ..Call::default()
+                };
                 let count = self.count.into();
                 for n in 0..count {
                     self.nodes[n].node.receivers |= if scope.is_subscribed { bit(c) } else { 0 };
@@ -252,15 +285,29 @@ impl World {
                     }
                     let (reply, _) = self.take(c.into(), n, rule, request, None);
                     let node = &mut self.nodes[n].node;
-                    node.lock = if reply == Reply::Granted { Lock::Late } else { lock };
+                    node.lock = if reply == Reply::Granted {
+                        Lock::Late
+                    } else {
+                        lock
+                    };
                 }
                 Ok(None)
             }
             Step::Deliver(c, n, message) => {
                 let node = &mut self.nodes[n].node;
-                let calls = if message == Message::Next { &mut node.nexts } else { &mut node.turns };
+                let calls = if message == Message::Next {
+                    &mut node.nexts
+                } else {
+                    &mut node.turns
+                };
                 *calls &= !bit(c);
-                let leaves = self.calls[c].queued.on_message(rule, self.count.into(), c, NodeId::new(n), message);
+                let leaves = self.calls[c].queued.on_message(
+                    rule,
+                    self.count.into(),
+                    c,
+                    NodeId::new(n),
+                    message,
+                );
                 if leaves && !(rule == Rule::EndedIgnoresNext && message == Message::Next) {
                     self.nodes[n].pipes[c].push(Request::Leave);
                 }
@@ -291,19 +338,29 @@ impl World {
     fn finish(&mut self, c: usize) -> Outcome {
         self.calls[c].queued.end();
         self.forget(c);
-        self.nodes.iter_mut().for_each(|state| state.seen[c] = Watch::default());
+        self.nodes
+            .iter_mut()
+            .for_each(|state| state.seen[c] = Watch::default());
         Ok(None)
     }
 
     /// The release of what an attempt may have set. It stores the call's ticket, if there is one, or removes the entry.
     fn undo(&mut self, c: usize, nodes: NodeSet) {
-        let request = if self.calls[c].queued.ticket.is_some() { Request::Undo } else { Request::End };
-        nodes.iter().for_each(|node| self.send(c, node.index(), request));
+        let request = if self.calls[c].queued.ticket.is_some() {
+            Request::Undo
+        } else {
+            Request::End
+        };
+        nodes
+            .iter()
+            .for_each(|node| self.send(c, node.index(), request));
     }
 
     fn ask(&mut self, c: usize, rule: Rule, is_poll: bool) -> Outcome {
         if is_poll {
-            self.nodes.iter_mut().for_each(|state| state.watches[c] = state.watches[c].aged());
+            self.nodes
+                .iter_mut()
+                .for_each(|state| state.watches[c] = state.watches[c].aged());
         }
         let count = self.count.into();
         let watches = self.nodes.map(|state| state.watches[c]);
@@ -311,7 +368,10 @@ impl World {
         let call = &mut self.calls[c];
         let challenged = call.queued.ask(count, c, &watches, has_command);
         call.challenged = challenged.map_or(call.challenged, |challenged| challenged as u8 + 1);
-        let request = match (challenged, call.queued.ticket.is_some() && rule != Rule::NoAgreement) {
+        let request = match (
+            challenged,
+            call.queued.ticket.is_some() && rule != Rule::NoAgreement,
+        ) {
             _ if call.queued.round.is_by_command => Request::Command,
             (Some(_), _) => Request::Challenge,
             (None, true) => Request::Fixed,
@@ -319,14 +379,19 @@ impl World {
         };
         for n in 0..count {
             let state = &mut self.nodes[n];
-            let is_undone = state.pipes[c].iter().any(|request| matches!(request, Request::Undo | Request::End));
+            let is_undone = state.pipes[c]
+                .iter()
+                .any(|request| matches!(request, Request::Undo | Request::End));
             // Each attempt has a token of its own.
             if state.node.lock == Lock::Call(c as u8) && !is_undone {
                 state.node.lock = Lock::Leaked;
             }
             self.send(c, n, request);
         }
-        for n in (0..count).filter(|&n| self.nodes[n].is_down).collect::<Vec<_>>() {
+        for n in (0..count)
+            .filter(|&n| self.nodes[n].is_down)
+            .collect::<Vec<_>>()
+        {
             self.silence(c, n, rule)?;
         }
         Ok(None)
@@ -344,7 +409,9 @@ impl World {
         if !self.expects(c, n) {
             return Ok(None);
         }
-        let verdict = self.calls[c].queued.on_silence(self.count.into(), NodeId::new(n));
+        let verdict = self.calls[c]
+            .queued
+            .on_silence(self.count.into(), NodeId::new(n));
         self.decide(c, verdict, rule)
     }
 
@@ -360,14 +427,27 @@ impl World {
             return (self.nodes[n].node.set(c), None);
         }
         let Call { queued, clock, .. } = self.calls[c];
-        let ticket = queued.ticket.filter(|_| request != Request::First).map_or(Err(clock), |ticket| Ok(ticket as u8));
-        let reply = self.nodes[n].node.take(rule, Take { call: c, ticket, stores_only: false, challenged: head });
+        let ticket = queued
+            .ticket
+            .filter(|_| request != Request::First)
+            .map_or(Err(clock), |ticket| Ok(ticket as u8));
+        let reply = self.nodes[n].node.take(
+            rule,
+            Take {
+                call: c,
+                ticket,
+                stores_only: false,
+                challenged: head,
+            },
+        );
         self.forget_removed(n);
         reply
     }
 
     fn execute(&mut self, c: usize, n: usize, rule: Rule, scope: Scope, is_heard: bool) -> Outcome {
-        let Some(request) = self.nodes[n].pipes[c].pop() else { return Ok(None) };
+        let Some(request) = self.nodes[n].pipes[c].pop() else {
+            return Ok(None);
+        };
         let ticket = self.calls[c].queued.ticket.map(|ticket| ticket as u8);
         let is_killed = self.calls[c].life == Life::Killed;
         let node = &mut self.nodes[n].node;
@@ -377,7 +457,12 @@ impl World {
             Request::End => node.release(rule, c, None),
             Request::Leave => node.leave(rule, c),
             Request::Store => {
-                let take = Take { call: c, ticket: Ok(ticket.unwrap_or(0)), stores_only: true, challenged: None };
+                let take = Take {
+                    call: c,
+                    ticket: Ok(ticket.unwrap_or(0)),
+                    stores_only: true,
+                    challenged: None,
+                };
                 node.take(rule, take);
             }
             Request::First | Request::Fixed | Request::Challenge | Request::Command => {
@@ -390,7 +475,10 @@ impl World {
                     let seen = head.filter(|_| scope.has(Fault::Hang));
                     let seen = seen.map(|head| HeadWatch::after(None, head as u8, holder, NOW));
                     self.nodes[n].seen[c] = Watch::of(seen);
-                    let verdict = self.calls[c].queued.on_reply(self.count.into(), NodeId::new(n), reply);
+                    let verdict =
+                        self.calls[c]
+                            .queued
+                            .on_reply(self.count.into(), NodeId::new(n), reply);
                     return self.decide(c, verdict, rule);
                 }
             }
@@ -406,7 +494,9 @@ impl World {
             Verdict::Pending | Verdict::AwaitsRefusals => Ok(None),
             Verdict::Won => {
                 self.calls[c].queued.won();
-                self.nodes.iter_mut().for_each(|state| state.seen[c] = Watch::default());
+                self.nodes
+                    .iter_mut()
+                    .for_each(|state| state.seen[c] = Watch::default());
                 self.win(c)
             }
             Verdict::Lost => self.lose(c, rule),
@@ -416,7 +506,10 @@ impl World {
     /// A round is lost.
     fn lose(&mut self, c: usize, rule: Rule) -> Outcome {
         let count: usize = self.count.into();
-        let heads = [self.nodes.map(|state| state.watches[c]), self.nodes.map(|state| state.seen[c])];
+        let heads = [
+            self.nodes.map(|state| state.watches[c]),
+            self.nodes.map(|state| state.seen[c]),
+        ];
         let round = self.calls[c].queued.round;
         let (aftermath, watches) = self.calls[c].queued.lost(rule, count, c, &heads);
         for (state, watch) in self.nodes.iter_mut().zip(watches) {
@@ -430,11 +523,14 @@ impl World {
             // Where it was heard, it leaves.
             Aftermath::StepsAside => {
                 let heard = round.granted.union(round.refused);
-                heard.iter().for_each(|node| self.send(c, node.index(), Request::End));
+                heard
+                    .iter()
+                    .for_each(|node| self.send(c, node.index(), Request::End));
                 (NodeSet::first(count).without(heard), NodeSet::EMPTY)
             }
         };
-        let is_undone = |&node: &NodeId| rule != Rule::NoUndoWhereSilent || round.granted.contains(node);
+        let is_undone =
+            |&node: &NodeId| rule != Rule::NoUndoWhereSilent || round.granted.contains(node);
         self.undo(c, undo.iter().filter(is_undone).collect());
         for node in store.iter().filter(|_| rule != Rule::NoAgreement) {
             self.send(c, node.index(), Request::Store);

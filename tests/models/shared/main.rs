@@ -15,7 +15,12 @@
 //!   cargo test --release -p models --test shared -- --nocapture     all scopes, with figures and traces
 //! ```
 
-#![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout, reason = "a test")]
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test"
+)]
 
 mod rules;
 #[path = "../search.rs"]
@@ -33,7 +38,13 @@ fn is_refuted(rule: Rule, scope: Scope) {
     search::is_refuted::<World>(rule, scope);
 }
 
-const PLAIN: Scope = Scope { readers: 2, writers: 2, extends: false, downgrades: false, loses: false };
+const PLAIN: Scope = Scope {
+    readers: 2,
+    writers: 2,
+    extends: false,
+    downgrades: false,
+    loses: false,
+};
 
 #[test]
 fn two_readers_and_two_writers() {
@@ -42,23 +53,49 @@ fn two_readers_and_two_writers() {
 
 #[test]
 fn two_readers_and_two_writers_and_the_loss_of_a_node() {
-    holds(Scope { loses: true, ..PLAIN });
+    holds(Scope {
+        loses: true,
+        ..PLAIN
+    });
 }
 
 #[test]
 fn a_writer_that_is_extended_and_downgraded() {
-    holds(Scope { readers: 1, writers: 2, extends: true, downgrades: true, loses: false });
+    holds(Scope {
+        readers: 1,
+        writers: 2,
+        extends: true,
+        downgrades: true,
+        loses: false,
+    });
     if !cfg!(debug_assertions) {
-        holds(Scope { downgrades: true, ..PLAIN });
-        holds(Scope { readers: 1, writers: 2, extends: true, downgrades: true, loses: true });
+        holds(Scope {
+            downgrades: true,
+            ..PLAIN
+        });
+        holds(Scope {
+            readers: 1,
+            writers: 2,
+            extends: true,
+            downgrades: true,
+            loses: true,
+        });
     }
 }
 
 #[test]
 fn all_at_once() {
-    holds(Scope { extends: true, ..PLAIN });
+    holds(Scope {
+        extends: true,
+        ..PLAIN
+    });
     if !cfg!(debug_assertions) {
-        holds(Scope { extends: true, downgrades: true, loses: true, ..PLAIN });
+        holds(Scope {
+            extends: true,
+            downgrades: true,
+            loses: true,
+            ..PLAIN
+        });
     }
 }
 
@@ -79,15 +116,34 @@ fn a_read_that_ignores_a_writer_on_one_node_is_refuted() {
 
 #[test]
 fn an_extension_that_sets_what_has_ended_is_refuted() {
-    is_refuted(Rule::ExtendsWhatHasEnded, Scope { extends: true, ..PLAIN });
+    is_refuted(
+        Rule::ExtendsWhatHasEnded,
+        Scope {
+            extends: true,
+            ..PLAIN
+        },
+    );
 }
 
 #[test]
 fn an_extension_that_makes_a_reader_a_writer_again_is_refuted() {
-    is_refuted(Rule::ExtensionUpgrades, Scope { extends: true, downgrades: true, ..PLAIN });
+    is_refuted(
+        Rule::ExtensionUpgrades,
+        Scope {
+            extends: true,
+            downgrades: true,
+            ..PLAIN
+        },
+    );
 }
 
 #[test]
 fn votes_of_a_node_that_has_lost_its_keys_are_refuted() {
-    is_refuted(Rule::NoQuarantine, Scope { loses: true, ..PLAIN });
+    is_refuted(
+        Rule::NoQuarantine,
+        Scope {
+            loses: true,
+            ..PLAIN
+        },
+    );
 }

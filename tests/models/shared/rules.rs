@@ -34,10 +34,20 @@ pub(crate) type Entries = [Option<Entry>; CLIENTS];
 
 impl Rule {
     /// Whether a node grants, by the entries of the others that live there.
-    pub(crate) fn grants(self, entries: &Entries, client: usize, writes: bool, is_last_node: bool) -> bool {
-        let mut others = (0..CLIENTS).filter(|&other| other != client).filter_map(|other| entries[other]);
+    pub(crate) fn grants(
+        self,
+        entries: &Entries,
+        client: usize,
+        writes: bool,
+        is_last_node: bool,
+    ) -> bool {
+        let mut others = (0..CLIENTS)
+            .filter(|&other| other != client)
+            .filter_map(|other| entries[other]);
         match (writes, is_last_node) {
-            (true, true) if self == Rule::WriteIgnoresReadersAtOne => others.all(|other| !other.writes),
+            (true, true) if self == Rule::WriteIgnoresReadersAtOne => {
+                others.all(|other| !other.writes)
+            }
             (false, true) if self == Rule::ReadIgnoresWriterAtOne => true,
             (true, _) => others.next().is_none(),
             (false, _) => others.all(|other| !other.writes),

@@ -43,9 +43,16 @@ pub(crate) struct Scope {
 
 impl fmt::Display for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{NODES} nodes, {} readers, {} writers", self.readers, self.writers)?;
-        for (is_on, name) in [(self.extends, "extended"), (self.downgrades, "downgraded"), (self.loses, "a node lost")]
-        {
+        write!(
+            f,
+            "{NODES} nodes, {} readers, {} writers",
+            self.readers, self.writers
+        )?;
+        for (is_on, name) in [
+            (self.extends, "extended"),
+            (self.downgrades, "downgraded"),
+            (self.loses, "a node lost"),
+        ] {
             if is_on {
                 write!(f, ", {name}")?;
             }
@@ -138,7 +145,9 @@ impl search::World for World {
             let client = self.clients[c];
             match client.phase {
                 // Entries of one kind are all alike, so they begin in order.
-                Phase::Unborn if c % FIRST_WRITER == 0 || self.clients[c - 1].phase != Phase::Unborn => {
+                Phase::Unborn
+                    if c % FIRST_WRITER == 0 || self.clients[c - 1].phase != Phase::Unborn =>
+                {
                     steps.push(Step::Begin(c));
                 }
                 Phase::Unborn | Phase::Ended => continue,
@@ -175,31 +184,56 @@ impl search::World for World {
         match step {
             Step::Begin(c) => {
                 self.clients[c].phase = Phase::Collecting;
-                self.nodes.iter_mut().for_each(|node| node.traffic[c].acquire = Message::UnderWay);
+                self.nodes
+                    .iter_mut()
+                    .for_each(|node| node.traffic[c].acquire = Message::UnderWay);
             }
             Step::Acquire(c, n) => {
-                let counts = self.clients[c].phase == Phase::Collecting && self.nodes[n].votes(rule);
-                self.set(n, c, Entry { lease: ACQUIRED, writes: c >= FIRST_WRITER }, rule);
-                self.nodes[n].traffic[c].acquire = if counts { Message::Granted } else { Message::Over };
+                let counts =
+                    self.clients[c].phase == Phase::Collecting && self.nodes[n].votes(rule);
+                self.set(
+                    n,
+                    c,
+                    Entry {
+                        lease: ACQUIRED,
+                        writes: c >= FIRST_WRITER,
+                    },
+                    rule,
+                );
+                self.nodes[n].traffic[c].acquire = if counts {
+                    Message::Granted
+                } else {
+                    Message::Over
+                };
                 if counts && self.granted(|traffic| traffic[c].acquire) >= QUORUM {
                     self.clients[c].phase = Phase::Inside(ACQUIRED);
                     won = Some(self.judge(c)?);
-                    self.nodes.iter_mut().for_each(|node| node.traffic[c].acquire.settle());
+                    self.nodes
+                        .iter_mut()
+                        .for_each(|node| node.traffic[c].acquire.settle());
                 }
             }
             Step::Extend(c) => {
                 self.clients[c].has_extended = true;
-                self.nodes.iter_mut().for_each(|node| node.traffic[c].extend = Message::UnderWay);
+                self.nodes
+                    .iter_mut()
+                    .for_each(|node| node.traffic[c].extend = Message::UnderWay);
             }
             Step::Extended(c, n) => {
                 let counts = self.clients[c].phase < Phase::Inside(EXTENDED)
                     && !self.clients[c].is_downgraded
                     && self.nodes[n].votes(rule);
                 self.extend(n, c, self.asked(step), rule);
-                self.nodes[n].traffic[c].extend = if counts { Message::Granted } else { Message::Over };
+                self.nodes[n].traffic[c].extend = if counts {
+                    Message::Granted
+                } else {
+                    Message::Over
+                };
                 if counts && self.granted(|traffic| traffic[c].extend) >= QUORUM {
                     self.clients[c].phase = Phase::Inside(EXTENDED);
-                    self.nodes.iter_mut().for_each(|node| node.traffic[c].extend.settle());
+                    self.nodes
+                        .iter_mut()
+                        .for_each(|node| node.traffic[c].extend.settle());
                 }
             }
             Step::Downgrade(c) => {
@@ -210,21 +244,39 @@ impl search::World for World {
                 }
             }
             Step::Downgraded(c, n) => {
-                let counts = self.clients[c].phase < Phase::Inside(DOWNGRADED) && self.nodes[n].votes(rule);
+                let counts =
+                    self.clients[c].phase < Phase::Inside(DOWNGRADED) && self.nodes[n].votes(rule);
                 self.extend(n, c, self.asked(step), rule);
-                self.nodes[n].traffic[c].downgrade = if counts { Message::Granted } else { Message::Over };
+                self.nodes[n].traffic[c].downgrade = if counts {
+                    Message::Granted
+                } else {
+                    Message::Over
+                };
                 if counts && self.granted(|traffic| traffic[c].downgrade) >= QUORUM {
                     self.clients[c].phase = Phase::Inside(DOWNGRADED);
-                    self.nodes.iter_mut().for_each(|node| node.traffic[c].downgrade.settle());
+                    self.nodes
+                        .iter_mut()
+                        .for_each(|node| node.traffic[c].downgrade.settle());
                 }
             }
-            Step::Repair(c, n, writes) => self.set(n, c, Entry { lease: EXTENDED, writes }, rule),
+            Step::Repair(c, n, writes) => self.set(
+                n,
+                c,
+                Entry {
+                    lease: EXTENDED,
+                    writes,
+                },
+                rule,
+            ),
             Step::Expire(c, n) => self.nodes[n].entries[c] = None,
             Step::ExpireAll(n) => {
                 (self.nodes[n].entries, self.nodes[n].set_for) = ([None; CLIENTS], None);
             }
             Step::End(c) => {
-                self.clients[c] = Client { phase: Phase::Ended, ..Client::default() };
+                self.clients[c] = Client {
+                    phase: Phase::Ended,
+                    ..Client::default()
+                };
                 for node in &mut self.nodes {
                     node.entries[c] = None;
                     node.traffic[c] = Traffic::default();
@@ -232,7 +284,8 @@ impl search::World for World {
                 }
             }
             Step::Lose(n) => {
-                let lives = |c: &usize| !matches!(self.clients[*c].phase, Phase::Unborn | Phase::Ended);
+                let lives =
+                    |c: &usize| !matches!(self.clients[*c].phase, Phase::Unborn | Phase::Ended);
                 let awaits = (0..CLIENTS).filter(lives).map(|c| 1 << c).sum();
                 let node = &mut self.nodes[n];
                 node.entries = [None; CLIENTS];
@@ -247,18 +300,24 @@ impl search::World for World {
     fn nameless(self, scope: Scope) -> World {
         let orders = [[0, 1, 2, 3], [1, 0, 2, 3], [0, 1, 3, 2], [1, 0, 3, 2]];
         let is_searched = |c: usize| scope.clients().any(|other| other == c);
-        let keeps_those_searched = |order: &[usize; CLIENTS]| (0..CLIENTS).all(|c| order[c] == c || is_searched(c));
-        let worlds = orders.into_iter().filter(keeps_those_searched).map(|order| {
-            let mut world = self;
-            world.clients = order.map(|c| self.clients[c]);
-            for (node, old) in world.nodes.iter_mut().zip(&self.nodes) {
-                node.entries = order.map(|c| old.entries[c]);
-                node.traffic = order.map(|c| old.traffic[c]);
-                node.awaits = (0..CLIENTS).map(|c| (old.awaits >> order[c] & 1) << c).sum();
-            }
-            world.nodes.sort_unstable();
-            world
-        });
+        let keeps_those_searched =
+            |order: &[usize; CLIENTS]| (0..CLIENTS).all(|c| order[c] == c || is_searched(c));
+        let worlds = orders
+            .into_iter()
+            .filter(keeps_those_searched)
+            .map(|order| {
+                let mut world = self;
+                world.clients = order.map(|c| self.clients[c]);
+                for (node, old) in world.nodes.iter_mut().zip(&self.nodes) {
+                    node.entries = order.map(|c| old.entries[c]);
+                    node.traffic = order.map(|c| old.traffic[c]);
+                    node.awaits = (0..CLIENTS)
+                        .map(|c| (old.awaits >> order[c] & 1) << c)
+                        .sum();
+                }
+                world.nodes.sort_unstable();
+                world
+            });
         worlds.min().unwrap_or(self)
     }
 
@@ -289,17 +348,24 @@ impl search::World for World {
 
 impl World {
     fn steps_at(&self, n: usize, c: usize, rule: Rule, steps: &mut Vec<Step>) {
-        let Node { entries, traffic, .. } = &self.nodes[n];
-        let Client { phase, is_downgraded, .. } = self.clients[c];
+        let Node {
+            entries, traffic, ..
+        } = &self.nodes[n];
+        let Client {
+            phase,
+            is_downgraded,
+            ..
+        } = self.clients[c];
         let grants = |writes| rule.grants(entries, c, writes, n == NODES - 1);
         let acquires = traffic[c].acquire == Message::UnderWay;
         // A node that has the key for a later lease already takes no earlier one: it has run both in their order.
         if acquires && entries[c].is_none() && grants(c >= FIRST_WRITER) {
             steps.push(Step::Acquire(c, n));
         }
-        for (message, step) in
-            [(traffic[c].extend, Step::Extended(c, n)), (traffic[c].downgrade, Step::Downgraded(c, n))]
-        {
+        for (message, step) in [
+            (traffic[c].extend, Step::Extended(c, n)),
+            (traffic[c].downgrade, Step::Downgraded(c, n)),
+        ] {
             let asked = self.asked(step);
             if message == Message::UnderWay && rule.extended(&mut entries.clone(), c, asked) {
                 steps.push(step);
@@ -311,7 +377,11 @@ impl World {
             && !acquires
         {
             for writes in [false, true] {
-                let may_have_been_sent = if writes { c >= FIRST_WRITER } else { c < FIRST_WRITER || is_downgraded };
+                let may_have_been_sent = if writes {
+                    c >= FIRST_WRITER
+                } else {
+                    c < FIRST_WRITER || is_downgraded
+                };
                 if may_have_been_sent && grants(writes) {
                     steps.push(Step::Repair(c, n, writes));
                 }
@@ -325,8 +395,14 @@ impl World {
     /// What the message of a step asks for.
     fn asked(&self, step: Step) -> Entry {
         match step {
-            Step::Extended(c, _) => Entry { lease: EXTENDED, writes: c >= FIRST_WRITER },
-            _ => Entry { lease: DOWNGRADED, writes: false },
+            Step::Extended(c, _) => Entry {
+                lease: EXTENDED,
+                writes: c >= FIRST_WRITER,
+            },
+            _ => Entry {
+                lease: DOWNGRADED,
+                writes: false,
+            },
         }
     }
 
@@ -359,19 +435,27 @@ impl World {
     }
 
     fn granted(&self, message: impl Fn(&[Traffic; CLIENTS]) -> Message) -> usize {
-        self.nodes.iter().filter(|node| message(&node.traffic) == Message::Granted).count()
+        self.nodes
+            .iter()
+            .filter(|node| message(&node.traffic) == Message::Granted)
+            .count()
     }
 
     /// A client is inside its lease: which others are?
     fn judge(&self, c: usize) -> Result<Won, Wrong> {
-        let is_inside = |other: &usize| *other != c && matches!(self.clients[*other].phase, Phase::Inside(_));
+        let is_inside =
+            |other: &usize| *other != c && matches!(self.clients[*other].phase, Phase::Inside(_));
         let mut is_shared = false;
         for other in (0..CLIENTS).filter(is_inside) {
             if self.writes(c) || self.writes(other) {
                 let verb = |c| if self.writes(c) { "writes" } else { "reads" };
                 let one = name(other);
                 let two = name(c);
-                return Err(Wrong(format!("{one} {} and {two} {} at once", verb(other), verb(c))));
+                return Err(Wrong(format!(
+                    "{one} {} and {two} {} at once",
+                    verb(other),
+                    verb(c)
+                )));
             }
             is_shared = true;
         }

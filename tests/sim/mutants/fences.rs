@@ -15,7 +15,10 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a raise that does not compare the token",
         file: "embedded/scripts/fencing.rs",
-        edits: &[("    if !ours {\n        let is_held", "    if !ours && !is_raise {\n        let is_held")],
+        edits: &[(
+            "    if !ours {\n        let is_held",
+            "    if !ours && !is_raise {\n        let is_held",
+        )],
     },
     Mutant {
         name: "a fenced fair lock is given with the last fence once more",
@@ -44,18 +47,24 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "read-write: a reader keeps the number for less time",
         file: "protocol/kinds/read_write.rs",
-        edits: &[("self.ends().chain([self.kept])", "self.ends().chain([if self.is_write { self.kept } else { 0 }])")],
+        edits: &[(
+            "self.ends().chain([self.kept])",
+            "self.ends().chain([if self.is_write { self.kept } else { 0 }])",
+        )],
     },
     Mutant {
         name: "read-write: a writer is given the last number once more",
         file: "embedded/scripts/read_write.rs",
-        edits: &[("stored.fence.saturating_add(1).max(floor", "stored.fence.max(floor")],
+        edits: &[(
+            "stored\n                    .fence\n                    .saturating_add(1)\n                    .max(floor",
+            "stored.fence.max(floor",
+        )],
     },
     Mutant {
         name: "read-write: a raise where the writer's entry is gone",
         file: "embedded/scripts/read_write.rs",
         edits: &[(
-            "        let ReadWriteValue { is_write, holds, .. } = &self.stored;\n        if self.own.is_none() {\n            let may_be",
+            "        let ReadWriteValue {\n            is_write, holds, ..\n        } = &self.stored;\n        if self.own.is_none() {\n            let may_be",
             "        if let (None, Some(number)) = (self.own, calls.number(6).ok()) {\n            self.stored.fence = self.stored.fence.max(number);\n            self.store(calls)?;\n            return Ok(Integer(1));\n        }\n        let ReadWriteValue { is_write, holds, .. } = &self.stored;\n        if self.own.is_none() {\n            let may_be",
         )],
     },

@@ -22,12 +22,18 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a node follows the log before it has answered",
         file: "protocol/session/following.rs",
-        edits: &[("self.pipeline.backlog() == Backlog::default()", "self.pipeline.backlog().unsent == 0")],
+        edits: &[(
+            "self.pipeline.backlog() == Backlog::default()",
+            "self.pipeline.backlog().unsent == 0",
+        )],
     },
     Mutant {
         name: "what a node has not answered in the log is forgotten when it leaves",
         file: "protocol/session/requests.rs",
-        edits: &[("(others.place(cursor)..).copied());", "(others.place(cursor)..).copied().skip(1));")],
+        edits: &[(
+            "(others.place(cursor)..).copied());",
+            "(others.place(cursor)..).copied().skip(1));",
+        )],
     },
     Mutant {
         name: "a release is forgotten by a node that leaves the log",
@@ -48,7 +54,10 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a command in the log also goes to the queues of those that follow",
         file: "engine/nodes/following.rs",
-        edits: &[("for node in nodes.without(sharing).iter() {", "for node in nodes.iter() {")],
+        edits: &[(
+            "for node in nodes.without(sharing).iter() {",
+            "for node in nodes.iter() {",
+        )],
     },
     Mutant {
         name: "the votes of a node that follows count whatever its state",

@@ -6,7 +6,10 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the age of a note is not awaited",
         file: "algorithm/incarnation/mod.rs",
-        edits: &[("                left => Standing::Waits(left),", "                _ => Standing::Counts,")],
+        edits: &[(
+            "                left => Standing::Waits(left),",
+            "                _ => Standing::Counts,",
+        )],
     },
     Mutant {
         name: "the age of a note is that by the node's clock",
@@ -16,7 +19,10 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the longest time to live of others is ignored",
         file: "algorithm/incarnation/mod.rs",
-        edits: &[("noted.fold(self.max_ttl, Duration::max)", "noted.fold(self.max_ttl, |own, _| own)")],
+        edits: &[(
+            "noted.fold(self.max_ttl, Duration::max)",
+            "noted.fold(self.max_ttl, |own, _| own)",
+        )],
     },
     Mutant {
         name: "a longer time to live is not stored where another program was quicker",
@@ -61,7 +67,10 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a note from before a promotion counts",
         file: "algorithm/incarnation/mod.rs",
-        edits: &[(" && !self.replication.show_a_promotion_since(&noted.replication)", "")],
+        edits: &[(
+            " && !self.replication.show_a_promotion_since(&noted.replication)",
+            "",
+        )],
     },
     Mutant {
         name: "a strict program founds",
@@ -84,14 +93,23 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a node is looked at once for each connection",
         file: "protocol/session/looks.rs",
-        edits: &[("now.since(self.checked_at) > RECHECK_AFTER && !self.are_behind_votes;", "false;")],
+        edits: &[(
+            "now.since(self.checked_at) > RECHECK_AFTER && !self.are_behind_votes;",
+            "false;",
+        )],
     },
     Mutant {
         name: "a strict program looks once a second",
         file: "protocol/session/looks.rs",
         edits: &[
-            (" > RECHECK_AFTER && !self.are_behind_votes;", " > RECHECK_AFTER;"),
-            ("if self.are_behind_votes && (peer", "if false && (peer"),
+            (
+                " > RECHECK_AFTER && !self.are_behind_votes;",
+                " > RECHECK_AFTER;",
+            ),
+            (
+                "if self.are_behind_votes\n            && (peer",
+                "if false && (peer",
+            ),
         ],
     },
     Mutant {

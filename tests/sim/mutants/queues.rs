@@ -7,12 +7,18 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "queue: an undo that does not store the ticket again",
         file: "embedded/queue.rs",
-        edits: &[("        if !ticket.is_empty() {", "        if ticket.len() > 100 {")],
+        edits: &[(
+            "        if !ticket.is_empty() {",
+            "        if ticket.len() > 100 {",
+        )],
     },
     Mutant {
         name: "queue: a release that removes no entry",
         file: "embedded/queue.rs",
-        edits: &[("let is_gone = self.calls.zrem(", "let is_gone = is_leave && self.calls.zrem(")],
+        edits: &[(
+            "let is_gone = self.calls.zrem(",
+            "let is_gone = is_leave && self.calls.zrem(",
+        )],
     },
     Mutant {
         name: "queue: a leave that is never sent",
@@ -42,7 +48,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "queue: a confirmed subscription asks nobody to ask",
         file: "engine/wait_registry.rs",
         edits: &[(
-            "        let note = Note { node, message: Message::Confirmed, at: now };\n        self.with_waiters(|waiter| waiter.note(note))",
+            "        let note = Note {\n            node,\n            message: Message::Confirmed,\n            at: now,\n        };\n        self.with_waiters(|waiter| waiter.note(note))",
             "        let _ = now;\n        Vec::new()",
         )],
     },
@@ -54,7 +60,10 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "queue: a grant removes its entry",
         file: "embedded/queue.rs",
-        edits: &[("        if answer.is_some() && !self.kind.keeps_entry() {", "        if answer.is_some() {")],
+        edits: &[(
+            "        if answer.is_some() && !self.kind.keeps_entry() {",
+            "        if answer.is_some() {",
+        )],
     },
     Mutant {
         name: "queue: the first one is not told by a release",
@@ -68,7 +77,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "queue: a call is told, and does not ask",
         file: "algorithm/queue/mod.rs",
         edits: &[(
-            "            turns if turns >= self.setup.quorum() => self.turned.max(self.asked.after(self.pause)),\n            _ => self.turned.after(JITTER).max(self.asked.after(self.spacing.max(self.pause))),",
+            "            turns if turns >= self.setup.quorum() => self.turned.max(self.asked.after(self.pause)),\n            _ => self\n                .turned\n                .after(JITTER)\n                .max(self.asked.after(self.spacing.max(self.pause))),",
             "            _ => Timestamp::NEVER,",
         )],
     },
@@ -99,6 +108,9 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "queue: another slot is asked for as fast as replies arrive",
         file: "algorithm/queue/mod.rs",
-        edits: &[("self.slot_pause = (self.slot_pause * 2).min(self.setup.place_lease);", "self.slot_pause = JITTER;")],
+        edits: &[(
+            "self.slot_pause = (self.slot_pause * 2).min(self.setup.place_lease);",
+            "self.slot_pause = JITTER;",
+        )],
     },
 ];

@@ -19,7 +19,10 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "read-write: a node lets a writer in beside readers",
         file: "embedded/scripts/read_write.rs",
-        edits: &[("return rank == 0 && holds.is_empty();", "return rank == 0 && (holds.is_empty() || !*is_write);")],
+        edits: &[(
+            "return rank == 0 && holds.is_empty();",
+            "return rank == 0 && (holds.is_empty() || !*is_write);",
+        )],
     },
     Mutant {
         name: "read-write: an extension sets again what has ended",
@@ -32,7 +35,10 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "read-write: a downgrade leaves the writer",
         file: "embedded/scripts/read_write.rs",
-        edits: &[("stored.is_write = is_write;", "stored.is_write |= is_write;")],
+        edits: &[(
+            "stored.is_write = is_write;",
+            "stored.is_write |= is_write;",
+        )],
     },
     Mutant {
         name: "read-write: the release of a reader deletes the key",
@@ -46,23 +52,32 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "read-write: one time to live for all readers",
         file: "embedded/scripts/read_write.rs",
         edits: &[(
-            "let hold = &mut stored.holds[own];\n        hold.deadline = if keeps { deadline } else { hold.deadline.max(deadline) };",
+            "let hold = &mut stored.holds[own];\n        hold.deadline = if keeps {\n            deadline\n        } else {\n            hold.deadline.max(deadline)\n        };",
             "stored.holds.iter_mut().for_each(|it| it.deadline = it.deadline.max(deadline));",
         )],
     },
     Mutant {
         name: "read-write: a lease that is asked for again counts from the answer",
         file: "api/held_lock/mod.rs",
-        edits: &[("self.rely_on(record.t0.lease, ttl)", "self.rely_on(now, ttl)")],
+        edits: &[(
+            "self.rely_on(record.t0.lease, ttl)",
+            "self.rely_on(now, ttl)",
+        )],
     },
     Mutant {
         name: "read-write: a thread asks to share a lease for longer than it may wait",
         file: "api/held_lock/mod.rs",
-        edits: &[(".min(until);", ";\n        let _ = until;")],
+        edits: &[(
+            "            t0.after(timeout * (1 + u32::from(connects))).min(until)",
+            "            let _ = until;\n            t0.after(timeout * (1 + u32::from(connects)))",
+        )],
     },
     Mutant {
         name: "read-write: a wait for the lease of another thread is not reported to end",
         file: "api/lock/reading.rs",
-        edits: &[("        if attempts.account.has_waited() {", "        if false {")],
+        edits: &[(
+            "        if attempts.account.has_waited() {",
+            "        if false {",
+        )],
     },
 ];

@@ -14,19 +14,22 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a node first met with a low uptime counts",
         file: "algorithm/quarantine.rs",
-        edits: &[("self.term.saturating_sub(process.uptime),", "Duration::ZERO,")],
+        edits: &[("self.term.saturating_sub(process.uptime)", "Duration::ZERO")],
     },
     Mutant {
         name: "quarantine too short",
         file: "algorithm/quarantine.rs",
-        edits: &[("self.end.max(Some(now.after(wait)))", "self.end.max(Some(now.after(wait / 2)))")],
+        edits: &[(
+            "self.end.max(Some(now.after(wait)))",
+            "self.end.max(Some(now.after(wait / 2)))",
+        )],
     },
     Mutant {
         name: "quarantine ends with the wall clock",
         file: "engine/nodes/vote_filter.rs",
         edits: &[
             (
-                "self.connection.quarantine.meet(&process, self.clock.now())",
+                "self\n            .connection\n            .quarantine\n            .meet(&process, self.clock.now())",
                 "self.connection.quarantine.meet(&process, Timestamp::from_nanos(self.clock.lease_now().as_nanos()))",
             ),
             (

@@ -20,7 +20,13 @@ pub(crate) fn sleep(
     }
     let is_cancelled = || cancelled.try_recv() == Err(TryRecvError::Disconnected);
     if !is_cancelled() && wake.try_recv() == Err(TryRecvError::Empty) {
-        kernel::wait_for(Reason::Channel { wake: wake.clone(), cancelled: cancelled.clone() }, time);
+        kernel::wait_for(
+            Reason::Channel {
+                wake: wake.clone(),
+                cancelled: cancelled.clone(),
+            },
+            time,
+        );
     }
     is_cancelled()
 }

@@ -9,7 +9,11 @@ impl Watch {
     pub(crate) fn poll(&mut self, timeout: Duration) {
         kernel::may_be_interrupted();
         self.look();
-        let is_ready = !self.readable.union(self.writable).union(self.readable_subscribers).is_empty();
+        let is_ready = !self
+            .readable
+            .union(self.writable)
+            .union(self.readable_subscribers)
+            .is_empty();
         let is_idle = timeout.is_zero() && !self.woken && !is_ready;
         kernel::with(|world| world.note_poll(is_idle));
         if self.woken || is_ready || timeout.is_zero() {
@@ -22,7 +26,13 @@ impl Watch {
             .flatten()
             .map(|interest| (interest.stream.connection(), interest.writable));
         // The timeout goes to the system in whole nanoseconds, and is rounded up.
-        kernel::wait_for(Reason::Poll { list: list.collect(), waker: self.waker.place() }, timeout);
+        kernel::wait_for(
+            Reason::Poll {
+                list: list.collect(),
+                waker: self.waker.place(),
+            },
+            timeout,
+        );
         self.look();
     }
 

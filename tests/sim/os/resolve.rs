@@ -19,5 +19,7 @@ impl Resolution {
 }
 
 pub(crate) fn literal(host: &str, port: u16) -> Option<SocketAddr> {
-    host.parse::<IpAddr>().ok().map(|address| SocketAddr::new(address, port))
+    host.parse::<IpAddr>()
+        .ok()
+        .map(|address| SocketAddr::new(address, port))
 }

@@ -15,10 +15,14 @@ pub(crate) struct Stream {
 impl Stream {
     /// The last number of the address is the node's index.
     pub(crate) fn connect_tcp(address: SocketAddr) -> io::Result<Stream> {
-        let IpAddr::V4(address) = address.ip() else { return Err(ErrorKind::Unsupported.into()) };
+        let IpAddr::V4(address) = address.ip() else {
+            return Err(ErrorKind::Unsupported.into());
+        };
         let node = usize::from(address.octets()[3]);
         kernel::may_be_interrupted();
-        Ok(Stream { connection: kernel::with(|world| world.connect(world.current_client(), node)) })
+        Ok(Stream {
+            connection: kernel::with(|world| world.connect(world.current_client(), node)),
+        })
     }
 
     pub(crate) fn connect_unix(_path: &Path) -> io::Result<Stream> {

@@ -15,11 +15,16 @@ impl<T> Mutex<T> {
     /// For callers that do not wait.
     pub(crate) fn try_lock(&self) -> Result<MutexGuard<'_, T>, ()> {
         let inner = self.inner.try_lock().map_err(|_| ())?;
-        Ok(MutexGuard { mutex: self, inner: Some(inner) })
+        Ok(MutexGuard {
+            mutex: self,
+            inner: Some(inner),
+        })
     }
 
     pub(crate) const fn new(value: T) -> Mutex<T> {
-        Mutex { inner: std::sync::Mutex::new(value) }
+        Mutex {
+            inner: std::sync::Mutex::new(value),
+        }
     }
 
     fn place(&self) -> usize {
@@ -63,8 +68,18 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 fn take<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     loop {
         match mutex.inner.try_lock() {
-            Ok(inner) => return MutexGuard { mutex, inner: Some(inner) },
-            Err(TryLockError::Poisoned(error)) => return MutexGuard { mutex, inner: Some(error.into_inner()) },
+            Ok(inner) => {
+                return MutexGuard {
+                    mutex,
+                    inner: Some(inner),
+                };
+            }
+            Err(TryLockError::Poisoned(error)) => {
+                return MutexGuard {
+                    mutex,
+                    inner: Some(error.into_inner()),
+                };
+            }
             Err(TryLockError::WouldBlock) if kernel::is_inside() => {
                 kernel::wait(Reason::Mutex(mutex.place()), None);
             }
@@ -83,7 +98,10 @@ impl Condvar {
         Condvar(0)
     }
 
-    pub(crate) fn wait<'a, T>(&self, mut guard: MutexGuard<'a, T>) -> LockResult<MutexGuard<'a, T>> {
+    pub(crate) fn wait<'a, T>(
+        &self,
+        mut guard: MutexGuard<'a, T>,
+    ) -> LockResult<MutexGuard<'a, T>> {
         let mutex = guard.mutex;
         // No other task runs between here and the wait.
         guard.inner = None;
@@ -142,9 +160,15 @@ impl JoinHandle<()> {
     }
 }
 
-pub(crate) fn spawn(_name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+pub(crate) fn spawn(
+    _name: &str,
+    work: impl FnOnce() + Send + 'static,
+) -> io::Result<JoinHandle<()>> {
     let task = kernel::spawn(kernel::current_client(), work);
-    Ok(JoinHandle { task, result: std::marker::PhantomData })
+    Ok(JoinHandle {
+        task,
+        result: std::marker::PhantomData,
+    })
 }
 
 /// Whether the thread is the one that asks.

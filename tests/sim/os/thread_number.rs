@@ -8,7 +8,11 @@ pub(crate) struct ThreadNumber(usize);
 impl ThreadNumber {
     pub(crate) fn current() -> ThreadNumber {
         // The library's own tests run without a simulation.
-        ThreadNumber(if kernel::is_inside() { kernel::with(|world| world.current_task()) } else { 0 })
+        ThreadNumber(if kernel::is_inside() {
+            kernel::with(|world| world.current_task())
+        } else {
+            0
+        })
     }
 
     pub(crate) fn short(self) -> u32 {

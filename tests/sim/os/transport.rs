@@ -49,7 +49,9 @@ impl Transport {
     }
 
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let Some(tls) = &mut self.tls else { return self.stream.read(buffer) };
+        let Some(tls) = &mut self.tls else {
+            return self.stream.read(buffer);
+        };
         if tls.ahead.is_empty() {
             let mut record = [0; 1024];
             let length = self.stream.read(&mut record)?;
@@ -61,7 +63,9 @@ impl Transport {
 
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.flush()?;
-        let Some(tls) = &mut self.tls else { return self.stream.write(bytes) };
+        let Some(tls) = &mut self.tls else {
+            return self.stream.write(bytes);
+        };
         if !tls.held.is_empty() {
             return Err(ErrorKind::WouldBlock.into());
         }
@@ -73,7 +77,9 @@ impl Transport {
     }
 
     pub(crate) fn flush(&mut self) -> io::Result<()> {
-        let Some(Tls { held, .. }) = &mut self.tls else { return Ok(()) };
+        let Some(Tls { held, .. }) = &mut self.tls else {
+            return Ok(());
+        };
         while !held.is_empty() {
             match self.stream.write(held.make_contiguous()) {
                 Err(error) if would_block(&error) => break,

@@ -11,7 +11,9 @@ pub(crate) struct Waker {
 
 impl Waker {
     pub(crate) fn new() -> io::Result<Waker> {
-        Ok(Waker { is_woken: AtomicBool::new(false) })
+        Ok(Waker {
+            is_woken: AtomicBool::new(false),
+        })
     }
 
     pub(crate) fn is_inherited(&self) -> bool {

@@ -33,12 +33,21 @@ impl Plan {
             1 => -(drift as i64),
             _ => random.between(0, 2 * drift) as i64 - drift as i64,
         };
-        let reckoning = if bounds == Bounds::SteadyClock { Reckoning::SteadyClock } else { Reckoning::LeaseClock };
+        let reckoning = if bounds == Bounds::SteadyClock {
+            Reckoning::SteadyClock
+        } else {
+            Reckoning::LeaseClock
+        };
         let is_fenced = Random::new(!seed).once_in(3);
         // It decides nothing. Without it, no seed would be the run that it was.
         random.once_in(8);
         let nodes = (0..node_count).map(|_| {
-            let flavour = random.pick(&[ServerKind::Redis, ServerKind::Redis, ServerKind::Redis, ServerKind::Valkey9]);
+            let flavour = random.pick(&[
+                ServerKind::Redis,
+                ServerKind::Redis,
+                ServerKind::Redis,
+                ServerKind::Valkey9,
+            ]);
             NodePlan {
                 flavour,
                 has_password: random.once_in(4),
@@ -49,7 +58,8 @@ impl Plan {
         let nodes: Vec<NodePlan> = nodes.collect();
         let clients = (0..client_count).map(|_| ClientPlan {
             rate: rate(&mut random),
-            counts_sleep: reckoning == Reckoning::LeaseClock && (wall_steps_back || random.once_in(2)),
+            counts_sleep: reckoning == Reckoning::LeaseClock
+                && (wall_steps_back || random.once_in(2)),
             is_observed: random.once_in(2),
             callback: 0,
             threads: random.pick(&[1, 1, 2, 2, 3]),
@@ -62,19 +72,31 @@ impl Plan {
         let node_timeout = random.pick(&[10, 50, 50, 50, 200]) * MILLISECOND;
         // In good times there and back again takes a quarter of the node timeout at most.
         let farthest = random.magnitude(50_000, node_timeout / 16);
-        let paths = (0..client_count * node_count)
-            .map(|_| PathPlan { delay: random.magnitude(20_000, farthest), jitter: random.magnitude(1_000, farthest) });
+        let paths = (0..client_count * node_count).map(|_| PathPlan {
+            delay: random.magnitude(20_000, farthest),
+            jitter: random.magnitude(1_000, farthest),
+        });
         let paths = paths.collect();
         let ttl = |random: &mut Random| match random.below(10) {
             0 => random.magnitude(10, 60),
             1 | 2 => random.magnitude(10_000, 60_000),
             _ => random.magnitude(50, 5_000),
         };
-        let ttls = (0..random.between(1, 3)).map(|_| ttl(&mut random)).collect();
+        let ttls = (0..random.between(1, 3))
+            .map(|_| ttl(&mut random))
+            .collect();
         // Drawn apart, so that no other number changes with it.
-        let guards = [RestartPolicy::Off, RestartPolicy::Off, RestartPolicy::Observed, RestartPolicy::Strict];
-        let restart_policy =
-            if bounds == Bounds::Kept { Random::new(seed ^ 0x9e37_79b9).pick(&guards) } else { RestartPolicy::Off };
+        let guards = [
+            RestartPolicy::Off,
+            RestartPolicy::Off,
+            RestartPolicy::Observed,
+            RestartPolicy::Strict,
+        ];
+        let restart_policy = if bounds == Bounds::Kept {
+            Random::new(seed ^ 0x9e37_79b9).pick(&guards)
+        } else {
+            RestartPolicy::Off
+        };
         let fault_time = random.magnitude(SECOND / 4, 10 * SECOND);
         let mut plan = Plan {
             seed,
@@ -128,8 +150,15 @@ impl Plan {
     }
 
     fn draw_faults(&mut self, random: &mut Random, wall_steps_back: bool) {
-        let weights: Vec<u64> =
-            (0..KINDS).map(|_| if random.once_in(2) { 0 } else { random.magnitude(1, 64) }).collect();
+        let weights: Vec<u64> = (0..KINDS)
+            .map(|_| {
+                if random.once_in(2) {
+                    0
+                } else {
+                    random.magnitude(1, 64)
+                }
+            })
+            .collect();
         let total: u64 = weights.iter().sum();
         if total == 0 {
             return;
@@ -158,7 +187,11 @@ impl Plan {
             if let Kind::Condition { node, time, .. } = fault.kind
                 && random.once_in(3)
             {
-                fault.kind = Kind::Refuse { node, refusal: random.pick(&Refusal::ALL), time };
+                fault.kind = Kind::Refuse {
+                    node,
+                    refusal: random.pick(&Refusal::ALL),
+                    time,
+                };
             }
         }
     }
@@ -167,7 +200,11 @@ impl Plan {
     fn draw_notifications(&mut self) {
         let random = &mut Random::new(self.seed ^ 0x6e6f_7469_6669_6564);
         if self.bounds == Bounds::Kept {
-            self.skew = if random.once_in(4) { random.magnitude(10_000, self.node_timeout / 8) } else { 0 };
+            self.skew = if random.once_in(4) {
+                random.magnitude(10_000, self.node_timeout / 8)
+            } else {
+                0
+            };
             self.hints = HintPlan::draw(random);
         }
     }
@@ -189,13 +226,26 @@ impl Plan {
                 3 => Kind::StopFirst { node, time: None },
                 4 => {
                     // By an hour or a day: tickets are made of it. Fences are, too, and bear no more than a day.
-                    let hours =
-                        if self.sorts().iter().any(|sort| sort.has_fence()) { 1 } else { random.pick(&[1, 24]) };
-                    let sign = if self.has_steady_walls() || random.once_in(2) { 1 } else { -1 };
+                    let hours = if self.sorts().iter().any(|sort| sort.has_fence()) {
+                        1
+                    } else {
+                        random.pick(&[1, 24])
+                    };
+                    let sign = if self.has_steady_walls() || random.once_in(2) {
+                        1
+                    } else {
+                        -1
+                    };
                     let by = sign * hours * 3_600 * SECOND as i64;
-                    Kind::SetWallClock { client: client.unwrap_or(0), by }
+                    Kind::SetWallClock {
+                        client: client.unwrap_or(0),
+                        by,
+                    }
                 }
-                _ => Kind::StopFirst { node, time: Some(random.magnitude(MILLISECOND, longest)) },
+                _ => Kind::StopFirst {
+                    node,
+                    time: Some(random.magnitude(MILLISECOND, longest)),
+                },
             };
             self.faults.push(Fault { at, kind });
         }
@@ -207,41 +257,94 @@ impl Plan {
         self.clients.iter().any(|client| !client.counts_sleep)
     }
 
-    fn draw_kind(&self, kind: usize, longest: u64, random: &mut Random, wall_steps_back: bool) -> Kind {
+    fn draw_kind(
+        &self,
+        kind: usize,
+        longest: u64,
+        random: &mut Random,
+        wall_steps_back: bool,
+    ) -> Kind {
         let time = random.magnitude(MILLISECOND, longest);
         let node = random.index(self.nodes.len());
         let client = random.index(self.clients.len());
         let directions = random.pick(&[[true, true], [true, true], [true, false], [false, true]]);
         match kind {
-            0 => Kind::Block { client: Some(client), node: Some(node), directions, time },
-            1 => Kind::Block { client: None, node: Some(node), directions, time },
-            2 => Kind::Block { client: Some(client), node: None, directions, time },
-            3 => Kind::Cut { client: Some(client), node },
+            0 => Kind::Block {
+                client: Some(client),
+                node: Some(node),
+                directions,
+                time,
+            },
+            1 => Kind::Block {
+                client: None,
+                node: Some(node),
+                directions,
+                time,
+            },
+            2 => Kind::Block {
+                client: Some(client),
+                node: None,
+                directions,
+                time,
+            },
+            3 => Kind::Cut {
+                client: Some(client),
+                node,
+            },
             4 => Kind::Cut { client: None, node },
             5 => Kind::Void { client, node },
             6 => Kind::Hang { node, time },
             7 => {
-                let condition = random.pick(&[Condition::Loading, Condition::OutOfMemory, Condition::Replica]);
-                Kind::Condition { node, condition, time }
+                let condition = random.pick(&[
+                    Condition::Loading,
+                    Condition::OutOfMemory,
+                    Condition::Replica,
+                ]);
+                Kind::Condition {
+                    node,
+                    condition,
+                    time,
+                }
             }
             8 => Kind::Pause { client, time },
             9 => Kind::Sleep { client, time },
             10 if random.once_in(4) => Kind::Leave { client },
             11 => {
                 let by = random.magnitude(MILLISECOND, 30 * SECOND) as i64;
-                Kind::SetWallClock { client, by: if wall_steps_back && random.once_in(2) { -by } else { by } }
+                Kind::SetWallClock {
+                    client,
+                    by: if wall_steps_back && random.once_in(2) {
+                        -by
+                    } else {
+                        by
+                    },
+                }
             }
             12 => match self.bounds {
-                Bounds::ClockJumps => {
-                    Kind::SetNodeClock { node, by: random.magnitude(MILLISECOND, 30 * SECOND) as i64 }
-                }
+                Bounds::ClockJumps => Kind::SetNodeClock {
+                    node,
+                    by: random.magnitude(MILLISECOND, 30 * SECOND) as i64,
+                },
                 Bounds::Eviction => Kind::Evict { node },
-                _ => Kind::SetNodeClock { node, by: -(random.magnitude(MILLISECOND, 2 * SECOND) as i64) },
+                _ => Kind::SetNodeClock {
+                    node,
+                    by: -(random.magnitude(MILLISECOND, 2 * SECOND) as i64),
+                },
             },
             _ => {
-                let may_forget = self.bounds == Bounds::Amnesia || self.restart_policy == RestartPolicy::Strict;
-                let data = if !may_forget || random.once_in(3) { Data::Kept } else { Data::Lost };
-                Kind::Crash { node, time, data, is_dark: random.once_in(2) }
+                let may_forget =
+                    self.bounds == Bounds::Amnesia || self.restart_policy == RestartPolicy::Strict;
+                let data = if !may_forget || random.once_in(3) {
+                    Data::Kept
+                } else {
+                    Data::Lost
+                };
+                Kind::Crash {
+                    node,
+                    time,
+                    data,
+                    is_dark: random.once_in(2),
+                }
             }
         }
     }

@@ -22,7 +22,11 @@ impl World {
         if is_unread && !connection.resets_on_close {
             return self.reset_by_system(index);
         }
-        let end = if connection.resets_on_close { End::Reset } else { End::Closed };
+        let end = if connection.resets_on_close {
+            End::Reset
+        } else {
+            End::Closed
+        };
         let is_blocked = self.path(client, node).blocked_until[0] > self.now;
         if end == End::Reset && (is_blocked || self.random.once_in(4)) {
             // The system forgets what it could not deliver.
@@ -42,7 +46,8 @@ impl World {
         let sent = self.random.index(connection.to_node.len() + 1);
         self.connections[index].to_node.truncate(sent);
         self.saw("a connection that is reset because replies were left unread");
-        let due = self.now + self.delay(self.connections[index].client, self.connections[index].node);
+        let due =
+            self.now + self.delay(self.connections[index].client, self.connections[index].node);
         self.send_to_node(index, due, Content::End(End::Reset));
     }
 
@@ -52,7 +57,9 @@ impl World {
         let node = self.connections[index].node;
         self.connections[index].is_closed_by_node = true;
         if self.connections[index].life == self.nodes[node].life {
-            self.nodes[node].store.forget(&mut self.connections[index].session);
+            self.nodes[node]
+                .store
+                .forget(&mut self.connections[index].session);
         }
         let due = self.now + self.delay(client, node);
         self.queue_to_client(index, due, Content::End(end));
@@ -61,7 +68,9 @@ impl World {
     pub(crate) fn give_up_unacknowledged(&mut self, index: usize) {
         let now = self.now;
         let connection = &mut self.connections[index];
-        let Some(oldest) = connection.to_node.front() else { return };
+        let Some(oldest) = connection.to_node.front() else {
+            return;
+        };
         if connection.is_closed_by_client || connection.inbox_end.is_some() {
             return;
         }
@@ -80,11 +89,17 @@ impl World {
     pub(crate) fn cut(&mut self, index: usize) {
         let keep = self.random.index(self.connections[index].to_node.len() + 1);
         self.connections[index].to_node.truncate(keep);
-        let keep = self.random.index(self.connections[index].to_client.len() + 1);
+        let keep = self
+            .random
+            .index(self.connections[index].to_client.len() + 1);
         self.connections[index].to_client.truncate(keep);
         let due = self.now + self.plan.paths[0].delay;
         self.send_to_node(index, due, Content::End(End::Reset));
-        let end = if self.random.once_in(2) { End::Reset } else { End::Closed };
+        let end = if self.random.once_in(2) {
+            End::Reset
+        } else {
+            End::Closed
+        };
         self.queue_to_client(index, due, Content::End(end));
     }
 

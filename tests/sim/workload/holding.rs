@@ -16,12 +16,20 @@ use std::time::Duration;
 const LONGEST_HOLD: u64 = 3 * SECOND;
 
 impl Worker {
-    pub(super) fn hold(&mut self, what: Taken, mut guard: Guard, ttl: u64, is_watched: bool, begun: (u64, u64)) {
+    pub(super) fn hold(
+        &mut self,
+        what: Taken,
+        mut guard: Guard,
+        ttl: u64,
+        is_watched: bool,
+        begun: (u64, u64),
+    ) {
         let at_first = remaining(&guard);
         let mut hold = holds::took(what, at_first, begun);
         fences::given(hold, guard.fence());
         let longest = if is_watched { 5 * ttl } else { ttl + ttl / 4 } * MILLISECOND;
-        let holds_on = with(|world| world.plan.clients[world.current_client()].holds_on) && !self.random.once_in(4);
+        let holds_on = with(|world| world.plan.clients[world.current_client()].holds_on)
+            && !self.random.once_in(4);
         let length = match self.random.once_in(3) {
             _ if self.flooding.is_some() => 0,
             _ if holds_on => LONGEST_HOLD,
@@ -29,8 +37,13 @@ impl Worker {
             false => self.random.magnitude(1_000, longest.min(LONGEST_HOLD)),
         };
         let until = with(|world| world.now) + length;
-        let (extension_rarity, node_timeout, stride) =
-            with(|world| (world.plan.extension_rarity, world.plan.node_timeout, world.plan.stride));
+        let (extension_rarity, node_timeout, stride) = with(|world| {
+            (
+                world.plan.extension_rarity,
+                world.plan.node_timeout,
+                world.plan.stride,
+            )
+        });
         // Another thread extends the lease, too, and may get the signal of its loss.
         let mut is_shared = with(|world| world.judge.holds[hold].is_shared);
         let mut was_extended = false;
@@ -46,7 +59,11 @@ impl Worker {
             let end = now + remaining(&guard).as_nanos() as u64;
             let is_late = !is_watched && self.random.once_in(extension_rarity * 2);
             let brink = end.saturating_sub(self.random.magnitude(50_000, node_timeout));
-            let next = if is_late && brink > now { brink } else { (now + step).min(until) };
+            let next = if is_late && brink > now {
+                brink
+            } else {
+                (now + step).min(until)
+            };
             let next = next.min(self.next_look(now, end, ttl));
             self.rest(next);
             let remaining = remaining(&guard);
@@ -58,7 +75,9 @@ impl Worker {
                 with(|world| world.writes(hold));
                 if self.random.once_in(3) && guard.is_writer() {
                     drop(lost.take());
-                    let Some((reader, reads)) = self.downgrade(hold, guard, what) else { return };
+                    let Some((reader, reads)) = self.downgrade(hold, guard, what) else {
+                        return;
+                    };
                     guard = reader;
                     hold = reads;
                     was_extended = true;
@@ -118,13 +137,17 @@ impl Worker {
         let end = holds::end_of(remaining);
         let outcome = guard.unlock();
         // With a watchdog, the loss may have been reported meanwhile, before the end by the clock.
-        let is_in_force = !is_watched && !remaining.is_zero() && holds::end_of(Duration::ZERO) < end;
+        let is_in_force =
+            !is_watched && !remaining.is_zero() && holds::end_of(Duration::ZERO) < end;
         with(|world| {
             if is_in_force && matches!(outcome, Ok(ReleaseOutcome::Expired)) {
                 world.check_loss(world.judge.holds[hold].token, "was released as expired");
             }
             if !matches!(outcome, Ok(ReleaseOutcome::StillHeld(_))) {
-                world.reported_unlock(world.judge.holds[hold].reported_as, outcome.as_ref().ok().copied());
+                world.reported_unlock(
+                    world.judge.holds[hold].reported_as,
+                    outcome.as_ref().ok().copied(),
+                );
             }
             match outcome {
                 Ok(ReleaseOutcome::StillHeld(_)) => world.saw("a guard of several that goes"),
@@ -156,7 +179,11 @@ impl Worker {
         });
         match outcome {
             Ok(reader) => {
-                let what = Taken { access: Access::Read, reads_by: Some((token, false)), ..what };
+                let what = Taken {
+                    access: Access::Read,
+                    reads_by: Some((token, false)),
+                    ..what
+                };
                 let hold = holds::took(what, remaining(&reader), (0, 0));
                 Some((reader, hold))
             }
@@ -175,7 +202,8 @@ impl Worker {
     fn next_look(&mut self, now: u64, end: u64, ttl: u64) -> u64 {
         match with(|world| world.plan.attention) {
             0 => u64::MAX,
-            longest => (end.saturating_sub(ttl * MILLISECOND / 8)).max(now + self.random.between(1, longest)),
+            longest => (end.saturating_sub(ttl * MILLISECOND / 8))
+                .max(now + self.random.between(1, longest)),
         }
     }
 
@@ -184,7 +212,11 @@ impl Worker {
         let ttl = {
             let ttls = with(|world| world.plan.ttls_of(world.current_client()).to_vec());
             let longest = self.random.pick(&ttls);
-            if self.random.once_in(4) { self.random.between(longest / 2, longest).max(4) } else { longest }
+            if self.random.once_in(4) {
+                self.random.between(longest / 2, longest).max(4)
+            } else {
+                longest
+            }
         };
         let left = remaining(guard);
         let old_end = (!is_watched).then(|| holds::end_of(left));
@@ -195,20 +227,30 @@ impl Worker {
         with(|world| {
             let now = world.now;
             let client = world.current_client();
-            world.trace.note(now, || format!("client {client} extends by hand for {ttl} ms"));
+            world.trace.note(now, || {
+                format!("client {client} extends by hand for {ttl} ms")
+            });
         });
         let reported_as = with(|world| world.judge.holds[hold].reported_as);
         let reported = with(|world| world.reported_extensions(reported_as));
         let (begun, pauses) = moment();
-        let watch = old_end.map(|old_end| holds::Extending { hold, old_end, begun, pauses });
+        let watch = old_end.map(|old_end| holds::Extending {
+            hold,
+            old_end,
+            begun,
+            pauses,
+        });
         holds::begins_to_extend(watch);
         let outcome = guard.extend(Duration::from_millis(ttl));
         holds::begins_to_extend(None);
         with(|world| {
             let now = world.now;
             let client = world.current_client();
-            world.trace.note(now, || format!("client {client}: extension by hand for {ttl} ms: {outcome:?}"));
-            if let (Ok(outcome), false) = (&outcome, may_suffice || matches!(guard, Guard::Read(_))) {
+            world.trace.note(now, || {
+                format!("client {client}: extension by hand for {ttl} ms: {outcome:?}")
+            });
+            if let (Ok(outcome), false) = (&outcome, may_suffice || matches!(guard, Guard::Read(_)))
+            {
                 world.reported_extend(reported_as, reported, outcome);
             }
             match &outcome {
@@ -219,11 +261,17 @@ impl Worker {
                     }
                 }
                 Ok(ExtendOutcome::Failed(_)) => world.saw("an extension by hand that fails"),
-                Ok(ExtendOutcome::Lost) => world.saw("an extension by hand that finds the lock lost"),
+                Ok(ExtendOutcome::Lost) => {
+                    world.saw("an extension by hand that finds the lock lost")
+                }
                 Err(error) => world.violate("errors", format!("extend: {error}")),
             }
             // The extensions of a lease that threads share go one after the other.
-            let sharing = if matches!(guard, Guard::Read(_)) { world.plan.clients[client].threads as u64 } else { 1 };
+            let sharing = if matches!(guard, Guard::Read(_)) {
+                world.plan.clients[client].threads as u64
+            } else {
+                1
+            };
             let allowed = world.plan.node_timeout * sharing;
             world.took_time("extend", begun, allowed, pauses);
         });

@@ -14,7 +14,12 @@ impl Worker {
     pub(super) fn settle(&mut self) {
         let (fault_time, patience, end, ttl) = with(|world| {
             let plan = &world.plan;
-            (plan.fault_time, plan.settling_time(), plan.end(), plan.settling_ttl())
+            (
+                plan.fault_time,
+                plan.settling_time(),
+                plan.end(),
+                plan.settling_ttl(),
+            )
         });
         sleep_until(fault_time);
         let deadline = fault_time + patience;
@@ -30,7 +35,9 @@ impl Worker {
             let left = deadline.saturating_sub(with(|world| world.now));
             let begun = moment();
             let drawn = with(|world| world.judge.tokens.len());
-            let outcome = waiting(sort.awaited(0), || mutex().lock_timeout(Duration::from_nanos(left)));
+            let outcome = waiting(sort.awaited(0), || {
+                mutex().lock_timeout(Duration::from_nanos(left))
+            });
             let shares = Shares::of(&outcome, drawn);
             with(|world| world.reported_call("lock_timeout", &outcome, shares.is_joined()));
             match outcome {
@@ -45,17 +52,21 @@ impl Worker {
                     });
                     break;
                 }
-                Ok(None) | Err(_) => with(|world| {
-                    world.got_nothing(false, true);
-                    let client = world.current_client();
-                    if world.now >= deadline && !world.clients[client].is_gone {
-                        let why = outcome.err().map_or("held".to_owned(), |error| error.to_string());
-                        world.violate(
+                Ok(None) | Err(_) => {
+                    with(|world| {
+                        world.got_nothing(false, true);
+                        let client = world.current_client();
+                        if world.now >= deadline && !world.clients[client].is_gone {
+                            let why = outcome
+                                .err()
+                                .map_or("held".to_owned(), |error| error.to_string());
+                            world.violate(
                             "progress",
                             format!("client {client} did not get r0 after all faults had ended: {why}"),
                         );
-                    }
-                }),
+                        }
+                    })
+                }
             }
             if is_gone() {
                 return;
@@ -81,7 +92,9 @@ impl Worker {
                     // A program that ends waits for its last release.
                     let outcome = guard.unlock();
                     if !matches!(outcome, Ok(ReleaseOutcome::StillHeld(_))) {
-                        with(|world| world.reported_unlock(world.judge.holds[hold].reported_as, outcome.ok()));
+                        with(|world| {
+                            world.reported_unlock(world.judge.holds[hold].reported_as, outcome.ok())
+                        });
                     }
                 }
                 Ok(None) | Err(_) => with(|world| world.got_nothing(false, true)),

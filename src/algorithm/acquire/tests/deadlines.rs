@@ -31,10 +31,17 @@ fn a_deadline_bounds_attempts_and_waits() {
 #[test]
 fn an_attempt_that_came_too_late_says_nothing_against_the_one_before() {
     let mut machine = acquire(WaitLimit::Until(at(100)));
-    assert!(matches!(attempt(&mut machine, "rrr", 0, 1), Output::Wait(_)));
+    assert!(matches!(
+        attempt(&mut machine, "rrr", 0, 1),
+        Output::Wait(_)
+    ));
     machine.woken(Timestamp::from_nanos(99_999_000));
     assert_eq!(machine.poll(), Output::Attempt);
-    assert_eq!(machine.attempt_deadline(at(100), false), at(100), "no time for any node to answer");
+    assert_eq!(
+        machine.attempt_deadline(at(100), false),
+        at(100),
+        "no time for any node to answer"
+    );
     let (tally, reached) = tally("xxx");
     machine.attempted(clocks(100), &tally, reached, clocks(100), 0);
     while let Output::Undo(_) = machine.poll() {}
@@ -51,25 +58,35 @@ fn an_attempt_that_the_deadline_cut_short_does_not_turn_held_into_unavailable() 
         }
         assert!(matches!(output, Output::Wait(_)), "{output:?}");
         machine.woken(at(98));
-        assert_eq!(attempt(&mut machine, "xxx", 98, 100), Output::Undo(nodes(&[0, 1, 2])));
+        assert_eq!(
+            attempt(&mut machine, "xxx", 98, 100),
+            Output::Undo(nodes(&[0, 1, 2]))
+        );
         assert_eq!(machine.poll(), Output::Done(verdict));
     }
 }
 
 #[test]
 fn nor_does_it_contradict_what_another_call_found_before_this_one() {
-    for (was_held, until, verdict) in
-        [(true, 5, Verdict::Held), (false, 5, Verdict::Unavailable), (true, 500, Verdict::Unavailable)]
-    {
+    for (was_held, until, verdict) in [
+        (true, 5, Verdict::Held),
+        (false, 5, Verdict::Unavailable),
+        (true, 500, Verdict::Unavailable),
+    ] {
         let mut machine = acquire(WaitLimit::Until(at(until)));
         if was_held {
             machine.was_held();
         }
         let end = until.min(50);
-        assert_eq!(attempt(&mut machine, "xxx", 0, end), Output::Undo(nodes(&[0, 1, 2])));
+        assert_eq!(
+            attempt(&mut machine, "xxx", 0, end),
+            Output::Undo(nodes(&[0, 1, 2]))
+        );
         match machine.poll() {
             Output::Done(found) => assert_eq!(found, verdict),
-            Output::Wait(_) => assert_eq!((machine.is_held(), verdict), (false, Verdict::Unavailable)),
+            Output::Wait(_) => {
+                assert_eq!((machine.is_held(), verdict), (false, Verdict::Unavailable))
+            }
             output => panic!("{output:?}"),
         }
     }
@@ -78,13 +95,23 @@ fn nor_does_it_contradict_what_another_call_found_before_this_one() {
 /// A node is not expected to answer so soon: nothing failed but the time to try.
 #[test]
 fn an_attempt_that_has_hardly_begun_at_the_deadline_has_timed_out() {
-    for (micros, verdict) in [(24, Verdict::Held), (999, Verdict::Held), (1000, Verdict::Unavailable)] {
+    for (micros, verdict) in [
+        (24, Verdict::Held),
+        (999, Verdict::Held),
+        (1000, Verdict::Unavailable),
+    ] {
         let t0 = at(0);
         let until = Timestamp::ORIGIN.after(Duration::from_micros(micros));
         let mut machine = acquire(WaitLimit::Until(until));
-        assert_eq!((machine.poll(), machine.attempt_deadline(t0, false)), (Output::Attempt, until));
+        assert_eq!(
+            (machine.poll(), machine.attempt_deadline(t0, false)),
+            (Output::Attempt, until)
+        );
         let (tally, reached) = tally("x__");
-        let end = Readings { steady: until, lease: lease_at(1) };
+        let end = Readings {
+            steady: until,
+            lease: lease_at(1),
+        };
         machine.attempted(clocks(0), &tally, reached, end, 0);
         assert!(matches!(machine.poll(), Output::Undo(_)));
         assert_eq!(machine.poll(), Output::Done(verdict), "{micros} µs");
@@ -98,13 +125,19 @@ fn an_earlier_failure_outlasts_an_attempt_that_has_hardly_begun() {
         if failed_before {
             machine.was_unavailable();
         } else {
-            assert!(matches!(attempt(&mut machine, "ppp", 0, 1), Output::Undo(_) | Output::Wait(_)));
+            assert!(matches!(
+                attempt(&mut machine, "ppp", 0, 1),
+                Output::Undo(_) | Output::Wait(_)
+            ));
             while !matches!(machine.poll(), Output::Wait(_)) {}
             machine.woken(at(99));
         }
         assert_eq!(machine.poll(), Output::Attempt);
         let (tally, reached) = tally("xxx");
-        let t0 = Readings { steady: Timestamp::from_nanos(99_976_000), lease: lease_at(99) };
+        let t0 = Readings {
+            steady: Timestamp::from_nanos(99_976_000),
+            lease: lease_at(99),
+        };
         assert_eq!(machine.attempt_deadline(t0.steady, false), at(100));
         machine.attempted(t0, &tally, reached, clocks(100), 0);
         assert!(machine.is_cut_short() && matches!(machine.poll(), Output::Undo(_)));
@@ -116,7 +149,10 @@ fn an_earlier_failure_outlasts_an_attempt_that_has_hardly_begun() {
 fn a_deadline_in_the_past_still_buys_one_whole_attempt() {
     let mut machine = acquire(WaitLimit::Until(at(0)));
     assert_eq!(machine.attempt_deadline(at(10), false), at(60));
-    assert_eq!(attempt(&mut machine, "rrr", 10, 11), Output::Done(Verdict::Held));
+    assert_eq!(
+        attempt(&mut machine, "rrr", 10, 11),
+        Output::Done(Verdict::Held)
+    );
 }
 
 #[test]
@@ -124,18 +160,37 @@ fn an_attempt_that_has_to_connect_has_as_much_time_again() {
     let mut machine = acquire(WaitLimit::Until(at(1000)));
     assert_eq!(machine.attempt_deadline(at(0), true), at(100));
     assert_eq!(machine.attempt_deadline(at(0), false), at(50));
-    assert_eq!(machine.attempt_deadline(at(950), true), at(1000), "but no longer than its caller waits");
+    assert_eq!(
+        machine.attempt_deadline(at(950), true),
+        at(1000),
+        "but no longer than its caller waits"
+    );
     // The reason why such an attempt is cut short does not contradict what was found before.
-    assert!(matches!(attempt(&mut machine, "rrr", 0, 1), Output::Wait(_)));
+    assert!(matches!(
+        attempt(&mut machine, "rrr", 0, 1),
+        Output::Wait(_)
+    ));
     machine.woken(at(920));
     assert_eq!(machine.attempt_deadline(at(920), true), at(1000));
-    assert_eq!(attempt(&mut machine, "xxx", 920, 1000), Output::Undo(nodes(&[0, 1, 2])));
+    assert_eq!(
+        attempt(&mut machine, "xxx", 920, 1000),
+        Output::Undo(nodes(&[0, 1, 2]))
+    );
     assert_eq!(machine.poll(), Output::Done(Verdict::Held));
 }
 
 #[test]
 fn an_answer_after_the_lease_would_be_of_no_use() {
     let ttl = Ttl::new(Duration::from_millis(10), 0.01, MAX_TTL).unwrap();
-    let mut machine = Acquire::new(AcquireConfig { ttl, ..acquire(WaitLimit::Once).config }, at(0));
-    assert_eq!(machine.attempt_deadline(at(0), false), Timestamp::from_nanos(7_900_000));
+    let mut machine = Acquire::new(
+        AcquireConfig {
+            ttl,
+            ..acquire(WaitLimit::Once).config
+        },
+        at(0),
+    );
+    assert_eq!(
+        machine.attempt_deadline(at(0), false),
+        Timestamp::from_nanos(7_900_000)
+    );
 }

@@ -9,7 +9,12 @@ fn challenges(holders: &[u8]) -> Vec<bool> {
     let asked = times.zip(holders).map(|(now, &holder)| {
         let challenged = call.request(CLOCK, at(now)).challenged;
         assert!(challenged.is_none_or(|head| head == entry(9).member()));
-        lose(&mut call, now, &[], &[(0, reply(5, 1, holder)), (1, reply(5, 1, holder))]);
+        lose(
+            &mut call,
+            now,
+            &[],
+            &[(0, reply(5, 1, holder)), (1, reply(5, 1, holder))],
+        );
         challenged.is_some()
     });
     asked.collect()
@@ -17,29 +22,58 @@ fn challenges(holders: &[u8]) -> Vec<bool> {
 
 #[test]
 fn a_head_is_challenged_after_the_place_lease_if_the_lock_was_free_or_changed_hands() {
-    assert_eq!(challenges(&[1, 1, 1, 1, 1, 1]), [false; 6], "a long hold is no fault of the first one");
+    assert_eq!(
+        challenges(&[1, 1, 1, 1, 1, 1]),
+        [false; 6],
+        "a long hold is no fault of the first one"
+    );
     assert_eq!(challenges(&[0, 0, 0]), [false, false, true]);
     assert_eq!(challenges(&[1, 2, 2, 2]), [false, false, true, true]);
-    assert_eq!(challenges(&[1, 1, 1, 0, 1]), [false, false, false, false, true], "free for a moment");
-    assert_eq!(challenges(&[1, 1, 1, 2, 2]), [false, false, false, false, true]);
+    assert_eq!(
+        challenges(&[1, 1, 1, 0, 1]),
+        [false, false, false, false, true],
+        "free for a moment"
+    );
+    assert_eq!(
+        challenges(&[1, 1, 1, 2, 2]),
+        [false, false, false, false, true]
+    );
 }
 
 #[test]
 fn a_new_head_has_the_place_lease_anew_and_the_call_itself_is_none() {
-    let head = |number: u64| QueueReply { head: Some(entry(number).member()), ..reply(5, 1, 0) };
+    let head = |number: u64| QueueReply {
+        head: Some(entry(number).member()),
+        ..reply(5, 1, 0)
+    };
     let mut call = call();
-    for (now, number, challenged) in
-        [(0, 9, None), (900, 8, None), (1800, 8, None), (1900, 8, Some(8)), (3000, 1, Some(8))]
-    {
-        assert_eq!(call.request(CLOCK, at(now)).challenged, challenged.map(|number| entry(number).member()), "{now}");
+    for (now, number, challenged) in [
+        (0, 9, None),
+        (900, 8, None),
+        (1800, 8, None),
+        (1900, 8, Some(8)),
+        (3000, 1, Some(8)),
+    ] {
+        assert_eq!(
+            call.request(CLOCK, at(now)).challenged,
+            challenged.map(|number| entry(number).member()),
+            "{now}"
+        );
         lose(&mut call, now, &[], &[(0, head(number)), (1, head(number))]);
     }
-    assert_eq!(call.request(CLOCK, at(9000)).challenged, None, "it is the first one itself");
+    assert_eq!(
+        call.request(CLOCK, at(9000)).challenged,
+        None,
+        "it is the first one itself"
+    );
 }
 
 #[test]
 fn heads_are_watched_node_by_node() {
-    let head = |number: u64| QueueReply { head: Some(entry(number).member()), ..reply(5, 1, 0) };
+    let head = |number: u64| QueueReply {
+        head: Some(entry(number).member()),
+        ..reply(5, 1, 0)
+    };
     let mut call = call();
     lose(&mut call, 0, &[], &[(0, head(8)), (1, head(9))]);
     // One node has another head now.
@@ -48,7 +82,10 @@ fn heads_are_watched_node_by_node() {
     assert_eq!(challenged(&call, 999), None);
     assert_eq!(challenged(&call, 1000), Some(entry(9).member()));
     lose(&mut call, 1000, &[], &[(0, head(7)), (1, head(7))]);
-    assert_eq!([1599, 1600].map(|now| challenged(&call, now)), [None, Some(entry(7).member())]);
+    assert_eq!(
+        [1599, 1600].map(|now| challenged(&call, now)),
+        [None, Some(entry(7).member())]
+    );
 }
 
 #[test]
@@ -56,10 +93,17 @@ fn what_a_node_has_shown_is_forgotten_when_it_refuses_no_more() {
     let mut call = call();
     let free = reply(5, 1, 0);
     lose(&mut call, 0, &[], &[(0, free), (1, free), (2, free)]);
-    let other = QueueReply { head: Some(entry(8).member()), ..free };
+    let other = QueueReply {
+        head: Some(entry(8).member()),
+        ..free
+    };
     // The third node is down from here on.
     lose(&mut call, 900, &[], &[(0, other), (1, other)]);
-    assert_eq!(call.request(CLOCK, at(1500)).challenged, None, "it was first there for 0.6 s");
+    assert_eq!(
+        call.request(CLOCK, at(1500)).challenged,
+        None,
+        "it was first there for 0.6 s"
+    );
     lose(&mut call, 1500, &[], &[(0, other), (1, other)]);
     assert_eq!(call.request(CLOCK, at(1900)).challenged, other.head);
 }
@@ -70,9 +114,26 @@ fn after_a_challenge_it_asks_again_in_ten_milliseconds() {
     let free = reply(5, 2, 0);
     lose(&mut call, 0, &[], &[(0, free), (1, free)]);
     assert_eq!(call.due(), at(1002));
-    lose(&mut call, 1002, &[], &[(0, reply(5, 0, 0)), (1, reply(5, 0, 0))]);
+    lose(
+        &mut call,
+        1002,
+        &[],
+        &[(0, reply(5, 0, 0)), (1, reply(5, 0, 0))],
+    );
     assert_eq!(call.due(), at(1012));
-    assert_eq!(call.because(), AskedBecause { told: 0, unasked: 0, challenges: 1 });
-    lose(&mut call, 1012, &[], &[(0, reply(5, 0, 1)), (1, reply(5, 0, 1))]);
+    assert_eq!(
+        call.because(),
+        AskedBecause {
+            told: 0,
+            unasked: 0,
+            challenges: 1
+        }
+    );
+    lose(
+        &mut call,
+        1012,
+        &[],
+        &[(0, reply(5, 0, 1)), (1, reply(5, 0, 1))],
+    );
     assert_eq!(call.due(), at(2012), "the next round is no challenge");
 }

@@ -5,24 +5,42 @@ use super::*;
 #[test]
 fn most_of_the_turns_decide_which_slot_is_tried() {
     let mut call = call();
-    let told = |call: &mut QueuedCall, node, slot| call.on_message(NodeId::new(node), Message::Turn(Some(slot)), at(1));
+    let told = |call: &mut QueuedCall, node, slot| {
+        call.on_message(NodeId::new(node), Message::Turn(Some(slot)), at(1))
+    };
     assert_eq!(call.take_slot(), None);
     for (node, slot) in [(0, 3), (1, 2), (2, 2)] {
         told(&mut call, node, slot);
     }
-    assert_eq!((call.take_slot(), call.take_slot()), (Some(2), None), "once");
+    assert_eq!(
+        (call.take_slot(), call.take_slot()),
+        (Some(2), None),
+        "once"
+    );
     for (node, slot) in [(1, 2), (0, 3)] {
         told(&mut call, node, slot);
     }
-    assert_eq!(call.take_slot(), Some(3), "of equals, that of the first node");
+    assert_eq!(
+        call.take_slot(),
+        Some(3),
+        "of equals, that of the first node"
+    );
 }
 
 #[test]
 fn another_slot_that_is_free_is_tried_soon() {
-    for (letters, rank, due) in [("tft", 0, 102), ("ttt", 0, 1100), ("tft", 1, 1101), ("fft", 1, 102)] {
+    for (letters, rank, due) in [
+        ("tft", 0, 102),
+        ("ttt", 0, 1100),
+        ("tft", 1, 1101),
+        ("fft", 1, 102),
+    ] {
         let mut call = call();
         let slots = Slots::of(letters.as_bytes());
-        let replied = QueueReply { slots, ..reply(5, rank, 1) };
+        let replied = QueueReply {
+            slots,
+            ..reply(5, rank, 1)
+        };
         lose(&mut call, 100, &[], &[(0, replied), (1, replied)]);
         assert_eq!(call.due(), at(due), "{letters} {rank}");
     }
@@ -33,17 +51,36 @@ fn the_slot_that_is_free_on_most_nodes_is_tried_next() {
     let round = |letters: &[&str]| {
         let mut round = QueueRound::new(Some(5), latest_ticket(CLOCK));
         for (node, letters) in letters.iter().enumerate() {
-            round.on_refused(NodeId::new(node), QueueReply { slots: Slots::of(letters.as_bytes()), ..reply(5, 0, 1) });
+            round.on_refused(
+                NodeId::new(node),
+                QueueReply {
+                    slots: Slots::of(letters.as_bytes()),
+                    ..reply(5, 0, 1)
+                },
+            );
         }
         round
     };
-    let free = |letters: &[&str], silent, start| round(letters).free_slot(&SETUP, silent, 3, start, |_| true);
+    let free = |letters: &[&str], silent, start| {
+        round(letters).free_slot(&SETUP, silent, 3, start, |_| true)
+    };
     assert_eq!(free(&["ttf", "ttf", "ftf"], 0, 0), Some(2));
     assert_eq!(free(&["ftt", "tft", "ttf"], 0, 0), None, "no quorum");
-    assert_eq!(free(&["ftt", "ttt"], 1, 0), Some(0), "a silent node may have it free");
-    assert_eq!(free(&["ftf", "ftf"], 0, 0), Some(0), "of equals, the first from the start on");
+    assert_eq!(
+        free(&["ftt", "ttt"], 1, 0),
+        Some(0),
+        "a silent node may have it free"
+    );
+    assert_eq!(
+        free(&["ftf", "ftf"], 0, 0),
+        Some(0),
+        "of equals, the first from the start on"
+    );
     assert_eq!(free(&["ftf", "ftf"], 0, 1), Some(2));
-    assert_eq!(round(&["ftf", "ftf"]).free_slot(&SETUP, 0, 3, 0, |slot| slot != 0), Some(2));
+    assert_eq!(
+        round(&["ftf", "ftf"]).free_slot(&SETUP, 0, 3, 0, |slot| slot != 0),
+        Some(2)
+    );
     let endless = round(&["ete", "ete", "tte"]).endless_slots(&SETUP, 3);
     assert_eq!(endless, [(0, nodes(&[0, 1])), (2, nodes(&[0, 1, 2]))]);
 }
@@ -54,14 +91,21 @@ fn sets_that_keep_each_other_from_their_keys_ask_again_at_different_times() {
         let mut call = waiting(0, 0);
         call.ask(at(100));
         call.collided(Duration::from_millis(attempt_time), random);
-        [0, 1].into_iter().for_each(|node| turn(&mut call, node, 101));
+        [0, 1]
+            .into_iter()
+            .for_each(|node| turn(&mut call, node, 101));
         call.due()
     };
-    assert_eq!([0, 4_000_000, 9_999_999].map(|random| due(1, random).since(at(100)).as_millis()), [1, 4, 9]);
+    assert_eq!(
+        [0, 4_000_000, 9_999_999].map(|random| due(1, random).since(at(100)).as_millis()),
+        [1, 4, 9]
+    );
     assert_eq!(due(40, 79_000_000), at(179), "an attempt lasts longer");
     let mut call = waiting(0, 0);
     call.collided(Duration::ZERO, 9_000_000);
     call.ask(at(100));
-    [0, 1].into_iter().for_each(|node| turn(&mut call, node, 101));
+    [0, 1]
+        .into_iter()
+        .for_each(|node| turn(&mut call, node, 101));
     assert_eq!(call.due(), at(101), "a round ends the pause");
 }

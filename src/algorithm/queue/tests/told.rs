@@ -34,7 +34,9 @@ fn told_by_fewer_it_asks_after_two_milliseconds_and_once_in_ten() {
         turn(&mut call, 2, asked + 1);
         assert_eq!(call.due(), at(due));
     }
-    [0, 1].into_iter().for_each(|node| turn(&mut call, node, 71));
+    [0, 1]
+        .into_iter()
+        .for_each(|node| turn(&mut call, node, 71));
     assert_eq!(call.due(), at(71), "a quorum is believed at once");
 }
 
@@ -55,7 +57,11 @@ fn a_round_finds_out_about_all_that_arrived_before_it() {
     call.ask(at(101));
     assert!(!call.is_told());
     turn(&mut call, 1, 101);
-    assert_eq!(call.due(), at(121), "the one of before does not make it a quorum");
+    assert_eq!(
+        call.due(),
+        at(121),
+        "the one of before does not make it a quorum"
+    );
 }
 
 #[test]
@@ -73,19 +79,32 @@ fn found_first_by_a_quorum_it_asks_by_command_once() {
     let mut round = QueueRound::new(call.ticket, latest_ticket(CLOCK)).by_command(true);
     round.on_refusals(nodes(&[1, 2]));
     let aftermath = call.lost(nodes(&[0]), &round, Timestamp::NEVER, at(100));
-    assert_eq!(aftermath, Aftermath::Waits { undo: nodes(&[0]), store: NodeSet::EMPTY });
+    assert_eq!(
+        aftermath,
+        Aftermath::Waits {
+            undo: nodes(&[0]),
+            store: NodeSet::EMPTY
+        }
+    );
     assert!(call.due() <= at(100) && !asks_by_command(&call));
 }
 
 #[test]
 fn by_command_asks_neither_a_call_without_a_ticket_nor_one_of_another_kind_nor_a_challenge() {
     let told = |mut call: QueuedCall| {
-        [0, 1].into_iter().for_each(|node| turn(&mut call, node, 1500));
+        [0, 1]
+            .into_iter()
+            .for_each(|node| turn(&mut call, node, 1500));
         call.request(CLOCK, at(1500)).by_command
     };
     assert!(told(waiting(0, 0)));
     assert!(!told(call()));
-    for kind in [EntryKind::Fenced, EntryKind::Read, EntryKind::Write, EntryKind::Permit(3)] {
+    for kind in [
+        EntryKind::Fenced,
+        EntryKind::Read,
+        EntryKind::Write,
+        EntryKind::Permit(3),
+    ] {
         let mut call = QueuedCall::new(SETUP, Entry { kind, ..entry(1) }, at(0));
         let replied = reply(5, 0, 1);
         lose(&mut call, 0, &[], &[(0, replied), (1, replied)]);

@@ -38,8 +38,15 @@ impl<'a> Attempts<'a, '_> {
         let request = request.unwrap_or(TakeRequest::WITHOUT_ENTRY);
         // Messages, which could be forged, do not decide the order of fair locks.
         let by_command = request.by_command && !self.call.lock.is_fair && !self.call.is_set();
-        let request = TakeRequest { must_queue: self.call.lock.is_fair, by_command, ..request };
-        Some(InTurn { request, latest: queue::latest_ticket(clock) })
+        let request = TakeRequest {
+            must_queue: self.call.lock.is_fair,
+            by_command,
+            ..request
+        };
+        Some(InTurn {
+            request,
+            latest: queue::latest_ticket(clock),
+        })
     }
 
     /// Whether a call that has no entry asks in turn.
@@ -48,12 +55,20 @@ impl<'a> Attempts<'a, '_> {
         match &self.ticket {
             // It waits, and without messages. A writer would have others in front of it for ever. A reader, which other
             // readers let in past a writer that waits, lets that one have its turn first.
-            Some(_) if self.call.lock.kind.access().is_some() && !client.engine().has_messages() => {
+            Some(_)
+                if self.call.lock.kind.access().is_some() && !client.engine().has_messages() =>
+            {
                 let patience = self.call.started.after(client.settings().place_lease);
                 self.call.lock.kind.access() == Some(Access::Read) && self.now.steady < patience
             }
             // The turn of this program ended with the release that woke another one.
-            _ if client.engine().woke_another(self.call.awaited_keys(None)).is_some() => true,
+            _ if client
+                .engine()
+                .woke_another(self.call.awaited_keys(None))
+                .is_some() =>
+            {
+                true
+            }
             _ => self.call.is_in_turn() || self.search.asks_in_turn,
         }
     }
@@ -61,15 +76,24 @@ impl<'a> Attempts<'a, '_> {
     /// Has these nodes store the call's ticket.
     pub(super) fn store(&mut self, nodes: NodeSet) {
         let (key, kind) = self.awaited();
-        let Some(queue) = self.machine.queue() else { return };
+        let Some(queue) = self.machine.queue() else {
+            return;
+        };
         if let Some(ticket) = queue.ticket {
-            self.call.lock.client.engine().store(key, kind, queue.entry(), ticket, nodes);
+            self.call
+                .lock
+                .client
+                .engine()
+                .store(key, kind, queue.entry(), ticket, nodes);
         }
     }
 
     /// The key whose queue the call waits in, and the kind of that lock.
     pub(super) fn awaited(&self) -> (&'a Arc<str>, Kind) {
-        (&self.call.awaited_keys(Some(self.key_index))[0], self.call.kind())
+        (
+            &self.call.awaited_keys(Some(self.key_index))[0],
+            self.call.kind(),
+        )
     }
 
     /// Creates an entry for the call.
@@ -83,7 +107,10 @@ impl<'a> Attempts<'a, '_> {
     /// What stays the same for all calls of the client.
     pub(in crate::api::lock) fn setup(&self) -> Setup {
         let settings = self.call.lock.client.settings();
-        Setup { nodes: settings.nodes.len(), place_lease: settings.place_lease }
+        Setup {
+            nodes: settings.nodes.len(),
+            place_lease: settings.place_lease,
+        }
     }
 
     /// The call as one that waits.
@@ -110,13 +137,22 @@ impl<'a> Attempts<'a, '_> {
 
     /// Stores the entry of a set in the queue of the key that it waits for. If that is free, it asks for all keys.
     pub(super) fn enqueue_set(&mut self) -> Result<()> {
-        let Some(mut in_turn) = self.in_turn() else { return Ok(()) };
+        let Some(mut in_turn) = self.in_turn() else {
+            return Ok(());
+        };
         in_turn.request.stores_only = true;
         let key = LockKey::One(Arc::clone(self.awaited().0));
         let (_, result) = self.ask_nodes(&key, Kind::Plain, Some(in_turn))?;
-        self.machine.set_wait_bounds(wait_bounds(&result, self.key_index, self.waiter.as_deref()));
-        let Some(round) = result.queue else { return Ok(()) };
-        let held = round.replies().iter().filter(|(_, reply)| !reply.is_free()).count();
+        self.machine
+            .set_wait_bounds(wait_bounds(&result, self.key_index, self.waiter.as_deref()));
+        let Some(round) = result.queue else {
+            return Ok(());
+        };
+        let held = round
+            .replies()
+            .iter()
+            .filter(|(_, reply)| !reply.is_free())
+            .count();
         let is_free = result.tally.nodes() - held >= result.tally.quorum();
         // Where too few nodes have a queue, the next attempt finds out what they hold.
         let is_known = round.nodes().len() >= result.tally.quorum();
@@ -124,11 +160,15 @@ impl<'a> Attempts<'a, '_> {
         if let (Some(ticket), true) = (&self.ticket, held >= result.tally.quorum()) {
             ticket.record_answer(self.now.steady);
         }
-        self.machine.enqueued(&round, is_free && is_known, self.now.steady, random());
-        let leaves = self.machine.queue().map_or(NodeSet::EMPTY, |queue| match queue.ticket {
-            Some(_) => queue.leaves(),
-            None => round.nodes(),
-        });
+        self.machine
+            .enqueued(&round, is_free && is_known, self.now.steady, random());
+        let leaves = self
+            .machine
+            .queue()
+            .map_or(NodeSet::EMPTY, |queue| match queue.ticket {
+                Some(_) => queue.leaves(),
+                None => round.nodes(),
+            });
         if let (Some(waiter), false) = (&self.waiter, leaves.is_empty()) {
             waiter.seat().step_aside(leaves);
         }
@@ -147,7 +187,9 @@ impl<'a> Attempts<'a, '_> {
         }
         let is_fair = self.call.lock.is_fair;
         self.seat();
-        let Some(waiter) = &self.waiter else { return Ok(false) };
+        let Some(waiter) = &self.waiter else {
+            return Ok(false);
+        };
         if let (true, Some(nodes)) = (is_fair, waiter.seat().denied()) {
             return Err(self.call.lock.client.not_told(self.call.name(), nodes));
         }
@@ -170,9 +212,14 @@ impl<'a> Attempts<'a, '_> {
     /// A set that was refused for another key than the one it waits for joins the end of that one's queue. Nothing is
     /// held meanwhile.
     pub(super) fn follow_refusal(&mut self) -> bool {
-        let refused = self.last.as_ref().and_then(|(_, result)| result.refused_key);
+        let refused = self
+            .last
+            .as_ref()
+            .and_then(|(_, result)| result.refused_key);
         let queues = self.call.local.queues();
-        let Some(index) = refused.filter(|&key| key != self.key_index && key < queues.len()) else { return false };
+        let Some(index) = refused.filter(|&key| key != self.key_index && key < queues.len()) else {
+            return false;
+        };
         self.waiter = None;
         self.ticket = None;
         self.key_index = index;
@@ -186,7 +233,11 @@ impl<'a> Attempts<'a, '_> {
         let position = |ticket| self.call.position(ticket, self.now.lease);
         let is_head = |position| matches!(position, QueuePosition::Head(_));
         self.call.lock.permits.is_some()
-            && self.ticket.as_ref().map(position).is_some_and(|position| !is_head(position))
+            && self
+                .ticket
+                .as_ref()
+                .map(position)
+                .is_some_and(|position| !is_head(position))
     }
 
     /// Waits to be the head of the queue again, as before the first attempt. False when the time is up.
@@ -195,15 +246,28 @@ impl<'a> Attempts<'a, '_> {
         if self.machine.queue().is_some() {
             self.machine.leave_queue();
         }
-        let Some(ticket) = &self.ticket else { return Ok(false) };
+        let Some(ticket) = &self.ticket else {
+            return Ok(false);
+        };
         let position = self.call.position(ticket, self.now.lease);
-        let queued = queueing::wait_in_queue(&mut self.call, ticket, position, self.now, self.wait, self.account)?;
+        let queued = queueing::wait_in_queue(
+            &mut self.call,
+            ticket,
+            position,
+            self.now,
+            self.wait,
+            self.account,
+        )?;
         self.now = self.call.lock.client.engine().readings();
         match queued {
             Queued::Head => self.machine.retry_now(self.now.steady),
             Queued::OutOfTime(None) => return Ok(false),
             Queued::OutOfTime(Some(cause)) => {
-                return Err(self.call.lock.client.unavailable("lock", self.call.name(), cause));
+                return Err(self
+                    .call
+                    .lock
+                    .client
+                    .unavailable("lock", self.call.name(), cause));
             }
         }
         Ok(true)

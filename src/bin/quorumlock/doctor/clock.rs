@@ -37,7 +37,10 @@ pub(super) fn offset(connection: &mut Connection) -> Result<Option<Offset>, Trou
         };
         let theirs = micros as f64 / 1e6;
         let ours = before.as_secs_f64() + round_trip / 2.0;
-        let offset = Offset { seconds: theirs - ours, error: round_trip / 2.0 };
+        let offset = Offset {
+            seconds: theirs - ours,
+            error: round_trip / 2.0,
+        };
         if best.is_none_or(|best| offset.error < best.error) {
             best = Some(offset);
         }
@@ -49,7 +52,10 @@ impl Offset {
     /// How much faster the clock runs, by two looks at it.
     pub(super) fn rate(earlier: Offset, later: Offset, passed: Duration) -> Rate {
         let passed = passed.as_secs_f64().max(f64::MIN_POSITIVE);
-        Rate { part: (later.seconds - earlier.seconds) / passed, error: (earlier.error + later.error) / passed }
+        Rate {
+            part: (later.seconds - earlier.seconds) / passed,
+            error: (earlier.error + later.error) / passed,
+        }
     }
 
     /// Whether it is certain that the clocks differ by more than what is tolerated.
@@ -75,7 +81,10 @@ mod tests {
 
     #[test]
     fn a_rate_has_the_errors_of_both_looks() {
-        let offset = |seconds| Offset { seconds, error: 0.01 };
+        let offset = |seconds| Offset {
+            seconds,
+            error: 0.01,
+        };
         let rate = Offset::rate(offset(0.0), offset(0.2), Duration::from_secs(10));
         assert!((rate.part - 0.02).abs() < 1e-9 && (rate.error - 0.002).abs() < 1e-9);
     }

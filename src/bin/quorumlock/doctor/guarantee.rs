@@ -48,7 +48,12 @@ impl<'d> Node<'d> {
             NodeNote::Withheld => Losses::Untold,
             _ => Losses::Remembered,
         };
-        Node { address: status.address(), losses, eviction: status.eviction(), is_volatile }
+        Node {
+            address: status.address(),
+            losses,
+            eviction: status.eviction(),
+            is_volatile,
+        }
     }
 }
 
@@ -67,10 +72,19 @@ impl Deployment<'_> {
                 let most = (count / 2).saturating_sub(untold.len()).min(others);
                 // Where all of the others may lose their keys, that is no condition.
                 let is_limited = most < others;
-                conditions.extend(is_limited.then(|| format!("{} within max_ttl", self.at_most(most, others))));
+                conditions.extend(
+                    is_limited.then(|| format!("{} within max_ttl", self.at_most(most, others))),
+                );
             }
-            conditions.extend(each(&durable, "keeps its keys, as declared", "keep their keys, as declared"));
-            let told = ("loses none, of which it would tell nothing", "lose none, of which they would tell nothing");
+            conditions.extend(each(
+                &durable,
+                "keeps its keys, as declared",
+                "keep their keys, as declared",
+            ));
+            let told = (
+                "loses none, of which it would tell nothing",
+                "lose none, of which they would tell nothing",
+            );
             conditions.extend(each(&untold, told.0, told.1));
             conditions.extend(each(
                 &self.with(Losses::Unknown),
@@ -78,9 +92,24 @@ impl Deployment<'_> {
                 "remember losses, which is not known",
             ));
         }
-        let evicting = self.nodes.iter().filter_map(|node| Some(format!("{} ({})", node.address, node.eviction?)));
-        conditions.extend(each(&evicting.collect::<Vec<String>>(), "evicts no lock", "evict no lock"));
-        if let (true, [Node { is_volatile: true, .. }]) = (self.policy != RestartPolicy::Strict, self.nodes) {
+        let evicting = self
+            .nodes
+            .iter()
+            .filter_map(|node| Some(format!("{} ({})", node.address, node.eviction?)));
+        conditions.extend(each(
+            &evicting.collect::<Vec<String>>(),
+            "evicts no lock",
+            "evict no lock",
+        ));
+        if let (
+            true,
+            [
+                Node {
+                    is_volatile: true, ..
+                },
+            ],
+        ) = (self.policy != RestartPolicy::Strict, self.nodes)
+        {
             conditions.push("is not restarted: it writes nothing to disk".to_owned());
         }
         if self.is_disputed {
@@ -94,13 +123,21 @@ impl Deployment<'_> {
 
     /// The addresses of those nodes.
     fn with(&self, losses: Losses) -> Vec<&str> {
-        self.nodes.iter().filter(|node| node.losses == losses).map(|node| node.address).collect()
+        self.nodes
+            .iter()
+            .filter(|node| node.losses == losses)
+            .map(|node| node.address)
+            .collect()
     }
 
     /// That at most `most` of `others` nodes lose their keys.
     fn at_most(&self, most: usize, others: usize) -> String {
         let is_all = others == self.nodes.len();
-        let of = if is_all { format!("{others} nodes") } else { format!("the {others} other nodes") };
+        let of = if is_all {
+            format!("{others} nodes")
+        } else {
+            format!("the {others} other nodes")
+        };
         match (most, others) {
             (0, 1) if is_all => "the node does not lose its keys".to_owned(),
             (0, 1) => "the other node does not lose its keys".to_owned(),
@@ -123,7 +160,9 @@ fn each(nodes: &[impl Borrow<str>], one: &str, several: &str) -> Option<String> 
 /// The policy, and what it means for a program that has just started: the text of the manual.
 pub(super) fn meaning(policy: RestartPolicy) -> &'static str {
     match policy {
-        RestartPolicy::Off => "off: a program that has just started counts every node, whatever it has lost",
+        RestartPolicy::Off => {
+            "off: a program that has just started counts every node, whatever it has lost"
+        }
         RestartPolicy::Strict => {
             "strict: a program that has just started counts a node when it has lost nothing for max_ttl, also in a new \
              deployment"
@@ -155,27 +194,60 @@ mod tests {
             is_volatile: letter == 'v',
         };
         let nodes: Vec<Node<'_>> = letters.chars().zip(names).map(node).collect();
-        let sentence = Deployment { policy, nodes: &nodes, is_disputed: false }.guarantee();
-        sentence.strip_prefix("one valid holder, ").unwrap().to_owned()
+        let sentence = Deployment {
+            policy,
+            nodes: &nodes,
+            is_disputed: false,
+        }
+        .guarantee();
+        sentence
+            .strip_prefix("one valid holder, ")
+            .unwrap()
+            .to_owned()
     }
 
     #[test]
     fn as_many_nodes_may_lose_their_keys_as_are_less_than_a_quorum() {
         for (letters, expected) in [
             ("r", "if the node does not lose its keys within max_ttl"),
-            ("v", "if the node does not lose its keys within max_ttl, and is not restarted: it writes nothing to disk"),
-            ("vvv", "if at most 1 of 3 nodes loses its keys within max_ttl"),
-            ("rr", "if at most 1 of 2 nodes loses its keys within max_ttl"),
-            ("rrr", "if at most 1 of 3 nodes loses its keys within max_ttl"),
-            ("rrrr", "if at most 2 of 4 nodes lose their keys within max_ttl"),
-            ("rrrrr", "if at most 2 of 5 nodes lose their keys within max_ttl"),
-            ("rre", "if at most 1 of 3 nodes loses its keys within max_ttl, and c (volatile-lru) evicts no lock"),
+            (
+                "v",
+                "if the node does not lose its keys within max_ttl, and is not restarted: it writes nothing to disk",
+            ),
+            (
+                "vvv",
+                "if at most 1 of 3 nodes loses its keys within max_ttl",
+            ),
+            (
+                "rr",
+                "if at most 1 of 2 nodes loses its keys within max_ttl",
+            ),
+            (
+                "rrr",
+                "if at most 1 of 3 nodes loses its keys within max_ttl",
+            ),
+            (
+                "rrrr",
+                "if at most 2 of 4 nodes lose their keys within max_ttl",
+            ),
+            (
+                "rrrrr",
+                "if at most 2 of 5 nodes lose their keys within max_ttl",
+            ),
+            (
+                "rre",
+                "if at most 1 of 3 nodes loses its keys within max_ttl, and c (volatile-lru) evicts no lock",
+            ),
             (
                 "r?r",
                 "if at most 1 of 3 nodes loses its keys within max_ttl, and b remembers losses, which is not known",
             ),
         ] {
-            assert_eq!(guarantee(RestartPolicy::Observed, letters), expected, "{letters}");
+            assert_eq!(
+                guarantee(RestartPolicy::Observed, letters),
+                expected,
+                "{letters}"
+            );
         }
     }
 
@@ -199,25 +271,54 @@ mod tests {
                 "if at most 1 of the 4 other nodes loses its keys within max_ttl, and e loses none, of which it would \
                  tell nothing",
             ),
-            ("uuu", "if a, b, c lose none, of which they would tell nothing"),
+            (
+                "uuu",
+                "if a, b, c lose none, of which they would tell nothing",
+            ),
         ] {
-            assert_eq!(guarantee(RestartPolicy::Observed, letters), expected, "{letters}");
+            assert_eq!(
+                guarantee(RestartPolicy::Observed, letters),
+                expected,
+                "{letters}"
+            );
         }
     }
 
     #[test]
     fn a_strict_program_counts_no_node_of_a_new_deployment_and_a_careless_one_all() {
-        assert_eq!(guarantee(RestartPolicy::Strict, "r"), "whatever keys nodes lose");
-        assert_eq!(guarantee(RestartPolicy::Strict, "rrd"), "if c keeps its keys, as declared");
+        assert_eq!(
+            guarantee(RestartPolicy::Strict, "r"),
+            "whatever keys nodes lose"
+        );
+        assert_eq!(
+            guarantee(RestartPolicy::Strict, "rrd"),
+            "if c keeps its keys, as declared"
+        );
         let off = "if none of 3 nodes loses its keys while a lock is held";
         assert_eq!(guarantee(RestartPolicy::Off, "rdu"), off);
-        assert_eq!(guarantee(RestartPolicy::Off, "r"), "if the node does not lose its keys while a lock is held");
+        assert_eq!(
+            guarantee(RestartPolicy::Off, "r"),
+            "if the node does not lose its keys while a lock is held"
+        );
     }
 
     #[test]
     fn programs_that_have_other_nodes_are_not_excluded() {
-        let nodes = [Node { address: "a", losses: Losses::Remembered, eviction: None, is_volatile: true }];
-        let sentence = Deployment { policy: RestartPolicy::Strict, nodes: &nodes, is_disputed: true }.guarantee();
-        assert_eq!(sentence, "one valid holder, if all programs have the same nodes");
+        let nodes = [Node {
+            address: "a",
+            losses: Losses::Remembered,
+            eviction: None,
+            is_volatile: true,
+        }];
+        let sentence = Deployment {
+            policy: RestartPolicy::Strict,
+            nodes: &nodes,
+            is_disputed: true,
+        }
+        .guarantee();
+        assert_eq!(
+            sentence,
+            "one valid holder, if all programs have the same nodes"
+        );
     }
 }

@@ -49,8 +49,16 @@ pub(crate) struct Options {
 pub(crate) fn doctor(options: Options) -> Result<Exit, Failure> {
     let deployment = Deployment::new(options.common.settings.read()?)?;
     let prefix = deployment.settings.prefix().to_owned();
-    let begin =
-        options.names.or_else(|| if prefix.is_empty() { own_names(&deployment) } else { None }).unwrap_or_default();
+    let begin = options
+        .names
+        .or_else(|| {
+            if prefix.is_empty() {
+                own_names(&deployment)
+            } else {
+                None
+            }
+        })
+        .unwrap_or_default();
     let plan = Plan {
         name: random_name(&begin)?,
         names: Names { prefix, begin },
@@ -60,16 +68,27 @@ pub(crate) fn doctor(options: Options) -> Result<Exit, Failure> {
     };
     let (mut nodes, trial) = Progress::during("examining the nodes", || {
         let nodes = deployment.each(|target| node::examine(target, &plan));
-        (nodes, trial::run(&deployment, &plan.name, plan.node_timeout))
+        (
+            nodes,
+            trial::run(&deployment, &plan.name, plan.node_timeout),
+        )
     });
     let trial = trial?;
-    nodes.iter_mut().zip(&trial.nodes).for_each(|(node, status)| node.observe_locks(status));
+    nodes
+        .iter_mut()
+        .zip(&trial.nodes)
+        .for_each(|(node, status)| node.observe_locks(status));
     for (address, mismatch) in &trial.mismatches {
-        nodes.iter_mut().filter(|node| node.address == *address).for_each(|node| node.observe_mismatch(*mismatch));
+        nodes
+            .iter_mut()
+            .filter(|node| node.address == *address)
+            .for_each(|node| node.observe_mismatch(*mismatch));
     }
     compare(&mut nodes);
     if let Some(time) = options.watch {
-        Progress::during("watching the clocks", || observe_clocks(&deployment, &mut nodes, time));
+        Progress::during("watching the clocks", || {
+            observe_clocks(&deployment, &mut nodes, time)
+        });
     }
     let voters = nodes.iter().filter(|node| node.can_vote()).count();
     let has_findings = nodes.iter().any(|node| !node.findings.is_empty());
@@ -83,13 +102,23 @@ pub(crate) fn doctor(options: Options) -> Result<Exit, Failure> {
     let meaning = guarantee::meaning(plan.policy);
     let guarantee = guarantee(&nodes, &trial, plan.policy);
     if options.common.json {
-        let object = Object::new().text("verdict", &verdict).raw("exit", exit.number());
-        let object = object.text("restart_policy", meaning).text("guarantee", &guarantee);
-        let members = nodes.iter().zip(&trial.nodes).map(|(node, status)| node.json(status, &plan));
+        let object = Object::new()
+            .text("verdict", &verdict)
+            .raw("exit", exit.number());
+        let object = object
+            .text("restart_policy", meaning)
+            .text("guarantee", &guarantee);
+        let members = nodes
+            .iter()
+            .zip(&trial.nodes)
+            .map(|(node, status)| node.json(status, &plan));
         let object = object.list("nodes", members);
         report::line(object.raw("trial", trial.json()));
     } else {
-        nodes.iter().zip(&trial.nodes).for_each(|(node, status)| node.show(status, &plan));
+        nodes
+            .iter()
+            .zip(&trial.nodes)
+            .for_each(|(node, status)| node.show(status, &plan));
         trial.show();
         report::line(format_args!("restart policy {meaning}"));
         report::line(format_args!("guarantee: {guarantee}"));
@@ -104,7 +133,10 @@ fn own_names(deployment: &Deployment) -> Option<String> {
         let user = user(target.endpoint());
         Connection::open(target).and_then(|mut connection| rights::own_names(&mut connection, user))
     });
-    asked.into_iter().filter_map(|names| names.ok().flatten()).max_by_key(String::len)
+    asked
+        .into_iter()
+        .filter_map(|names| names.ok().flatten())
+        .max_by_key(String::len)
 }
 
 fn verdict(exit: Exit, voters: usize, nodes: usize) -> String {
@@ -121,9 +153,19 @@ fn verdict(exit: Exit, voters: usize, nodes: usize) -> String {
 /// What the deployment guarantees as it is.
 fn guarantee(nodes: &[Examination], trial: &Trial, policy: RestartPolicy) -> String {
     let of_each = nodes.iter().zip(&trial.nodes);
-    let nodes: Vec<_> = of_each.map(|(node, status)| guarantee::Node::of(status, node.is_volatile)).collect();
-    let is_disputed = trial.mismatches.iter().any(|(_, mismatch)| matches!(mismatch, Mismatch::Nodes { .. }));
-    guarantee::Deployment { policy, nodes: &nodes, is_disputed }.guarantee()
+    let nodes: Vec<_> = of_each
+        .map(|(node, status)| guarantee::Node::of(status, node.is_volatile))
+        .collect();
+    let is_disputed = trial
+        .mismatches
+        .iter()
+        .any(|(_, mismatch)| matches!(mismatch, Mismatch::Nodes { .. }));
+    guarantee::Deployment {
+        policy,
+        nodes: &nodes,
+        is_disputed,
+    }
+    .guarantee()
 }
 
 /// What shows only when nodes are compared.
@@ -131,15 +173,26 @@ fn compare(nodes: &mut [Examination]) {
     for index in 1..nodes.len() {
         let (earlier, later) = nodes.split_at_mut(index);
         let node = &mut later[0];
-        let same_server = |other: &&Examination| node.run_id.is_some() && other.run_id == node.run_id;
+        let same_server =
+            |other: &&Examination| node.run_id.is_some() && other.run_id == node.run_id;
         if let Some(other) = earlier.iter().find(same_server) {
             let what = format!("the same server as {}: it has one vote", other.address);
-            node.findings.push(Finding::fault("duplicate", what, "name another server"));
+            node.findings
+                .push(Finding::fault("duplicate", what, "name another server"));
         }
-        let shares = |other: &&Examination| other.sockets.iter().any(|socket| node.sockets.contains(socket));
+        let shares = |other: &&Examination| {
+            other
+                .sockets
+                .iter()
+                .any(|socket| node.sockets.contains(socket))
+        };
         if let Some(other) = earlier.iter().find(shares) {
             let what = format!("has an address that {} has too", other.address);
-            node.findings.push(Finding::warning("shared-address", what, "give each node a name of its own"));
+            node.findings.push(Finding::warning(
+                "shared-address",
+                what,
+                "give each node a name of its own",
+            ));
         }
     }
 }
@@ -148,13 +201,19 @@ fn compare(nodes: &mut [Examination]) {
 fn observe_clocks(deployment: &Deployment, nodes: &mut [Examination], time: Duration) {
     let begun = Instant::now();
     thread::sleep(time);
-    let drift_factor = deployment.settings.text("DRIFT_FACTOR").and_then(|text| text.parse().ok());
+    let drift_factor = deployment
+        .settings
+        .text("DRIFT_FACTOR")
+        .and_then(|text| text.parse().ok());
     let offsets = deployment.ask(clock::offset);
     let passed = begun.elapsed();
     for (node, later) in nodes.iter_mut().zip(offsets) {
         let (Some(earlier), Ok(Some(later))) = (node.clock, later) else {
             continue;
         };
-        node.observe_rate(Offset::rate(earlier, later, passed), drift_factor.unwrap_or(DRIFT_FACTOR));
+        node.observe_rate(
+            Offset::rate(earlier, later, passed),
+            drift_factor.unwrap_or(DRIFT_FACTOR),
+        );
     }
 }

@@ -50,14 +50,21 @@ pub(super) struct Examination {
 
 /// How many replies to what locks asked the node were too late.
 fn timeouts(status: &NodeStatus) -> u64 {
-    let late = status.faults().into_iter().filter(|(fault, _)| fault.cause() == Cause::TimedOut);
+    let late = status
+        .faults()
+        .into_iter()
+        .filter(|(fault, _)| fault.cause() == Cause::TimedOut);
     late.map(|(_, count)| count).sum()
 }
 
 /// Examines a node. Whatever goes wrong is a finding.
 pub(super) fn examine(target: &NodeTarget, plan: &Plan) -> Examination {
     let endpoint = target.endpoint();
-    let mut node = Examination { address: endpoint.to_string(), sockets: target.addresses(), ..Examination::default() };
+    let mut node = Examination {
+        address: endpoint.to_string(),
+        sockets: target.addresses(),
+        ..Examination::default()
+    };
     let examined = Connection::open(target).and_then(|mut connection| {
         node.look_at_server(&mut connection, endpoint, plan)?;
         if node.can_vote() {
@@ -75,14 +82,19 @@ pub(super) fn examine(target: &NodeTarget, plan: &Plan) -> Examination {
 fn unreachable(trouble: &Trouble) -> Finding {
     let (kind, remedy) = match trouble.step {
         Step::Resolve => ("resolve", "check the host name"),
-        Step::Connect => ("connect", "check that the server runs, its address and the firewall"),
-        Step::Tls => {
-            ("tls", "check the certificates, --cacert, --cert, --key and --sni, and that the port is one of TLS")
-        }
+        Step::Connect => (
+            "connect",
+            "check that the server runs, its address and the firewall",
+        ),
+        Step::Tls => (
+            "tls",
+            "check the certificates, --cacert, --cert, --key and --sni, and that the port is one of TLS",
+        ),
         Step::LogIn => ("login", "check user and password in the URL"),
-        Step::Ask => {
-            ("no-answer", "check that the server is not stopped or overloaded; for a port of TLS write rediss://")
-        }
+        Step::Ask => (
+            "no-answer",
+            "check that the server is not stopped or overloaded; for a port of TLS write rediss://",
+        ),
     };
     Finding::fault(kind, trouble.to_string(), remedy)
 }
@@ -92,15 +104,27 @@ impl Examination {
         self.findings.iter().all(|finding| !finding.is_fault)
     }
 
-    fn look_at_server(&mut self, connection: &mut Connection, endpoint: &Endpoint, plan: &Plan) -> Result<(), Trouble> {
+    fn look_at_server(
+        &mut self,
+        connection: &mut Connection,
+        endpoint: &Endpoint,
+        plan: &Plan,
+    ) -> Result<(), Trouble> {
         let info = self.info(connection, endpoint)?;
         let settings = Settings::read(connection)?;
-        self.findings.extend(server_findings(&info, &settings, plan));
+        self.findings
+            .extend(server_findings(&info, &settings, plan));
         if info.is_empty() {
             return Ok(());
         }
-        let is_saved = settings.save.as_deref().is_none_or(|points| !points.is_empty());
-        self.is_volatile = !is_saved && info.get("aof_enabled").is_some_and(|enabled| enabled == "0");
+        let is_saved = settings
+            .save
+            .as_deref()
+            .is_none_or(|points| !points.is_empty());
+        self.is_volatile = !is_saved
+            && info
+                .get("aof_enabled")
+                .is_some_and(|enabled| enabled == "0");
         self.run_id = info.get("run_id").cloned();
         let of = |name: &str| info.get(name).cloned().unwrap_or_default();
         let version = match info.get("valkey_version") {
@@ -123,28 +147,52 @@ impl Examination {
     }
 
     /// What `INFO` shows; nothing where the server withholds it.
-    fn info(&mut self, connection: &mut Connection, endpoint: &Endpoint) -> Result<BTreeMap<String, String>, Trouble> {
+    fn info(
+        &mut self,
+        connection: &mut Connection,
+        endpoint: &Endpoint,
+    ) -> Result<BTreeMap<String, String>, Trouble> {
         let (why, remedy) = match connection.ask(&[b"INFO"])? {
-            Value::Error(ErrorReply { subject: Subject::Denied(_), .. }) => {
-                ("the user may not run INFO", format!("ACL SETUSER {} +info", user(endpoint)))
-            }
-            Value::Error(ErrorReply { subject: Subject::UnknownCommand, .. }) => {
-                ("the server does not know INFO", "name the command as it was".to_owned())
-            }
+            Value::Error(ErrorReply {
+                subject: Subject::Denied(_),
+                ..
+            }) => (
+                "the user may not run INFO",
+                format!("ACL SETUSER {} +info", user(endpoint)),
+            ),
+            Value::Error(ErrorReply {
+                subject: Subject::UnknownCommand,
+                ..
+            }) => (
+                "the server does not know INFO",
+                "name the command as it was".to_owned(),
+            ),
             Value::Error(refusal) => return Err(Trouble::refused("INFO", refusal.cause)),
             reply => return Ok(parse_info(&reply.text().unwrap_or_default())),
         };
         let what = "version, role, persistence, restarts, replicas, eviction and two URLs of one server are not seen";
-        self.findings.push(Finding::warning("no-info", format!("{why}: {what}"), remedy));
+        self.findings.push(Finding::warning(
+            "no-info",
+            format!("{why}: {what}"),
+            remedy,
+        ));
         Ok(BTreeMap::new())
     }
 
-    fn look_at_rights(&mut self, connection: &mut Connection, endpoint: &Endpoint, plan: &Plan) -> Result<(), Trouble> {
+    fn look_at_rights(
+        &mut self,
+        connection: &mut Connection,
+        endpoint: &Endpoint,
+        plan: &Plan,
+    ) -> Result<(), Trouble> {
         // A name of its own, so that the trial of the whole deployment meets no key of this one.
         let name = format!("{}-rights", plan.name);
         let missing = rights::missing(connection, &plan.names, &name)?;
         if missing.are_keys_unknown {
-            let what = format!("the user has no right to keys such as {:?}: its rights are not tried", plan.name);
+            let what = format!(
+                "the user has no right to keys such as {:?}: its rights are not tried",
+                plan.name
+            );
             let remedy = "name what its keys begin with, by --names or --prefix";
             self.findings.push(Finding::fault("names", what, remedy));
             return Ok(());
@@ -152,11 +200,13 @@ impl Examination {
         for (purpose, rules) in missing.rules {
             let rules = rules.into_iter().collect::<Vec<_>>().join(" ");
             let remedy = format!("ACL SETUSER {} {rules}", user(endpoint));
-            self.findings.push(if missing.is_locking_denied && purpose == Purpose::Locking {
-                Finding::fault("acl", "the user cannot lock here", remedy)
-            } else {
-                Finding::warning("acl", purpose.lack(), remedy)
-            });
+            self.findings.push(
+                if missing.is_locking_denied && purpose == Purpose::Locking {
+                    Finding::fault("acl", "the user cannot lock here", remedy)
+                } else {
+                    Finding::warning("acl", purpose.lack(), remedy)
+                },
+            );
         }
         Ok(())
     }
@@ -164,8 +214,15 @@ impl Examination {
     fn look_at_clock(&mut self, connection: &mut Connection) -> Result<(), Trouble> {
         self.clock = clock::offset(connection)?;
         if let Some(offset) = self.clock.filter(|offset| offset.is_off()) {
-            let what = format!("its clock differs from that of this machine by {}", offset.shown());
-            self.findings.push(Finding::warning("clock", what, "let NTP set the clocks, and slew them"));
+            let what = format!(
+                "its clock differs from that of this machine by {}",
+                offset.shown()
+            );
+            self.findings.push(Finding::warning(
+                "clock",
+                what,
+                "let NTP set the clocks, and slew them",
+            ));
         }
         Ok(())
     }
@@ -182,17 +239,28 @@ impl Examination {
         self.rate = Some(rate);
         if rate.part.abs() - rate.error > drift_factor {
             let percent = rate.part * 100.0;
-            let what =
-                format!("its clock runs {percent:+.2} % faster; drift_factor allows {:.2} %", drift_factor * 100.0);
-            self.findings.push(Finding::warning("clock-rate", what, "repair the clock, or raise drift_factor"));
+            let what = format!(
+                "its clock runs {percent:+.2} % faster; drift_factor allows {:.2} %",
+                drift_factor * 100.0
+            );
+            self.findings.push(Finding::warning(
+                "clock-rate",
+                what,
+                "repair the clock, or raise drift_factor",
+            ));
         }
     }
 
     /// Takes note of what the trial's client knows of the node.
     pub(super) fn observe_locks(&mut self, status: &NodeStatus) {
         if let NodeState::Quarantined { remaining } = status.state() {
-            let what = format!("its votes do not count for another {}: {}", Human(remaining), status.note());
-            self.findings.push(Finding::fault("quarantine", what, "wait"));
+            let what = format!(
+                "its votes do not count for another {}: {}",
+                Human(remaining),
+                status.note()
+            );
+            self.findings
+                .push(Finding::fault("quarantine", what, "wait"));
         }
     }
 
@@ -204,7 +272,11 @@ impl Examination {
             _ => return,
         };
         let remedy = format!("set the same in all programs, as the manual says ({section})");
-        self.findings.push(Finding::warning(mismatch.kind(), mismatch.to_string(), remedy));
+        self.findings.push(Finding::warning(
+            mismatch.kind(),
+            mismatch.to_string(),
+            remedy,
+        ));
     }
 
     pub(super) fn show(&self, status: &NodeStatus, plan: &Plan) {
@@ -214,23 +286,39 @@ impl Examination {
             () => "fine",
         };
         report::line(format_args!("{}: {word}", self.address));
-        if let [(_, server), (_, role), (_, run_id), (_, uptime), (_, persistence)] = self.facts.as_slice() {
-            report::line(format_args!("  {server}, {role}, run id {run_id}, up for {uptime}, {persistence}"));
+        if let [
+            (_, server),
+            (_, role),
+            (_, run_id),
+            (_, uptime),
+            (_, persistence),
+        ] = self.facts.as_slice()
+        {
+            report::line(format_args!(
+                "  {server}, {role}, run id {run_id}, up for {uptime}, {persistence}"
+            ));
         }
         if let Some(reason) = protection::reason(status, plan.policy) {
             report::line(format_args!("  {reason}"));
         }
         if let Some(offset) = self.clock {
-            let rate =
-                self.rate.map(|Rate { part, error }| format!(", rate {:+.4} % ± {:.4} %", part * 100.0, error * 100.0));
-            report::line(format_args!("  clock {}{}", offset.shown(), rate.unwrap_or_default()));
+            let rate = self.rate.map(|Rate { part, error }| {
+                format!(", rate {:+.4} % ± {:.4} %", part * 100.0, error * 100.0)
+            });
+            report::line(format_args!(
+                "  clock {}{}",
+                offset.shown(),
+                rate.unwrap_or_default()
+            ));
         }
         if self.times.count() > 0 {
             let times = &self.times;
             let limit = Human(plan.node_timeout);
             let cut = times.longer_than(plan.node_timeout);
             let all = times.count();
-            report::line(format_args!("  answers in {times}; node_timeout of {limit} would cut {cut} of {all}"));
+            report::line(format_args!(
+                "  answers in {times}; node_timeout of {limit} would cut {cut} of {all}"
+            ));
         }
         let latency = status.latency();
         if latency.count > 0 {
@@ -238,23 +326,45 @@ impl Examination {
             let p99 = Human(latency.p99);
             let count = latency.count;
             let median = format_args!("{p50} (median), {p99} (p99) of {count}");
-            report::line(format_args!("  replies to locks in {median}; {} came too late", timeouts(status)));
+            report::line(format_args!(
+                "  replies to locks in {median}; {} came too late",
+                timeouts(status)
+            ));
         }
         self.findings.iter().for_each(Finding::show);
     }
 
     pub(super) fn json(&self, status: &NodeStatus, plan: &Plan) -> String {
-        let object = Object::new().text("address", &self.address).raw("can_vote", self.can_vote());
-        let object = self.facts.iter().fold(object, |object, (name, value)| object.text(name, value));
+        let object = Object::new()
+            .text("address", &self.address)
+            .raw("can_vote", self.can_vote());
+        let object = self
+            .facts
+            .iter()
+            .fold(object, |object, (name, value)| object.text(name, value));
         let object = object
-            .list("addresses", self.sockets.iter().map(|socket| json::quoted(&socket.to_string())))
-            .maybe_raw("clock_offset_ms", self.clock.map(|offset| offset.seconds * 1e3))
-            .maybe_raw("clock_error_ms", self.clock.map(|offset| offset.error * 1e3))
+            .list(
+                "addresses",
+                self.sockets
+                    .iter()
+                    .map(|socket| json::quoted(&socket.to_string())),
+            )
+            .maybe_raw(
+                "clock_offset_ms",
+                self.clock.map(|offset| offset.seconds * 1e3),
+            )
+            .maybe_raw(
+                "clock_error_ms",
+                self.clock.map(|offset| offset.error * 1e3),
+            )
             .maybe_raw("clock_rate", self.rate.map(|rate| rate.part));
         let object = self.times.json(object);
         let latency = status.latency();
         object
-            .raw("cut_by_node_timeout", self.times.longer_than(plan.node_timeout))
+            .raw(
+                "cut_by_node_timeout",
+                self.times.longer_than(plan.node_timeout),
+            )
             .raw("lock_replies", latency.count)
             .raw("lock_p50_us", latency.p50.as_micros())
             .raw("lock_p99_us", latency.p99.as_micros())
@@ -282,47 +392,104 @@ impl Settings {
     fn read(connection: &mut Connection) -> Result<Settings, Trouble> {
         let mut value = |name: &[u8]| -> Result<Option<String>, Trouble> {
             let reply = connection.ask(&[b"CONFIG", b"GET", name])?;
-            Ok(reply.array().and_then(|pair| pair.get(1).and_then(Value::text)))
+            Ok(reply
+                .array()
+                .and_then(|pair| pair.get(1).and_then(Value::text)))
         };
         let appendfsync = value(b"appendfsync")?;
         let save = value(b"save")?;
-        Ok(Settings { appendfsync, save, stop_writes: value(b"stop-writes-on-bgsave-error")? })
+        Ok(Settings {
+            appendfsync,
+            save,
+            stop_writes: value(b"stop-writes-on-bgsave-error")?,
+        })
     }
 }
 
 /// What the server says of itself that endangers locks.
-fn server_findings(info: &BTreeMap<String, String>, settings: &Settings, plan: &Plan) -> Vec<Finding> {
+fn server_findings(
+    info: &BTreeMap<String, String>,
+    settings: &Settings,
+    plan: &Plan,
+) -> Vec<Finding> {
     let of = |name: &str| info.get(name).map_or("", String::as_str);
     let mut findings = Vec::new();
     if of("role") == "slave" {
-        findings.push(Finding::fault("replica", "it is a replica", "name a master"));
+        findings.push(Finding::fault(
+            "replica",
+            "it is a replica",
+            "name a master",
+        ));
     }
     if of("cluster_enabled") == "1" || of("redis_mode") == "cluster" {
-        findings.push(Finding::fault("cluster", "it is a member of a cluster", "name an independent master"));
+        findings.push(Finding::fault(
+            "cluster",
+            "it is a member of a cluster",
+            "name an independent master",
+        ));
     }
     if of("loading") == "1" {
         findings.push(Finding::fault("loading", "it loads its data", "wait"));
     }
-    if of("maxmemory").parse::<u64>().is_ok_and(|limit| limit > 0) && of("maxmemory_policy") != "noeviction" {
-        let what = format!("it may evict the key of a held lock ({})", of("maxmemory_policy"));
-        findings.push(Finding::warning("eviction", what, "CONFIG SET maxmemory-policy noeviction"));
+    if of("maxmemory").parse::<u64>().is_ok_and(|limit| limit > 0)
+        && of("maxmemory_policy") != "noeviction"
+    {
+        let what = format!(
+            "it may evict the key of a held lock ({})",
+            of("maxmemory_policy")
+        );
+        findings.push(Finding::warning(
+            "eviction",
+            what,
+            "CONFIG SET maxmemory-policy noeviction",
+        ));
     }
     let stops_writes = settings.stop_writes.as_deref() == Some("yes");
-    if let Some(points) = settings.save.as_deref().filter(|points| !points.is_empty() && stops_writes) {
+    if let Some(points) = settings
+        .save
+        .as_deref()
+        .filter(|points| !points.is_empty() && stops_writes)
+    {
         let what = format!("it saves ({points}), and refuses locks when a save has failed");
-        findings.push(Finding::warning("save-points", what, "CONFIG SET save \"\", or stop-writes-on-bgsave-error no"));
+        findings.push(Finding::warning(
+            "save-points",
+            what,
+            "CONFIG SET save \"\", or stop-writes-on-bgsave-error no",
+        ));
     }
     if of("rdb_last_bgsave_status") == "err" && stops_writes {
-        findings.push(Finding::warning("save-failed", "its last save failed", "check its disk"));
+        findings.push(Finding::warning(
+            "save-failed",
+            "its last save failed",
+            "check its disk",
+        ));
     }
-    if of("connected_slaves").parse::<u64>().is_ok_and(|replicas| replicas > 0) {
-        let what = format!("it has replicas ({}): one that is promoted forgets locks", of("connected_slaves"));
-        findings.push(Finding::warning("replicas", what, "do not promote them, or detach them"));
+    if of("connected_slaves")
+        .parse::<u64>()
+        .is_ok_and(|replicas| replicas > 0)
+    {
+        let what = format!(
+            "it has replicas ({}): one that is promoted forgets locks",
+            of("connected_slaves")
+        );
+        findings.push(Finding::warning(
+            "replicas",
+            what,
+            "do not promote them, or detach them",
+        ));
     }
-    let is_durable = of("aof_enabled") == "1" && settings.appendfsync.as_deref().is_none_or(|when| when == "always");
+    let is_durable = of("aof_enabled") == "1"
+        && settings
+            .appendfsync
+            .as_deref()
+            .is_none_or(|when| when == "always");
     if plan.is_declared_durable && !is_durable && !info.is_empty() {
         let what = "it is declared durable, and does not write each change to disk";
-        findings.push(Finding::warning("not-durable", what, "appendonly yes and appendfsync always"));
+        findings.push(Finding::warning(
+            "not-durable",
+            what,
+            "appendonly yes and appendfsync always",
+        ));
     }
     findings
 }
@@ -330,6 +497,14 @@ fn server_findings(info: &BTreeMap<String, String>, settings: &Settings, plan: &
 fn parse_info(text: &str) -> BTreeMap<String, String> {
     let pairs = text.lines().filter_map(|line| line.split_once(':'));
     pairs
-        .map(|(name, value)| (name.to_owned(), value.chars().filter(|letter| !letter.is_control()).collect()))
+        .map(|(name, value)| {
+            (
+                name.to_owned(),
+                value
+                    .chars()
+                    .filter(|letter| !letter.is_control())
+                    .collect(),
+            )
+        })
         .collect()
 }

@@ -43,13 +43,17 @@ impl Purpose {
             }
             Purpose::Kind(index) => {
                 let title = kinds::KEYS[index].title;
-                return format!("the user lacks rights that {title}s need: they do not work, other locks do");
+                return format!(
+                    "the user lacks rights that {title}s need: they do not work, other locks do"
+                );
             }
             Purpose::Remembering => {
                 "the user lacks rights that restart protection needs: a program that has just started does not see \
                  that the node has lost its keys"
             }
-            Purpose::Showing => "the user lacks rights that quorumlock show and run -n need: locks work",
+            Purpose::Showing => {
+                "the user lacks rights that quorumlock show and run -n need: locks work"
+            }
         };
         text.to_owned()
     }
@@ -89,32 +93,56 @@ impl Names {
 
 /// What the names of locks begin with that a user has a right to, by its own patterns. None if it may not read them, or
 /// if none is of that form.
-pub(super) fn own_names(connection: &mut Connection, user: &str) -> Result<Option<String>, Trouble> {
-    let fields = connection.ask(&[b"ACL", b"GETUSER", user.as_bytes()])?.array().unwrap_or_default();
-    let mut fields = fields.into_iter().skip_while(|field| field.text().as_deref() != Some("keys"));
+pub(super) fn own_names(
+    connection: &mut Connection,
+    user: &str,
+) -> Result<Option<String>, Trouble> {
+    let fields = connection
+        .ask(&[b"ACL", b"GETUSER", user.as_bytes()])?
+        .array()
+        .unwrap_or_default();
+    let mut fields = fields
+        .into_iter()
+        .skip_while(|field| field.text().as_deref() != Some("keys"));
     // Redis 6 lists the patterns, and Redis 7 writes them in one line.
     let patterns = match fields.nth(1) {
-        Some(Value::Array(patterns)) => patterns.iter().filter_map(Value::text).collect::<Vec<_>>().join(" "),
+        Some(Value::Array(patterns)) => patterns
+            .iter()
+            .filter_map(Value::text)
+            .collect::<Vec<_>>()
+            .join(" "),
         Some(line) => line.text().unwrap_or_default(),
         None => String::new(),
     };
     let begins = patterns.split_whitespace().filter_map(|pattern| {
-        let begin = pattern.trim_start_matches("%RW").trim_start_matches('~').strip_suffix('*')?;
-        let is_plain = !begin.contains(['*', '?', '[', '\\']) && key_space::reserved(begin).is_none();
+        let begin = pattern
+            .trim_start_matches("%RW")
+            .trim_start_matches('~')
+            .strip_suffix('*')?;
+        let is_plain =
+            !begin.contains(['*', '?', '[', '\\']) && key_space::reserved(begin).is_none();
         is_plain.then(|| begin.to_owned())
     });
     Ok(begins.min_by_key(String::len))
 }
 
 /// Tries everything, and deletes what it made. The name begins as these do.
-pub(super) fn missing(connection: &mut Connection, names: &Names, name: &str) -> Result<Missing, Trouble> {
+pub(super) fn missing(
+    connection: &mut Connection,
+    names: &Names,
+    name: &str,
+) -> Result<Missing, Trouble> {
     let keys = kinds::KEYS.map(|kind| kind.key(&names.prefix, name));
     let key = &kinds::plain::KEYS.key(&names.prefix, name);
     let queue = key_space::queue(key);
     let node = key_space::node(&names.prefix);
     let locks = &names.locks();
     let marked = &names.marked();
-    let mut tester = Tester { connection, missing: Missing::default(), has_names: !locks.is_empty() };
+    let mut tester = Tester {
+        connection,
+        missing: Missing::default(),
+        has_names: !locks.is_empty(),
+    };
 
     let is_taken = tester.allows(Purpose::Locking, locks, key, &["SET KEY TOKEN NX PX TTL"])?;
     let extending = ["GET KEY", "PEXPIRE KEY TTL", "EVAL EXTEND 1 KEY TOKEN TTL"];
@@ -123,7 +151,12 @@ pub(super) fn missing(connection: &mut Connection, names: &Names, name: &str) ->
     let is_released = tester.allows(Purpose::Locking, locks, key, &releasing)?;
     if is_released {
         // A hash that the server does not know is an error of another kind than one that is denied.
-        tester.allows(Purpose::Locking, locks, key, &["EVALSHA HASH 1 KEY release TOKEN"])?;
+        tester.allows(
+            Purpose::Locking,
+            locks,
+            key,
+            &["EVALSHA HASH 1 KEY release TOKEN"],
+        )?;
     }
     tester.missing.is_locking_denied = !is_taken || !is_released;
 
@@ -142,9 +175,19 @@ pub(super) fn missing(connection: &mut Connection, names: &Names, name: &str) ->
     tester.allows(Purpose::Waiting, marked, &queue, &in_queue)?;
     tester.allows(Purpose::Waiting, marked, key, &["EVAL NOTHING 1 KEY"])?;
     for key in keys.iter().chain([&key_space::semaphore(key)]) {
-        tester.allows(Purpose::Waiting, marked, &key_space::queue(key), &["EXISTS KEY"])?;
+        tester.allows(
+            Purpose::Waiting,
+            marked,
+            &key_space::queue(key),
+            &["EXISTS KEY"],
+        )?;
     }
-    tester.allows(Purpose::Waiting, locks, key, &["PTTL KEY", "TIME", "PUBLISH CHANNEL ?"])?;
+    tester.allows(
+        Purpose::Waiting,
+        locks,
+        key,
+        &["PTTL KEY", "TIME", "PUBLISH CHANNEL ?"],
+    )?;
     // In RESP2, a connection that is subscribed only unsubscribes.
     if tester.allows(Purpose::Waiting, locks, key, &["SUBSCRIBE CHANNEL"])? {
         tester.allows(Purpose::Waiting, locks, key, &["UNSUBSCRIBE CHANNEL"])?;
@@ -154,7 +197,12 @@ pub(super) fn missing(connection: &mut Connection, names: &Names, name: &str) ->
     }
 
     // The key of the node. Nothing is stored: no such option of `SET` exists, and the node does not have that value.
-    let remembering = ["GET KEY", "SET KEY TOKEN ?", "TIME", "EVAL STORE 1 KEY TOKEN 0 NONE NONE NONE"];
+    let remembering = [
+        "GET KEY",
+        "SET KEY TOKEN ?",
+        "TIME",
+        "EVAL STORE 1 KEY TOKEN 0 NONE NONE NONE",
+    ];
     tester.allows(Purpose::Remembering, &node, &node, &remembering)?;
 
     tester.allows(Purpose::Showing, locks, key, &["GETRANGE KEY 0 0"])?;
@@ -176,8 +224,18 @@ struct Tester<'c> {
 impl Tester<'_> {
     /// Whether the user may do all of this; keeps the rules if not. `names` is what the names of its keys and channels
     /// have in front. The commands have words in capitals in place of those that are sent.
-    fn allows(&mut self, purpose: Purpose, names: &str, key: &str, commands: &[&str]) -> Result<bool, Trouble> {
-        let script = if let Purpose::Kind(index) = purpose { kinds::KEYS[index].script } else { kinds::plain::SCRIPT };
+    fn allows(
+        &mut self,
+        purpose: Purpose,
+        names: &str,
+        key: &str,
+        commands: &[&str],
+    ) -> Result<bool, Trouble> {
+        let script = if let Purpose::Kind(index) = purpose {
+            kinds::KEYS[index].script
+        } else {
+            kinds::plain::SCRIPT
+        };
         let sent = |word| match word {
             "CHANNEL" => CHANNEL,
             "ENTRY" => ENTRY,
@@ -193,12 +251,20 @@ impl Tester<'_> {
             word => word,
         };
         commands.iter().try_fold(true, |are_allowed, command| {
-            let words: Vec<&[u8]> = command.split(' ').map(|word| sent(word).as_bytes()).collect();
+            let words: Vec<&[u8]> = command
+                .split(' ')
+                .map(|word| sent(word).as_bytes())
+                .collect();
             Ok(self.allows_one(purpose, names, &words)? && are_allowed)
         })
     }
 
-    fn allows_one(&mut self, purpose: Purpose, names: &str, words: &[&[u8]]) -> Result<bool, Trouble> {
+    fn allows_one(
+        &mut self,
+        purpose: Purpose,
+        names: &str,
+        words: &[&[u8]],
+    ) -> Result<bool, Trouble> {
         let Value::Error(refusal) = self.connection.ask(words)? else {
             return Ok(true);
         };
@@ -212,7 +278,9 @@ impl Tester<'_> {
         }
         let rule = match denied {
             Denied::Channel => "&quorumlock:*".to_owned(),
-            Denied::Command | Denied::Scripts => format!("+{}", String::from_utf8_lossy(words[0]).to_lowercase()),
+            Denied::Command | Denied::Scripts => {
+                format!("+{}", String::from_utf8_lossy(words[0]).to_lowercase())
+            }
             Denied::Key if is_of_a_lock => format!("~{names}*"),
             Denied::Key => format!("~{names}"),
         };

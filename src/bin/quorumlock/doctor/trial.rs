@@ -34,7 +34,11 @@ pub(super) struct Trial {
 
 /// Connects, for which a node has that long, and tries a lock. A setting that cannot be used is a failure; everything
 /// else is a finding.
-pub(super) fn run(deployment: &Deployment, name: &str, node_timeout: Duration) -> Result<Trial, Failure> {
+pub(super) fn run(
+    deployment: &Deployment,
+    name: &str,
+    node_timeout: Duration,
+) -> Result<Trial, Failure> {
     let mismatches: Arc<StdMutex<Vec<(String, Mismatch)>>> = Arc::default();
     let observer = {
         let mismatches = Arc::clone(&mismatches);
@@ -46,7 +50,10 @@ pub(super) fn run(deployment: &Deployment, name: &str, node_timeout: Duration) -
         }
     };
     // The fence of a name that is never used again is kept for no longer than must be.
-    let builder = deployment.settings.builder()?.fence_retention(Duration::ZERO);
+    let builder = deployment
+        .settings
+        .builder()?
+        .fence_retention(Duration::ZERO);
     let redlock = builder.observer(observer).build()?;
     let mut trial = Trial::default();
     // Nodes say then what they may evict. That too few answer shows in the trial.
@@ -55,12 +62,19 @@ pub(super) fn run(deployment: &Deployment, name: &str, node_timeout: Duration) -
     let mutex = redlock.mutex(name).ttl(ttl);
     if let Err(error) = trial.plain(&mutex, ttl) {
         trial.error = Some(error.to_string());
-    } else if let Err(error) = mutex.fenced().lock().and_then(|guard| guard.unlock().map(drop)) {
+    } else if let Err(error) = mutex
+        .fenced()
+        .lock()
+        .and_then(|guard| guard.unlock().map(drop))
+    {
         let remedy = "fenced locks do not work; other locks do";
-        trial.findings.push(Finding::warning("no-fencing", error.to_string(), remedy));
+        trial
+            .findings
+            .push(Finding::warning("no-fencing", error.to_string(), remedy));
     }
     trial.nodes = redlock.nodes()?;
-    trial.mismatches = std::mem::take(&mut *mismatches.lock().unwrap_or_else(PoisonError::into_inner));
+    trial.mismatches =
+        std::mem::take(&mut *mismatches.lock().unwrap_or_else(PoisonError::into_inner));
     forget(deployment, name);
     Ok(trial)
 }
@@ -87,10 +101,16 @@ impl Trial {
     fn plain(&mut self, mutex: &Mutex, ttl: Duration) -> quorumlock::Result<()> {
         let guard = mutex.lock()?;
         if guard.extend(ttl)? != ExtendOutcome::Extended {
-            self.findings.push(Finding::warning("no-extension", "a lock could not be extended", "see the nodes"));
+            self.findings.push(Finding::warning(
+                "no-extension",
+                "a lock could not be extended",
+                "see the nodes",
+            ));
         }
         release(&mut self.findings, guard);
-        let Trial { times, findings, .. } = self;
+        let Trial {
+            times, findings, ..
+        } = self;
         times.measure(PAIRS, LONGEST_MEASUREMENT, || {
             release(findings, mutex.lock()?);
             Ok(())
@@ -100,13 +120,18 @@ impl Trial {
     pub(super) fn show(&self) {
         match &self.error {
             Some(error) => report::line(format_args!("a lock of all nodes: {error}")),
-            None => report::line(format_args!("a lock of all nodes: taken and released in {}", self.times)),
+            None => report::line(format_args!(
+                "a lock of all nodes: taken and released in {}",
+                self.times
+            )),
         }
         self.findings.iter().for_each(Finding::show);
     }
 
     pub(super) fn json(&self) -> Object {
-        let object = self.times.json(Object::new().maybe("error", self.error.as_ref()));
+        let object = self
+            .times
+            .json(Object::new().maybe("error", self.error.as_ref()));
         object.list("findings", self.findings.iter().map(Finding::json))
     }
 }

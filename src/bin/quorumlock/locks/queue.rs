@@ -32,21 +32,35 @@ pub(crate) struct First {
 pub(super) fn keys(key: &str, is_name: bool) -> impl Iterator<Item = String> {
     let is_plain = key_space::is_plain(key);
     let semaphores = [key_space::semaphore_of_slot(key), is_name.then_some(key)];
-    let semaphores = semaphores.into_iter().flatten().filter(move |_| is_plain).map(key_space::semaphore);
-    [key.to_owned()].into_iter().chain(semaphores).map(|key| key_space::queue(&key))
+    let semaphores = semaphores
+        .into_iter()
+        .flatten()
+        .filter(move |_| is_plain)
+        .map(key_space::semaphore);
+    [key.to_owned()]
+        .into_iter()
+        .chain(semaphores)
+        .map(|key| key_space::queue(&key))
 }
 
 impl Queue {
     /// From the replies to `ZCARD` and to `ZRANGE 0 0 WITHSCORES`, by the clock of the server. None if no call waits,
     /// or if the user may not ask.
     pub(super) fn of(count: Value, first: Value, server_micros: u64) -> Option<Queue> {
-        let Value::Integer(count @ 1..) = count else { return None };
+        let Value::Integer(count @ 1..) = count else {
+            return None;
+        };
         let first = first.array().unwrap_or_default();
         let first = match first.as_slice() {
-            [Value::Bulk(member), score] => First::of(member, &score.text().unwrap_or_default(), server_micros),
+            [Value::Bulk(member), score] => {
+                First::of(member, &score.text().unwrap_or_default(), server_micros)
+            }
             _ => None,
         };
-        Some(Queue { count: count.unsigned_abs(), first })
+        Some(Queue {
+            count: count.unsigned_abs(),
+            first,
+        })
     }
 
     /// What several nodes have: the greatest count, and the call that is first on most of them.
@@ -63,19 +77,26 @@ impl Queue {
             seen.sort_by_key(|first| first.waits);
             (seen.len(), seen[seen.len() / 2])
         });
-        let first = first.max_by_key(|(nodes, first)| (*nodes, first.waits)).map(|(_, first)| first.clone());
+        let first = first
+            .max_by_key(|(nodes, first)| (*nodes, first.waits))
+            .map(|(_, first)| first.clone());
         Queue { count, first }
     }
 
     /// The queue as part of an object: `waiting`, and `first_waiter`.
     pub(crate) fn json(&self, object: Object) -> Object {
-        object.raw("waiting", self.count).maybe_raw("first_waiter", self.first.as_ref().map(First::json))
+        object
+            .raw("waiting", self.count)
+            .maybe_raw("first_waiter", self.first.as_ref().map(First::json))
     }
 }
 
 impl First {
     fn of(member: &[u8], score: &str, server_micros: u64) -> Option<First> {
-        Some(First { entry: Entry::parse(member)?, waits: waits(score, server_micros) })
+        Some(First {
+            entry: Entry::parse(member)?,
+            waits: waits(score, server_micros),
+        })
     }
 
     /// The client that waits.
@@ -84,7 +105,9 @@ impl First {
     }
 
     fn json(&self) -> Object {
-        let object = Object::new().text("client", self.client()).text("wants", self.entry.kind.wants());
+        let object = Object::new()
+            .text("client", self.client())
+            .text("wants", self.entry.kind.wants());
         object.raw("waiting_ms", self.waits.as_millis())
     }
 }
@@ -107,13 +130,20 @@ impl fmt::Display for Queue {
             _ => "wait",
         };
         write!(f, ", {} {word}", self.count)?;
-        let Some(first) = &self.first else { return Ok(()) };
+        let Some(first) = &self.first else {
+            return Ok(());
+        };
         let wants = match first.entry.kind.wants() {
             "lock" => String::new(),
             "permit" => " for a permit".to_owned(),
             verb => format!(" to {verb}"),
         };
-        write!(f, ", first {}{wants}, for {}", first.client(), Human(first.waits))
+        write!(
+            f,
+            ", first {}{wants}, for {}",
+            first.client(),
+            Human(first.waits)
+        )
     }
 }
 
@@ -124,39 +154,73 @@ mod tests {
     const NOW: u64 = 1_754_000_000_000_000;
 
     fn first(member: &str, score: &str) -> Value {
-        Value::Array([member, score].map(|text| Value::Bulk(text.as_bytes().to_vec())).into())
+        Value::Array(
+            [member, score]
+                .map(|text| Value::Bulk(text.as_bytes().to_vec()))
+                .into(),
+        )
     }
 
     fn shown(member: &str, score: &str) -> String {
-        Queue::of(Value::Integer(3), first(member, score), NOW).unwrap().to_string()
+        Queue::of(Value::Integer(3), first(member, score), NOW)
+            .unwrap()
+            .to_string()
     }
 
     #[test]
     fn the_first_call_is_shown_with_what_it_wants_and_for_how_long() {
         let score = "1753999998500000";
-        for (call, wants) in
-            [("m7", ""), ("f7", ""), ("r7", " to read"), ("w7", " to write"), ("s3:7", " for a permit")]
-        {
+        for (call, wants) in [
+            ("m7", ""),
+            ("f7", ""),
+            ("r7", " to read"),
+            ("w7", " to write"),
+            ("s3:7", " for a permit"),
+        ] {
             let member = format!("00112233445566aa{call}");
-            assert_eq!(shown(&member, score), format!(", 3 wait, first 00112233445566aa{wants}, for 1.5 s"));
+            assert_eq!(
+                shown(&member, score),
+                format!(", 3 wait, first 00112233445566aa{wants}, for 1.5 s")
+            );
         }
         let one = Queue::of(Value::Integer(1), first("00112233445566aas3:7", score), NOW).unwrap();
-        assert_eq!(one.to_string(), ", 1 waits, first 00112233445566aa for a permit, for 1.5 s");
+        assert_eq!(
+            one.to_string(),
+            ", 1 waits, first 00112233445566aa for a permit, for 1.5 s"
+        );
         let json = one.json(Object::new()).to_string();
         let object = "{\"client\":\"00112233445566aa\",\"wants\":\"permit\",\"waiting_ms\":1500}";
         assert_eq!(json, format!("{{\"waiting\":1,\"first_waiter\":{object}}}"));
-        assert_eq!(Queue::default().json(Object::new()).to_string(), "{\"waiting\":0,\"first_waiter\":null}");
+        assert_eq!(
+            Queue::default().json(Object::new()).to_string(),
+            "{\"waiting\":0,\"first_waiter\":null}"
+        );
     }
 
     #[test]
     fn a_hostile_queue_does_no_harm() {
-        for score in ["inf", "+inf", "nan", "-nan", "", "word", "1e300", "1.7976931348623157e+308", "1754000000000001"]
-        {
-            assert!(shown("00112233445566aam7", score).ends_with(", for 0 s"), "{score}");
+        for score in [
+            "inf",
+            "+inf",
+            "nan",
+            "-nan",
+            "",
+            "word",
+            "1e300",
+            "1.7976931348623157e+308",
+            "1754000000000001",
+        ] {
+            assert!(
+                shown("00112233445566aam7", score).ends_with(", for 0 s"),
+                "{score}"
+            );
         }
         for score in ["-inf", "-1", "-1e300", "0", "-0"] {
             let since_1970 = format!(", for {}", Human(Duration::from_micros(NOW)));
-            assert!(shown("00112233445566aam7", score).ends_with(&since_1970), "{score}");
+            assert!(
+                shown("00112233445566aam7", score).ends_with(&since_1970),
+                "{score}"
+            );
         }
         let members = [
             "",
@@ -167,13 +231,23 @@ mod tests {
             "00112233445566aax7",
             "é0112233445566aam7",
         ];
-        for member in
-            members.into_iter().chain(["00112233445566AAm7", "00112233445566aas7", "00112233445566aam\u{1b}[2J"])
-        {
+        for member in members.into_iter().chain([
+            "00112233445566AAm7",
+            "00112233445566aas7",
+            "00112233445566aam\u{1b}[2J",
+        ]) {
             assert_eq!(shown(member, "1"), ", 3 wait", "{member:?}");
         }
-        for count in [Value::Integer(0), Value::Integer(-1), Value::Nil, Value::Bulk(b"3".to_vec())] {
-            assert_eq!(Queue::of(count, first("00112233445566aam7", "1"), NOW), None);
+        for count in [
+            Value::Integer(0),
+            Value::Integer(-1),
+            Value::Nil,
+            Value::Bulk(b"3".to_vec()),
+        ] {
+            assert_eq!(
+                Queue::of(count, first("00112233445566aam7", "1"), NOW),
+                None
+            );
         }
         let most = Queue::of(Value::Integer(i64::MAX), Value::Nil, 0).unwrap();
         assert_eq!(most.to_string(), format!(", {} wait", i64::MAX));
@@ -181,21 +255,44 @@ mod tests {
 
     #[test]
     fn several_nodes_have_the_greatest_count_and_the_first_of_most() {
-        let node =
-            |count, member: &str, score: &str| Queue::of(Value::Integer(count), first(member, score), NOW).unwrap();
+        let node = |count, member: &str, score: &str| {
+            Queue::of(Value::Integer(count), first(member, score), NOW).unwrap()
+        };
         let a = "00000000000000aam1";
         let b = "00000000000000bbm1";
-        let nodes = [node(2, a, "1753999999000000"), node(9, b, "1753999998000000"), node(1, a, "1753999999000000")];
-        assert_eq!(Queue::of_nodes(nodes.iter()).to_string(), ", 9 wait, first 00000000000000aa, for 1 s");
+        let nodes = [
+            node(2, a, "1753999999000000"),
+            node(9, b, "1753999998000000"),
+            node(1, a, "1753999999000000"),
+        ];
+        assert_eq!(
+            Queue::of_nodes(nodes.iter()).to_string(),
+            ", 9 wait, first 00000000000000aa, for 1 s"
+        );
         assert_eq!(Queue::of_nodes([].iter()), Queue::default());
     }
 
     #[test]
     fn a_lock_has_its_queue_and_a_slot_that_of_its_semaphore() {
         let of = |key: &str, is_name| keys(key, is_name).collect::<Vec<_>>();
-        assert_eq!(of("quorumlock-rw:a#1", true), ["quorumlock-queue:quorumlock-rw:a#1"]);
+        assert_eq!(
+            of("quorumlock-rw:a#1", true),
+            ["quorumlock-queue:quorumlock-rw:a#1"]
+        );
         assert_eq!(of("a", false), ["quorumlock-queue:a"]);
-        assert_eq!(of("a", true), ["quorumlock-queue:a", "quorumlock-queue:quorumlock-permits:a"]);
-        assert_eq!(of("a#1", false), ["quorumlock-queue:a#1", "quorumlock-queue:quorumlock-permits:a"]);
+        assert_eq!(
+            of("a", true),
+            [
+                "quorumlock-queue:a",
+                "quorumlock-queue:quorumlock-permits:a"
+            ]
+        );
+        assert_eq!(
+            of("a#1", false),
+            [
+                "quorumlock-queue:a#1",
+                "quorumlock-queue:quorumlock-permits:a"
+            ]
+        );
     }
 }

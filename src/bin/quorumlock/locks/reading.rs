@@ -59,12 +59,22 @@ impl Reader<'_> {
         }
         let queues: BTreeSet<String> = match self.question {
             // A lock that is free may have a queue.
-            Question::Keys(wanted) => wanted.iter().flat_map(|key| queue::keys(key, true)).collect(),
-            Question::Patterns(_) => keys.locks.keys().flat_map(|key| queue::keys(key, false)).collect(),
+            Question::Keys(wanted) => wanted
+                .iter()
+                .flat_map(|key| queue::keys(key, true))
+                .collect(),
+            Question::Patterns(_) => keys
+                .locks
+                .keys()
+                .flat_map(|key| queue::keys(key, false))
+                .collect(),
         };
         for queues in Vec::from_iter(queues).chunks(BATCH) {
             // What the nodes have of locks is known: a node that does not answer this leaves out its queues.
-            if within(end).and_then(|()| read_queues(connection, queues, &mut keys)).is_err() {
+            if within(end)
+                .and_then(|()| read_queues(connection, queues, &mut keys))
+                .is_err()
+            {
                 break;
             }
         }
@@ -72,7 +82,12 @@ impl Reader<'_> {
     }
 
     /// Goes through a node's keys in parts, so that it answers others in between.
-    fn scan(&self, connection: &mut Connection, patterns: &[String], end: Instant) -> Result<Vec<String>, Trouble> {
+    fn scan(
+        &self,
+        connection: &mut Connection,
+        patterns: &[String],
+        end: Instant,
+    ) -> Result<Vec<String>, Trouble> {
         let mut keys = BTreeSet::new();
         let mut steps = 0..MOST_STEPS;
         for pattern in patterns {
@@ -80,9 +95,19 @@ impl Reader<'_> {
             loop {
                 within(end)?;
                 if steps.next().is_none() {
-                    return Err(Trouble::refused("SCAN", format!("no end after {MOST_STEPS} parts")));
+                    return Err(Trouble::refused(
+                        "SCAN",
+                        format!("no end after {MOST_STEPS} parts"),
+                    ));
                 }
-                let reply = connection.ask(&[b"SCAN", &cursor, b"MATCH", pattern.as_bytes(), b"COUNT", SCAN_COUNT])?;
+                let reply = connection.ask(&[
+                    b"SCAN",
+                    &cursor,
+                    b"MATCH",
+                    pattern.as_bytes(),
+                    b"COUNT",
+                    SCAN_COUNT,
+                ])?;
                 cursor = self.take_part(reply, &mut keys)?;
                 if keys.len() > MOST_KEYS {
                     return Err(Trouble::refused(
@@ -100,8 +125,14 @@ impl Reader<'_> {
 
     /// Takes the keys of one part of the answer. Where the next one begins.
     fn take_part(&self, reply: Value, keys: &mut BTreeSet<String>) -> Result<Vec<u8>, Trouble> {
-        let mut parts = reply.accepted("SCAN")?.array().unwrap_or_default().into_iter();
-        let (Some(Value::Bulk(next)), Some(part)) = (parts.next(), parts.next().and_then(Value::array)) else {
+        let mut parts = reply
+            .accepted("SCAN")?
+            .array()
+            .unwrap_or_default()
+            .into_iter();
+        let (Some(Value::Bulk(next)), Some(part)) =
+            (parts.next(), parts.next().and_then(Value::array))
+        else {
             return Err(Trouble::unexpected("SCAN"));
         };
         let before = keys.len();
@@ -110,24 +141,34 @@ impl Reader<'_> {
             Value::Bulk(bytes) => std::str::from_utf8(bytes).ok(),
             _ => None,
         });
-        let is_ours = |key: &&str| key_space::lock(key).is_some_and(|(_, name)| name.starts_with(self.prefix));
+        let is_ours = |key: &&str| {
+            key_space::lock(key).is_some_and(|(_, name)| name.starts_with(self.prefix))
+        };
         keys.extend(texts.filter(is_ours).map(str::to_owned));
         self.found.fetch_add(keys.len() - before, Ordering::Relaxed);
         Ok(next)
     }
 
     /// The clock of the node, and value and lifetime of each key.
-    fn read_values(&self, connection: &mut Connection, wanted: &[String], keys: &mut Keys) -> Result<(), Trouble> {
+    fn read_values(
+        &self,
+        connection: &mut Connection,
+        wanted: &[String],
+        keys: &mut Keys,
+    ) -> Result<(), Trouble> {
         // One byte more than a lock has shows that it is none.
         let last = LONGEST_LOCK.to_string();
-        let (server_micros, replies) =
-            ask_of_each(connection, wanted, |key| ([b"GETRANGE", key, b"0", last.as_bytes()], [b"PTTL", key]))?;
+        let (server_micros, replies) = ask_of_each(connection, wanted, |key| {
+            ([b"GETRANGE", key, b"0", last.as_bytes()], [b"PTTL", key])
+        })?;
         for (key, value, lifetime) in replies {
             if !self.leaves_out(&value, &lifetime)
                 && let Some((stored, lifetime)) = meaning(value, lifetime)?
             {
                 let mut sighting = Sighting::of(key, stored, lifetime, server_micros / 1000);
-                if let (Question::Patterns(_), Stored::Text(value)) = (&self.question, &mut sighting.stored) {
+                if let (Question::Patterns(_), Stored::Text(value)) =
+                    (&self.question, &mut sighting.stored)
+                {
                     *value = Vec::new();
                 }
                 keys.locks.insert(key.clone(), sighting);
@@ -154,18 +195,35 @@ fn ask_of_each<'k, const N: usize, const M: usize>(
 ) -> Result<(u64, impl Iterator<Item = (&'k String, Value, Value)>), Trouble> {
     let questions: Vec<_> = keys.iter().map(|key| questions(key.as_bytes())).collect();
     let mut commands: Vec<&[&[u8]]> = vec![&[b"TIME"]];
-    commands.extend(questions.iter().flat_map(|(first, second)| [first.as_slice(), second.as_slice()]));
+    commands.extend(
+        questions
+            .iter()
+            .flat_map(|(first, second)| [first.as_slice(), second.as_slice()]),
+    );
     let mut replies = connection.ask_all(&commands)?.into_iter();
-    let server_micros = replies.next().and_then(Value::micros).unwrap_or_else(wall_micros);
-    Ok((server_micros, keys.iter().map_while(move |key| Some((key, replies.next()?, replies.next()?)))))
+    let server_micros = replies
+        .next()
+        .and_then(Value::micros)
+        .unwrap_or_else(wall_micros);
+    Ok((
+        server_micros,
+        keys.iter()
+            .map_while(move |key| Some((key, replies.next()?, replies.next()?))),
+    ))
 }
 
 /// How many calls wait in each queue, and which one is first.
-fn read_queues(connection: &mut Connection, queues: &[String], keys: &mut Keys) -> Result<(), Trouble> {
-    let (server_micros, replies) =
-        ask_of_each(connection, queues, |key| ([b"ZCARD", key], [b"ZRANGE", key, b"0", b"0", b"WITHSCORES"]))?;
+fn read_queues(
+    connection: &mut Connection,
+    queues: &[String],
+    keys: &mut Keys,
+) -> Result<(), Trouble> {
+    let (server_micros, replies) = ask_of_each(connection, queues, |key| {
+        ([b"ZCARD", key], [b"ZRANGE", key, b"0", b"0", b"WITHSCORES"])
+    })?;
     for (queue, count, first) in replies {
-        keys.queues.extend(Queue::of(count, first, server_micros).map(|found| (queue.clone(), found)));
+        keys.queues
+            .extend(Queue::of(count, first, server_micros).map(|found| (queue.clone(), found)));
     }
     Ok(())
 }
@@ -180,16 +238,30 @@ fn meaning(value: Value, lifetime: Value) -> Result<Option<(Stored, Lifetime)>, 
     let stored = match value {
         Value::Bulk(value) if value.len() > LONGEST_LOCK => Stored::LongText,
         Value::Bulk(value) => Stored::Text(value),
-        Value::Error(ErrorReply { cause: Cause::Server(ServerError::WrongType), .. }) => Stored::OtherType,
+        Value::Error(ErrorReply {
+            cause: Cause::Server(ServerError::WrongType),
+            ..
+        }) => Stored::OtherType,
         other => return other.accepted("GETRANGE").map(|_| None),
     };
     Ok(Some((stored, lifetime)))
 }
 
 fn within(end: Instant) -> Result<(), Trouble> {
-    let late =
-        || Trouble::refused("SCAN", format!("no end within {}", quorumlock::algorithm::time::Human(LONGEST_SCAN)));
-    if Instant::now() < end { Ok(()) } else { Err(late()) }
+    let late = || {
+        Trouble::refused(
+            "SCAN",
+            format!(
+                "no end within {}",
+                quorumlock::algorithm::time::Human(LONGEST_SCAN)
+            ),
+        )
+    };
+    if Instant::now() < end {
+        Ok(())
+    } else {
+        Err(late())
+    }
 }
 
 /// The wall clock of this machine, for a node that does not show its own.

@@ -58,29 +58,51 @@ impl Sighting {
             Stored::Text(value) => key_space::lock(key).and_then(|(kind, _)| (kind.parse)(value)),
             Stored::LongText | Stored::OtherType => None,
         };
-        let lives = if let Lifetime::For(time) = lifetime { time } else { Duration::MAX };
+        let lives = if let Lifetime::For(time) = lifetime {
+            time
+        } else {
+            Duration::MAX
+        };
         let until = |deadline_ms| match deadline_ms {
             Hold::KEY_END => lives,
             _ => Duration::from_millis(deadline_ms.saturating_sub(server_ms)),
         };
         let holds = lock.iter().flat_map(|lock| &lock.holds);
-        let mut holders: Vec<(Token, Duration)> =
-            holds.map(|hold| (Token::ours(&hold.signature), until(hold.deadline))).collect();
+        let mut holders: Vec<(Token, Duration)> = holds
+            .map(|hold| (Token::ours(&hold.signature), until(hold.deadline)))
+            .collect();
         holders.retain(|(_, left)| !left.is_zero());
         // As other libraries make locks: a string that expires, under the full name alone.
         let is_string = !matches!(stored, Stored::OtherType);
-        if lock.is_none() && is_string && key_space::is_plain(key) && lifetime != Lifetime::Forever {
+        if lock.is_none() && is_string && key_space::is_plain(key) && lifetime != Lifetime::Forever
+        {
             holders.push((Token::OtherLibrary, lives));
         }
-        let remaining = holders.iter().map(|(_, left)| *left).max().unwrap_or_default();
-        let numbered = lock.as_ref().filter(|lock| lock.fence > 0 && lock.kept >= server_ms);
+        let remaining = holders
+            .iter()
+            .map(|(_, left)| *left)
+            .max()
+            .unwrap_or_default();
+        let numbered = lock
+            .as_ref()
+            .filter(|lock| lock.fence > 0 && lock.kept >= server_ms);
         let fence = numbered.map(|lock| lock.fence);
-        Sighting { lock, lifetime, holders, remaining, fence, stored }
+        Sighting {
+            lock,
+            lifetime,
+            holders,
+            remaining,
+            fence,
+            stored,
+        }
     }
 
     /// The holder that stays longest.
     pub(crate) fn token(&self) -> Option<&Token> {
-        self.holders.iter().max_by_key(|(_, left)| *left).map(|(token, _)| token)
+        self.holders
+            .iter()
+            .max_by_key(|(_, left)| *left)
+            .map(|(token, _)| token)
     }
 
     /// The label of the holder.
@@ -98,7 +120,9 @@ impl Sighting {
         match (&self.stored, &self.lock) {
             (Stored::OtherType, _) => Some("a value of another type"),
             (Stored::LongText, _) => Some("a value that is longer than any lock"),
-            (Stored::Text(_), None) if self.holders.is_empty() => Some("a value that is none of a lock"),
+            (Stored::Text(_), None) if self.holders.is_empty() => {
+                Some("a value that is none of a lock")
+            }
             (Stored::Text(_), _) => None,
         }
     }
@@ -115,7 +139,15 @@ mod tests {
         let other_library = |name: &str, stored, lifetime| {
             let seen = Sighting::of(name, stored, lifetime, 0);
             let is_so = seen.token() == Some(&Token::OtherLibrary);
-            assert_eq!(seen.remaining, if is_so { Duration::from_secs(60) } else { Duration::ZERO }, "{name}");
+            assert_eq!(
+                seen.remaining,
+                if is_so {
+                    Duration::from_secs(60)
+                } else {
+                    Duration::ZERO
+                },
+                "{name}"
+            );
             (is_so, seen.oddity().is_some())
         };
         assert_eq!(other_library("a", uuid(), minute), (true, false));
@@ -123,7 +155,10 @@ mod tests {
         assert_eq!(other_library("a", uuid(), Lifetime::Forever), (false, true));
         assert_eq!(other_library("a", Stored::OtherType, minute), (false, true));
         // No other library has names of this one.
-        assert_eq!(other_library("quorumlock-rw:a", uuid(), minute), (false, true));
+        assert_eq!(
+            other_library("quorumlock-rw:a", uuid(), minute),
+            (false, true)
+        );
     }
 
     #[test]
@@ -132,19 +167,29 @@ mod tests {
         let fenced_name = "quorumlock-fence:orders";
         let seen = |name: &str, value: &str, server_ms| {
             let stored = Stored::Text(value.as_bytes().to_vec());
-            Sighting::of(name, stored, Lifetime::For(Duration::from_secs(9)), server_ms)
+            Sighting::of(
+                name,
+                stored,
+                Lifetime::For(Duration::from_secs(9)),
+                server_ms,
+            )
         };
         let held = seen("orders", &format!("{digits} billing@host"), 400);
         assert!(held.holders == [(Token::ours(digits.as_bytes()), Duration::from_secs(9))]);
         assert_eq!(held.label(), Some("billing@host"));
         let held = |server_ms| seen(fenced_name, &format!("7 1000 {digits} l"), server_ms);
-        assert!(held(400).holders == [(Token::ours(digits.as_bytes()), Duration::from_millis(600))]);
+        assert!(
+            held(400).holders == [(Token::ours(digits.as_bytes()), Duration::from_millis(600))]
+        );
         assert!(held(400).label() == Some("l") && held(1000).holders.is_empty());
         let at_rest = seen(fenced_name, "7 0 ", 0);
         assert!(at_rest.holders.is_empty() && at_rest.fence == Some(7));
-        for (name, value) in
-            [("orders", "word"), ("orders", "7 0 "), (fenced_name, digits), ("quorumlock-rw:a", digits)]
-        {
+        for (name, value) in [
+            ("orders", "word"),
+            ("orders", "7 0 "),
+            (fenced_name, digits),
+            ("quorumlock-rw:a", digits),
+        ] {
             assert!(seen(name, value, 0).lock.is_none(), "{name} {value}");
         }
     }

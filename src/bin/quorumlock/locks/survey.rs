@@ -22,9 +22,16 @@ pub(crate) struct Survey {
 impl Survey {
     /// Reads the keys of one lock, one for each kind that it may be of, and their queues.
     pub(crate) fn of_lock(deployment: &Deployment, name: &str) -> Survey {
-        let keys = kinds::KEYS.map(|kind| kind.key(deployment.settings.prefix(), name)).into_iter();
+        let keys = kinds::KEYS
+            .map(|kind| kind.key(deployment.settings.prefix(), name))
+            .into_iter();
         // No lock has a name that begins with a marker: such a key is that of a queue.
-        Survey::of_keys(deployment, &keys.filter(|key| key_space::lock(key).is_some()).collect::<Vec<_>>())
+        Survey::of_keys(
+            deployment,
+            &keys
+                .filter(|key| key_space::lock(key).is_some())
+                .collect::<Vec<_>>(),
+        )
     }
 
     /// Reads these keys of locks, and their queues.
@@ -33,12 +40,20 @@ impl Survey {
     }
 
     /// Reads all keys of locks whose names match the pattern, by `SCAN`, and counts those that it has found so far.
-    pub(crate) fn of_pattern(deployment: &Deployment, pattern: &str, found: &AtomicUsize) -> Survey {
+    pub(crate) fn of_pattern(
+        deployment: &Deployment,
+        pattern: &str,
+        found: &AtomicUsize,
+    ) -> Survey {
         let prefix = deployment.settings.prefix();
         // What the prefix has of a pattern's signs is meant as it stands.
         let escaped: String = prefix.chars().flat_map(escaped).collect();
         // Without a prefix, a star in front matches each marker as well.
-        let count = if prefix.is_empty() && pattern.starts_with('*') { 1 } else { usize::MAX };
+        let count = if prefix.is_empty() && pattern.starts_with('*') {
+            1
+        } else {
+            usize::MAX
+        };
         let kinds = kinds::KEYS.into_iter().take(count);
         let patterns: Vec<String> = kinds.map(|kind| kind.key(&escaped, pattern)).collect();
         Survey::read(deployment, Question::Patterns(&patterns), found)
@@ -60,7 +75,12 @@ impl Survey {
 
     /// All keys of locks that any node has.
     pub(crate) fn keys(&self) -> BTreeSet<&str> {
-        self.nodes.iter().flatten().flat_map(|node| node.locks.keys()).map(String::as_str).collect()
+        self.nodes
+            .iter()
+            .flatten()
+            .flat_map(|node| node.locks.keys())
+            .map(String::as_str)
+            .collect()
     }
 
     /// What each node has under a key, in the order of the nodes.
@@ -68,7 +88,9 @@ impl Survey {
         &'s self,
         key: &'s str,
     ) -> impl Iterator<Item = Result<Option<&'s Sighting>, &'s Trouble>> {
-        self.nodes.iter().map(move |node| node.as_ref().map(|keys| keys.locks.get(key)))
+        self.nodes
+            .iter()
+            .map(move |node| node.as_ref().map(|keys| keys.locks.get(key)))
     }
 
     /// The name of the lock with this key.
@@ -80,8 +102,13 @@ impl Survey {
     pub(crate) fn queues(&self, key: &str) -> impl Iterator<Item = Queue> {
         let keys: Vec<String> = queue::keys(key, true).collect();
         self.nodes.iter().map(move |node| {
-            let queues = node.iter().flat_map(|node| keys.iter().filter_map(|key| node.queues.get(key)));
-            queues.max_by_key(|queue| queue.count).cloned().unwrap_or_default()
+            let queues = node
+                .iter()
+                .flat_map(|node| keys.iter().filter_map(|key| node.queues.get(key)));
+            queues
+                .max_by_key(|queue| queue.count)
+                .cloned()
+                .unwrap_or_default()
         })
     }
 
@@ -92,9 +119,18 @@ impl Survey {
 
     fn read(deployment: &Deployment, question: Question<'_>, found: &AtomicUsize) -> Survey {
         let prefix = deployment.settings.prefix();
-        let reader = Reader { question, prefix, found };
+        let reader = Reader {
+            question,
+            prefix,
+            found,
+        };
         let nodes = deployment.ask(|connection| reader.read(connection));
-        Survey { nodes, addresses: deployment.addresses(), quorum: deployment.quorum(), prefix: prefix.to_owned() }
+        Survey {
+            nodes,
+            addresses: deployment.addresses(),
+            quorum: deployment.quorum(),
+            prefix: prefix.to_owned(),
+        }
     }
 }
 

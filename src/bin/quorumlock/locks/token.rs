@@ -36,7 +36,9 @@ impl Token {
 /// A holder as part of an object: `token`, `other_library` and `label`.
 pub(crate) fn json(object: Object, token: Option<&Token>, label: Option<&str>) -> Object {
     let object = object.maybe("token", token.and_then(Token::digits));
-    object.raw("other_library", token == Some(&Token::OtherLibrary)).maybe("label", label)
+    object
+        .raw("other_library", token == Some(&Token::OtherLibrary))
+        .maybe("label", label)
 }
 
 impl fmt::Display for Token {
@@ -54,7 +56,10 @@ mod tests {
 
     #[test]
     fn six_digits_are_shown() {
-        assert_eq!(Token::ours("ab".repeat(20).as_bytes()).to_string(), "ababab…");
+        assert_eq!(
+            Token::ours("ab".repeat(20).as_bytes()).to_string(),
+            "ababab…"
+        );
         assert_eq!(Token::OtherLibrary.to_string(), "another library");
     }
 }

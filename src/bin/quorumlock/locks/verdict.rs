@@ -58,22 +58,38 @@ impl Verdict {
     /// Judges this key.
     pub(crate) fn of(survey: &Survey, key: &str) -> Verdict {
         let sightings: Vec<_> = survey.sightings(key).collect();
-        let unknown = sightings.iter().filter(|sighting| sighting.is_err()).count();
-        let seen: Vec<(usize, &Sighting)> =
-            sightings.into_iter().enumerate().filter_map(|(node, seen)| Some((node, seen.ok()??))).collect();
+        let unknown = sightings
+            .iter()
+            .filter(|sighting| sighting.is_err())
+            .count();
+        let seen: Vec<(usize, &Sighting)> = sightings
+            .into_iter()
+            .enumerate()
+            .filter_map(|(node, seen)| Some((node, seen.ok()??)))
+            .collect();
         let mut holders: BTreeMap<&Token, Vec<Held<'_>>> = BTreeMap::new();
         for &(node, sighting) in &seen {
             for (token, left) in &sighting.holders {
-                holders.entry(token).or_default().push((*left, node, sighting));
+                holders
+                    .entry(token)
+                    .or_default()
+                    .push((*left, node, sighting));
             }
         }
-        holders.values_mut().for_each(|held| held.sort_by_key(|&(left, ..)| std::cmp::Reverse(left)));
+        holders
+            .values_mut()
+            .for_each(|held| held.sort_by_key(|&(left, ..)| std::cmp::Reverse(left)));
         // How long a majority has it.
         let decided = |held: &[Held<'_>]| held.get(survey.quorum - 1).map(|&(left, ..)| left);
-        let largest = holders.iter().max_by_key(|(_, held)| (held.len().min(survey.quorum), decided(held)));
-        let (token, with_token) = largest.map(|(token, held)| (*token, held.as_slice())).unzip();
+        let largest = holders
+            .iter()
+            .max_by_key(|(_, held)| (held.len().min(survey.quorum), decided(held)));
+        let (token, with_token) = largest
+            .map(|(token, held)| (*token, held.as_slice()))
+            .unzip();
         let with_token = with_token.unwrap_or_default();
-        let is_foreign = holders.is_empty() && seen.iter().any(|(_, sighting)| sighting.lock.is_none());
+        let is_foreign =
+            holders.is_empty() && seen.iter().any(|(_, sighting)| sighting.lock.is_none());
         let is_reader = |held: &[Held<'_>]| held.iter().any(|(.., seen)| seen.has_readers());
         let is_one = holders.len() == 1 || holders.values().all(|held| is_reader(held));
         let state = match with_token.len() {
@@ -86,19 +102,36 @@ impl Verdict {
         };
         let longest = with_token.first().map(|&(left, ..)| left);
         let counts = |held: &[Held<'_>]| state != State::Held || held.len() >= survey.quorum;
-        let readers = holders.values().filter(|held| is_reader(held) && counts(held)).count();
-        let nodes = if is_foreign { seen.iter().map(|&(node, _)| node).collect() } else { nodes_of(with_token) };
+        let readers = holders
+            .values()
+            .filter(|held| is_reader(held) && counts(held))
+            .count();
+        let nodes = if is_foreign {
+            seen.iter().map(|&(node, _)| node).collect()
+        } else {
+            nodes_of(with_token)
+        };
         Verdict {
             name: survey.name_of(key).to_owned(),
             kind: key_space::lock(key).map_or(&plain::KEYS, |(kind, _)| kind),
             state,
-            label: with_token.iter().find_map(|(.., sighting)| sighting.label()).map(str::to_owned),
+            label: with_token
+                .iter()
+                .find_map(|(.., sighting)| sighting.label())
+                .map(str::to_owned),
             token: token.cloned(),
             readers: if is_reader(with_token) { readers } else { 0 },
             queue: survey.queue(key),
             nodes,
-            remaining: if state == State::Held { decided(with_token) } else { longest }.unwrap_or_default(),
-            has_expiry: seen.iter().all(|(_, sighting)| sighting.lifetime != Lifetime::Forever),
+            remaining: if state == State::Held {
+                decided(with_token)
+            } else {
+                longest
+            }
+            .unwrap_or_default(),
+            has_expiry: seen
+                .iter()
+                .all(|(_, sighting)| sighting.lifetime != Lifetime::Forever),
             fence: seen.iter().filter_map(|(_, sighting)| sighting.fence).max(),
         }
     }
@@ -137,17 +170,29 @@ impl Verdict {
     }
 
     pub(crate) fn json(&self, addresses: &[String]) -> Object {
-        let nodes = self.nodes.iter().filter_map(|&node| addresses.get(node)).map(|address| json::quoted(address));
+        let nodes = self
+            .nodes
+            .iter()
+            .filter_map(|&node| addresses.get(node))
+            .map(|address| json::quoted(address));
         let object = Object::new()
             .text("name", &self.name)
             .raw("fenced", *self.kind == fenced::KEYS)
             .raw("read_write", self.is_read_write())
             .text("state", self.state);
-        let object = token::json(object, self.token.as_ref(), self.label.as_deref()).raw("readers", self.readers);
+        let object = token::json(object, self.token.as_ref(), self.label.as_deref())
+            .raw("readers", self.readers);
         let object = self.queue.json(object);
         object
             .list("nodes", nodes)
-            .raw("remaining_ms", if self.has_expiry { self.remaining.as_millis() } else { 0 })
+            .raw(
+                "remaining_ms",
+                if self.has_expiry {
+                    self.remaining.as_millis()
+                } else {
+                    0
+                },
+            )
             .raw("has_expiry", self.has_expiry)
             .maybe_raw("fence", self.fence)
     }
@@ -186,13 +231,27 @@ mod tests {
             let time = Duration::from_millis(millis);
             Sighting::of("x", Stored::Text(value), Lifetime::For(time), 0)
         };
-        let locks = state.map(|state| ("x".to_owned(), sighting(state))).into_iter().collect();
-        Ok(Keys { locks, ..Keys::default() })
+        let locks = state
+            .map(|state| ("x".to_owned(), sighting(state)))
+            .into_iter()
+            .collect();
+        Ok(Keys {
+            locks,
+            ..Keys::default()
+        })
     }
 
     fn verdict(nodes: Vec<Result<Keys, Trouble>>) -> Verdict {
         let quorum = nodes.len() / 2 + 1;
-        Verdict::of(&Survey { nodes, addresses: Vec::new(), quorum, prefix: String::new() }, "x")
+        Verdict::of(
+            &Survey {
+                nodes,
+                addresses: Vec::new(),
+                quorum,
+                prefix: String::new(),
+            },
+            "x",
+        )
     }
 
     #[test]
@@ -204,16 +263,40 @@ mod tests {
         let table = [
             (vec![a(5), a(9), a(7), none(), none()], State::Held, 3, 5),
             (vec![a(5), a(9), a(7), a(8), b(1)], State::Held, 4, 7),
-            (vec![a(5), a(9), none(), none(), none()], State::Orphan, 2, 9),
+            (
+                vec![a(5), a(9), none(), none(), none()],
+                State::Orphan,
+                2,
+                9,
+            ),
             (vec![a(5), a(9), b(7), b(8), none()], State::Split, 2, 8),
-            (vec![a(5), a(9), down(), none(), none()], State::Unknown, 2, 9),
+            (
+                vec![a(5), a(9), down(), none(), none()],
+                State::Unknown,
+                2,
+                9,
+            ),
             (vec![a(5), a(9), a(3), down(), down()], State::Held, 3, 3),
-            (vec![none(), none(), none(), down(), down()], State::Free, 0, 0),
-            (vec![none(), none(), down(), down(), down()], State::Unknown, 0, 0),
+            (
+                vec![none(), none(), none(), down(), down()],
+                State::Free,
+                0,
+                0,
+            ),
+            (
+                vec![none(), none(), down(), down(), down()],
+                State::Unknown,
+                0,
+                0,
+            ),
         ];
         for (index, (nodes, state, count, millis)) in table.into_iter().enumerate() {
             let verdict = verdict(nodes);
-            assert_eq!((verdict.state, verdict.nodes.len()), (state, count), "{index}");
+            assert_eq!(
+                (verdict.state, verdict.nodes.len()),
+                (state, count),
+                "{index}"
+            );
             assert_eq!(verdict.remaining.as_millis(), millis, "{index}");
         }
     }
@@ -221,24 +304,57 @@ mod tests {
     #[test]
     fn readers_that_have_a_majority_are_counted() {
         let node = |entries: &[(u8, u64)]| {
-            let entry = |(token, deadline): &(u8, u64)| format!("{deadline}:{}", format!("{token:02x}").repeat(20));
-            let value = format!("r {}", entries.iter().map(entry).collect::<Vec<_>>().join(" "));
+            let entry = |(token, deadline): &(u8, u64)| {
+                format!("{deadline}:{}", format!("{token:02x}").repeat(20))
+            };
+            let value = format!(
+                "r {}",
+                entries.iter().map(entry).collect::<Vec<_>>().join(" ")
+            );
             let name = "quorumlock-rw:x";
             let lives = Lifetime::For(Duration::from_secs(60));
             let sighting = Sighting::of(name, Stored::Text(value.into_bytes()), lives, 1000);
-            Ok(Keys { locks: [(name.to_owned(), sighting)].into(), ..Keys::default() })
+            Ok(Keys {
+                locks: [(name.to_owned(), sighting)].into(),
+                ..Keys::default()
+            })
         };
         let judged = |nodes| {
             let verdict = Verdict::of(
-                &Survey { nodes, addresses: Vec::new(), quorum: 2, prefix: String::new() },
+                &Survey {
+                    nodes,
+                    addresses: Vec::new(),
+                    quorum: 2,
+                    prefix: String::new(),
+                },
                 "quorumlock-rw:x",
             );
-            (verdict.state, verdict.kind(), verdict.holder(), verdict.remaining.as_millis())
+            (
+                verdict.state,
+                verdict.kind(),
+                verdict.holder(),
+                verdict.remaining.as_millis(),
+            )
         };
-        let three = vec![node(&[(1, 1005), (2, 1007)]), node(&[(1, 1004), (2, 1009), (3, 1099)]), node(&[(1, 1006)])];
-        assert_eq!(judged(three), (State::Held, "2 readers".to_owned(), "020202…".to_owned(), 7));
+        let three = vec![
+            node(&[(1, 1005), (2, 1007)]),
+            node(&[(1, 1004), (2, 1009), (3, 1099)]),
+            node(&[(1, 1006)]),
+        ];
+        assert_eq!(
+            judged(three),
+            (State::Held, "2 readers".to_owned(), "020202…".to_owned(), 7)
+        );
         let apart = vec![node(&[(1, 1005)]), node(&[(2, 1007)]), node(&[(3, 1000)])];
-        assert_eq!(judged(apart), (State::Orphan, "2 readers".to_owned(), "020202…".to_owned(), 7));
+        assert_eq!(
+            judged(apart),
+            (
+                State::Orphan,
+                "2 readers".to_owned(),
+                "020202…".to_owned(),
+                7
+            )
+        );
     }
 
     #[test]

@@ -13,7 +13,9 @@ use crate::report::{PROGRESS_AFTER, Progress};
 use crate::settings::NODE_TIMEOUT;
 use nix::sys::signal::Signal;
 use quorumlock::kind::Any;
-use quorumlock::{CancelHandle, ErrorKind, Mutex, MutexGuard, Redlock, ReleaseOutcome, Wait, Watchdog};
+use quorumlock::{
+    CancelHandle, ErrorKind, Mutex, MutexGuard, Redlock, ReleaseOutcome, Wait, Watchdog,
+};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{PipeReader, pipe};
 use std::thread;
@@ -48,7 +50,11 @@ pub(super) struct Held {
 impl Held {
     /// For how long all of them may still be relied on.
     pub(super) fn remaining(&self) -> Duration {
-        self.guards.iter().map(MutexGuard::remaining).min().unwrap_or_default()
+        self.guards
+            .iter()
+            .map(MutexGuard::remaining)
+            .min()
+            .unwrap_or_default()
     }
 
     /// Releases the locks, the last first. Each of them stands for as long as `--min-hold` asks for. Whether one was
@@ -69,7 +75,12 @@ impl Drop for Held {
     fn drop(&mut self) {
         for guard in self.guards.drain(..).rev() {
             // A guard that is attached stands for no time. A lease that has ended needs no release.
-            drop(guard.detach().and_then(|lease| self.redlock.attach(lease)).map(MutexGuard::unlock));
+            drop(
+                guard
+                    .detach()
+                    .and_then(|lease| self.redlock.attach(lease))
+                    .map(MutexGuard::unlock),
+            );
         }
     }
 }
@@ -89,8 +100,14 @@ pub(super) struct Job<'j> {
 /// A signal that has arrived and ends a wait. One that stops this program waits until the command has been started.
 pub(super) fn arrived(signals: &Signals) -> Option<Signal> {
     let received: Vec<Received> = std::iter::from_fn(|| signals.take()).collect();
-    received.iter().filter(|received| received.suspends()).for_each(|received| _ = Suspension::of(received.signal));
-    received.iter().find(|received| received.stops()).map(|received| received.signal)
+    received
+        .iter()
+        .filter(|received| received.suspends())
+        .for_each(|received| _ = Suspension::of(received.signal));
+    received
+        .iter()
+        .find(|received| received.stops())
+        .map(|received| received.signal)
 }
 
 /// Attempts to take a lock without waiting for a holder. Of programs that try at the same moment, it can be that none
@@ -110,7 +127,12 @@ fn attempt(
         if is_endless(&survey, keys) {
             return mutex.lock_with(naming);
         }
-        let is_free = |key: &String| !matches!(Verdict::of(&survey, key).state, State::Held | State::Unknown);
+        let is_free = |key: &String| {
+            !matches!(
+                Verdict::of(&survey, key).state,
+                State::Held | State::Unknown
+            )
+        };
         if cancel.is_cancelled() || !keys.iter().any(is_free) {
             return Ok(None);
         }
@@ -126,7 +148,9 @@ fn attempt(
 fn is_endless(survey: &Survey, keys: &[String]) -> bool {
     keys.iter().all(|key| {
         let seen = survey.sightings(key).filter_map(|seen| seen.ok()?);
-        seen.filter(|seen| seen.lifetime == Lifetime::Forever).count() >= survey.quorum
+        seen.filter(|seen| seen.lifetime == Lifetime::Forever)
+            .count()
+            >= survey.quorum
     })
 }
 
@@ -140,7 +164,9 @@ impl Job<'_> {
         let (over, running) = pipe().map_err(Failure::system("make a pipe"))?;
         let (taken, stopped) = thread::scope(|scope| {
             let watch = || self.watch(&over, &cancel);
-            let watcher = thread::Builder::new().name("signals".to_owned()).spawn_scoped(scope, watch);
+            let watcher = thread::Builder::new()
+                .name("signals".to_owned())
+                .spawn_scoped(scope, watch);
             let taken = watcher.is_ok().then(|| self.take(&cancel));
             drop(running);
             (taken, watcher.map(|watcher| watcher.join().ok().flatten()))
@@ -160,15 +186,26 @@ impl Job<'_> {
         let limit = self.options.lock.limit();
         // Far times are as good as none.
         let end = limit.and_then(|limit| Instant::now().checked_add(limit));
-        let wait = end.map_or_else(Wait::unlimited, Wait::deadline).cancelled_by(cancel);
-        let naming_time =
-            self.deployment.settings.duration("NODE_TIMEOUT", NODE_TIMEOUT).saturating_mul(NAMING_TIMEOUTS);
+        let wait = end
+            .map_or_else(Wait::unlimited, Wait::deadline)
+            .cancelled_by(cancel);
+        let naming_time = self
+            .deployment
+            .settings
+            .duration("NODE_TIMEOUT", NODE_TIMEOUT)
+            .saturating_mul(NAMING_TIMEOUTS);
         // A key that never expires is an error, also for a program that does not wait for long.
         let naming = Wait::timeout(naming_time).cancelled_by(cancel);
-        let mut held = Held { guards: Vec::new(), redlock: self.redlock.clone() };
+        let mut held = Held {
+            guards: Vec::new(),
+            redlock: self.redlock.clone(),
+        };
         for name in &self.options.names {
             let mutex = self.mutex(name);
-            let keys = self.options.lock.keys(self.deployment.settings.prefix(), name);
+            let keys = self
+                .options
+                .lock
+                .keys(self.deployment.settings.prefix(), name);
             let survey = || Survey::of_keys(self.deployment, &keys);
             let guard = match limit {
                 Some(Duration::ZERO) => attempt(&mutex, &keys, survey, &naming, cancel),
@@ -182,7 +219,9 @@ impl Job<'_> {
                 Ok(Some(guard)) => held.guards.push(guard),
                 Ok(None) => return Ok(Acquired::HeldElsewhere(name.clone())),
                 // The watcher knows the signal.
-                Err(error) if error.kind() == ErrorKind::Cancelled => return Ok(Acquired::Stopped(Signal::SIGTERM)),
+                Err(error) if error.kind() == ErrorKind::Cancelled => {
+                    return Ok(Acquired::Stopped(Signal::SIGTERM));
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -192,7 +231,11 @@ impl Job<'_> {
     fn mutex(&self, name: &str) -> Mutex<Any> {
         let lock = &self.options.lock;
         let watchdog = Watchdog::new().notify_before(self.grace);
-        let watchdog = if lock.no_extend { watchdog.max_extensions(0) } else { watchdog };
+        let watchdog = if lock.no_extend {
+            watchdog.max_extensions(0)
+        } else {
+            watchdog
+        };
         let mutex = match lock.permits {
             Some(permits) => self.redlock.semaphore(name, permits.into()).erase(),
             None if lock.read => self.redlock.read_mutex(name).erase(),
@@ -201,10 +244,17 @@ impl Job<'_> {
             None => {
                 let mutex = self.redlock.mutex(name);
                 let mutex = if lock.fair { mutex.fair() } else { mutex };
-                if lock.fenced { mutex.fenced().erase() } else { mutex.erase() }
+                if lock.fenced {
+                    mutex.fenced().erase()
+                } else {
+                    mutex.erase()
+                }
             }
         };
-        mutex.ttl(self.ttl).watchdog(watchdog).min_hold(lock.min_hold)
+        mutex
+            .ttl(self.ttl)
+            .watchdog(watchdog)
+            .min_hold(lock.min_hold)
     }
 
     /// Waits for a signal that ends the wait, and cancels it; shows meanwhile that the program waits, and stops it for
@@ -213,7 +263,10 @@ impl Job<'_> {
         let mut progress = Progress::new(self.options.quiet, |text: &str| self.events.write(text));
         let pause = Timespec::try_from(PROGRESS_AFTER).ok();
         loop {
-            let mut ready = [PollFd::new(self.signals, PollFlags::IN), PollFd::new(over, PollFlags::IN)];
+            let mut ready = [
+                PollFd::new(self.signals, PollFlags::IN),
+                PollFd::new(over, PollFlags::IN),
+            ];
             let polled = poll(&mut ready, pause.as_ref());
             let is_over = polled.is_ok() && !ready[1].revents().is_empty();
             while let Some(received) = self.signals.take() {
@@ -228,7 +281,10 @@ impl Job<'_> {
             if is_over {
                 return None;
             }
-            progress.at(format_args!("waiting for {}", self.options.names.join(", ")));
+            progress.at(format_args!(
+                "waiting for {}",
+                self.options.names.join(", ")
+            ));
         }
     }
 }

@@ -26,8 +26,11 @@ impl Events {
     pub(super) fn open(options: &Options) -> Result<Events, Failure> {
         let open = |descriptor: u32| {
             // Appending, because a file that is opened again has a position of its own.
-            let file = OpenOptions::new().append(true).open(format!("/dev/fd/{descriptor}"));
-            let failed = |error| Failure::usage(format!("--json-events: descriptor {descriptor}: {error}"));
+            let file = OpenOptions::new()
+                .append(true)
+                .open(format!("/dev/fd/{descriptor}"));
+            let failed =
+                |error| Failure::usage(format!("--json-events: descriptor {descriptor}: {error}"));
             let notice = |count| json("output_dropped", Object::new(), &missing(count));
             file.map(|file| Output::new(file, notice)).map_err(failed)
         };
@@ -36,7 +39,12 @@ impl Events {
         let error = std::io::stderr().as_fd().try_clone_to_owned();
         let error = error.map_err(Failure::system("duplicate standard error"))?;
         let messages = Output::new(error.into(), |count| report::complaint(&missing(count)));
-        Ok(Events { json, messages, is_quiet: options.quiet, is_verbose: options.verbose })
+        Ok(Events {
+            json,
+            messages,
+            is_quiet: options.quiet,
+            is_verbose: options.verbose,
+        })
     }
 
     /// Writes a complaint.
@@ -58,14 +66,19 @@ impl Events {
 
     /// Waits until all is written, and no longer than for a moment: a reader may have stalled.
     pub(super) fn drain(&self) {
-        self.json.iter().chain([&self.messages]).for_each(Output::drain);
+        self.json
+            .iter()
+            .chain([&self.messages])
+            .for_each(Output::drain);
     }
 
     /// An observer that reports the events of the library.
     pub(super) fn observer(self: &Arc<Events>) -> impl Fn(&Event) + Send + Sync + 'static + use<> {
         let events = Arc::clone(self);
         move |event| {
-            let about = event.name().map_or_else(Object::new, |name| Object::new().text("name", name));
+            let about = event
+                .name()
+                .map_or_else(Object::new, |name| Object::new().text("name", name));
             events.report(event.code(), about, &event.to_string());
         }
     }
@@ -84,8 +97,16 @@ impl Events {
 /// An event as a line of JSON.
 fn json(event: &str, about: Object, message: &str) -> String {
     let now = report::since_1970().as_millis();
-    let object = Object::new().raw("time_unix_ms", now).raw("boot_time_us", boot_time().as_micros());
-    format!("{}\n", object.text("event", event).text("message", message).and(about))
+    let object = Object::new()
+        .raw("time_unix_ms", now)
+        .raw("boot_time_us", boot_time().as_micros());
+    format!(
+        "{}\n",
+        object
+            .text("event", event)
+            .text("message", message)
+            .and(about)
+    )
 }
 
 /// That so many texts were not written.

@@ -17,7 +17,11 @@ pub(crate) const EXEC_STEP: &str = "__exec-step";
 
 /// Becomes the command: `parent`, a descriptor to close or `-`, the program, its arguments. Comes back only to end.
 pub(crate) fn exec_step(mut words: impl Iterator<Item = OsString>) -> Exit {
-    let mut number = || words.next().and_then(|word| word.to_str()?.parse::<i32>().ok());
+    let mut number = || {
+        words
+            .next()
+            .and_then(|word| word.to_str()?.parse::<i32>().ok())
+    };
     let parent = number();
     let descriptor = number();
     let Some(program) = words.next() else {
@@ -31,8 +35,15 @@ pub(crate) fn exec_step(mut words: impl Iterator<Item = OsString>) -> Exit {
         return Exit::SYSTEM;
     }
     let error = Command::new(&program).args(words).exec();
-    report::complain(&format!("cannot run {}: {error}", program.to_string_lossy()));
-    if error.kind() == io::ErrorKind::NotFound { Exit::NOT_FOUND } else { Exit::NOT_EXECUTABLE }
+    report::complain(&format!(
+        "cannot run {}: {error}",
+        program.to_string_lossy()
+    ));
+    if error.kind() == io::ErrorKind::NotFound {
+        Exit::NOT_FOUND
+    } else {
+        Exit::NOT_EXECUTABLE
+    }
 }
 
 #[cfg(target_os = "linux")]

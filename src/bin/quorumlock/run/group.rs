@@ -46,8 +46,14 @@ impl Group {
     pub(super) fn start(launch: &Launch<'_>) -> Result<Group, Failure> {
         adopt_orphans().map_err(Failure::system("adopt what the command leaves behind"))?;
         let mut step = Command::new(own_path()?);
-        let closed = launch.closed.map_or_else(|| "-".to_owned(), |descriptor| descriptor.to_string());
-        step.arg0("quorumlock").arg(EXEC_STEP).arg(std::process::id().to_string()).arg(closed).args(launch.command);
+        let closed = launch
+            .closed
+            .map_or_else(|| "-".to_owned(), |descriptor| descriptor.to_string());
+        step.arg0("quorumlock")
+            .arg(EXEC_STEP)
+            .arg(std::process::id().to_string())
+            .arg(closed)
+            .args(launch.command);
         for name in launch.without {
             step.env_remove(name);
         }
@@ -57,7 +63,12 @@ impl Group {
         }
         let child = step.spawn().map_err(Failure::system("start a process"))?;
         let pid = i32::try_from(child.id()).map_err(Failure::system("start a process"))?;
-        let group = Group { child, pid: Pid::from_raw(pid), has_own_group: launch.has_own_group, status: None };
+        let group = Group {
+            child,
+            pid: Pid::from_raw(pid),
+            has_own_group: launch.has_own_group,
+            status: None,
+        };
         group.wait_for_gate();
         Ok(group)
     }
@@ -117,7 +128,10 @@ impl Group {
     /// How the command has ended, if it has.
     pub(super) fn exit(&self) -> Option<Exit> {
         let status = self.status?;
-        let code = status.code().and_then(|code| u8::try_from(code).ok()).map(Exit::code);
+        let code = status
+            .code()
+            .and_then(|code| u8::try_from(code).ok())
+            .map(Exit::code);
         Some(code.unwrap_or_else(|| Exit::signal(status.signal().unwrap_or_default())))
     }
 
@@ -132,7 +146,9 @@ fn own_path() -> Result<OsString, Failure> {
     if cfg!(target_os = "linux") {
         return Ok("/proc/self/exe".into());
     }
-    Ok(std::env::current_exe().map_err(Failure::system("find this program"))?.into())
+    Ok(std::env::current_exe()
+        .map_err(Failure::system("find this program"))?
+        .into())
 }
 
 #[cfg(target_os = "linux")]
@@ -148,7 +164,10 @@ mod system {
     impl super::Group {
         /// Waits until the process has stopped itself at the gate, or has ended.
         pub(super) fn wait_for_gate(&self) {
-            let _ = waitid(Id::Pid(self.pid), WaitPidFlag::WSTOPPED | WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT);
+            let _ = waitid(
+                Id::Pid(self.pid),
+                WaitPidFlag::WSTOPPED | WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT,
+            );
         }
     }
 
@@ -160,13 +179,19 @@ mod system {
 
     /// Whether a child of this process is in the group, ended or not.
     pub(super) fn has_children_in(group: Pid) -> bool {
-        waitid(Id::PGid(group), WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT).is_ok()
+        waitid(
+            Id::PGid(group),
+            WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT,
+        )
+        .is_ok()
     }
 
     /// Reaps all that has ended, but the command itself.
     pub(super) fn reap_orphans(command: Pid) {
         let look = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
-        while let Ok(WaitStatus::Exited(pid, _) | WaitStatus::Signaled(pid, ..)) = waitid(Id::All, look) {
+        while let Ok(WaitStatus::Exited(pid, _) | WaitStatus::Signaled(pid, ..)) =
+            waitid(Id::All, look)
+        {
             if pid == command {
                 return;
             }
@@ -210,7 +235,12 @@ mod tests {
     fn a_child_that_is_no_child_any_more_has_ended() {
         let child = Command::new("true").spawn().unwrap();
         let pid = Pid::from_raw(child.id().cast_signed());
-        let mut group = Group { child, pid, has_own_group: false, status: None };
+        let mut group = Group {
+            child,
+            pid,
+            has_own_group: false,
+            status: None,
+        };
         waitpid(pid, None).unwrap();
         group.reap();
         assert!(group.is_gone());

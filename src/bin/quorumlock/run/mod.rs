@@ -52,8 +52,20 @@ pub(crate) fn run(mut options: Options) -> Result<Exit, Failure> {
 fn with_lock(options: &Options, signals: &Signals, events: &Arc<Events>) -> Result<Exit, Failure> {
     let deployment = Deployment::new(options.settings.read()?)?;
     let (ttl, grace) = options.lock.times(&deployment.settings)?;
-    let redlock = deployment.settings.builder()?.observer(events.observer()).build()?;
-    let job = Job { options, deployment: &deployment, redlock: &redlock, signals, events, ttl, grace };
+    let redlock = deployment
+        .settings
+        .builder()?
+        .observer(events.observer())
+        .build()?;
+    let job = Job {
+        options,
+        deployment: &deployment,
+        redlock: &redlock,
+        signals,
+        events,
+        ttl,
+        grace,
+    };
     match job.acquire()? {
         Acquired::All(held) => under_lock(&job, held),
         Acquired::HeldElsewhere(name) => {
@@ -66,14 +78,23 @@ fn with_lock(options: &Options, signals: &Signals, events: &Arc<Events>) -> Resu
 
 /// Runs the command, and releases the locks.
 fn under_lock(job: &Job<'_>, held: Held) -> Result<Exit, Failure> {
-    let Job { options, signals, events, .. } = *job;
+    let Job {
+        options,
+        signals,
+        events,
+        ..
+    } = *job;
     let loss = loss_pipe(&held)?;
     let shares_group = options.foreground || std::io::stdin().is_terminal();
     let group = Group::start(&Launch {
         command: &options.words(),
         variables: variables(options, &held),
         // Those of a run around this one say nothing about it.
-        without: if options.keep_nodes { &["QUORUMLOCK_FENCE"] } else { &["QUORUMLOCK_FENCE", "QUORUMLOCK_NODES"] },
+        without: if options.keep_nodes {
+            &["QUORUMLOCK_FENCE"]
+        } else {
+            &["QUORUMLOCK_FENCE", "QUORUMLOCK_NODES"]
+        },
         has_own_group: !shares_group,
         closed: options.json_events,
     })?;
@@ -88,13 +109,27 @@ fn under_lock(job: &Job<'_>, held: Held) -> Result<Exit, Failure> {
         events.say("the lock was lost before the command was started");
         return Ok(Exit::LOST);
     }
-    let about = Object::new().raw("pid", group.pid()).raw("looked_us", looked.as_micros());
+    let about = Object::new()
+        .raw("pid", group.pid())
+        .raw("looked_us", looked.as_micros());
     events.report("started", about, "the command is started");
     group.open_gate();
-    let supervisor = Supervisor { job, group, held: &held, loss: &loss, shares_group };
+    let supervisor = Supervisor {
+        job,
+        group,
+        held: &held,
+        loss: &loss,
+        shares_group,
+    };
     let Outcome { exit, loss } = supervisor.run();
-    let about = Object::new().raw("exit", exit.number()).raw("lost", loss.is_some());
-    events.report("ended", about.raw("left_us", held.remaining().as_micros()), "the command has ended");
+    let about = Object::new()
+        .raw("exit", exit.number())
+        .raw("lost", loss.is_some());
+    events.report(
+        "ended",
+        about.raw("left_us", held.remaining().as_micros()),
+        "the command has ended",
+    );
     let is_late = held.release(events);
     Ok(match loss.or(is_late.then_some(LOST)) {
         Some(message) => {
@@ -119,11 +154,19 @@ fn loss_pipe(held: &Held) -> Result<PipeReader, Failure> {
 
 /// What the command finds in its environment: of several locks one line each. Never a token.
 fn variables(options: &Options, held: &Held) -> Vec<(&'static str, String)> {
-    let expires = report::since_1970().saturating_add(held.remaining()).as_millis();
-    let mut variables =
-        vec![("QUORUMLOCK_NAME", options.names.join("\n")), ("QUORUMLOCK_EXPIRES_UNIX_MS", expires.to_string())];
+    let expires = report::since_1970()
+        .saturating_add(held.remaining())
+        .as_millis();
+    let mut variables = vec![
+        ("QUORUMLOCK_NAME", options.names.join("\n")),
+        ("QUORUMLOCK_EXPIRES_UNIX_MS", expires.to_string()),
+    ];
     if options.lock.fenced {
-        let fences = held.guards.iter().filter_map(MutexGuard::<Any>::fence).map(|fence| fence.to_string());
+        let fences = held
+            .guards
+            .iter()
+            .filter_map(MutexGuard::<Any>::fence)
+            .map(|fence| fence.to_string());
         variables.push(("QUORUMLOCK_FENCE", fences.collect::<Vec<_>>().join("\n")));
     }
     variables

@@ -94,7 +94,10 @@ impl Options {
     pub(super) fn sort(&mut self) -> Result<(), Failure> {
         self.names.sort();
         match self.names.windows(2).find(|pair| pair[0] == pair[1]) {
-            Some(pair) => Err(Failure::usage(format!("the lock {:?} is named twice", pair[0]))),
+            Some(pair) => Err(Failure::usage(format!(
+                "the lock {:?} is named twice",
+                pair[0]
+            ))),
             None => Ok(()),
         }
     }
@@ -118,14 +121,20 @@ impl LockOptions {
             false => &plain::KEYS,
         };
         match self.permits {
-            Some(permits) => (0..permits).map(|slot| kind.key(prefix, &format!("{name}#{slot}"))).collect(),
+            Some(permits) => (0..permits)
+                .map(|slot| kind.key(prefix, &format!("{name}#{slot}")))
+                .collect(),
             None => vec![kind.key(prefix, name)],
         }
     }
 
     /// How long to wait at most; none without a limit.
     pub(super) fn limit(&self) -> Option<Duration> {
-        if self.no_wait { Some(Duration::ZERO) } else { self.wait }
+        if self.no_wait {
+            Some(Duration::ZERO)
+        } else {
+            self.wait
+        }
     }
 
     /// The time to live, and how long before its end the command is asked to stop. A lock whose release reaches no node
@@ -136,11 +145,16 @@ impl LockOptions {
     pub(super) fn times(&self, settings: &Settings) -> Result<(Duration, Duration), Failure> {
         let max_ttl = settings.duration("MAX_TTL", MAX_TTL);
         if self.min_hold > max_ttl {
-            let message =
-                format!("--min-hold is longer than --max-ttl ({})", quorumlock::algorithm::time::Human(max_ttl));
+            let message = format!(
+                "--min-hold is longer than --max-ttl ({})",
+                quorumlock::algorithm::time::Human(max_ttl)
+            );
             return Err(Failure::new(Exit::CONFIG, message));
         }
-        let ttl = self.ttl.unwrap_or_else(|| settings.duration("TTL", TTL)).max(self.min_hold);
+        let ttl = self
+            .ttl
+            .unwrap_or_else(|| settings.duration("TTL", TTL))
+            .max(self.min_hold);
         Ok((ttl, self.grace.unwrap_or(GRACE.min(ttl / GRACE_PART))))
     }
 }
@@ -163,13 +177,38 @@ mod tests {
 
     #[test]
     fn names_are_sorted_and_the_rest_is_the_command() {
-        let mut options = parse(&["--wait", "1s", "b", "-nq", "--wait=5s", "a", "--", "run", "-q", "--help"]);
+        let mut options = parse(&[
+            "--wait",
+            "1s",
+            "b",
+            "-nq",
+            "--wait=5s",
+            "a",
+            "--",
+            "run",
+            "-q",
+            "--help",
+        ]);
         options.sort().unwrap();
         assert_eq!(options.names, ["a", "b"]);
         assert_eq!(options.words(), ["run", "-q", "--help"]);
         assert_eq!(options.lock.limit(), Some(Duration::from_secs(5)));
-        assert_eq!(parse(&["--wait", "1s", "-n", "a", "--", "true"]).lock.limit(), Some(Duration::ZERO));
-        assert_eq!(parse(&["--shell", "a", "--", "echo a", "| cat"]).words(), ["sh", "-c", "echo a | cat"]);
-        assert!(parse(&["a", "a", "--", "true"]).sort().unwrap_err().message.contains("twice"));
+        assert_eq!(
+            parse(&["--wait", "1s", "-n", "a", "--", "true"])
+                .lock
+                .limit(),
+            Some(Duration::ZERO)
+        );
+        assert_eq!(
+            parse(&["--shell", "a", "--", "echo a", "| cat"]).words(),
+            ["sh", "-c", "echo a | cat"]
+        );
+        assert!(
+            parse(&["a", "a", "--", "true"])
+                .sort()
+                .unwrap_err()
+                .message
+                .contains("twice")
+        );
     }
 }

@@ -49,7 +49,11 @@ impl Output {
             }
         };
         // Without a thread all texts are dropped.
-        drop(thread::Builder::new().name("output".to_owned()).spawn(write));
+        drop(
+            thread::Builder::new()
+                .name("output".to_owned())
+                .spawn(write),
+        );
         Output { texts, dropped }
     }
 
@@ -79,7 +83,9 @@ mod tests {
     #[test]
     fn a_writer_never_waits_and_the_reader_learns_what_is_missing() {
         let (mut reader, writer) = pipe().unwrap();
-        let output = Output::new(OwnedFd::from(writer).into(), |count| format!("{count} dropped\n"));
+        let output = Output::new(OwnedFd::from(writer).into(), |count| {
+            format!("{count} dropped\n")
+        });
         let line = format!("{:1023}\n", "");
         // Far more than the pipe and the queue hold.
         let count = 8 * CAPACITY;
@@ -91,7 +97,9 @@ mod tests {
         let mut chunk = [0; 4096];
         // In front of each text the thread writes how many did not fit until then.
         let dropped = |text: &str| -> usize {
-            text.lines().filter_map(|line| line.strip_suffix(" dropped")?.parse::<usize>().ok()).sum()
+            text.lines()
+                .filter_map(|line| line.strip_suffix(" dropped")?.parse::<usize>().ok())
+                .sum()
         };
         // The last line is one of either kind: a thread that begins late still finds room for it.
         while !text.ends_with('\n') || text.matches(&line).count() + dropped(&text) < count {

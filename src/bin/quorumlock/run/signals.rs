@@ -9,7 +9,12 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 /// Those that end a wait for the lock, and go to the command afterwards.
-const STOPPING: [Signal; 4] = [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM];
+const STOPPING: [Signal; 4] = [
+    Signal::SIGHUP,
+    Signal::SIGINT,
+    Signal::SIGQUIT,
+    Signal::SIGTERM,
+];
 /// Those that go to the command, and mean nothing before it runs.
 const PASSED_ON: [Signal; 2] = [Signal::SIGUSR1, Signal::SIGUSR2];
 /// Those of job control, which stop this program and the command.
@@ -52,7 +57,9 @@ impl Signals {
         #[expect(unsafe_code, reason = "no safe function sets what is done on a signal")]
         unsafe { signal(Signal::SIGCHLD, SigHandler::SigDfl) }?;
         let ignored = ignored();
-        let set: SigSet = all().filter(|&signal| ignored & (1 << (signal as u32 - 1)) == 0).collect();
+        let set: SigSet = all()
+            .filter(|&signal| ignored & (1 << (signal as u32 - 1)) == 0)
+            .collect();
         set.thread_block()?;
         Ok(Signals(source::Source::new(set)?))
     }
@@ -75,14 +82,19 @@ pub(super) fn unblock() -> io::Result<()> {
 }
 
 fn all() -> impl Iterator<Item = Signal> {
-    STOPPING.into_iter().chain(PASSED_ON).chain(SUSPENDING).chain([Signal::SIGCHLD])
+    STOPPING
+        .into_iter()
+        .chain(PASSED_ON)
+        .chain(SUSPENDING)
+        .chain([Signal::SIGCHLD])
 }
 
 /// The signals that this process was started to ignore, as bits. None where the system does not say.
 fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0)
 }
 
 #[cfg(target_os = "linux")]
@@ -100,13 +112,19 @@ mod source {
 
     impl Source {
         pub(super) fn new(set: SigSet) -> io::Result<Source> {
-            Ok(Source(SignalFd::with_flags(&set, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?))
+            Ok(Source(SignalFd::with_flags(
+                &set,
+                SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC,
+            )?))
         }
 
         pub(super) fn take(&self) -> Option<Received> {
             let info = self.0.read_signal().ok().flatten()?;
             let signal = Signal::try_from(i32::try_from(info.ssi_signo).ok()?).ok()?;
-            Some(Received { signal, is_from_terminal: info.ssi_code == FROM_KERNEL })
+            Some(Received {
+                signal,
+                is_from_terminal: info.ssi_code == FROM_KERNEL,
+            })
         }
     }
 
@@ -139,7 +157,9 @@ mod source {
                     }
                 }
             };
-            thread::Builder::new().name("signals".to_owned()).spawn(pass_on)?;
+            thread::Builder::new()
+                .name("signals".to_owned())
+                .spawn(pass_on)?;
             Ok(Source(reader))
         }
 
@@ -151,7 +171,10 @@ mod source {
             let mut number = [0];
             (&self.0).read_exact(&mut number).ok()?;
             let signal = Signal::try_from(i32::from(number[0])).ok()?;
-            Some(Received { signal, is_from_terminal: false })
+            Some(Received {
+                signal,
+                is_from_terminal: false,
+            })
         }
     }
 

@@ -75,30 +75,50 @@ impl Supervisor<'_> {
                 if !left.is_zero() {
                     self.ask_to_end();
                 }
-                let why = if is_overdue { "the lease is about to end" } else { "the lock is lost" };
+                let why = if is_overdue {
+                    "the lease is about to end"
+                } else {
+                    "the lock is lost"
+                };
                 self.report("stopping", &format!("{why}: SIGTERM to the command"));
             }
             if kill_at.is_none() && self.group.exit().is_some() {
                 kill_at = Some(Instant::now() + self.job.grace);
                 self.ask_to_end();
             }
-            let left = kill_at.map_or(left, |end| end.saturating_duration_since(Instant::now()).min(left));
+            let left = kill_at.map_or(left, |end| {
+                end.saturating_duration_since(Instant::now()).min(left)
+            });
             if left.is_zero() {
                 self.group.signal(Signal::SIGKILL);
                 if !std::mem::replace(&mut is_killed, true) {
                     self.report("killing", "the time is up: SIGKILL to the command");
                 }
             }
-            self.sleep(if is_killed { KILLED_PAUSE } else { left.min(LOOK) }, loss.is_some());
+            self.sleep(
+                if is_killed {
+                    KILLED_PAUSE
+                } else {
+                    left.min(LOOK)
+                },
+                loss.is_some(),
+            );
         }
         // A command that ended by itself just before may have outlived the lock.
         let loss = loss.or(self.held.remaining().is_zero().then_some(LOST));
-        Outcome { exit: self.group.exit().unwrap_or(Exit::SYSTEM), loss }
+        Outcome {
+            exit: self.group.exit().unwrap_or(Exit::SYSTEM),
+            loss,
+        }
     }
 
     /// Reports what is done, and how long the lease still lasts.
     fn report(&self, event: &str, message: &str) {
-        self.job.events.report(event, Object::new().raw("left_us", self.held.remaining().as_micros()), message);
+        self.job.events.report(
+            event,
+            Object::new().raw("left_us", self.held.remaining().as_micros()),
+            message,
+        );
     }
 
     /// Continues what is stopped, so that it can act on it.
@@ -113,7 +133,9 @@ impl Supervisor<'_> {
         while let Some(received) = self.job.signals.take() {
             match received {
                 _ if received.is_about_children() => {}
-                _ if received.suspends() => is_overdue |= self.suspend(received, is_ending || is_overdue),
+                _ if received.suspends() => {
+                    is_overdue |= self.suspend(received, is_ending || is_overdue)
+                }
                 _ => self.pass_on(received),
             }
         }
@@ -136,7 +158,11 @@ impl Supervisor<'_> {
         }
         if !has_it {
             let message = format!("{} to the command", received.signal);
-            self.job.events.report("signal", Object::new().text("signal", received.signal), &message);
+            self.job.events.report(
+                "signal",
+                Object::new().text("signal", received.signal),
+                &message,
+            );
         }
     }
 
@@ -151,7 +177,13 @@ impl Supervisor<'_> {
         }
         let suspension = Suspension::of(received.signal);
         self.group.stop(received.signal, self.has(received));
-        self.report("stopped", &format!("{}: the command and this program are stopped", received.signal));
+        self.report(
+            "stopped",
+            &format!(
+                "{}: the command and this program are stopped",
+                received.signal
+            ),
+        );
         let is_overdue = suspension.stop_for(longest());
         if !is_overdue {
             self.group.signal(Signal::SIGCONT);
@@ -164,7 +196,10 @@ impl Supervisor<'_> {
     fn sleep(&self, time: Duration, is_lost: bool) {
         // A time that the system cannot express is as good as none.
         let timeout = Timespec::try_from(time).ok();
-        let mut ready = [PollFd::new(self.job.signals, PollFlags::IN), PollFd::new(self.loss, PollFlags::IN)];
+        let mut ready = [
+            PollFd::new(self.job.signals, PollFlags::IN),
+            PollFd::new(self.loss, PollFlags::IN),
+        ];
         // A loss that is known stays readable.
         let watched = if is_lost { 1 } else { 2 };
         // An interruption is a wake-up.

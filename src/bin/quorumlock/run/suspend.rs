@@ -47,11 +47,16 @@ mod timer {
 
     /// Continues this process after a time, also if the machine is suspended meanwhile.
     pub(super) fn continue_after(time: Duration) -> Option<Timer> {
-        let event = SigEvent::new(SigevNotify::SigevSignal { signal: Signal::SIGCONT, si_value: 0 });
+        let event = SigEvent::new(SigevNotify::SigevSignal {
+            signal: Signal::SIGCONT,
+            si_value: 0,
+        });
         let mut timer = Timer::new(ClockId::CLOCK_BOOTTIME, event).ok()?;
         // Zero would switch it off.
         let time = time.max(Duration::from_nanos(1));
-        timer.set(Expiration::OneShot(time.into()), TimerSetTimeFlags::empty()).ok()?;
+        timer
+            .set(Expiration::OneShot(time.into()), TimerSetTimeFlags::empty())
+            .ok()?;
         Some(timer)
     }
 }

@@ -30,15 +30,39 @@ fn only_ok_is_a_grant_and_only_null_a_refusal() {
     let table: [(Reply<'_>, Result<Vote, ProtocolError>); 13] = [
         (Reply::Simple(b"OK"), Ok(Vote::Granted)),
         (Reply::Bulk(None), Ok(Vote::Refused)),
-        (Reply::Error(b"OOM command not allowed when used memory > 'maxmemory'."), fault(Cause::OutOfMemory)),
-        (Reply::Error(b"READONLY You can't write against a read only replica."), fault(Cause::ReadOnly)),
-        (Reply::Error(b"LOADING Redis is loading the dataset in memory"), fault(Cause::Loading)),
-        (Reply::Error(b"NOAUTH Authentication required."), fault(Cause::Auth)),
-        (Reply::Error(b"NOPERM no permissions to access a key"), fault(Cause::NoPermission)),
-        (Reply::Error(b"MOVED 1 127.0.0.1:1"), fault(Cause::ClusterMode)),
-        (Reply::Simple(b"QUEUED"), Err(ProtocolError::UnexpectedReply)),
+        (
+            Reply::Error(b"OOM command not allowed when used memory > 'maxmemory'."),
+            fault(Cause::OutOfMemory),
+        ),
+        (
+            Reply::Error(b"READONLY You can't write against a read only replica."),
+            fault(Cause::ReadOnly),
+        ),
+        (
+            Reply::Error(b"LOADING Redis is loading the dataset in memory"),
+            fault(Cause::Loading),
+        ),
+        (
+            Reply::Error(b"NOAUTH Authentication required."),
+            fault(Cause::Auth),
+        ),
+        (
+            Reply::Error(b"NOPERM no permissions to access a key"),
+            fault(Cause::NoPermission),
+        ),
+        (
+            Reply::Error(b"MOVED 1 127.0.0.1:1"),
+            fault(Cause::ClusterMode),
+        ),
+        (
+            Reply::Simple(b"QUEUED"),
+            Err(ProtocolError::UnexpectedReply),
+        ),
         (Reply::Simple(b"ok"), Err(ProtocolError::UnexpectedReply)),
-        (Reply::Bulk(Some(b"OK")), Err(ProtocolError::UnexpectedReply)),
+        (
+            Reply::Bulk(Some(b"OK")),
+            Err(ProtocolError::UnexpectedReply),
+        ),
         (Reply::Integer(1), Err(ProtocolError::UnexpectedReply)),
         (Reply::Array(None), Err(ProtocolError::UnexpectedReply)),
     ];
@@ -54,7 +78,11 @@ fn extensions_go_out_as_servers_expect_them() {
     let digits = "ab".repeat(20);
     assert_eq!(
         String::from_utf8(out).unwrap().replace("\r\n", " "),
-        format!("*6 $4 EVAL ${} {} $1 1 $1 k $40 {digits} $5 30000 ", EXTEND.len(), EXTEND)
+        format!(
+            "*6 $4 EVAL ${} {} $1 1 $1 k $40 {digits} $5 30000 ",
+            EXTEND.len(),
+            EXTEND
+        )
     );
 }
 
@@ -94,9 +122,17 @@ fn a_reply_means_what_the_script_makes_of_it() {
         (Reply::Error(b"READONLY no"), fault(Cause::ReadOnly)),
         (Reply::Error(b"BUSY no"), fault(Cause::Server(ServerError::Busy))),
     ];
-    let operation = Operation { verb: Verb::Extend { ttl_millis: 1 }, kind: Kind::Plain, retention_millis: 1 };
+    let operation = Operation {
+        verb: Verb::Extend { ttl_millis: 1 },
+        kind: Kind::Plain,
+        retention_millis: 1,
+    };
     for (bytes, meaning) in table {
-        assert_eq!(reply::meaning(Form::Text, Asked::of(&operation), bytes), meaning, "{bytes:?}");
+        assert_eq!(
+            reply::meaning(Form::Text, Asked::of(&operation), bytes),
+            meaning,
+            "{bytes:?}"
+        );
     }
 }
 
@@ -110,12 +146,23 @@ fn a_signature_is_a_token_and_perhaps_a_label() {
         (format!("{token} {longest}"), Some(&*longest)),
     ] {
         let signature = Signature::parse(text.as_bytes()).unwrap();
-        assert_eq!((&*signature.token, signature.label().as_str()), (token.as_bytes(), label));
+        assert_eq!(
+            (&*signature.token, signature.label().as_str()),
+            (token.as_bytes(), label)
+        );
         assert_eq!(signature.text(), text.as_bytes());
         assert!(Signature::of_request(text.as_bytes()) == signature);
     }
     let upper = token.to_uppercase();
-    for text in ["", " host7", "locked", &upper, &token[1..], &format!("{token} "), &format!("{token} two words")] {
+    for text in [
+        "",
+        " host7",
+        "locked",
+        &upper,
+        &token[1..],
+        &format!("{token} "),
+        &format!("{token} two words"),
+    ] {
         assert!(Signature::parse(text.as_bytes()).is_none(), "{text:?}");
     }
     assert!(Signature::parse(format!("{token} {longest}~").as_bytes()).is_none());

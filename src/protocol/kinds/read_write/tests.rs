@@ -20,7 +20,11 @@ const ACQUIRE: Verb = Verb::Acquire { ttl_millis: 30_000 };
 const EXTEND: Verb = Verb::Extend { ttl_millis: 30_000 };
 
 const fn write(verb: Verb, fence: Option<FencingToken>) -> Operation {
-    Operation { verb, kind: Kind::Write(fence), retention_millis: 86_400_000 }
+    Operation {
+        verb,
+        kind: Kind::Write(fence),
+        retention_millis: 86_400_000,
+    }
 }
 
 fn meaning(operation: &Operation, reply: Reply<'_>) -> Result<Answer, ProtocolError> {
@@ -30,11 +34,14 @@ fn meaning(operation: &Operation, reply: Reply<'_>) -> Result<Answer, ProtocolEr
 #[test]
 fn a_reply_means_what_its_operation_makes_of_it() {
     let failed = |cause| Ok(Answer::fault(cause));
-    let [granted, refused, absent] = [Vote::Granted, Vote::Refused, Vote::Absent].map(|vote| Ok(Answer::Vote(vote)));
+    let [granted, refused, absent] =
+        [Vote::Granted, Vote::Refused, Vote::Absent].map(|vote| Ok(Answer::Vote(vote)));
     let [foreign, no_scripts] = [Cause::UnexpectedValue, Cause::NoScripts].map(failed);
     let [held, held_longer] = [1, 2].map(|millis| Ok(Answer::Held(Duration::from_millis(millis))));
     let [ahead, full] = [Cause::FenceAhead, Cause::OutOfMemory].map(failed);
-    let number = Ok(Answer::Fence(FencingToken::saturating(1_700_000_000_000_000)));
+    let number = Ok(Answer::Fence(FencingToken::saturating(
+        1_700_000_000_000_000,
+    )));
     let all = |meaning| [meaning; 5];
     let operations = [
         write(ACQUIRE, None),
@@ -44,24 +51,67 @@ fn a_reply_means_what_its_operation_makes_of_it() {
         write(Verb::Release(None), None),
     ];
     let table: [(Reply<'_>, [&Result<Answer, ProtocolError>; 5]); 14] = [
-        (Reply::Integer(1), [&granted, &UNEXPECTED, &granted, &granted, &granted]),
-        (Reply::Integer(0), [&UNEXPECTED, &UNEXPECTED, &absent, &refused, &refused]),
-        (Reply::Integer(-1), [&UNEXPECTED, &UNEXPECTED, &refused, &refused, &UNEXPECTED]),
-        (Reply::Integer(-2), [&foreign, &foreign, &foreign, &foreign, &refused]),
-        (Reply::Integer(-3), [&UNEXPECTED, &ahead, &UNEXPECTED, &ahead, &refused]),
-        (Reply::Integer(-4), [&held, &held, &UNEXPECTED, &UNEXPECTED, &refused]),
-        (Reply::Integer(-5), [&held_longer, &held_longer, &UNEXPECTED, &UNEXPECTED, &UNEXPECTED]),
-        (Reply::Integer(2), [&UNEXPECTED, &UNEXPECTED, &UNEXPECTED, &UNEXPECTED, &granted]),
+        (
+            Reply::Integer(1),
+            [&granted, &UNEXPECTED, &granted, &granted, &granted],
+        ),
+        (
+            Reply::Integer(0),
+            [&UNEXPECTED, &UNEXPECTED, &absent, &refused, &refused],
+        ),
+        (
+            Reply::Integer(-1),
+            [&UNEXPECTED, &UNEXPECTED, &refused, &refused, &UNEXPECTED],
+        ),
+        (
+            Reply::Integer(-2),
+            [&foreign, &foreign, &foreign, &foreign, &refused],
+        ),
+        (
+            Reply::Integer(-3),
+            [&UNEXPECTED, &ahead, &UNEXPECTED, &ahead, &refused],
+        ),
+        (
+            Reply::Integer(-4),
+            [&held, &held, &UNEXPECTED, &UNEXPECTED, &refused],
+        ),
+        (
+            Reply::Integer(-5),
+            [
+                &held_longer,
+                &held_longer,
+                &UNEXPECTED,
+                &UNEXPECTED,
+                &UNEXPECTED,
+            ],
+        ),
+        (
+            Reply::Integer(2),
+            [&UNEXPECTED, &UNEXPECTED, &UNEXPECTED, &UNEXPECTED, &granted],
+        ),
         (Reply::Integer(5), all(&UNEXPECTED)),
         (Reply::Bulk(None), all(&UNEXPECTED)),
-        (Reply::Bulk(Some(b"1700000000000000")), [&UNEXPECTED, &number, &UNEXPECTED, &UNEXPECTED, &UNEXPECTED]),
-        (Reply::Bulk(Some(b"9007199254740992")), [&UNEXPECTED, &foreign, &UNEXPECTED, &UNEXPECTED, &UNEXPECTED]),
-        (Reply::Error(b"NOPERM this user has no permissions to run the 'eval' command"), all(&no_scripts)),
+        (
+            Reply::Bulk(Some(b"1700000000000000")),
+            [&UNEXPECTED, &number, &UNEXPECTED, &UNEXPECTED, &UNEXPECTED],
+        ),
+        (
+            Reply::Bulk(Some(b"9007199254740992")),
+            [&UNEXPECTED, &foreign, &UNEXPECTED, &UNEXPECTED, &UNEXPECTED],
+        ),
+        (
+            Reply::Error(b"NOPERM this user has no permissions to run the 'eval' command"),
+            all(&no_scripts),
+        ),
         (Reply::Error(b"OOM command not allowed"), all(&full)),
     ];
     for (bytes, meanings) in table {
         for (operation, expected) in operations.into_iter().zip(meanings) {
-            assert_eq!(&meaning(&operation, bytes), expected, "{bytes:?} to {operation:?}");
+            assert_eq!(
+                &meaning(&operation, bytes),
+                expected,
+                "{bytes:?} to {operation:?}"
+            );
         }
     }
 }
@@ -71,7 +121,10 @@ fn a_value_is_a_writer_or_readers_and_perhaps_a_number() {
     let one = "1".repeat(40);
     let two = "2".repeat(40);
     let read = |text: &str| ReadWriteValue::parse(text.as_bytes());
-    let hold = |deadline, token: &str| Hold { deadline, signature: token.as_bytes().to_vec() };
+    let hold = |deadline, token: &str| Hold {
+        deadline,
+        signature: token.as_bytes().to_vec(),
+    };
     let first = hold(7, &one);
     let second = hold(8, &two);
     for number in [None, Some((5, 0)), Some((5, 6))] {
@@ -80,23 +133,54 @@ fn a_value_is_a_writer_or_readers_and_perhaps_a_number() {
         for (behind, is_write, holds) in [
             (format!("w 7 {one}"), true, vec![first.clone()]),
             (format!("r 7:{one}"), false, vec![first.clone()]),
-            (format!("r 7:{one} 8:{two}"), false, vec![first.clone(), second.clone()]),
+            (
+                format!("r 7:{one} 8:{two}"),
+                false,
+                vec![first.clone(), second.clone()],
+            ),
             (String::new(), false, vec![]),
         ] {
             let text = format!("{front}{behind}");
             let text = text.trim_end();
-            let value = ReadWriteValue { is_write, holds, fence, kept };
+            let value = ReadWriteValue {
+                is_write,
+                holds,
+                fence,
+                kept,
+            };
             if !text.is_empty() {
                 assert!(read(text) == Some(value.clone()), "{text}");
             }
             assert_eq!(value.text(), text.as_bytes());
-            assert!(read(format!("{text} q 9").trim_start()) == Some(value), "{text}");
+            assert!(
+                read(format!("{text} q 9").trim_start()) == Some(value),
+                "{text}"
+            );
         }
     }
-    for wrong in ["", "r", "w", "q", "q x", &one, &format!("w 7:{one}"), &format!("r 7 {one}"), "r 7:1"] {
+    for wrong in [
+        "",
+        "r",
+        "w",
+        "q",
+        "q x",
+        &one,
+        &format!("w 7:{one}"),
+        &format!("r 7 {one}"),
+        "r 7:1",
+    ] {
         assert!(read(wrong).is_none(), "{wrong:?}");
     }
-    for wrong in ["f", "f 5", "f 5 6 ", "f 05 6", "f 5 x", "f 5 9007199254740992", "q 9 f 5 6", "f 5 6 f 5 6"] {
+    for wrong in [
+        "f",
+        "f 5",
+        "f 5 6 ",
+        "f 05 6",
+        "f 5 x",
+        "f 5 9007199254740992",
+        "q 9 f 5 6",
+        "f 5 6 f 5 6",
+    ] {
         assert!(read(wrong).is_none(), "{wrong:?}");
     }
 }

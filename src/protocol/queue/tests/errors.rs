@@ -5,23 +5,53 @@ use super::*;
 #[test]
 fn without_scripts_a_plain_lock_is_asked_for_by_set_and_other_locks_cannot_be_had() {
     let errors = [
-        ("ERR unknown command 'EVAL', with args beginning with: 'l' ", Cause::NoScripts),
-        ("ERR Could not find scripting engine 'lua'", Cause::NoScripts),
-        ("NOPERM this user has no permissions to run the 'eval' command", Cause::NoScripts),
+        (
+            "ERR unknown command 'EVAL', with args beginning with: 'l' ",
+            Cause::NoScripts,
+        ),
+        (
+            "ERR Could not find scripting engine 'lua'",
+            Cause::NoScripts,
+        ),
+        (
+            "NOPERM this user has no permissions to run the 'eval' command",
+            Cause::NoScripts,
+        ),
         ("NOPERM No permissions to access a key", Cause::NoPermission),
-        ("ERR The user executing the script can't run this command or subcommand", Cause::NoPermission),
-        ("OOM command not allowed when used memory > 'maxmemory'.", Cause::OutOfMemory),
-        ("READONLY You can't write against a read only replica.", Cause::ReadOnly),
+        (
+            "ERR The user executing the script can't run this command or subcommand",
+            Cause::NoPermission,
+        ),
+        (
+            "OOM command not allowed when used memory > 'maxmemory'.",
+            Cause::OutOfMemory,
+        ),
+        (
+            "READONLY You can't write against a read only replica.",
+            Cause::ReadOnly,
+        ),
     ];
     let asks = took(take(TicketRequest::Fixed(6)));
-    let stores = took(TakeRequest { stores_only: true, ..take(TicketRequest::Fixed(6)) });
+    let stores = took(TakeRequest {
+        stores_only: true,
+        ..take(TicketRequest::Fixed(6))
+    });
     for (text, cause) in errors {
         for kind in KINDS {
-            for (verb, grants) in
-                [(asks, true), (stores, false), (Verb::Leave(None), false), (Verb::Release(None), false)]
-            {
-                let by_set = grants && matches!(kind, Kind::Plain | Kind::Permit(_)) && cause == Cause::NoScripts;
-                let expected = if by_set { Ok(Answer::WrongForm) } else { failed(cause) };
+            for (verb, grants) in [
+                (asks, true),
+                (stores, false),
+                (Verb::Leave(None), false),
+                (Verb::Release(None), false),
+            ] {
+                let by_set = grants
+                    && matches!(kind, Kind::Plain | Kind::Permit(_))
+                    && cause == Cause::NoScripts;
+                let expected = if by_set {
+                    Ok(Answer::WrongForm)
+                } else {
+                    failed(cause)
+                };
                 assert_eq!(
                     meaning(verb, kind, Reply::Error(text.as_bytes())),
                     expected,
@@ -48,9 +78,16 @@ fn a_hash_that_is_not_known_or_not_permitted_is_worth_the_text() {
                 Verb::Raise,
                 Verb::Release(None),
             ] {
-                let by_hash =
-                    reply::meaning(Form::Hash, Asked::of(&operation(verb, kind)), Reply::Error(text.as_bytes()));
-                assert_eq!(by_hash, Ok(Answer::WrongForm), "{text} to {verb:?}, {kind:?}");
+                let by_hash = reply::meaning(
+                    Form::Hash,
+                    Asked::of(&operation(verb, kind)),
+                    Reply::Error(text.as_bytes()),
+                );
+                assert_eq!(
+                    by_hash,
+                    Ok(Answer::WrongForm),
+                    "{text} to {verb:?}, {kind:?}"
+                );
             }
         }
     }
@@ -62,17 +99,28 @@ fn a_take_by_set_is_granted_or_refused() {
         let asked = Asked::of(&operation(took(take(TicketRequest::Fixed(6))), Kind::Plain));
         reply::meaning(Form::Set, asked, bytes)
     };
-    assert_eq!(by_set(Reply::Simple(b"OK")), Ok(Answer::Vote(Vote::Granted)));
+    assert_eq!(
+        by_set(Reply::Simple(b"OK")),
+        Ok(Answer::Vote(Vote::Granted))
+    );
     assert_eq!(by_set(Reply::Bulk(None)), Ok(Answer::Vote(Vote::Refused)));
     assert_eq!(by_set(Reply::Integer(1)), UNEXPECTED);
     assert_eq!(by_set(Reply::Bulk(Some(b"y 5 0 0 - - "))), UNEXPECTED);
     for (text, cause) in [
         ("ERR unknown command 'SET'", Cause::Server(ServerError::Err)),
-        ("NOPERM this user has no permissions to run the 'set' command", Cause::NoPermission),
-        ("NOPERM this user has no permissions to run the 'eval' command", Cause::NoPermission),
+        (
+            "NOPERM this user has no permissions to run the 'set' command",
+            Cause::NoPermission,
+        ),
+        (
+            "NOPERM this user has no permissions to run the 'eval' command",
+            Cause::NoPermission,
+        ),
     ] {
         let answer = by_set(Reply::Error(text.as_bytes()));
-        let Ok(Answer::Vote(Vote::Fault(fault))) = answer else { panic!("{answer:?} to {text}") };
+        let Ok(Answer::Vote(Vote::Fault(fault))) = answer else {
+            panic!("{answer:?} to {text}")
+        };
         assert_eq!(fault.cause, cause, "{text}");
     }
 }

@@ -21,23 +21,43 @@ fn scan_finds_each_kind_of_key_that_should_not_be() {
         (&["SET", "x", OURS, "PX", "90000"], "too-long"),
         (&["SET", "x", "word", "PX", "9000"], "foreign"),
         (&["HSET", "x", "a", "b"], "no-expiry"),
-        (&["SET", "quorumlock-fence:x", "7 0 ", "PX", "9000"], "fence-at-rest"),
+        (
+            &["SET", "quorumlock-fence:x", "7 0 ", "PX", "9000"],
+            "fence-at-rest",
+        ),
     ];
     for (words, kind) in faults {
         deployment.servers[1].command(&["FLUSHALL"]).unwrap();
         deployment.servers[1].command(words).unwrap();
         assert_eq!(kinds(), kind, "{words:?}");
     }
-    assert_eq!(run(deployment.tool(&["scan", "--ignore", "fence-at-rest"])).code, Some(0));
+    assert_eq!(
+        run(deployment.tool(&["scan", "--ignore", "fence-at-rest"])).code,
+        Some(0)
+    );
     let others = run(deployment.tool(&["scan", "--prefix", "jobs/"]));
-    assert_eq!(others.code, Some(0), "keys without the prefix belong to others: {}", others.all());
+    assert_eq!(
+        others.code,
+        Some(0),
+        "keys without the prefix belong to others: {}",
+        others.all()
+    );
 }
 
 #[test]
 fn a_prefix_is_behind_the_marker_and_not_shown() {
     let deployment = Deployment::of(1);
-    let keys = ["jobs/a", "quorumlock-fence:jobs/a", "quorumlock-rw:jobs/a", "jobs/quorumlock-rw:a"];
-    let values = [OURS.to_owned(), format!("7 9999999999999 {OURS}"), format!("w 9999999999999 {OURS}")];
+    let keys = [
+        "jobs/a",
+        "quorumlock-fence:jobs/a",
+        "quorumlock-rw:jobs/a",
+        "jobs/quorumlock-rw:a",
+    ];
+    let values = [
+        OURS.to_owned(),
+        format!("7 9999999999999 {OURS}"),
+        format!("w 9999999999999 {OURS}"),
+    ];
     for (key, value) in keys.iter().zip(values.iter().chain([&values[0]])) {
         set(&deployment, &[0], key, value, "50000");
     }
@@ -46,7 +66,11 @@ fn a_prefix_is_behind_the_marker_and_not_shown() {
     }
     let listed = |words: &[&str]| {
         let json = run(deployment.tool(&[words, &["--prefix", "jobs/", "--json"]].concat()));
-        let names = json.out.split("\"name\":\"").skip(1).map(|rest| rest.split('"').next().unwrap().to_owned());
+        let names = json
+            .out
+            .split("\"name\":\"")
+            .skip(1)
+            .map(|rest| rest.split('"').next().unwrap().to_owned());
         names.collect::<Vec<_>>()
     };
     assert_eq!(listed(&["ls"]), ["a", "quorumlock-rw:a", "a", "a"]);
@@ -55,24 +79,46 @@ fn a_prefix_is_behind_the_marker_and_not_shown() {
     }
     assert_eq!(listed(&["ls", "b*"]), [""; 0]);
     assert_eq!(
-        run(deployment.tool(&["scan", "--prefix", "jobs/", "--max-ttl", "1d", "--ignore", "too-long"])).all(),
+        run(deployment.tool(&[
+            "scan",
+            "--prefix",
+            "jobs/",
+            "--max-ttl",
+            "1d",
+            "--ignore",
+            "too-long"
+        ]))
+        .all(),
         ""
     );
     set(&deployment, &[0], keys[1], "7 0 ", "50000");
-    let found = run(deployment.tool(&["scan", "--prefix", "jobs/", "--ignore", "too-long", "--json"])).out;
-    assert!(found.contains("\"name\":\"a\",\"key\":\"quorumlock-fence:jobs/a\",\"kind\":\"fence-at-rest\""), "{found}");
+    let found = run(deployment.tool(&[
+        "scan", "--prefix", "jobs/", "--ignore", "too-long", "--json",
+    ]))
+    .out;
+    assert!(
+        found.contains(
+            "\"name\":\"a\",\"key\":\"quorumlock-fence:jobs/a\",\"kind\":\"fence-at-rest\""
+        ),
+        "{found}"
+    );
     let broken = run(deployment.tool(&["break", "a", "--prefix", "jobs/", "--yes"]));
     assert_eq!(broken.code, Some(0), "{}", broken.all());
     let left = |key: &str| deployment.servers[0].command(&["EXISTS", key]).unwrap();
     let gone = [keys[0], keys[2]].map(left);
-    assert_eq!((gone, left(keys[3])), ([Answer::Number(0), Answer::Number(0)], Answer::Number(1)));
+    assert_eq!(
+        (gone, left(keys[3])),
+        ([Answer::Number(0), Answer::Number(0)], Answer::Number(1))
+    );
 }
 
 #[test]
 fn scan_goes_through_more_keys_than_one_reply_has() {
     let deployment = Deployment::of(1);
     let script = "for i = 1, 5000 do redis.call('SET', 'k' .. i, ARGV[1], 'PX', 50000) end";
-    deployment.servers[0].command(&["EVAL", script, "0", OURS]).unwrap();
+    deployment.servers[0]
+        .command(&["EVAL", script, "0", OURS])
+        .unwrap();
     let ended = run(deployment.tool(&["ls"]));
     assert_eq!(ended.out.lines().count(), 5001);
 }
@@ -81,14 +127,25 @@ fn scan_goes_through_more_keys_than_one_reply_has() {
 #[test]
 fn scan_calls_foreign_what_the_scripts_call_so() {
     let deployment = Deployment::of(1);
-    let tables = [("quorumlock-rw:", as_embedded::values()), ("quorumlock-fence:", fenced_values())];
+    let tables = [
+        ("quorumlock-rw:", as_embedded::values()),
+        ("quorumlock-fence:", fenced_values()),
+    ];
     for (mark, values) in tables {
         for (index, (value, _)) in values.iter().enumerate() {
-            set(&deployment, &[0], &format!("{mark}{index}."), value, "50000");
+            set(
+                &deployment,
+                &[0],
+                &format!("{mark}{index}."),
+                value,
+                "50000",
+            );
         }
         let scanned = run(deployment.tool(&["scan"]));
         for (index, (value, is_read)) in values.iter().enumerate() {
-            let is_foreign = scanned.out.contains(&format!(": foreign: \"{mark}{index}.\", "));
+            let is_foreign = scanned
+                .out
+                .contains(&format!(": foreign: \"{mark}{index}.\", "));
             assert_eq!(is_foreign, !is_read, "{mark} {value:?}");
         }
         deployment.servers[0].command(&["FLUSHALL"]).unwrap();

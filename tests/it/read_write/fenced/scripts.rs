@@ -12,7 +12,8 @@ use std::time::Duration;
 #[test]
 fn the_number_stays_in_the_key_for_its_time_and_no_write_of_another_changes_that() {
     let is_kept = |server: &Server, time: Duration| {
-        left(server, KEY).is_some_and(|left| left > time - SOON && left <= time + Duration::from_millis(1))
+        left(server, KEY)
+            .is_some_and(|left| left > time - SOON && left <= time + Duration::from_millis(1))
     };
     for server in servers() {
         let mutex = fenced(&client([&server]));
@@ -21,7 +22,13 @@ fn the_number_stays_in_the_key_for_its_time_and_no_write_of_another_changes_that
         assert_eq!((last, entries(&server)), (guard.fence().get(), ('w', 1)));
         assert!(is_kept(&server, DAY));
         thread::scope(|scope| {
-            let waits = scope.spawn(|| fenced(&client([&server])).write.lock_timeout(SHORT).unwrap().is_none());
+            let waits = scope.spawn(|| {
+                fenced(&client([&server]))
+                    .write
+                    .lock_timeout(SHORT)
+                    .unwrap()
+                    .is_none()
+            });
             assert!(
                 eventually(SOON, || is_marked(&server)) && stored(&server) == Some((last, until)),
                 "a writer waits"
@@ -32,10 +39,23 @@ fn the_number_stays_in_the_key_for_its_time_and_no_write_of_another_changes_that
         assert_eq!(stored(&server), Some((last, until)));
         // Neither a reader nor a writer without a number takes it away or keeps it for longer.
         let plain = long(&client([&server]));
-        let reader = plain.read.lock_timeout(SOON).unwrap().expect("no writer waits");
-        assert_eq!((entries(&server), stored(&server)), (('r', 1), Some((last, until))));
+        let reader = plain
+            .read
+            .lock_timeout(SOON)
+            .unwrap()
+            .expect("no writer waits");
+        assert_eq!(
+            (entries(&server), stored(&server)),
+            (('r', 1), Some((last, until)))
+        );
         drop(reader);
-        drop(plain.write.lock_timeout(SOON).unwrap().expect("it is released"));
+        drop(
+            plain
+                .write
+                .lock_timeout(SOON)
+                .unwrap()
+                .expect("it is released"),
+        );
         assert!(eventually(SOON, || is_free(&server)));
         assert!(stored(&server) == Some((last, until)) && is_kept(&server, DAY));
         // An extension of a writer with a number keeps it for longer.
@@ -45,7 +65,10 @@ fn the_number_stays_in_the_key_for_its_time_and_no_write_of_another_changes_that
         thread::sleep(Duration::from_millis(5));
         assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
         let after = stored(&server).unwrap();
-        assert!(before.0 == after.0 && before.1 < after.1 && is_kept(&server, 2 * DAY), "{before:?} {after:?}");
+        assert!(
+            before.0 == after.0 && before.1 < after.1 && is_kept(&server, 2 * DAY),
+            "{before:?} {after:?}"
+        );
         drop(guard);
         // One with a shorter time takes nothing away.
         assert!(eventually(SOON, || is_free(&server)));
@@ -69,7 +92,10 @@ fn a_number_ends_with_its_time_and_not_with_readers() {
         };
         assert!(eventually(SOON, has_ended));
         drop(reader);
-        assert!(eventually(SOON, || value(&server, KEY).is_none()), "nothing is left of it");
+        assert!(
+            eventually(SOON, || value(&server, KEY).is_none()),
+            "nothing is left of it"
+        );
     }
 }
 
@@ -79,9 +105,21 @@ fn a_raise_needs_the_entry_of_its_own_writer() {
         let [ours, theirs] = ["1", "2"].map(|digit| digit.repeat(40));
         let acquire = |token: &str, access: &str| {
             let least = ["600000", "1"];
-            ask(&server, &[&["acquire", token, "60000", access], &least[..if access == "w" { 2 } else { 0 }]].concat())
+            ask(
+                &server,
+                &[
+                    &["acquire", token, "60000", access],
+                    &least[..if access == "w" { 2 } else { 0 }],
+                ]
+                .concat(),
+            )
         };
-        let raise = |token: &str, to: u64| ask(&server, &["extend", token, "0", "w", "600000", &to.to_string()]);
+        let raise = |token: &str, to: u64| {
+            ask(
+                &server,
+                &["extend", token, "0", "w", "600000", &to.to_string()],
+            )
+        };
         let given = |answer: Answer| match answer {
             Answer::Text(number) => number.parse::<u64>().unwrap(),
             other => panic!("{other:?}"),
@@ -94,10 +132,17 @@ fn a_raise_needs_the_entry_of_its_own_writer() {
         assert_eq!(given(acquire(&theirs, "w")), first, "it has not moved");
         // With its own entry, it is raised.
         assert_eq!(raise(&theirs, far), Answer::Number(1));
-        assert_eq!((given(acquire(&theirs, "w")), raise(&theirs, 1)), (far, Answer::Number(1)), "and not lowered");
+        assert_eq!(
+            (given(acquire(&theirs, "w")), raise(&theirs, 1)),
+            (far, Answer::Number(1)),
+            "and not lowered"
+        );
         assert_eq!(given(acquire(&theirs, "w")), far);
         // As a reader, it has no number any more.
-        assert_eq!(ask(&server, &["extend", &theirs, "60000", "r"]), Answer::Number(1));
+        assert_eq!(
+            ask(&server, &["extend", &theirs, "60000", "r"]),
+            Answer::Number(1)
+        );
         assert_eq!(raise(&theirs, far + 1), Answer::Number(-1));
         assert_eq!(acquire(&ours, "r"), Answer::Number(1));
         assert_eq!(
@@ -107,7 +152,10 @@ fn a_raise_needs_the_entry_of_its_own_writer() {
         assert_eq!(raise(&theirs, far + 1), Answer::Number(0));
         assert_eq!(given(acquire(&ours, "w")), far + 1, "the next one");
         // An entry that has ended is no entry.
-        set(&server, &format!("f {far} {} w 1 {ours}", micros() / 1000 + 60_000));
+        set(
+            &server,
+            &format!("f {far} {} w 1 {ours}", micros() / 1000 + 60_000),
+        );
         assert_eq!(raise(&ours, far + 1), Answer::Number(0));
         assert_eq!(stored(&server).map(|(last, _)| last), Some(far));
     }
@@ -116,7 +164,10 @@ fn a_raise_needs_the_entry_of_its_own_writer() {
 #[test]
 fn a_floor_is_no_further_than_a_minute_before_the_servers_clock() {
     for server in servers() {
-        let acquire = |floor: &str| match ask(&server, &["acquire", &"1".repeat(40), "1", "w", "600000", floor]) {
+        let acquire = |floor: &str| match ask(
+            &server,
+            &["acquire", &"1".repeat(40), "1", "w", "600000", floor],
+        ) {
             Answer::Text(number) => number.parse::<u64>().unwrap(),
             answer => panic!("{answer:?}"),
         };
@@ -124,7 +175,11 @@ fn a_floor_is_no_further_than_a_minute_before_the_servers_clock() {
         let ahead = first.checked_sub(micros()).expect("ahead of the clock");
         assert!((50_000_000..=60_000_000).contains(&ahead), "{ahead}");
         thread::sleep(Duration::from_millis(5));
-        assert_eq!(acquire("1"), first + 1, "the number that was given out counts all the same");
+        assert_eq!(
+            acquire("1"),
+            first + 1,
+            "the number that was given out counts all the same"
+        );
     }
 }
 
@@ -134,13 +189,23 @@ fn full_memory_costs_nothing_that_is_held() {
         let client = client([&server]);
         let mutex = fenced(&client);
         let guard = number(&mutex);
-        server.command(&["CONFIG", "SET", "maxmemory", "1"]).unwrap();
+        server
+            .command(&["CONFIG", "SET", "maxmemory", "1"])
+            .unwrap();
         assert_eq!(guard.extend(LONG_TTL * 2).unwrap(), ExtendOutcome::Extended);
         let last = guard.fence();
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-        assert_eq!((entries(&server), stored(&server).map(|(last, _)| last)), (('-', 0), Some(last.get())));
-        assert_eq!(causes(&mutex.write.try_lock().unwrap_err())[0].2, Cause::OutOfMemory);
-        server.command(&["CONFIG", "SET", "maxmemory", "0"]).unwrap();
+        assert_eq!(
+            (entries(&server), stored(&server).map(|(last, _)| last)),
+            (('-', 0), Some(last.get()))
+        );
+        assert_eq!(
+            causes(&mutex.write.try_lock().unwrap_err())[0].2,
+            Cause::OutOfMemory
+        );
+        server
+            .command(&["CONFIG", "SET", "maxmemory", "0"])
+            .unwrap();
         assert!(number(&mutex).fence() > last);
     }
 }

@@ -23,7 +23,10 @@ pub fn binaries() -> io::Result<Vec<PathBuf>> {
     let mut all = vec![find_binary()?];
     for path in std::env::split_paths(&further).filter(|path| !path.as_os_str().is_empty()) {
         if !path.is_file() {
-            return Err(missing(format!("{BINARIES_VARIABLE} names {}, which is not a file", path.display())));
+            return Err(missing(format!(
+                "{BINARIES_VARIABLE} names {}, which is not a file",
+                path.display()
+            )));
         }
         all.push(path);
     }
@@ -33,12 +36,24 @@ pub fn binaries() -> io::Result<Vec<PathBuf>> {
 /// [`find_binary`] for a given environment.
 pub fn choose_binary(named: Option<OsString>, path: Option<OsString>) -> io::Result<PathBuf> {
     if let Some(binary) = named.map(PathBuf::from) {
-        let problem = || missing(format!("{BINARY_VARIABLE} names {}, which is not a file", binary.display()));
-        return if binary.is_file() { Ok(binary) } else { Err(problem()) };
+        let problem = || {
+            missing(format!(
+                "{BINARY_VARIABLE} names {}, which is not a file",
+                binary.display()
+            ))
+        };
+        return if binary.is_file() {
+            Ok(binary)
+        } else {
+            Err(problem())
+        };
     }
     let path = path.unwrap_or_default();
     for name in ["redis-server", "valkey-server"] {
-        if let Some(binary) = std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file()) {
+        if let Some(binary) = std::env::split_paths(&path)
+            .map(|folder| folder.join(name))
+            .find(|file| file.is_file())
+        {
             return Ok(binary);
         }
     }
@@ -55,7 +70,9 @@ fn missing(message: String) -> io::Error {
 /// A port of 127.0.0.1 that no program uses at this moment.
 pub fn free_port() -> io::Result<u16> {
     loop {
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
+            .local_addr()?
+            .port();
         if port <= HIGHEST_PORT {
             return Ok(port);
         }

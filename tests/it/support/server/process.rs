@@ -19,9 +19,16 @@ pub(super) struct Process {
 impl Process {
     /// Runs a server by this command, and a keeper of it and of its directory.
     pub(super) fn start(mut command: Command, directory: &Path) -> io::Result<Process> {
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0);
         // From here on an early return drops `process`, and with it the server.
-        let mut process = Process { server: command.spawn()?, keeper: None };
+        let mut process = Process {
+            server: command.spawn()?,
+            keeper: None,
+        };
         process.keeper = Some(keeper(process.server.id(), directory)?);
         Ok(process)
     }
@@ -36,7 +43,9 @@ impl Process {
     }
 
     pub(super) fn pid(&self) -> io::Result<Pid> {
-        i32::try_from(self.server.id()).map(Pid::from_raw).map_err(io::Error::other)
+        i32::try_from(self.server.id())
+            .map(Pid::from_raw)
+            .map_err(io::Error::other)
     }
 }
 
@@ -59,9 +68,19 @@ fn end(child: &mut Child) {
 /// A shell that waits until its input ends, then ends the server and removes the directory.
 fn keeper(server: u32, directory: &Path) -> io::Result<Child> {
     let mut command = Command::new("sh");
-    command.args(["-c", r#"read -r _; kill -9 "$1"; rm -rf -- "$2""#, "keeper", &server.to_string()]);
+    command.args([
+        "-c",
+        r#"read -r _; kill -9 "$1"; rm -rf -- "$2""#,
+        "keeper",
+        &server.to_string(),
+    ]);
     command.arg(directory).current_dir("/");
-    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0).spawn()
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .spawn()
 }
 
 /// A new directory, removed with everything in it when dropped.
@@ -73,7 +92,8 @@ impl Directory {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         loop {
             let number = COUNT.fetch_add(1, Ordering::Relaxed);
-            let path = std::env::temp_dir().join(format!("quorumlock-{}-{number}", std::process::id()));
+            let path =
+                std::env::temp_dir().join(format!("quorumlock-{}-{number}", std::process::id()));
             match fs::create_dir(&path) {
                 Ok(()) => return Ok(Directory(path)),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}

@@ -73,14 +73,25 @@ impl Engine {
         NodeSet::EMPTY
     }
 
-    pub(crate) fn extend(&self, order: &LeaseRequest<'_>, awaits_stragglers: bool) -> (LeaseTime, RoundResult) {
+    pub(crate) fn extend(
+        &self,
+        order: &LeaseRequest<'_>,
+        awaits_stragglers: bool,
+    ) -> (LeaseTime, RoundResult) {
         let (start, ticket) = {
             let mut state = lock(&self.0.state);
             let start = self.readings();
             (start, state.extend(order))
         };
         self.0.changed.notify_all();
-        (start.lease, self.0.conclude(ticket, || start.steady.after(NODE_TIMEOUT), awaits_stragglers))
+        (
+            start.lease,
+            self.0.conclude(
+                ticket,
+                || start.steady.after(NODE_TIMEOUT),
+                awaits_stragglers,
+            ),
+        )
     }
 
     pub(crate) fn begin_to_extend<'o>(
@@ -104,7 +115,11 @@ impl Engine {
         stragglers: &mut Stragglers,
         deadline: impl Fn() -> Timestamp,
     ) -> RoundResult {
-        self.0.conclude(ticket, deadline, matches!(stragglers, Stragglers::AwaitedSince(_)))
+        self.0.conclude(
+            ticket,
+            deadline,
+            matches!(stragglers, Stragglers::AwaitedSince(_)),
+        )
     }
 
     pub(crate) fn repair(&self, order: &LeaseRequest<'_>, nodes: NodeSet) -> NodeSet {
@@ -136,12 +151,22 @@ impl Engine {
         unreachable!("no call has an entry in a queue")
     }
 
-    pub(crate) fn release(&self, release: Release, now: Timestamp, queued: impl FnOnce()) -> RoundResult {
+    pub(crate) fn release(
+        &self,
+        release: Release,
+        now: Timestamp,
+        queued: impl FnOnce(),
+    ) -> RoundResult {
         let ticket = self.0.release(&release, queued);
         self.0.conclude(ticket, || now.after(NODE_TIMEOUT), false)
     }
 
-    pub(crate) fn post_release(&self, release: Release, _: Timestamp, context: Option<ReleaseContext>) {
+    pub(crate) fn post_release(
+        &self,
+        release: Release,
+        _: Timestamp,
+        context: Option<ReleaseContext>,
+    ) {
         assert!(context.is_none());
         let ticket = self.0.release(&release, || ());
         lock(&self.0.state).rounds.unrefer(ticket);
@@ -213,24 +238,53 @@ impl Network {
             returned: NodeSet::EMPTY,
             is_closed: false,
         };
-        Arc::new(Network { state: Mutex::new(state), changed: Condvar::new() })
+        Arc::new(Network {
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+        })
     }
 
     /// A lock is taken on these nodes, now.
-    pub(crate) fn take(&self, key: &str, token: OwnerToken, ttl: Ttl, nodes: NodeSet) -> AttemptRecord {
+    pub(crate) fn take(
+        &self,
+        key: &str,
+        token: OwnerToken,
+        ttl: Ttl,
+        nodes: NodeSet,
+    ) -> AttemptRecord {
         let t0 = time::readings(time::now());
         let end = t0.lease.after(Duration::from_millis(ttl.millis()));
         for node in nodes.iter() {
-            lock(&self.state).nodes[node.index()].keys.insert(key.into(), Key { token: token.clone(), end });
+            lock(&self.state).nodes[node.index()].keys.insert(
+                key.into(),
+                Key {
+                    token: token.clone(),
+                    end,
+                },
+            );
         }
         let origin = KeyOrigin::Here;
         let kind = Kind::Plain;
-        AttemptRecord { token, t0, reached: nodes, origin, departure: None, kind }
+        AttemptRecord {
+            token,
+            t0,
+            reached: nodes,
+            origin,
+            departure: None,
+            kind,
+        }
     }
 
     /// Counts from now on the reports of a lock's loss.
     pub(crate) fn listen(&self, key: &str, lost: Receiver<()>) {
-        lock(&self.state).losses.insert(key.into(), Loss { lost, taken: 0, at_release: None });
+        lock(&self.state).losses.insert(
+            key.into(),
+            Loss {
+                lost,
+                taken: 0,
+                at_release: None,
+            },
+        );
     }
 
     /// Takes the messages that have come. Whether the loss of a lock was reported.
@@ -239,7 +293,10 @@ impl Network {
         let loss = state.losses.get_mut(key).unwrap();
         loss.taken += loss.lost.try_iter().count();
         assert!(loss.taken <= 1, "{key}: reported twice");
-        assert!(loss.at_release.is_none_or(|before| before == loss.taken), "{key}: reported after its owner had left");
+        assert!(
+            loss.at_release.is_none_or(|before| before == loss.taken),
+            "{key}: reported after its owner had left"
+        );
         loss.taken > 0
     }
 
@@ -292,13 +349,15 @@ impl Network {
     pub(crate) fn count_lasting(&self, key: &str, token: &OwnerToken, end: LeaseTime) -> usize {
         let state = lock(&self.state);
         let keys = state.nodes.iter().filter_map(|node| node.keys.get(key));
-        keys.filter(|key| key.token == *token && key.end >= end).count()
+        keys.filter(|key| key.token == *token && key.end >= end)
+            .count()
     }
 
     /// On how many nodes a key that was released is all the same.
     pub(crate) fn come_back(&self) -> usize {
         let state = lock(&self.state);
-        let is_there = |key: &&Arc<str>| state.nodes.iter().any(|node| node.keys.contains_key(*key));
+        let is_there =
+            |key: &&Arc<str>| state.nodes.iter().any(|node| node.keys.contains_key(*key));
         state.released.iter().filter(is_there).count()
     }
 
@@ -308,18 +367,33 @@ impl Network {
     }
 
     fn release(&self, release: &Release, queued: impl FnOnce()) -> Ticket {
-        let Release { key, attempt: claim, scope, key_lasts } = release;
-        let ReleaseScope::Everywhere { stands_for } = scope else { panic!("no attempt is undone here") };
+        let Release {
+            key,
+            attempt: claim,
+            scope,
+            key_lasts,
+        } = release;
+        let ReleaseScope::Everywhere { stands_for } = scope else {
+            panic!("no attempt is undone here")
+        };
         assert!(stands_for.is_none() && !key_lasts.is_zero());
         let ticket = {
             let mut state = lock(&self.state);
-            let purpose = Purpose::Release { conditions: ReleaseConditions::default(), context: None };
+            let purpose = Purpose::Release {
+                conditions: ReleaseConditions::default(),
+                context: None,
+            };
             let ticket = state.rounds.open(purpose);
             // As if the other nodes did not respond: only where the key can be, it is released.
             state.queue(
                 ticket,
                 claim.reached,
-                &LeaseRequest { key, token: &claim.token, ttl_millis: 0, kind: Kind::Plain },
+                &LeaseRequest {
+                    key,
+                    token: &claim.token,
+                    ttl_millis: 0,
+                    kind: Kind::Plain,
+                },
                 What::Release,
             );
             state.released.push(Arc::clone(key.title()));
@@ -333,7 +407,12 @@ impl Network {
         ticket
     }
 
-    fn conclude(&self, ticket: Ticket, deadline: impl Fn() -> Timestamp, mut awaits_stragglers: bool) -> RoundResult {
+    fn conclude(
+        &self,
+        ticket: Ticket,
+        deadline: impl Fn() -> Timestamp,
+        mut awaits_stragglers: bool,
+    ) -> RoundResult {
         let mut state = lock(&self.state);
         while time::now() < deadline() {
             if state.rounds.is_decided(ticket) {
@@ -345,7 +424,10 @@ impl Network {
             let left = deadline().since(time::now()).min(GLANCE);
             state = self.wait(state, left);
         }
-        let undecided = state.rounds.round(ticket).map_or(NodeSet::EMPTY, |round| round.tally.undecided());
+        let undecided = state
+            .rounds
+            .round(ticket)
+            .map_or(NodeSet::EMPTY, |round| round.tally.undecided());
         for node in undecided.iter() {
             let fault = Vote::Fault(Fault::new(Phase::Reply, Cause::TimedOut));
             state.rounds.vote(ticket, node, &fault);
@@ -367,12 +449,24 @@ impl State {
 
     fn queue(&mut self, ticket: Ticket, nodes: NodeSet, order: &LeaseRequest<'_>, what: What) {
         let name = order.key.title();
-        assert!(!self.released.iter().any(|key| key == name), "{name}: sent behind the release");
-        assert!(!self.left.iter().any(|key| key == name), "{name}: sent when its owner had left");
+        assert!(
+            !self.released.iter().any(|key| key == name),
+            "{name}: sent behind the release"
+        );
+        assert!(
+            !self.left.iter().any(|key| key == name),
+            "{name}: sent when its owner had left"
+        );
         self.rounds.refer(ticket, nodes);
         for node in nodes.iter() {
             let ttl = Duration::from_millis(order.ttl_millis);
-            let request = Request { ticket, key: Arc::clone(name), token: order.token.clone(), ttl, what };
+            let request = Request {
+                ticket,
+                key: Arc::clone(name),
+                token: order.token.clone(),
+                ttl,
+                what,
+            };
             self.nodes[node.index()].requests.push_back(request);
         }
     }
@@ -387,7 +481,13 @@ impl State {
             (What::Extend, None) => Vote::Absent,
             (What::Release, None) => Vote::Refused,
             (What::Repair, None) => {
-                keys.insert(request.key.clone(), Key { token: request.token.clone(), end });
+                keys.insert(
+                    request.key.clone(),
+                    Key {
+                        token: request.token.clone(),
+                        end,
+                    },
+                );
                 Vote::Granted
             }
             (What::Repair, Some(_)) => Vote::Refused,
